@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of clients that make mistakes or disconnect, and of very many clients.
+//! Tests of clients that send invalid requests or disconnect, and of the maximum number of clients.
 
 use crate::counters;
 use crate::lab::{Lab, until};
@@ -7,7 +7,7 @@ use std::io::Write;
 use switch::control::{ControlRequest, Tables};
 
 #[test]
-fn malformed_requests_get_a_sentence_and_the_connection_lives() {
+fn malformed_requests_get_an_error_and_the_connection_stays_open() {
     let lab = Lab::start(1, 1, None);
     let mut raw = lab.raw();
     let rows: &[(&str, &str, &str)] = &[
@@ -70,7 +70,7 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
 
 /// Requests that were read together are processed one by one. The remaining bytes are not copied each time.
 #[test]
-fn a_crowd_of_requests_in_one_go_is_answered_in_order() {
+fn many_requests_in_one_write_are_answered_in_order() {
     const REQUESTS: u32 = 20_000;
     let lab = Lab::start(1, 1, None);
     let mut raw = lab.raw();
@@ -84,7 +84,7 @@ fn a_crowd_of_requests_in_one_go_is_answered_in_order() {
 }
 
 #[test]
-fn a_request_without_end_is_cut_off() {
+fn an_endless_request_is_refused() {
     let lab = Lab::start(1, 1, None);
     let mut raw = lab.raw();
     raw.send(&vec![b'x'; switch::control::REQUEST_BYTES + 1]);
@@ -107,7 +107,7 @@ fn two_loads_on_one_connection_do_not_mix() {
 }
 
 #[test]
-fn clients_that_vanish_leave_nothing() {
+fn clients_that_vanish_leave_nothing_behind() {
     let lab = Lab::start(1, 1, None);
     // Of 200 clients at once, the switch may refuse some.
     for _ in 0..200 {
@@ -124,7 +124,7 @@ fn clients_that_vanish_leave_nothing() {
 }
 
 #[test]
-fn a_crowd_is_bounded_and_served_again_when_it_is_gone() {
+fn clients_above_the_maximum_are_refused_until_others_leave() {
     let lab = Lab::start(1, 1, None);
     let mut crowd: Vec<_> = (0..64).map(|_| lab.raw()).collect();
     for raw in &mut crowd {

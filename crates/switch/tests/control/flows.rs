@@ -53,7 +53,7 @@ fn exact(count: u32) -> String {
 }
 
 #[test]
-fn loaded_flows_are_in_force_at_the_answer_and_count() {
+fn loaded_flows_are_active_at_the_answer_and_count_packets() {
     let mut lab = Lab::start(2, 3, Some("# from the start\npriority=5,in_port=p1,actions=output:p3\n"));
     let mut client = lab.client();
     assert_eq!(lab.pass(1, &frame(1, 2), 3), frame(1, 2));
@@ -81,7 +81,7 @@ fn loaded_flows_are_in_force_at_the_answer_and_count() {
 }
 
 #[test]
-fn the_first_packets_are_judged_by_the_flows_of_the_start() {
+fn the_first_packets_meet_the_initial_flows() {
     const PORTS: usize = 32;
     const EACH: usize = 8;
     let mut text = String::new();
@@ -96,7 +96,7 @@ fn the_first_packets_are_judged_by_the_flows_of_the_start() {
         assert_eq!((seen.forwarded, seen.copies), ((PORTS * EACH) as u64, (PORTS * EACH) as u64), "{seen:?}");
         for port in &mut lab.ports {
             let mut left = 0;
-            until("its packets have left", || {
+            until("the packets of the port have left", || {
                 left += usize::from(port.pop(0).is_some());
                 left == EACH
             });
@@ -106,7 +106,7 @@ fn the_first_packets_are_judged_by_the_flows_of_the_start() {
 }
 
 #[test]
-fn a_load_is_all_or_nothing_and_says_what_is_wrong_in_which_line() {
+fn a_load_is_atomic_and_reports_the_line_of_a_mistake() {
     let lab = Lab::start(1, 2, None);
     let mut client = lab.client();
     let before = lines(&mut client, FlowForm::File);
@@ -168,8 +168,8 @@ table=254,arp,slice(packet,96,16)=0x806,actions=output:1
 table=4,index=6,actions=goto_direct(5,2)
 ";
 
-/// Returns the name of an action. A new action needs a name here, or the code does not compile, and a flow in
-/// `EVERYTHING`, or the test fails.
+/// Returns the name of an action. The match is exhaustive, so a new action needs a name here. The test then
+/// fails until `EVERYTHING` has a flow with the new action.
 fn name(action: &flow::Action) -> &'static str {
     use flow::Action;
     match action {

@@ -106,7 +106,7 @@ impl Lab {
             if let Some(frame) = self.ports[to - 1].pop(0) {
                 return frame;
             }
-            assert!(Instant::now() < end, "nothing left port {to}");
+            assert!(Instant::now() < end, "no frame left port {to}");
             std::thread::yield_now();
         }
     }
@@ -120,7 +120,7 @@ impl Drop for Lab {
         std::fs::remove_dir_all(&self.folder).unwrap();
         if !std::thread::panicking() {
             ended.unwrap().unwrap();
-            assert!(!left, "the control socket is left");
+            assert!(!left, "the control socket still exists");
         }
     }
 }
@@ -165,7 +165,7 @@ impl Raw {
 pub fn until(what: &str, mut probe: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !probe() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "timeout while waiting until {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

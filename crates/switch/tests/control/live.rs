@@ -68,7 +68,7 @@ fn traced_packets_are_reported_with_their_path_and_agree_with_the_rules() {
 }
 
 #[test]
-fn one_client_traces_at_a_time_and_one_that_goes_away_makes_room() {
+fn one_client_traces_at_a_time_until_it_disconnects() {
     let mut lab = Lab::start(1, 2, Some(FLOWS));
     let first = begin(&mut lab, &live("", 100, 600_000));
     let mut second = lab.raw();
@@ -95,7 +95,7 @@ fn a_trace_that_begins_after_its_client_has_gone_ends_at_once() {
 }
 
 #[test]
-fn a_client_that_sends_more_than_can_wait_has_its_trace_ended() {
+fn too_many_waiting_requests_end_a_trace() {
     let mut lab = Lab::start(1, 2, Some(FLOWS));
     let mut raw = begin(&mut lab, &live("", 100, 600_000));
     raw.send(&vec![b' '; 1_024 * 1_024 + 1]);
@@ -107,7 +107,7 @@ fn a_client_that_sends_more_than_can_wait_has_its_trace_ended() {
 
 /// A trace ends at its timeout even if packets still arrive and the client does not read.
 #[test]
-fn a_trace_ends_when_its_time_is_over_also_under_traffic() {
+fn a_trace_ends_at_its_timeout_even_under_traffic() {
     let mut lab = Lab::start(1, 2, Some(FLOWS));
     let mut raw = begin(&mut lab, &live("", 100_000, 200));
     let mut other = lab.raw();

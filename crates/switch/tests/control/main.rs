@@ -26,7 +26,7 @@ fn counters(lab: &Lab) -> CountersReport {
 }
 
 #[test]
-fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
+fn without_a_controller_the_switch_learns_and_shows_its_counters() {
     for workers in [1, 2] {
         let mut lab = Lab::start(workers, 3, None);
         assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
@@ -59,7 +59,7 @@ fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
 }
 
 #[test]
-fn a_link_that_goes_down_is_seen_and_its_addresses_are_forgotten() {
+fn the_addresses_of_a_failed_link_are_forgotten() {
     let mut lab = Lab::start(1, 2, None);
     lab.pass(1, &frame(1, 2), 2);
     let macs = |lab: &Lab| lab.client().ask::<Macs>(&ControlRequest::Macs).unwrap().macs.len();

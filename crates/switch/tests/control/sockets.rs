@@ -10,7 +10,7 @@ use std::time::Instant;
 use switch::daemon::{Daemon, Stop};
 
 #[test]
-fn only_the_owner_may_open_it_and_nobody_takes_it_away() {
+fn only_the_owner_may_open_the_socket_and_no_other_switch_replaces_it() {
     let lab = Lab::start(1, 1, None);
     let mode = std::fs::metadata(&lab.socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -23,7 +23,7 @@ fn only_the_owner_may_open_it_and_nobody_takes_it_away() {
     let second = Daemon::start(&config(&lab.socket, 1, 0), open, None, &stop);
     let message = second.err().unwrap().to_string();
     assert!(message.contains("another switch answers on this control socket"), "{message}");
-    assert!(!opened, "the first one's devices are touched");
+    assert!(!opened, "the second switch opened devices");
     lab.client();
 }
 
@@ -47,7 +47,7 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
 /// Other processes must not block the start forever, neither with a listener that never accepts nor with a
 /// lock.
 #[test]
-fn it_does_not_wait_for_others() {
+fn the_start_does_not_wait_for_other_processes() {
     let folder = folder();
     std::fs::create_dir(&folder).unwrap();
     let path = folder.join("control.sock");
@@ -76,7 +76,7 @@ fn it_does_not_wait_for_others() {
 }
 
 #[test]
-fn a_flow_file_that_is_wrong_keeps_it_from_starting() {
+fn an_invalid_flow_file_prevents_the_start() {
     let folder = folder();
     std::fs::create_dir(&folder).unwrap();
     let (socket, flows) = (folder.join("control.sock"), folder.join("start.flows"));
@@ -91,7 +91,7 @@ fn a_flow_file_that_is_wrong_keeps_it_from_starting() {
 
 /// The daemon can be stopped while it reads a flow file, even from a pipe that delivers nothing.
 #[test]
-fn it_stops_before_it_is_ready() {
+fn the_daemon_can_be_stopped_while_it_starts() {
     let folder = folder();
     std::fs::create_dir(&folder).unwrap();
     let socket = folder.join("control.sock");

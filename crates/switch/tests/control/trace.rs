@@ -17,7 +17,7 @@ fn fields(text: &str) -> PacketForm {
 }
 
 #[test]
-fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
+fn a_trace_uses_the_active_rules_and_counts_nothing() {
     let flows =
         "priority=5,in_port=p1,dl_type=0x88b7,low_latency actions=output:p2\npriority=0 actions=drop\n";
     let mut lab = Lab::start(2, 2, Some(flows));
@@ -46,7 +46,7 @@ fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
 }
 
 #[test]
-fn a_learned_mac_is_used_and_none_is_learned() {
+fn a_trace_uses_learned_macs_and_learns_none() {
     let mut lab = Lab::start(1, 3, None);
     lab.pass(1, &frame(1, 2), 2);
     lab.pass(2, &frame(2, 1), 1);
@@ -61,7 +61,7 @@ fn a_learned_mac_is_used_and_none_is_learned() {
 }
 
 #[test]
-fn wrong_requests_are_answered_with_a_sentence() {
+fn wrong_requests_are_answered_with_an_error() {
     let lab = Lab::start(1, 1, None);
     let mut raw = lab.raw();
     for (request, says) in [

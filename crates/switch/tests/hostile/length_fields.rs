@@ -72,7 +72,7 @@ impl Right {
         }
     }
 
-    /// Checks an 8-bit field as [`Right::refuses`] does a 16-bit field.
+    /// Like [`Right::refuses`], but for an 8-bit field.
     #[track_caller]
     fn refuses_byte(&self, peer: &mut Peer, at: usize, right: u8, wrong: &[u8], code: ErrorCode) {
         assert_eq!(self.bytes[at], right, "{} at {at}: {:02x?}", self.name, self.bytes);

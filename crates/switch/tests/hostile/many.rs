@@ -15,7 +15,7 @@ const MORE: usize = 1_024;
 const MIB: usize = 1_024 * 1_024;
 
 #[test]
-fn a_thousand_are_served_and_too_many_turned_away() {
+fn a_thousand_peers_are_served_and_further_peers_are_rejected() {
     // Each connection needs two descriptors, because both ends are in this process.
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(4_096, |most| most.min(4_096));
@@ -24,8 +24,8 @@ fn a_thousand_are_served_and_too_many_turned_away() {
     let start = Instant::now();
     let mut peers: Vec<Peer> = (0..PEERS).map(|_| scene.lab.peer()).collect();
     scene.is_served();
-    // Every tenth peer requests long answers and does not read them. Every tenth peer stops in the middle of
-    // a message.
+    // One tenth of the peers requests long answers and does not read them. Another tenth stops in the middle
+    // of a message.
     for (at, peer) in peers.iter_mut().enumerate() {
         match at % 10 {
             0 => peer.send_bytes(&bytes_of(&dump()).repeat(20)),
@@ -52,7 +52,7 @@ fn a_thousand_are_served_and_too_many_turned_away() {
             None => away += 1,
         }
     }
-    assert!((20..=22).contains(&away), "{away} were turned away");
+    assert!((20..=22).contains(&away), "{away} peers were rejected");
     scene.is_logged(1, &["WARN", "is rejected: 1024 OpenFlow connections are open, the maximum"]);
     scene.is_served();
     // When the peers leave, new connections are accepted again.

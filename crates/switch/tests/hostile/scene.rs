@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Number of entries in addition to the entry that forwards the traffic.
 pub const ENTRIES: usize = 5_000;
-/// Longest time that the well-behaved controller waits for a barrier. It allows for a shared machine.
+/// Longest time that the well-behaved controller waits for a barrier. The value allows for a shared machine.
 const BARRIER_MAX: Duration = Duration::from_secs(2);
 /// Number of packets in the switch at a time.
 const IN_FLIGHT: u64 = 32;
@@ -62,7 +62,7 @@ impl Scene {
     #[track_caller]
     pub fn has_grown_at_most(&self, bytes: usize) {
         let grown = resident_bytes().saturating_sub(self.resident_bytes);
-        assert!(grown <= bytes, "{grown} bytes more are resident, not {bytes} at most");
+        assert!(grown <= bytes, "resident memory grew by {grown} bytes, but at most {bytes} are allowed");
     }
 
     /// Waits for `count` lines of the log that contain all `parts`.
@@ -70,15 +70,15 @@ impl Scene {
         until(&format!("{count} lines of log with {parts:?}"), || self.lab.log.lines(parts).len() >= count);
     }
 
-    /// Checks that packets and flows are as they must be, and ends the scene.
+    /// Checks that no packet was lost and that the flows are unchanged, and ends the scene.
     pub fn end(mut self) {
         self.is_served();
         let passed = self.traffic.take().unwrap().end();
         assert_eq!(self.lab.flows(), self.flows);
         let all = Query::Flow(FlowQuery { table: Some(TableId(0)), ..FlowQuery::default() });
         let asked = Message::MultipartRequest(MultipartRequest { more: false, query: all });
-        let Message::MultipartReply(reply) = self.good.ask(&asked) else { panic!("another answer") };
-        let Answer::Flow(entries) = reply.answer else { panic!("another answer") };
+        let Message::MultipartReply(reply) = self.good.ask(&asked) else { panic!("unexpected answer") };
+        let Answer::Flow(entries) = reply.answer else { panic!("unexpected answer") };
         let counted: Vec<_> = entries.iter().filter(|e| e.priority != 0).map(|e| e.packets).collect();
         assert_eq!(counted, [passed]);
     }
@@ -107,7 +107,7 @@ impl Traffic {
                     received += 1;
                     last = Instant::now();
                 }
-                assert!(last.elapsed() < LONG, "packet {received} does not come");
+                assert!(last.elapsed() < LONG, "packet {received} does not arrive");
                 std::thread::sleep(PAUSE);
             }
             assert_eq!(to.pop(0), None);

@@ -16,7 +16,7 @@ fn silent(scene: &Scene) -> Peer {
 }
 
 #[test]
-fn those_that_send_byte_by_byte_are_answered() {
+fn peers_that_send_byte_by_byte_are_answered() {
     const PEERS: usize = 50;
     let mut scene = Scene::start();
     let mut peers: Vec<_> = (0..PEERS).map(|_| silent(&scene)).collect();
@@ -42,7 +42,7 @@ fn those_that_send_byte_by_byte_are_answered() {
 }
 
 #[test]
-fn those_that_say_nothing_are_left() {
+fn silent_peers_are_disconnected() {
     const PEERS: usize = 100;
     let scene = Scene::start();
     let start = Instant::now();
@@ -59,7 +59,7 @@ fn those_that_say_nothing_are_left() {
     let waited = start.elapsed();
     assert!(waited > Duration::from_secs(9) && waited < Duration::from_secs(15), "{waited:?}");
     scene.is_logged(10, &["WARN", "closed: no HELLO came in time; is the peer an OpenFlow controller?"]);
-    // The next line of the log reports how many lines were left out.
+    // The next line of the log reports how many lines were suppressed.
     std::thread::sleep(Duration::from_secs(1));
     scene.lab.peer().barrier();
     scene.is_logged(1, &["lines about OpenFlow connections were suppressed"]);
@@ -83,7 +83,7 @@ fn flood(mut stream: TcpStream, bytes: &[u8], until: Instant) -> usize {
 }
 
 #[test]
-fn floods_are_slowed_down_and_nobody_else() {
+fn floods_are_slowed_down_without_delaying_other_peers() {
     const SECONDS: u64 = 3;
     let mut scene = Scene::start();
     let mut same = add("in_port=1,actions=output:2");
@@ -122,7 +122,7 @@ fn floods_are_slowed_down_and_nobody_else() {
 }
 
 #[test]
-fn those_that_do_not_read_are_not_worked_for() {
+fn no_work_is_done_for_peers_that_do_not_read() {
     const PEERS: usize = 50;
     let mut scene = Scene::start();
     let dumps = bytes_of(&dump()).repeat(200);

@@ -21,7 +21,7 @@ fn accept(listener: &TcpListener) -> Peer {
 }
 
 #[test]
-fn a_secure_switch_forwards_only_by_controllers_entries() {
+fn a_secure_switch_forwards_only_by_entries_of_its_controller() {
     let (listener, keys) = listener();
     let mut lab = Lab::start(1, 2, &keys);
     assert_eq!(lab.flows(), [""; 0]);
@@ -43,17 +43,20 @@ fn a_standalone_switch_learns_while_its_controller_is_away() {
     let lab = Lab::start(1, 2, &format!("{keys}\nfail_mode = \"standalone\""));
     assert_eq!(lab.flows(), ["priority=0 actions=NORMAL"]);
     let mut peer = accept(&listener);
-    until("the default is gone", || lab.flows().is_empty());
+    until("the default flow is gone", || lab.flows().is_empty());
     peer.send(&add("in_port=1,actions=output:2"));
     peer.barrier();
     drop((peer, listener));
     let start = Instant::now();
     until("it learns again", || lab.flows() == ["priority=0 actions=NORMAL"]);
-    assert!(start.elapsed() > Duration::from_secs(3), "a controller that restarts would lose its flows");
+    assert!(
+        start.elapsed() > Duration::from_secs(3),
+        "standalone mode began too early for a controller that restarts"
+    );
 }
 
 #[test]
-fn several_controllers_are_served_and_a_dead_one_is_no_hindrance() {
+fn several_controllers_are_served_despite_a_dead_one() {
     let (one, first) = listener();
     let (two, second) = listener();
     let (dead, third) = listener();
@@ -76,7 +79,7 @@ impl Drop for Ended {
 }
 
 #[test]
-fn ovs_testcontroller_makes_a_learning_switch_of_it() {
+fn ovs_testcontroller_turns_the_switch_into_a_learning_switch() {
     let (listener, keys) = listener();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

@@ -169,7 +169,7 @@ impl Lab {
             if let Some(frame) = self.ports[to - 1].pop(0) {
                 return frame;
             }
-            assert!(Instant::now() < end, "nothing left port {to}");
+            assert!(Instant::now() < end, "no frame left port {to}");
             // Sleep instead of yielding: the scheduler prefers a thread that slept to busy workers.
             std::thread::sleep(Duration::from_micros(1));
         }
@@ -202,7 +202,7 @@ pub fn frame(to: u8, from: u8) -> Vec<u8> {
 pub fn until(what: &str, mut probe: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !probe() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "timeout while waiting until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

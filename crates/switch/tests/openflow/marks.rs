@@ -77,7 +77,7 @@ fn bundles_carry_marks_and_refuse_wrong_ones() {
     let at = bytes.windows(7).position(|w| w == [0xff, 0x53, 0x48, 0x4e, 0, 2, 1]).unwrap();
     bytes[at + 6] = 2;
     peer.send_bytes(&bytes);
-    let Message::Error(refused) = peer.answer_to(9) else { panic!("it is refused") };
+    let Message::Error(refused) = peer.answer_to(9) else { panic!("not refused") };
     assert_eq!(refused.code, error::INSTRUCTION_UNSUPPORTED);
     assert!(matches!(peer.ask(&control(BundleKind::CommitRequest)), Message::BundleControl(_)));
     assert_eq!(reported(&mut peer), [Some(true), Some(false)]);

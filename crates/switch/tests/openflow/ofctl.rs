@@ -12,7 +12,7 @@ fn has(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn it_shows_the_switch_and_its_ports() {
+fn the_switch_and_its_ports_are_shown() {
     let lab = Lab::start(1, 2, "");
     has(&lab.ofctl(&["show"]), &["dpid:0000000000000007", "n_tables:255", " 1(p1): addr:", "frags=normal"]);
     has(&lab.ofctl(&["dump-desc"]), &["Manufacturer: Shunt", "DP Description: datapath 7"]);
@@ -26,7 +26,7 @@ fn it_shows_the_switch_and_its_ports() {
 }
 
 #[test]
-fn it_adds_modifies_and_deletes_strictly_and_not() {
+fn entries_are_changed_with_and_without_strict() {
     let lab = Lab::start(1, 2, "");
     lab.ofctl(&["del-flows"]);
     assert_eq!(lab.flows(), [""; 0]);
@@ -45,7 +45,7 @@ fn it_adds_modifies_and_deletes_strictly_and_not() {
     assert_eq!(flows.matches("actions=drop").count(), 3, "{flows}");
     has(&lab.ofctl(&["dump-flows", "cookie=0x10/0xf0"]), &["cookie=0x17"]);
     lab.ofctl(&["--strict", "del-flows", "priority=6,tcp"]);
-    assert_eq!(lab.flows().len(), 3, "another match");
+    assert_eq!(lab.flows().len(), 3, "an entry with another match was deleted");
     lab.ofctl(&["--strict", "del-flows", "priority=5,tcp"]);
     assert_eq!(lab.flows().len(), 2);
     lab.ofctl(&["del-flows", "cookie=0x17/-1"]);
@@ -57,7 +57,7 @@ fn it_adds_modifies_and_deletes_strictly_and_not() {
 }
 
 #[test]
-fn it_loads_files_replaces_and_bundles() {
+fn flow_files_are_loaded_alone_and_in_bundles() {
     let lab = Lab::start(1, 2, "");
     let lines: String = (0..300).map(|n| format!("tcp,tcp_dst={n},actions=output:1\n")).collect();
     lab.ofctl(&["add-flows", &lab.file("many", &lines)]);
@@ -73,7 +73,7 @@ fn it_loads_files_replaces_and_bundles() {
     let wrong = lab.file("wrong", "arp,actions=output:1\nicmp,actions=group:99\n");
     let (good, text) = lab.try_ofctl(&["--bundle", "add-flows", &wrong]);
     assert!(!good, "{text}");
-    assert_eq!(lab.flows().len(), 2, "half a bundle is in force");
+    assert_eq!(lab.flows().len(), 2, "a part of the bundle was applied");
     let mixed = "group add group_id=1,type=all,bucket=output:1\nflow add icmp,actions=group:1\n\
                  group mod group_id=1,type=all,bucket=output:2\nflow delete udp\n";
     lab.ofctl(&["bundle", &lab.file("mixed", mixed)]);
@@ -88,7 +88,7 @@ fn it_loads_files_replaces_and_bundles() {
 }
 
 #[test]
-fn it_makes_groups_and_meters() {
+fn groups_and_meters_are_created() {
     let mut lab = Lab::start(1, 3, "");
     lab.ofctl(&["add-group", "group_id=1,type=all,bucket=output:2,bucket=output:3"]);
     lab.ofctl(&["add-group", "group_id=2,type=select,bucket=weight:2,output:2,bucket=weight:1,output:3"]);
@@ -112,7 +112,7 @@ fn it_makes_groups_and_meters() {
     assert!(!good);
     has(&text, &["OFPGMFC_GROUP_EXISTS"]);
     lab.ofctl(&["del-groups", "group_id=1"]);
-    assert_eq!(lab.flows().len(), 1, "the flow goes with its group");
+    assert_eq!(lab.flows().len(), 1, "the flow must be deleted with its group");
     lab.ofctl(&["del-groups"]);
     assert_eq!(lab.ofctl(&["dump-groups"]).lines().count(), 1);
     has(&lab.ofctl(&["dump-group-features"]), &["Types:  0xf", "Capabilities:  0xf"]);
@@ -135,7 +135,7 @@ fn it_makes_groups_and_meters() {
 }
 
 #[test]
-fn it_sends_packets_and_sets_ports() {
+fn packets_are_sent_and_ports_are_configured() {
     let mut lab = Lab::start(1, 2, "");
     let hex: String = frame(9, 8).iter().map(|byte| format!("{byte:02x}")).collect();
     lab.ofctl(&["packet-out", &format!("in_port=controller packet={hex} actions=output:2")]);
@@ -173,11 +173,13 @@ fn it_sends_packets_and_sets_ports() {
     assert!(!lab.ofctl(&["dump-ports-desc"]).contains("PORT_DOWN"));
     lab.push(1, &frame(2, 1));
     assert_eq!(lab.pop(2), frame(2, 1));
-    until("the port has counted", || lab.ofctl(&["dump-ports", "1"]).contains("rx pkts=1, bytes=60"));
+    until("the port has counted the packet", || {
+        lab.ofctl(&["dump-ports", "1"]).contains("rx pkts=1, bytes=60")
+    });
 }
 
 #[test]
-fn it_monitors() {
+fn a_monitor_reports_packets_and_ports() {
     let mut lab = Lab::start(1, 2, "");
     let log = lab.file("monitor", "");
     let out = std::fs::File::create(&log).unwrap();
@@ -190,12 +192,12 @@ fn it_monitors() {
         .unwrap();
     lab.ofctl(&["add-flow", "in_port=1,actions=controller"]);
     // The monitor may not be connected when the first packets arrive.
-    until("the monitor tells of a packet", || {
+    until("the monitor reports a packet", || {
         lab.push(1, &frame(2, 1));
         std::fs::read_to_string(&log).unwrap().contains("OFPT_PACKET_IN (OF1.3)")
     });
     lab.ofctl(&["mod-port", "2", "down"]);
-    until("the monitor tells of a port", || {
+    until("the monitor reports a port", || {
         std::fs::read_to_string(&log).unwrap().contains("OFPT_PORT_STATUS (OF1.3)")
     });
     monitor.kill().unwrap();
@@ -205,7 +207,7 @@ fn it_monitors() {
 }
 
 #[test]
-fn without_the_version_it_gets_the_standards_answer() {
+fn a_client_of_another_version_gets_the_standard_answer() {
     let lab = Lab::start(1, 1, "");
     let output = lab
         .tool("ovs-ofctl")
@@ -216,18 +218,18 @@ fn without_the_version_it_gets_the_standards_answer() {
     has(&String::from_utf8(output.stderr).unwrap(), &["version negotiation failed"]);
     // The log names a fix, as a warning.
     let reported = ["WARN", "the peer speaks OpenFlow 1.0", "use -O OpenFlow13"];
-    until("the log tells", || lab.log.lines(&reported).len() == 1);
+    until("the log reports the version", || lab.log.lines(&reported).len() == 1);
     lab.ofctl(&["probe"]);
 }
 
 #[test]
-fn it_reads_how_queues_are_set_and_what_they_sent() {
+fn queue_settings_and_counters_are_read() {
     let queues = "[[datapath.port.queue]]\nid = 1\nmin_rate_kbps = 1000\n[[datapath.port.queue]]\nid = 7\npriority = 7\n";
     let lab = Lab::start_queued(1, 2, queues);
     for port in [&["queue-get-config"][..], &["queue-get-config", "2"]] {
         has(&lab.ofctl(port), &["queue 0", "queue 1", "queue 7"]);
     }
-    assert!(!lab.ofctl(&["queue-get-config", "1"]).contains("queue 0"), "that port has none");
+    assert!(!lab.ofctl(&["queue-get-config", "1"]).contains("queue 0"), "port 1 has no queues");
     has(&lab.ofctl(&["queue-stats"]), &["3 queues", "port 2 queue 7: bytes=0, pkts=0, errors=0"]);
     has(&lab.ofctl(&["show"]), &["QUEUE_STATS"]);
     let packet = "ffffffffffff020000000001880100000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000";

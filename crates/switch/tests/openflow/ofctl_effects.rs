@@ -5,7 +5,7 @@ use crate::lab::{Lab, frame};
 use openflow::Message;
 
 #[test]
-fn a_delete_that_is_not_strict_takes_what_is_more_specific() {
+fn a_non_strict_delete_removes_more_specific_entries() {
     let lab = Lab::start(1, 2, "");
     lab.ofctl(&["del-flows"]);
     for line in ["priority=5,tcp", "priority=6,tcp,tcp_dst=80", "table=3,tcp,in_port=1", "udp", "ip"] {
@@ -52,7 +52,7 @@ fn ports_follow_port_mods() {
             break packet;
         }
     };
-    assert_eq!(reported.data, frame(2, 6), "the first that is reported");
+    assert_eq!(reported.data, frame(2, 6), "the first packet that is reported");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nonsense_is_refused_with_its_bytes_and_the_connection_lives() {
+fn invalid_messages_are_returned_in_errors_and_the_connection_stays_open() {
     let lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
     let before = lab.flows();
@@ -62,7 +62,7 @@ fn peers_of_other_versions_and_protocols_are_logged_and_disconnected() {
     peer.send_bytes(&[1, 0, 0, 8, 0, 0, 0, 3]);
     peer.receive_bytes().unwrap();
     let mut reported = peer.receive_bytes().unwrap();
-    assert_eq!(reported[0], 1, "in the peer's version");
+    assert_eq!(reported[0], 1, "the ERROR has the peer's version");
     reported[0] = 4;
     let Message::Error(answer) = decode(&reported).unwrap() else { panic!("{reported:?}") };
     assert_eq!(answer.code, error::HELLO_INCOMPATIBLE);

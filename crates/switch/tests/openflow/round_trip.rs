@@ -33,7 +33,7 @@ fn lines() -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_flows_are_read_back() {
     let lab = Lab::start(1, 4, "");
     let mut groups: Vec<GroupId> = Vec::new();
     let mut meters: Vec<MeterId> = Vec::new();

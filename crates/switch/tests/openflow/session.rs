@@ -58,17 +58,17 @@ fn rounds(idle: &str, rounds: u32) {
 }
 
 #[test]
-fn after_a_barrier_packets_meet_what_was_asked_before_it() {
+fn after_a_barrier_packets_meet_the_earlier_changes() {
     rounds("adaptive", 10_000);
 }
 
 #[test]
-fn after_a_barrier_busy_workers_have_it_too() {
+fn after_a_barrier_busy_workers_have_the_changes() {
     rounds("busy", BUSY_ROUNDS);
 }
 
 #[test]
-fn what_comes_behind_a_barrier_waits_for_it() {
+fn requests_after_a_barrier_wait_for_its_reply() {
     let lab = Lab::start(2, 2, "");
     let mut peer = lab.peer();
     let mut expected = Vec::new();
@@ -124,11 +124,11 @@ fn packets_go_to_the_controller_and_back() {
 
     lab.push(1, &frame(7, 1));
     let Message::FlowMod(mut flow) = add("priority=2,in_port=1,actions=output:2") else {
-        panic!("a flow-mod")
+        panic!("not a flow-mod")
     };
     flow.buffer_id = packet_in(&mut peer).buffer_id;
     peer.send(&Message::FlowMod(flow.clone()));
-    assert_eq!(lab.pop(2), frame(7, 1), "the held packet goes by the new flow");
+    assert_eq!(lab.pop(2), frame(7, 1), "the buffered packet uses the new flow");
     assert_eq!(peer.refused(&Message::FlowMod(flow)), error::BUFFER_UNKNOWN);
 }
 
@@ -144,7 +144,7 @@ fn all_controllers_are_notified_of_flows_and_ports() {
     one.send(&flow_mod(FlowModCommand::Delete, "tcp"));
     for peer in [&mut one, &mut two] {
         for reason in [FlowRemovedReason::Delete, FlowRemovedReason::HardTimeout] {
-            let (_, Message::FlowRemoved(removed)) = peer.receive() else { panic!("another message") };
+            let (_, Message::FlowRemoved(removed)) = peer.receive() else { panic!("unexpected message") };
             assert_eq!(removed.reason, reason);
             if reason == FlowRemovedReason::Delete {
                 assert_eq!((removed.priority, removed.cookie), (7, 9));
@@ -161,7 +161,7 @@ fn all_controllers_are_notified_of_flows_and_ports() {
     };
     one.send(&Message::PortMod(down));
     for peer in [&mut one, &mut two] {
-        let (0, Message::PortStatus(status)) = peer.receive() else { panic!("another message") };
+        let (0, Message::PortStatus(status)) = peer.receive() else { panic!("unexpected message") };
         assert_eq!((status.reason, status.port.number), (PortStatusReason::Modify, PortNo(2)));
         assert_eq!((status.port.config, status.port.state), (config::PORT_DOWN, 0));
     }
@@ -198,7 +198,7 @@ fn reported(reply: &Message) -> Vec<u8> {
 /// OpenFlow 1.3.5, 7.3.5.5: omitted tables are removed, and their entries are deleted without flow-removed
 /// messages.
 #[test]
-fn tables_that_are_not_laid_out_are_removed() {
+fn tables_omitted_from_table_features_are_removed() {
     let mut lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
     peer.send(&flow_mod(FlowModCommand::Delete, "table=all"));
@@ -214,11 +214,15 @@ fn tables_that_are_not_laid_out_are_removed() {
     assert_eq!(lab.flows().len(), 4);
     let asked = peer.send(&lay_out(&[0, 1], false));
     let (xid, reply) = peer.receive();
-    assert_eq!((xid, reported(&reply)), (asked, vec![0, 1]), "and no flow-removed message");
+    assert_eq!(
+        (xid, reported(&reply)),
+        (asked, vec![0, 1]),
+        "no flow-removed message comes before the reply"
+    );
     assert_eq!(lab.flows().len(), 2, "{:?}", lab.flows());
     lab.push(1, &frame(2, 1));
     assert_eq!(lab.pop(2), frame(2, 1));
-    let Message::MultipartReply(stats) = peer.ask(&query(Query::Table)) else { panic!("another message") };
+    let Message::MultipartReply(stats) = peer.ask(&query(Query::Table)) else { panic!("unexpected message") };
     assert!(matches!(&stats.answer, Answer::Table(tables) if tables.len() == 2), "{stats:?}");
 
     assert_eq!(peer.refused(&add("table=3,actions=drop")), error::FLOW_MOD_BAD_TABLE_ID);
@@ -230,9 +234,9 @@ fn tables_that_are_not_laid_out_are_removed() {
         assert_eq!(peer.refused(&lay_out(wrong, false)), error::TABLE_FEATURES_BAD_TABLE, "{wrong:?}");
     }
     assert_eq!(reported(&peer.ask(&lay_out(&[], false))), [0, 1]);
-    assert_eq!(lab.flows().len(), 2, "what is refused, or only asks, changes nothing");
+    assert_eq!(lab.flows().len(), 2, "refused requests and queries change nothing");
 
-    // Send the request in two parts. It restores removed tables.
+    // Send the request in two parts. The request restores removed tables.
     peer.send(&lay_out(&[0, 1], true));
     let asked = peer.send_part(&lay_out(&[3, 200], false));
     assert_eq!(reported(&peer.answer_to(asked)), [0, 1, 3, 200]);
@@ -245,7 +249,7 @@ fn tables_that_are_not_laid_out_are_removed() {
 
 /// Returns the number of tables of the pipeline.
 fn tables(peer: &mut Peer) -> usize {
-    let Message::MultipartReply(stats) = peer.ask(&query(Query::Table)) else { panic!("another message") };
+    let Message::MultipartReply(stats) = peer.ask(&query(Query::Table)) else { panic!("unexpected message") };
     let Answer::Table(tables) = &stats.answer else { panic!("{stats:?}") };
     tables.len()
 }
@@ -317,13 +321,13 @@ fn wrong_flow_mod() -> Vec<u8> {
 
 /// As in Open vSwitch, a HELLO of version 0 is an error and ends the connection.
 #[test]
-fn a_later_hello_of_no_version_is_refused() {
+fn a_later_hello_of_version_0_is_refused() {
     let lab = Lab::start(1, 1, "");
     let mut peer = lab.peer();
     peer.send_bytes(&[4, 0, 0, 8, 0, 0, 0, 5]);
     peer.barrier();
     peer.send_bytes(&[0, 0, 0, 8, 0, 0, 0, 6]);
-    let (6, Message::Error(error)) = peer.receive() else { panic!("another message") };
+    let (6, Message::Error(error)) = peer.receive() else { panic!("unexpected message") };
     assert_eq!(error.code, error::BAD_VERSION);
     assert_eq!(peer.receive_bytes(), None);
 }
@@ -345,7 +349,7 @@ fn there_is_one_master_and_slaves_only_read() {
     let unknown_field = wrong_flow_mod();
     for (peer, code) in [(&mut one, error::IS_SLAVE), (&mut two, error::MATCH_BAD_FIELD)] {
         peer.send_bytes(&unknown_field);
-        let Message::Error(error) = peer.answer_to(77) else { panic!("another message") };
+        let Message::Error(error) = peer.answer_to(77) else { panic!("unexpected message") };
         assert_eq!((error.code, &error.data[..]), (code, &unknown_field[..]));
     }
     // The switch checks the role that the peer has when the message is processed.
@@ -361,7 +365,7 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(
         one.ask(&Message::GetConfigRequest),
         Message::GetConfigReply(config(Fragments::Normal, 99)),
-        "fragments are the switch's, the length is the channel's"
+        "the switch has one fragment mode, and each channel has a length"
     );
     assert_eq!(two.ask(&Message::GetConfigRequest), before);
     two.send(&Message::SetConfig(config(Fragments::Drop, 128)));
@@ -383,13 +387,13 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(
         packet_in(&mut one).data,
         frame(3, 1),
-        "a slave that asks for them gets packets, and not those of before"
+        "a slave gets the packets that arrive after its request for packet-ins"
     );
     let asked = two.send(&Message::BarrierRequest);
     assert_eq!(
         two.receive(),
         (asked, Message::BarrierReply),
-        "a master that does not ask for them gets none"
+        "a master without a request for packet-ins gets none"
     );
     drop(two);
     assert_eq!(one.ask(&role(Role::Equal, 0)), is(Role::Equal, 2));
@@ -398,7 +402,7 @@ fn there_is_one_master_and_slaves_only_read() {
 }
 
 #[test]
-fn a_bundle_is_done_as_a_whole_or_not_at_all() {
+fn a_bundle_is_applied_as_a_whole_or_not_at_all() {
     let lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
     peer.send(&flow_mod(FlowModCommand::Delete, ""));
@@ -481,7 +485,11 @@ fn a_bundle_may_change_groups_meters_and_ports() {
         matches!(peer.receive(), (xid, Message::Error(e)) if xid == wrong && e.code == error::GROUP_UNKNOWN)
     );
     assert!(matches!(peer.receive(), (xid, Message::Error(_)) if xid == commit));
-    assert_eq!((lab.flows().len(), lab.ofctl(&["dump-groups"]).lines().count()), (0, 1), "none of it");
+    assert_eq!(
+        (lab.flows().len(), lab.ofctl(&["dump-groups"]).lines().count()),
+        (0, 1),
+        "a part of the bundle was applied"
+    );
 
     peer.ask(&control(BundleKind::OpenRequest));
     for message in &messages {
@@ -494,7 +502,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
     assert_eq!(peer.answer_to(commit), control(BundleKind::CommitReply));
     peer.barrier();
     lab.push(1, &frame(7, 1));
-    assert_eq!(lab.pop(3), frame(7, 1), "the group as modified later, the port as it was");
+    assert_eq!(lab.pop(3), frame(7, 1), "the last change of the group and of the port applies");
     let out = PacketOutMessage {
         buffer_id: None,
         in_port: port_no::CONTROLLER,
@@ -518,7 +526,7 @@ fn a_bundle_may_change_groups_meters_and_ports() {
 /// A packet with an expired TTL goes to the controllers that request such packets. Fragments are dropped if a
 /// controller requests it.
 #[test]
-fn invalid_ttls_and_fragments_are_treated_as_asked() {
+fn invalid_ttls_and_fragments_are_treated_as_configured() {
     let mut lab = Lab::start(1, 2, "");
     let (mut one, mut two) = (lab.peer(), lab.peer());
     one.send(&add("cookie=0x7,priority=9,ip,actions=dec_ttl,output:2"));
@@ -539,7 +547,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     lab.push(1, &ip(1, 0));
     let reported = packet_in(&mut one);
     assert_eq!((reported.reason, reported.cookie, reported.table), (PacketInCode::InvalidTtl, 7, TableId(0)));
-    assert_eq!(reported.data, ip(1, 0), "whole, and as it was");
+    assert_eq!(reported.data, ip(1, 0), "the packet is complete and unchanged");
     // The other controller did not request such packets, so the next message that it gets must be the reply
     // to its barrier.
     two.barrier();
@@ -559,10 +567,14 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     let Message::GetConfigReply(got) = two.ask(&Message::GetConfigRequest) else {
         panic!("no configuration")
     };
-    assert_eq!((got.fragments, got.miss_send_len), (Fragments::Drop, 128), "length is each one's own");
+    assert_eq!(
+        (got.fragments, got.miss_send_len),
+        (Fragments::Drop, 128),
+        "each channel has a separate length"
+    );
     lab.push(1, &ip(9, 0x20));
     lab.push(1, &ip(3, 0));
-    assert_eq!(lab.pop(2)[22], 2, "the fragment before it is gone");
+    assert_eq!(lab.pop(2)[22], 2, "the fragment before this packet was dropped");
     one.send(&Message::SetConfig(config(Fragments::Normal)));
     one.barrier();
     lab.push(1, &ip(5, 0x20));
@@ -571,7 +583,7 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
 
 /// No action sets the length of a packet-in for an invalid TTL, so each channel's miss_send_len applies.
 #[test]
-fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
+fn packet_ins_for_invalid_ttls_are_cut_per_channel() {
     let mut lab = Lab::start(1, 2, "");
     let mut peers = [lab.peer(), lab.peer(), lab.peer()];
     for (peer, miss_send_len) in peers.iter_mut().zip([40, 0xffff, 40]) {
@@ -603,7 +615,7 @@ fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
 /// A modify resets the counters only if its flags request it. Counters that an entry does not keep are not
 /// reported.
 #[test]
-fn counts_are_reset_and_left_out_as_asked() {
+fn counters_are_reset_and_omitted_as_requested() {
     let mut lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
     peer.send(&flow_mod(FlowModCommand::Delete, ""));
@@ -637,7 +649,7 @@ fn counts_are_reset_and_left_out_as_asked() {
     assert_eq!(counts(&mut peer), [(u64::MAX, 180)]);
 }
 
-/// A change of many entries does not delay echo replies, neither on its own connection nor on others.
+/// A change of many entries delays no echo replies, neither on the same connection nor on other connections.
 #[test]
 fn a_long_change_does_not_keep_echoes_waiting() {
     const ENTRIES: usize = 200_000;
@@ -690,7 +702,7 @@ fn the_control_thread_sleeps_during_a_long_change() {
 
 /// A long dump does not delay other requests, but a barrier waits for its end.
 #[test]
-fn a_long_answer_comes_in_parts_and_does_not_stop_the_rest() {
+fn a_long_answer_does_not_delay_other_requests() {
     const ENTRIES: usize = 20_000;
     let lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
@@ -707,7 +719,7 @@ fn a_long_answer_comes_in_parts_and_does_not_stop_the_rest() {
         match peer.receive() {
             (xid, Message::MultipartReply(reply)) if xid == dump => {
                 assert!(!ended);
-                let Answer::Flow(list) = reply.answer else { panic!("another answer") };
+                let Answer::Flow(list) = reply.answer else { panic!("unexpected answer") };
                 entries += list.len();
                 parts += 1;
                 ended = !reply.more;

@@ -27,7 +27,7 @@ fn reported(peer: &mut Peer) -> Option<StatelessConfig> {
     let Message::StatelessReply(StatelessReply { more: false, sections }) =
         peer.ask(&Message::StatelessRequest)
     else {
-        panic!("another answer")
+        panic!("unexpected answer")
     };
     let mut stateless_config = StatelessConfig::default();
     sections?.into_iter().for_each(|section| stateless_config.set(section));
@@ -53,7 +53,7 @@ fn packets_follow_the_last_stateless_configuration() {
     one.barrier();
     assert_eq!(reported(&mut other), None);
     lab.push(1, &keyed(9, 1));
-    assert_eq!(lab.pop(1), keyed(9, 1), "stateless forwarding is off: the tables forward it");
+    assert_eq!(lab.pop(1), keyed(9, 1), "without a stateless forwarder, the tables forward the packet");
 
     one.send(&set(vec![
         StatelessSection::Trusted(BTreeSet::from([PortNo(1)])),
@@ -69,7 +69,7 @@ fn packets_follow_the_last_stateless_configuration() {
     lab.push(1, &keyed(9, 7));
     assert_eq!(lab.pop(3), keyed(8, 7));
     lab.push(1, &keyed(9, 5));
-    assert_eq!(lab.pop(1), keyed(9, 5), "label 0: the tables have it");
+    assert_eq!(lab.pop(1), keyed(9, 5), "label 0 sends the packet to the tables");
 
     // Another controller sets another bank. The trusted ports stay unchanged.
     other.send(&set(vec![StatelessSection::Bank(0, bank(7, &[3, 2]))]));
@@ -113,7 +113,7 @@ fn a_bundle_renumbers_edge_and_core_at_once() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_our_code_and_logged_with_a_sentence() {
+fn an_invalid_configuration_is_refused_and_logged() {
     let lab = Lab::start(1, 1, "");
     let mut peer = Peer::connect(lab.address);
     let small = set(vec![StatelessSection::MtuBytes(BTreeMap::from([(PortNo(1), 20)]))]);

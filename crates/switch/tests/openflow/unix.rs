@@ -50,7 +50,7 @@ impl Drop for Place {
 }
 
 #[test]
-fn ovs_ofctl_speaks_over_it_and_over_tcp_at_once() {
+fn ovs_ofctl_uses_unix_sockets_and_tcp_at_the_same_time() {
     let place = Place::new();
     let lab = Lab::start(1, 2, &place.listens());
     let mode = std::fs::metadata(&place.0).unwrap().permissions().mode();
@@ -66,16 +66,16 @@ fn ovs_ofctl_speaks_over_it_and_over_tcp_at_once() {
     ofctl(&["add-flows", &file]);
     assert_eq!(ofctl(&["diff-flows", &file]), "");
     assert_eq!(ofctl(&["dump-flows"]).matches("actions=output:1").count(), 2_000);
-    assert_eq!(lab.flows().len(), 2_000, "over TCP it is the same switch");
+    assert_eq!(lab.flows().len(), 2_000, "the socket and TCP lead to the same switch");
     lab.ofctl(&["del-flows"]);
     ofctl(&["--bundle", "add-flows", &file]);
     assert!(ofctl(&["dump-aggregate"]).contains("flow_count=2000"));
     drop(lab);
-    assert!(!place.0.exists(), "the socket is left behind");
+    assert!(!place.0.exists(), "the socket still exists");
 }
 
 #[test]
-fn a_stale_socket_is_replaced_and_what_is_in_use_is_not() {
+fn only_stale_sockets_are_replaced() {
     let place = Place::new();
     drop(UnixListener::bind(&place.0).unwrap());
     let lab = Lab::start(1, 1, &place.listens());
@@ -83,7 +83,7 @@ fn a_stale_socket_is_replaced_and_what_is_in_use_is_not() {
     let message = place.refusal();
     assert!(message.contains("of.sock: another process answers on this OpenFlow socket"), "{message}");
     assert!(message.contains("another `datapath.openflow.listen` path"), "{message}");
-    assert!(lab.try_ofctl_at(&place.endpoint(), &["show"]).0, "the first one's socket is gone");
+    assert!(lab.try_ofctl_at(&place.endpoint(), &["show"]).0, "the socket of the first switch is gone");
     drop(lab);
     std::fs::write(&place.0, "precious").unwrap();
     let message = place.refusal();
@@ -102,7 +102,7 @@ impl Drop for Ended {
 
 /// The controller starts after the switch, so only a later attempt succeeds. Then the controller restarts.
 #[test]
-fn a_controller_is_dialled_again_and_again() {
+fn connections_to_a_controller_are_retried() {
     let place = Place::new();
     let lab = Lab::start(1, 2, &format!("controllers = [{:?}]", place.endpoint()));
     until("the first try has failed", || {

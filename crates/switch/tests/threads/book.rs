@@ -13,8 +13,8 @@ pub const EGRESS: [u32; 3] = [3, 4, 5];
 pub enum Sends {
     /// The packet goes to all of these ports. The list may be empty.
     All(Vec<u32>),
-    /// The packet goes to one of these ports. It is the same port for all packets of a flow in one state. The
-    /// choice depends on the header, and table 0 writes the header.
+    /// One of these ports gets all packets of a flow while a state lasts. The choice depends on the header,
+    /// part of which table 0 writes.
     One(Vec<u32>),
 }
 
@@ -46,7 +46,7 @@ impl Sends {
 struct History {
     /// For each state, the versions that tables 0 and 1 write into packets.
     states: Vec<[u32; 2]>,
-    /// Outputs of the rule of table 1, by version of the rule. `None` if a change left the rule as it was.
+    /// Outputs of the rule of table 1, by version of the rule. `None` if a change left the rule unchanged.
     sends: Vec<Option<Sends>>,
 }
 
@@ -54,8 +54,8 @@ struct History {
 #[derive(Debug)]
 pub struct Book {
     histories: [Mutex<History>; FLOWS],
-    /// For each flow, the latest state that a barrier confirmed. Packets that arrive later meet this state or
-    /// a newer one.
+    /// For each flow, the latest state that a barrier confirmed. Packets that arrive later must meet this
+    /// state or a newer state.
     floors: [AtomicU32; FLOWS],
 }
 

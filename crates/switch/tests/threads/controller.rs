@@ -25,7 +25,7 @@ const GROUPED: usize = 8;
 const CHANGES: usize = 8;
 const METER: MeterId = MeterId(1);
 
-/// What table 1 or a group does with the packets of a flow.
+/// Forwarding of a flow's packets by table 1 or by a group.
 #[derive(Clone, Debug)]
 struct Way {
     kind: Kind,
@@ -36,7 +36,7 @@ struct Way {
 enum Kind {
     Apply,
     Write,
-    /// One of many buckets is chosen, which only a group can do. A rule sends to the first port.
+    /// A group chooses one of its buckets. A rule of table 1 cannot choose, so it sends to the first port.
     Choose,
     Metered,
     Controller,
@@ -125,7 +125,7 @@ impl Heard {
         }
     }
 
-    /// Returns all packets sent to the controller. Called when the switch is idle.
+    /// Returns all packets sent to the controller. The switch must be idle.
     pub fn all_packet_ins(&mut self, peer: &mut Peer) -> &[Tag] {
         self.until_barrier(peer);
         let count = self.packet_ins.len();
@@ -340,7 +340,7 @@ pub fn counted(peer: &mut Peer) -> [u64; FLOWS] {
                 packets[flow_of(&removed.matching)] += removed.packets
             }
             (xid, Message::MultipartReply(reply)) if xid == asked => {
-                let Answer::Flow(entries) = reply.answer else { panic!("another answer") };
+                let Answer::Flow(entries) = reply.answer else { panic!("unexpected answer") };
                 // Rules that match no packet are among the entries.
                 for entry in entries.iter().filter(|entry| entry.packets > 0) {
                     packets[flow_of(&entry.matching)] += entry.packets;

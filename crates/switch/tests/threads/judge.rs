@@ -35,7 +35,7 @@ pub struct Judge<'a> {
     streams: Vec<Stream>,
     /// The port that a select group chose for each flow and state.
     chosen: HashMap<(u8, u32), usize>,
-    /// Number of packets with missing copies. Counted only in runs without losses.
+    /// Number of packets with missing copies. It is counted only in runs without losses.
     open: usize,
     pub pushed: u64,
     /// Number of copies that left, by port of [`EGRESS`].
@@ -93,7 +93,7 @@ impl<'a> Judge<'a> {
         );
         if let Sends::One(_) = sends {
             let chosen = *self.chosen.entry((flow, state)).or_insert(at);
-            assert_eq!(at, chosen, "{seen:?}: the group has chosen another port for state {state} before");
+            assert_eq!(at, chosen, "{seen:?}: the group had chosen another port for state {state}");
         }
         if fate.copies.iter().map(|count| usize::from(*count)).sum::<usize>() == sends.copies() {
             self.open -= 1;
@@ -111,7 +111,7 @@ impl<'a> Judge<'a> {
         self.open
     }
 
-    /// Returns the totals as seen from outside the switch. Called when the switch is idle.
+    /// Returns the totals as seen from outside the switch, which must be idle.
     pub fn outside(&self, packet_ins: &[Tag]) -> Outside {
         let (mut seen, mut missing) = (0, 0);
         for (at, stream) in self.streams.iter().enumerate() {
@@ -146,9 +146,9 @@ impl<'a> Judge<'a> {
         fate.state.is_some_and(|state| self.book.sends(flow as u8, state).allows(fate.copies, false))
     }
 
-    /// Checks the order and completeness of all packets. Called when the switch is idle. A later packet of a
-    /// flow must have met the same or newer rules than an earlier one. Without losses, all copies of every
-    /// packet must have left.
+    /// Checks the order and completeness of all packets. The switch must be idle. A later packet of a flow
+    /// must have met the same or newer rules than an earlier one. Without losses, all copies of every packet
+    /// must have left.
     pub fn end(&self) {
         for (at, stream) in self.streams.iter().enumerate() {
             let flow = at / INGRESSES;

@@ -15,14 +15,14 @@ mod captures;
 mod controller;
 mod judge;
 #[path = "../openflow/lab.rs"]
-#[allow(dead_code, reason = "only what peers need is used")]
+#[allow(dead_code, reason = "these tests use a part of the module")]
 mod lab;
 #[path = "../openflow/log.rs"]
-#[allow(dead_code, reason = "the lab has it")]
+#[allow(dead_code, reason = "the lab captures a log, but these tests do not read it")]
 mod log;
 mod packet;
 #[path = "../openflow/peer.rs"]
-#[allow(dead_code, reason = "only a well-behaved peer is used")]
+#[allow(dead_code, reason = "these tests use a part of the module")]
 mod peer;
 mod stage;
 mod totals;
@@ -54,8 +54,8 @@ pub struct Run {
     pub workers: usize,
     /// Load of the run.
     pub load: Load,
-    /// Whether the express path is on. With two workers, lanes are then off, so that every packet comes to
-    /// the path.
+    /// Whether the express path is on. With two workers, lanes are then off, so that every packet reaches the
+    /// path.
     pub express: bool,
     /// Time during which packets and changes are sent.
     pub time: Duration,
@@ -90,7 +90,7 @@ fn workers_under_overload_account_for_every_packet() {
 }
 
 #[test]
-fn capture_ports_give_every_packet_as_often_as_the_rules_say() {
+fn capture_ports_send_the_copies_that_the_rules_require() {
     let _alone = alone();
     runs(Load::Storm, false).into_iter().for_each(captures::play);
 }

@@ -69,7 +69,7 @@ impl Stage {
         let flows = config.datapath.flows.clone();
         let daemon = Daemon::start(config, open, flows.as_deref(), &stop).unwrap().unwrap();
         let addresses = daemon.openflow_addresses();
-        let Endpoint::Tcp(address) = addresses[0] else { panic!("another address") };
+        let Endpoint::Tcp(address) = addresses[0] else { panic!("not a TCP address") };
         let thread =
             std::thread::Builder::new().name("control".into()).spawn(move || daemon.serve(&stop)).unwrap();
         let peer = Some(Peer::connect(address));
@@ -94,9 +94,9 @@ impl Stage {
 enum Layout {
     /// The same workers receive and send.
     Mixed,
-    /// The last worker sends the packets that the others receive, and its ports have egress queues. A copy is
-    /// then dropped as `queue_full` only after it was counted as sent, and as `transmit_full` only before it
-    /// is counted.
+    /// The last worker sends the packets that the other workers receive, and its ports have egress queues. A
+    /// copy is then dropped as `queue_full` only after it was counted as sent, and as `transmit_full` only
+    /// before it is counted.
     Apart,
 }
 
@@ -119,7 +119,7 @@ fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
     vec![all.clone(), one(random), one(random), all, vec![last]]
 }
 
-/// Returns whether all packets come to the express path, because none waits.
+/// Returns whether all packets reach the express path. Lanes are then off, so no packet waits.
 fn is_always_express(run: &Run) -> bool {
     run.express && run.workers == 2
 }
