@@ -49,7 +49,7 @@ traffic_until has_ended
 wait "$trace" || fail "the trace ended with $?"
 has 'result: forwarded: port 2'
 has 'result: forwarded: port 1'
-has 'all the way over the fast-forwarding path'
+has 'by the fast-forwarding path alone'
 has '6 packets recorded, 6 compared with the rules, 0 faults'
 ok 'real pings: worker and rules agree, also over the fast-forwarding path'
 

@@ -59,10 +59,10 @@ pub enum Command {
     Replay(Replay),
     /// Simulate synthetic traffic in virtual time, through one switch or through a network with link failures
     ///
-    /// For one switch it reports load, bursts, overload, and the deliveries, drops and latencies of each
-    /// lane. For a network it reports which packets were delivered or lost, where and why, over how many
-    /// links, and the state that switches keep. The exit code is 1 if a packet is misdelivered or otherwise
-    /// handled wrongly.
+    /// For one switch, the report contains load, bursts, overload, and the deliveries, drops and latencies of
+    /// each lane. For a network, the report contains the packets that were delivered or lost, where and why,
+    /// over how many links, and the state that switches keep. The exit code is 1 if a packet is misdelivered
+    /// or otherwise handled wrongly.
     ///
     /// The costs of the worker's steps are either given in the scenario or measured on this machine. With
     /// given costs, the same file and seed print the same result every time. Measured costs are printed, so
@@ -103,7 +103,7 @@ pub struct Show {
     /// What to show
     #[arg(value_enum)]
     pub what: What,
-    /// Print one JSON object; flows: one object per line
+    /// Print one JSON object; for flows, one object per line
     #[arg(long)]
     pub json: bool,
     /// Take the control socket's path from this configuration
@@ -136,9 +136,9 @@ pub enum What {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Watch what a running switch does, once a second: rates of ports, latencies of lanes from receive poll to \
-                  transmit doorbell, rates of tables and of their LUTs, drops by reason.\n\nKeys: q quits, p pauses, tab and \
-                  left and right choose a section, up and down scroll it. Where input or output is not a terminal, plain \
-                  text.",
+                  transmit doorbell, rates of tables and of their LUTs, drops by reason.\n\nKeys: q quits, p pauses, tab, \
+                  left and right choose a section, up and down scroll it. If input or output is not a terminal, the \
+                  output is plain text.",
     after_help = "Examples:\n  shunt top\n  shunt top --once\n  shunt top --batch 60 -c switch.toml > minute.txt"
 )]
 pub struct Top {
@@ -187,8 +187,8 @@ pub enum Flows {
 pub enum GatesCommand {
     /// Replace all gates in one operation; returns when they are active
     #[command(
-        after_help = "A gate is PORT=NUMBER, with :server or :external where the tag is taken off, or :assists where what \
-                      comes in may go up.\n\nExample, the first edge switch of the k = 4 tree:\n  \
+        after_help = "A gate is PORT=NUMBER, with :server or :external at ports where the tag is removed, or :assists at ports \
+                      whose packets may go up.\n\nExample, the first edge switch of the k = 4 tree:\n  \
                       shunt gates set --down-d 2 --up-d 8 --server-gate-max 32 --trusted 3,4 1=2:server 2=4:server 3=48 4=56"
     )]
     Set {
@@ -233,12 +233,12 @@ pub enum GatesCommand {
 
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Show what the switch would do with a packet: for each table the entry that it hits, and entries of higher \
-                  priority that it nearly hit and what excluded it there; what actions change; and where it leaves, or \
-                  why it is dropped. Nothing is sent, counted or learned.\n\nWith --live, real packets that match FIELDS: \
-                  what the worker did with each, and whether the rules agree. A worker that did otherwise is a \
-                  fault: exit code 1.",
-    after_help = "The packet is given in flow syntax, with nw_ttl besides, as bytes, or as a packet of a capture.\n\n\
+    long_about = "Show what the switch would do with a packet. For each table: the entry that it hits, and entries of \
+                  higher priority that it almost matches, with the fields that exclude it. Then what actions change, and \
+                  where the packet leaves or why it is dropped. Nothing is sent, counted or learned.\n\nWith --live, real \
+                  packets that match FIELDS: what the worker did with each, and whether the rules agree. If a worker did \
+                  something else, the switch has a fault, and the exit code is 1.",
+    after_help = "The packet is given as fields in flow syntax, which may include nw_ttl, as bytes, or as a packet of a capture.\n\n\
                   Examples:\n  shunt trace in_port=1,tcp,nw_dst=10.0.0.5,tp_dst=80\n  \
                   shunt trace --pcap in.pcap --packet 7 --in-port 2\n  \
                   shunt trace --flows test.flows udp6,ipv6_dst=2001:db8::1 --json\n  \
@@ -298,7 +298,7 @@ pub struct Replay {
     /// Fast-forwarding path; the results are the same with and without it
     #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
     pub ffp: Switched,
-    /// Express path: one record for a packet's whole way; the results are the same with and without it
+    /// Express path: one record for all tables of a packet; the results are the same with and without it
     #[arg(long, value_enum, default_value = "off", value_name = "on|off", hide_possible_values = true)]
     pub express: Switched,
     /// Port cache: off (nonblocking and blocking are not in this build yet)

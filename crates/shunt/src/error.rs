@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use switch::control::ClientError;
 use switch::daemon::DaemonError;
 
-/// Why a command failed.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The reader of the output closed the pipe.
@@ -24,7 +24,7 @@ pub enum CommandError {
     Config(#[from] ConfigError),
     #[error("{}: there are several datapaths; select one with --control: {sockets}", path.display())]
     Several { path: PathBuf, sockets: String },
-    #[error("{}: there are several datapaths, each with its own control; leave --control out", .0.display())]
+    #[error("{}: there are several datapaths, each with a separate control socket; leave out --control", .0.display())]
     ControlOfSeveral(PathBuf),
     #[error("{0}")]
     Gate(String),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command `shunt`: parses the arguments, runs one command and prints its result.
 //!
-//! The crate only talks to the user. It must not forward packets, check files or decide rules: the crates
+//! The crate is only the user interface. It must not forward packets, check files or decide rules: the crates
 //! `switch`, `config`, `scenario` and `sim` do that. Begin with [`arguments`], which lists all commands, then
 //! read [`commands`].
 //!

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers of the switch as text for people.
 //!
-//! Tables are aligned, and zero counters are left out where they would hide the others. Functions here only
-//! format; they must not send requests to the switch. Begin with [`counters`].
+//! Tables are aligned, and zero counters are omitted where they would make other counters hard to find.
+//! Functions here only format; they must not send requests to the switch. Begin with [`counters`].
 
 pub mod express;
 pub mod live;
@@ -213,7 +213,7 @@ pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
         return writeln!(out, "the fast-forwarding path is off (datapath.ffp.enabled)");
     }
     let Ffp { fast, received, consistency, .. } = ffp;
-    writeln!(out, "{fast} of {received} packets went all the way over the path; consistency {consistency}")?;
+    writeln!(out, "{fast} of {received} packets left by the path alone; consistency {consistency}")?;
     let head = [
         "table",
         "way",

@@ -27,7 +27,7 @@ fn shunt() -> Command {
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < LIMIT, "waited in vain: {what}");
+        assert!(start.elapsed() < LIMIT, "timeout while waiting until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -173,7 +173,7 @@ fn a_switch_whose_stderr_nobody_reads_answers_and_ends() {
 }
 
 #[test]
-fn a_reader_that_comes_back_hears_of_the_loss() {
+fn a_reader_that_returns_gets_a_report_of_lost_lines() {
     let (out, reader) = UnixStream::pair().unwrap();
     out.set_nonblocking(true).unwrap();
     while (&out).write(b"nothing more fits\n").is_ok() {}

@@ -113,7 +113,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_switch_runs_is_asked_and_stops() {
+fn a_switch_starts_answers_and_stops() {
     let mut place = Place::new();
     let start = place.write("start.flows", "priority=3,in_port=p1,actions=output:p2\n");
     let ready = place.start(&["--flows", text(&start)]);
@@ -160,7 +160,7 @@ fn a_switch_runs_is_asked_and_stops() {
     let json = place.prints(&["show", "counters", "--json"]);
     assert!(json.contains("\"low_latency\":{\"gaps_aside\":{\"frames\":0,"), "{json}");
     let ffp = place.prints(&["show", "ffp"]);
-    assert!(ffp.starts_with("0 of 0 packets went all the way"), "{ffp}");
+    assert!(ffp.starts_with("0 of 0 packets left by the path alone"), "{ffp}");
     let express = place.prints(&["show", "express"]);
     assert!(express.starts_with("the express path is off; datapath.express.enabled = true "), "{express}");
     assert!(express.contains(": keys of 18 bytes, in records of one cache line\n"), "{express}");
@@ -223,7 +223,7 @@ fn the_express_path_shows_its_plan_and_the_records_of_each_worker() {
     place.prints(&["flows", "load", text(&flows)]);
 
     let shown = place.prints(&["show", "express"]);
-    // The plan is new, so the records of the one before may still serve.
+    // The plan is new, so the records of the previous plan may still be in use.
     let lines: Vec<&str> = shown.lines().filter(|line| !line.starts_with("records of plan ")).collect();
     assert!(lines[0].ends_with(": keys of 20 bytes, in records of one cache line"), "{shown}");
     assert_eq!(lines[1], "packets can reach tables 0, 3");
@@ -278,7 +278,7 @@ fn top_prints_boards_until_the_switch_is_gone() {
     let output = endless.wait_with_output().unwrap();
     let reported = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{reported}");
-    assert!(reported.starts_with("shunt: the connection to the switch broke: "), "{reported}");
+    assert!(reported.starts_with("shunt: the connection to the switch was lost: "), "{reported}");
     assert!(place.fails(&["top"]).contains("no switch answers on this control socket"));
 }
 
@@ -333,7 +333,7 @@ fn a_flow_file_that_is_wrong_changes_nothing() {
 }
 
 #[test]
-fn a_running_switch_tells_why_a_packet_is_dropped() {
+fn a_running_switch_explains_why_a_packet_is_dropped() {
     let mut place = Place::new();
     place.write(
         "start.flows",
@@ -392,7 +392,7 @@ fn several_datapaths_are_one_process() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_reader_that_closes_the_output_early_is_no_error() {
     let mut place = Place::new();
     let lines: Vec<String> = (0..20_000)
         .map(|n| format!("dl_dst=02:00:00:00:{:02x}:{:02x},actions=drop\n", n / 256, n % 256))
@@ -418,7 +418,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn check_tells_mistakes_and_what_has_no_effect() {
+fn check_reports_mistakes_and_settings_without_effect() {
     let place = Place::new();
     let config = place.path("switch.toml");
     let output = shunt().args(["check", "-c", text(&config)]).output().unwrap();
@@ -459,7 +459,7 @@ fn check_tells_mistakes_and_what_has_no_effect() {
 
 /// The file names CPUs and devices that this machine does not have, and has two more mistakes.
 #[test]
-fn check_looks_for_what_a_file_needs_unless_it_is_offline() {
+fn check_examines_the_machine_unless_it_is_offline() {
     let place = Place::new();
     let right = std::fs::read_to_string(place.path("switch.toml")).unwrap();
     let missing = right
@@ -493,7 +493,7 @@ fn check_looks_for_what_a_file_needs_unless_it_is_offline() {
 
 /// A flow file with invalid flows is reported line by line.
 #[test]
-fn check_tells_of_every_flow_that_is_refused() {
+fn check_reports_every_refused_flow() {
     let place = Place::new();
     let config = place.path("switch.toml");
     let flows = place.write(
@@ -568,14 +568,14 @@ fn replayed_packets_take_the_path_over_entries_that_match_everything() {
         let express = shunt().arg("replay").args(files).args(["--express", "on"]).output().unwrap();
         let report = String::from_utf8(express.stdout).unwrap();
         assert!(report.contains("forwarded       200 in 200 copies\n"), "{rules}{report}");
-        // No rule examines a bit, so the first burst makes the only record.
+        // No rule examines a bit, so the first burst creates the only record.
         assert!(!report.contains("express hits    off\n"), "{rules}{report}");
         assert!(!report.contains("express hits    0\n"), "{rules}{report}");
     }
 }
 
 #[test]
-fn a_device_that_is_not_there_keeps_it_from_starting() {
+fn a_missing_device_prevents_the_start() {
     let place = Place::new();
     let config = std::fs::read_to_string(place.path("switch.toml")).unwrap();
     let config = config.replacen("\"mem\"\ndevice = \"null\"", "\"af_packet\"\ndevice = \"no-such-dev\"", 1);
@@ -585,7 +585,7 @@ fn a_device_that_is_not_there_keeps_it_from_starting() {
 }
 
 #[test]
-fn wrong_usage_has_its_own_exit_code_and_help_names_every_command() {
+fn wrong_usage_has_a_separate_exit_code_and_help_lists_every_command() {
     for arguments in
         [&["shwo"][..], &["show"], &["show", "prots"], &["run"], &["flows"], &["replay", "--ffp", "maybe"]]
     {

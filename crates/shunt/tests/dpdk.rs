@@ -59,7 +59,7 @@ impl Place {
     ) -> BTreeMap<u32, Vec<Vec<u8>>> {
         let (none, control) = (self.path("none.pcap"), self.path("control.sock"));
         CaptureWriter::create(&none).unwrap().finish().unwrap();
-        // Options for memory without huge pages, and without files that other processes look for.
+        // Options of DPDK for memory without huge pages, and without files that other processes could find.
         let mut text = format!(
             "control = {control:?}\n[dpdk]\neal = [\"--no-huge\", \"-m\", \"768\", \"--no-pci\", \"--no-shconf\", \
              \"--log-level=error\"]\nmbufs = 8192\nmtu = 9000\n[[worker]]\n[[datapath]]\nid = 1\n\
@@ -90,7 +90,7 @@ impl Place {
     fn wait_until_all_has_left(&mut self) {
         let (start, mut last, mut since) = (Instant::now(), Vec::new(), Instant::now());
         while since.elapsed() < Duration::from_millis(500) {
-            assert!(start.elapsed() < PATIENCE, "packets still come");
+            assert!(start.elapsed() < PATIENCE, "packets still arrive");
             std::thread::sleep(Duration::from_millis(20));
             let ended = self.switch.as_mut().and_then(|switch| switch.try_wait().unwrap());
             assert_eq!(ended, None, "the switch has ended");
@@ -115,7 +115,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the committed captures, and the large ones if they are available.
+/// Returns the committed captures, and the large captures if they are available.
 fn captures() -> Vec<PathBuf> {
     let committed = repository().join("crates/wire/tests/data");
     let mut found: Vec<PathBuf> =
@@ -150,7 +150,7 @@ fn reference(place: &Place, input: &Path, flows: &Path) -> (ReplaySummary, BTree
 }
 
 #[test]
-fn captures_pass_ports_of_dpdk_as_they_pass_the_reference() {
+fn dpdk_ports_send_the_same_packets_as_the_reference() {
     let mut place = Place::new("captures");
     let flows = flows(&place);
     let (mut packets, mut copies) = (0, 0);
@@ -161,8 +161,8 @@ fn captures_pass_ports_of_dpdk_as_they_pass_the_reference() {
         let one_lane = "[datapath.lanes]\nenabled = false\n";
         let sent = place.forward(&capture, &flows, &ports, one_lane);
         assert!(sent == expected, "{}: {summary:?}", capture.display());
-        // With two lanes, order holds only within a flow, so this compares packets without their order. The
-        // backlog must have space for packets that arrive faster than they are processed.
+        // With two lanes, order holds only within a flow, so the test compares packets without their order.
+        // The backlog must have space for packets that arrive faster than they are processed.
         if summary.packets < MAY_WAIT {
             let two_lanes = "[datapath.lanes]\nnormal = 16384\nunknown = 16384\n";
             let mut sent = place.forward(&capture, &flows, &ports, two_lanes);

@@ -20,7 +20,7 @@ fn sim(scenario: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn two_processes_print_the_same_bytes_and_another_seed_other_ones() {
+fn the_output_depends_on_the_seed_and_not_on_the_process() {
     for (name, arguments) in [("capture.toml", &["--json"][..]), ("overload.toml", &[])] {
         let first = sim(&example(name), arguments);
         assert_eq!((first.0, first.2.as_str()), (Some(0), ""), "{name}");
@@ -46,7 +46,7 @@ fn every_packet_of_an_example_is_reported() {
 }
 
 #[test]
-fn networks_of_the_examples_are_right_and_a_fault_has_an_exit_code() {
+fn example_networks_have_no_faults_and_a_fault_has_an_exit_code() {
     for name in ["tags", "keys", "polka", "failures", "renumber"] {
         let file = example(&format!("network-{name}.toml"));
         let first = sim(&file, &["--json"]);

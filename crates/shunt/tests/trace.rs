@@ -64,7 +64,7 @@ table=1,priority=7,ip,nw_dst=10.0.0.0/24 actions=output:2
 table=1,priority=9,ip,nw_src=10.9.0.0/16,nw_dst=10.0.0.0/24 actions=output:3";
 
 #[test]
-fn one_command_says_why_a_packet_is_dropped() {
+fn one_command_explains_why_a_packet_is_dropped() {
     let place = Place::new(FLOWS);
     for (packet, says) in [
         (
@@ -95,7 +95,7 @@ fn one_command_says_why_a_packet_is_dropped() {
 }
 
 #[test]
-fn a_trace_tells_tables_near_misses_changes_and_outputs() {
+fn a_trace_shows_tables_near_misses_changes_and_outputs() {
     let place = Place::new(FLOWS);
     let reported = place.trace(&["in_port=1,tcp,nw_src=10.1.2.3,nw_dst=10.7.0.1,tp_dst=80"]);
     for says in [
@@ -109,12 +109,12 @@ fn a_trace_tells_tables_near_misses_changes_and_outputs() {
         "  not   cookie=0x0, priority=9,ip,nw_src=10.9.0.0/16,nw_dst=10.0.0.0/24 actions=output:3",
         "        it wants nw_src=10.9.0.0/16, the packet has nw_src=10.1.2.3",
         "output  port 2 (port-2):",
-        "low latency: no, not from table 0 on",
+        "low latency: no, it hits a normal entry in table 0",
         "fast-forwarding path: no, it leaves the path at table 0, where it hits a normal entry",
         "express path: no, the path is off (datapath.express.enabled)",
         "result: forwarded: it leaves by port 2",
     ] {
-        assert!(reported.contains(says), "lacks {says:?}:\n{reported}");
+        assert!(reported.contains(says), "{says:?} is missing:\n{reported}");
     }
     let reported = place.trace(&["in_port=1,tcp,tp_dst=22"]);
     assert!(reported.contains("low latency: yes, every entry is"), "{reported}");
@@ -122,12 +122,12 @@ fn a_trace_tells_tables_near_misses_changes_and_outputs() {
         reported.contains("fast-forwarding path: yes, all its tables are shared by the path"),
         "{reported}"
     );
-    assert!(reported.contains("output  port 2 (port-2): as it came in"), "{reported}");
+    assert!(reported.contains("output  port 2 (port-2): unchanged"), "{reported}");
     assert!(reported.contains("it wants tp_dst=80, the packet has tp_dst=22"), "{reported}");
 }
 
 #[test]
-fn json_has_what_the_text_has() {
+fn json_contains_the_information_of_the_text() {
     let place = Place::new(FLOWS);
     let reported: serde_json::Value =
         serde_json::from_str(&place.trace(&["in_port=1,udp,tp_dst=53", "--json"])).unwrap();
@@ -169,7 +169,7 @@ fn a_packet_of_a_capture_is_traced() {
 }
 
 #[test]
-fn hostile_input_is_refused_with_a_sentence() {
+fn hostile_input_is_refused_with_an_error() {
     let place = Place::new(FLOWS);
     for (arguments, says) in [
         (&["--hex", "0102zz"][..], "'z' is not a hexadecimal digit"),

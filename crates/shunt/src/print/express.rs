@@ -28,7 +28,7 @@ fn plan(out: &mut dyn Write, plan: &PlanForm) -> io::Result<()> {
     let noun = if tables.len() == 1 { "table" } else { "tables" };
     writeln!(out, "plan {version}: keys of {}, {record}", count(*key_bytes, "byte"))?;
     if let Some(previous) = plan.previous {
-        writeln!(out, "records of plan {previous} serve until the new ones are learned")?;
+        writeln!(out, "records of plan {previous} are used until new ones are learned")?;
     }
     writeln!(out, "packets can reach {noun} {}", tables.join(", "))?;
     let fields: Vec<String> = plan.examined.iter().map(field).collect();
@@ -152,7 +152,7 @@ worker  now       records  room  bytes  hit %  hits  misses  bypassed  learned  
 1       bypassed        5    64   9000      -     0       0         0        5        0         0       0          0          0        0
 sum                    10   128  18000   75.0    30      10         0       10        0         0       0          0          0        0
 ";
-        let previous = "records of plan 2 serve until the new ones are learned\n";
+        let previous = "records of plan 2 are used until new ones are learned\n";
         let plan = format!("plan 3: keys of 12 bytes, in records of two cache lines\n{previous}{PLAN}");
         assert_eq!(printed, format!("{plan}{expected}"));
         assert_eq!(report(true, "one line", &[worker(0, false, 1, 0)]).lines().count(), 5);

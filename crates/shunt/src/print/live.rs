@@ -17,7 +17,7 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
     let copies = if copies.is_empty() { String::new() } else { format!(": {}", copies.join(", ")) };
     let reason = real.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let path = match (real.fast, real.express) {
-        (true, _) => ", all the way over the fast-forwarding path",
+        (true, _) => ", by the fast-forwarding path alone",
         (_, true) => ", by a path record",
         _ => "",
     };
@@ -33,7 +33,7 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
                 _ => "different, but this is allowed",
             };
             writeln!(out, "{says}: {}", real.why.join("; "))?;
-            writeln!(out, "by the rules as they are now:")?;
+            writeln!(out, "according to the current rules:")?;
             trace(out, &real.imagined)
         }
     }?;

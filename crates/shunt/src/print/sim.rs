@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
     writeln!(out, "scenario  {}, seed {}", run.scenario, run.seed)?;
-    let agreement = run.agreement.map(|ratio| format!("; they sum up to {ratio:.3} of real time"));
+    let agreement = run.agreement.map(|ratio| format!("; their sum is {ratio:.3} of real time"));
     writeln!(out, "costs     {}{}", run.costs, agreement.unwrap_or_default())?;
     let (span, warm_up) = (milliseconds(run.span_ns), milliseconds(run.warm_up_ns));
     let capacity = run.capacity_pps.map(|pps| format!("; the switch carries {} of this mix", mpps(pps)));

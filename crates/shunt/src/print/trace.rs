@@ -18,9 +18,9 @@ pub fn trace(out: &mut dyn Write, trace: &TraceForm) -> io::Result<()> {
         writeln!(out, "note    {note}")?;
     }
     let low_latency = match (trace.low_latency, trace.normal_from) {
-        (true, _) if trace.tables.is_empty() => "undecided: it meets no table".to_owned(),
+        (true, _) if trace.tables.is_empty() => "undecided, because it reaches no table".to_owned(),
         (true, _) => "yes, every entry is".to_owned(),
-        (false, Some(table)) => format!("no, not from table {table} on"),
+        (false, Some(table)) => format!("no, it hits a normal entry in table {table}"),
         (false, None) => "no".to_owned(),
     };
     writeln!(out, "low latency: {low_latency}")?;
@@ -74,7 +74,7 @@ fn group(out: &mut dyn Write, group: &GroupForm) -> io::Result<()> {
 
 fn output(out: &mut dyn Write, output: &Output) -> io::Result<()> {
     let queue = if output.queue.0 == 0 { String::new() } else { format!(", queue {}", output.queue) };
-    let changed = if output.changes.is_empty() { ": as it came in" } else { ":" };
+    let changed = if output.changes.is_empty() { ": unchanged" } else { ":" };
     writeln!(out, "output  port {} ({}){queue}{changed}", output.port, output.name)?;
     output.changes.iter().try_for_each(|change| writeln!(out, "        {change}"))
 }

@@ -40,7 +40,7 @@ pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), Comm
     }
 }
 
-/// Prints one board per second: `boards` of them, or until the output is closed.
+/// Prints one board per second, `boards` times or until the output is closed.
 fn text(mut client: Client, boards: Option<u64>) -> Result<(), CommandError> {
     let mut before = Reading::take(&mut client)?;
     let mut printed = 0;
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_ask_for_what_the_bottom_line_says() {
+    fn keys_do_what_the_bottom_line_says() {
         let key = |code| asked(KeyEvent::new(code, KeyModifiers::NONE));
         assert_eq!((key(KeyCode::Char('q')), key(KeyCode::Char('p'))), (Asked::Quit, Asked::Pause));
         assert_eq!(

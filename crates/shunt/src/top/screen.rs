@@ -8,7 +8,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Paragraph};
 use switch::top::{Board, TopSection};
 
-/// Lines of a panel besides its rows: two borders and the column names.
+/// Number of lines of a panel in addition to its rows: two borders and the column names.
 const FRAME_LINES: u16 = 3;
 
 /// State of the screen: focus, scroll positions, and whether the display is paused.
@@ -103,7 +103,8 @@ impl Screen {
         };
         let style = if at == self.focus { Style::new().bold() } else { Style::new().dim() };
         let widths = widths(section);
-        // Plain text lines: columns that do not fit are cut off, and the others keep their positions.
+        // Draws plain text lines. Columns that do not fit are cut off, and the other columns keep their
+        // positions.
         let line = |cells: &mut dyn Iterator<Item = &str>| {
             let cells = cells.zip(&widths).map(|(text, (width, right))| match right {
                 true => format!("{text:>width$}"),

@@ -72,7 +72,7 @@ q quit  p pause  tab, left, right: section  up, down: sc
 }
 
 #[test]
-fn the_section_with_the_focus_gets_what_room_there_is_and_scrolls() {
+fn the_section_with_the_focus_gets_the_spare_lines_and_scrolls() {
     let board = board(40);
     let mut screen = Screen::default();
     let before = drawn(&mut screen, &board, 60, 26);
@@ -102,7 +102,7 @@ fn on_a_small_screen_the_section_with_the_focus_stands_alone() {
     assert!(!small.contains("ports"), "{small}");
     (0..3).for_each(|_| screen.go(Move::Next, &board));
     assert!(drawn(&mut screen, &board, 40, 9).contains("┌ lanes ─"));
-    // Columns that are cut off do not move the others.
+    // Columns that are cut off do not move the other columns.
     let narrow = drawn(&mut screen, &board, 20, 9);
     assert!(
         narrow.contains("│lane         frame│") && narrow == drawn(&mut screen, &board, 20, 9),
@@ -115,7 +115,7 @@ fn on_a_small_screen_the_section_with_the_focus_stands_alone() {
 }
 
 #[test]
-fn a_board_may_lose_rows_under_the_user() {
+fn a_board_may_lose_rows_while_it_is_scrolled() {
     let mut screen = Screen::default();
     screen.go(Move::Scroll(39), &board(40));
     let less = drawn(&mut screen, &board(2), 60, 26);
