@@ -36,7 +36,7 @@ fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
             continue;
         };
         assert!(sent.epoch >= epoch, "{sent:?} comes after frames of epoch {epoch}");
-        assert_eq!(begins, sent.epoch > epoch, "{sent:?}: whether an epoch begins");
+        assert_eq!(begins, sent.epoch > epoch, "{sent:?}: the mark of a new epoch is wrong");
         epoch = sent.epoch;
         let same_lane = taken.iter().filter(|earlier| earlier.lane == sent.lane);
         let before = same_lane.map(|earlier| earlier.number).max();
@@ -60,7 +60,7 @@ fn check(room: usize, script: &'static [(Lane, u32)]) {
 }
 
 #[test]
-fn a_frame_waits_for_all_of_the_epoch_before() {
+fn a_frame_waits_for_all_frames_of_the_previous_epoch() {
     check(2, &[(Normal, 0), (LowLatency, 1)]);
     check(2, &[(LowLatency, 0), (Normal, 1)]);
     check(2, &[(LowLatency, 3), (Normal, 4)]);
@@ -68,7 +68,7 @@ fn a_frame_waits_for_all_of_the_epoch_before() {
 }
 
 #[test]
-fn epochs_may_begin_with_every_frame_and_be_left_out() {
+fn every_frame_may_begin_an_epoch_and_epochs_may_be_skipped() {
     check(3, &[(Normal, 0), (LowLatency, 0), (LowLatency, 2), (Normal, 5)]);
     check(3, &[(LowLatency, 1), (Normal, 2), (LowLatency, 3)]);
 }

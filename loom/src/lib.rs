@@ -15,7 +15,7 @@ mod sleep_model;
 #[allow(dead_code, reason = "levels are not part of the protocol")]
 mod epochs;
 #[path = "../../crates/worker/src/sleep.rs"]
-#[allow(dead_code, reason = "a daemon needs more of it than a model")]
+#[allow(dead_code, reason = "the models use a part of the module")]
 mod sleep;
 
 /// Replacement of `worker::sync` for loom.

@@ -35,7 +35,7 @@ pub struct Consumer<T> {
 }
 
 impl<T> RingBuffer<T> {
-    #[allow(clippy::new_ret_no_self, reason = "as `rtrb` has it")]
+    #[allow(clippy::new_ret_no_self, reason = "`rtrb` has the same signature")]
     pub fn new(capacity: usize) -> (Producer<T>, Consumer<T>) {
         let slots = (0..capacity).map(|_| Mutex::new(None)).collect();
         let ring = Arc::new(Self { slots, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) });

@@ -247,7 +247,7 @@ fn a_packet_of_the_controller_leaves_a_sleeping_worker() {
 /// ring of retired objects is then full, so the control thread cannot apply the second operation for the
 /// worker.
 #[test]
-fn an_operation_that_found_the_spent_ring_full_is_applied_once_it_is_emptied() {
+fn an_operation_is_applied_once_the_full_ring_of_retired_objects_is_emptied() {
     explore(|| {
         let mut scene = Scene::new(1, 2, None);
         scene.start();
