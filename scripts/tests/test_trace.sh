@@ -49,9 +49,9 @@ traffic_until has_ended
 wait "$trace" || fail "the trace ended with $?"
 has 'result: forwarded: port 2'
 has 'result: forwarded: port 1'
-has 'by the fast-forwarding path alone'
+has 'by a path record'
 has '6 packets recorded, 6 compared with the rules, 0 faults'
-ok 'real pings: worker and rules agree, also over the fast-forwarding path'
+ok 'real pings: worker and rules agree, also on packets with a path record'
 
 send_udp() { in_room h1 bash -c 'echo >/dev/udp/10.0.0.2/9'; }
 traffic=send_udp

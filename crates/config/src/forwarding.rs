@@ -179,9 +179,9 @@ fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
 
 /// Returns the number of path records per worker, or 0 if the express path is off.
 fn express_records(key: &str, express: &ExpressSection, mistakes: &mut Mistakes) -> Option<usize> {
-    let records = in_range(express.records.unwrap_or(16_384), 64..=262_144);
+    let records = in_range(express.records.unwrap_or(8_192), 64..=262_144);
     let records = mistakes.at(format!("{key}.express.records"), records);
-    records.map(|records| if express.enabled.unwrap_or(false) { records as usize } else { 0 })
+    records.map(|records| if express.enabled.unwrap_or(true) { records as usize } else { 0 })
 }
 
 /// Returns the number of records per LUT, or 0 if the fast-forwarding path is off.

@@ -71,7 +71,7 @@ fn the_documented_example_is_read() {
     let p1 = &config.datapath.ports[0];
     assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (PortNo(1), "p1", "veth1"));
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
-    assert_eq!((forwarding.lut_entries, forwarding.express_records), (4_096, 0));
+    assert_eq!((forwarding.lut_entries, forwarding.express_records), (4_096, 8_192));
     assert_eq!(forwarding.consistency, worker::Consistency::Lazy);
     let limits = LaneLimits { normal: 0, unknown: 1_024, hold: 1 };
     let quanta = Quanta { small: 8, large: 16, quiet_ns: Nanos(50_000) };
@@ -532,15 +532,15 @@ fn the_grammar_has_the_keys_that_are_read() {
 }
 
 #[test]
-fn the_express_path_is_off_unless_it_is_enabled() {
+fn the_express_path_is_on_unless_it_is_disabled() {
     let with =
         |keys: &str| GOOD.replace("[datapath.ffp]", &format!("[datapath.express]\n{keys}\n[datapath.ffp]"));
     let records =
         |keys: &str| Config::parse(&with(keys)).map(|config| config.datapath.forwarding.express_records);
-    assert_eq!(records("enabled = true").unwrap(), 16_384);
-    assert_eq!(records("enabled = true\nrecords = 1000").unwrap(), 1_000);
-    assert_eq!(records("records = 1000").unwrap(), 0);
-    let problems = lines_of(records("enabled = true\nrecords = 9999999").unwrap_err());
+    assert_eq!(records("enabled = true").unwrap(), 8_192);
+    assert_eq!(records("enabled = false\nrecords = 1000").unwrap(), 0);
+    assert_eq!(records("records = 1000").unwrap(), 1_000);
+    let problems = lines_of(records("records = 9999999").unwrap_err());
     assert!(problems[0].contains("datapath.express.records: 9999999 is out of range"), "{problems:?}");
 }
 
