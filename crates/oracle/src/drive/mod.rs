@@ -43,8 +43,8 @@ pub(super) struct Driver {
     tight: bool,
     /// Number of poll iterations since frames were last taken from the devices.
     untaken: usize,
-    /// Number of queued frames in large buffers, per worker.
-    large_waiting: Vec<usize>,
+    /// Number of large buffers that packets may have taken since everything was last sent, per worker.
+    large_taken: Vec<usize>,
     /// Number of lookups counted so far, per table.
     lookups: BTreeMap<TableId, u64>,
     record: Record,

@@ -50,7 +50,7 @@ const OFFLOADS: u64 = 4;
 const LONGEST: usize = 65_400;
 
 /// Number of large buffers per worker in a case with long frames.
-const LARGE_FRAMES: usize = 256;
+pub(super) const LARGE_FRAMES: usize = 256;
 
 /// In one in this many cases, rules rarely change, and nearly every packet must stay on the fast-forwarding
 /// path.
@@ -182,7 +182,7 @@ impl Driver {
             acknowledged: RuleVersion(0),
             tight,
             untaken: 0,
-            large_waiting: vec![0; options.workers],
+            large_taken: vec![0; options.workers],
             lookups: BTreeMap::new(),
         }
     }

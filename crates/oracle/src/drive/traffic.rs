@@ -2,10 +2,13 @@
 //! Sends packets to ports, runs poll iterations of the workers, and collects the frames that they send.
 
 use super::Driver;
+use super::setup::LARGE_FRAMES;
 use crate::log::Arrival;
 use crate::offload::{unfinished_frame, unfinished_of};
+use crate::templates::Template;
 use crate::views;
 use dataplane::DataPlane;
+use flow::PortNo;
 use frame::Meta;
 use worker::Turn;
 
@@ -23,8 +26,11 @@ const ALL_WAITING_MAX: usize = 64;
 /// Maximum number of packets queued for a worker in a tight case.
 const TIGHT_ALL_WAITING_MAX: usize = 20;
 
-/// Maximum number of queued frames in large buffers, per worker.
-const LARGE_WAITING_MAX: usize = 2;
+/// Maximum number of large buffers that packets of a worker and their copies take until everything is sent.
+/// If fewer than a quarter of the buffers are free, workers drop frames for devices that accept none. The
+/// rules may change before a packet is processed, so its copies are only estimated, and half of the buffers
+/// are a reserve.
+const LARGE_TAKEN_MAX: usize = LARGE_FRAMES / 2;
 
 /// Maximum number of rounds over all workers until everything is sent. This includes frames that wait for the
 /// rates of egress queues.
@@ -50,8 +56,7 @@ impl Driver {
             if self.waiting[at][worker] == most || all >= all_most {
                 continue;
             }
-            let large = self.templates[template].bytes.len() > port::SMALL_FRAME_BYTES;
-            if large && self.large_waiting[worker] == LARGE_WAITING_MAX {
+            if !self.take_large(worker, template, port) {
                 continue;
             }
             let tag = self.record.arrivals.len();
@@ -72,7 +77,6 @@ impl Driver {
                 continue;
             }
             self.waiting[at][worker] += 1;
-            self.large_waiting[worker] += usize::from(large);
             let sequence = self.sequences[at][worker];
             self.sequences[at][worker] += 1;
             let flow = if self.templates[template].broken { 1 << 32 | tag as u64 } else { template as u64 };
@@ -86,6 +90,21 @@ impl Driver {
                 acknowledged: self.acknowledged,
             });
         }
+    }
+
+    /// Reserves large buffers of a worker for a packet and its copies. Returns false if too few are left.
+    fn take_large(&mut self, worker: usize, template: usize, port: PortNo) -> bool {
+        let Template { bytes, unfinished, .. } = &self.templates[template];
+        if bytes.len() <= port::SMALL_FRAME_BYTES {
+            return true;
+        }
+        let copies = self.shadow.process_unfinished(port, bytes, *unfinished).sent.len();
+        let taken = self.large_taken[worker] + 1 + copies;
+        let has_room = taken <= LARGE_TAKEN_MAX;
+        if has_room {
+            self.large_taken[worker] = taken;
+        }
+        has_room
     }
 
     fn turn_one(&mut self, worker: usize) -> Turn {
@@ -110,7 +129,6 @@ impl Driver {
     /// Records that the worker has received all packets queued for it.
     fn nothing_waits(&mut self, worker: usize) {
         self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
-        self.large_waiting[worker] = 0;
     }
 
     /// Records which engines served the lookups since the last poll iteration.
@@ -162,11 +180,54 @@ impl Driver {
             self.control()?;
             let barrier = self.model.barrier();
             if idle && self.model.is_applied(barrier) && self.model.pending_removals() == 0 {
+                self.large_taken.fill(0);
                 return Ok(());
             }
             // Advances the time until egress queues may send again.
             self.now = self.now.max(opens_ns.unwrap_or_default());
         }
         Err("workers and control thread do not come to rest".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CaseOptions;
+    use flow::{Action, DropReason, FlowMod, Instructions};
+    use pipeline::LaneLimits;
+    use worker::{Consistency, Quanta};
+
+    /// Seed of a case with long frames, enough room, and devices that do not always accept frames.
+    const SEED: u64 = 85;
+
+    #[test]
+    fn long_frames_with_many_copies_never_make_buffers_scarce() {
+        let options = CaseOptions {
+            packets: 0,
+            workers: 1,
+            lut_entries: 0,
+            express_records: 0,
+            consistency: Consistency::Auto,
+            lanes: LaneLimits::default(),
+            quanta: Quanta::default(),
+        };
+        let mut driver = Driver::new(SEED, options);
+        assert!(driver.tight && driver.record.egress.is_empty() && driver.record.room.is_ample());
+        driver.templates.truncate(1);
+        driver.templates[0].bytes =
+            wire::PacketBuilder::ethernet([2; 6], [4; 6]).payload(&[0; 40_000]).build();
+        let apply = [2, 3].repeat(8).into_iter().map(|port| Action::output(PortNo(port))).collect();
+        let entry = FlowMod { instructions: Instructions::apply(apply), ..FlowMod::default() };
+        assert!(driver.model.flow_mod(driver.now, entry).is_ok());
+        assert_eq!(driver.settle(), Ok(()));
+        for _ in 0..60 {
+            driver.push();
+            assert_eq!(driver.turn(0), Ok(()));
+        }
+        assert_eq!(driver.settle(), Ok(()));
+        let totals = driver.model.plane_mut().totals();
+        let lost = DropReason::SCARCITY.iter().map(|reason| totals.dropped_in_all(*reason));
+        assert_eq!((lost.sum::<u64>(), totals.copies >= 100), (0, true), "{totals:?}");
     }
 }
