@@ -274,13 +274,18 @@ fn write_express(f: &mut fmt::Formatter<'_>, express: &ExpressFigures) -> fmt::R
     let asked = express.hits + express.misses;
     writeln!(
         f,
-        "express path: hits {} ({:.1} % of {} that it looked up), bypassed {}, records learned {}, renewed {}, displaced {}, refused {}",
+        "express path: hits {} ({:.1} % of {} that it looked up), bypassed {}, records learned {}, renewed {}, \
+         compared with changes {}, of which {} were still right, taken over from an earlier plan {}, displaced {}, \
+         refused {}",
         express.hits,
         100.0 * express.hits as f64 / asked.max(1) as f64,
         asked,
         express.bypassed,
         express.learned,
         express.renewed,
+        express.verified,
+        express.upheld,
+        express.inherited,
         express.displaced,
         express.refused
     )

@@ -41,6 +41,9 @@ pub use path_use::{PathUse, TableUse};
 pub struct CaseOptions {
     /// Number of packets.
     pub packets: usize,
+    /// Whether most packets repeat a flow whose path can have a record. More packets pass between two changes
+    /// than in other cases, and most entries that lead to another table only rewrite what a router rewrites.
+    pub repeats: bool,
     /// Number of workers, each with a queue of every port.
     pub workers: usize,
     /// Number of records of each LUT of the fast-forwarding path. 0 disables the path.
@@ -92,6 +95,7 @@ pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
 pub fn run_key_case(seed: u64) -> Result<KeyCoverage, Breach> {
     let options = CaseOptions {
         packets: 0,
+        repeats: false,
         workers: 1,
         lut_entries: 0,
         express_records: 0,

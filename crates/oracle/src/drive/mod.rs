@@ -54,17 +54,21 @@ impl Driver {
     pub fn run(mut self) -> Result<Record, String> {
         self.first_rules()?;
         // A calm case has only a few updates that may change the treatment of packets.
-        let updates = if self.style.calm { 1 } else { 5 };
+        let updates = match self.options.repeats {
+            _ if self.style.calm => 2,
+            true => 7,
+            false => 10,
+        };
         while self.record.arrivals.len() < self.options.packets {
             self.now += Nanos(self.rng.u64(0..STEP_NS_MAX.0));
-            match self.rng.u8(0..100) {
-                0..55 => self.push(),
-                55..85 => {
+            match self.rng.u8(0..200) {
+                0..110 => self.push(),
+                110..170 => {
                     let worker = self.rng.usize(0..self.workers.len());
                     self.turn(worker)?;
                 }
-                85..92 => self.control()?,
-                other if other < 92 + updates => self.update()?,
+                170..184 => self.control()?,
+                other if other < 184 + updates => self.update()?,
                 _ => self.settle()?,
             }
         }

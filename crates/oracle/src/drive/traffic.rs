@@ -205,6 +205,7 @@ mod tests {
     fn long_frames_with_many_copies_never_make_buffers_scarce() {
         let options = CaseOptions {
             packets: 0,
+            repeats: false,
             workers: 1,
             lut_entries: 0,
             express_records: 0,

@@ -21,6 +21,10 @@ const MPLS: [u16; 2] = [0x8847, 0x8848];
 impl Style {
     /// Returns random instructions for an entry of this table.
     pub fn instructions(&self, rng: &mut Rng, table: TableId, scope: Scope<'_>) -> Instructions {
+        let next = self.next(rng, table);
+        if rng.u8(0..16) < self.routing && (next.is_some() || rng.bool()) {
+            return self.route(rng, next, scope);
+        }
         let (apply, scope) = self.actions(rng, scope);
         let mut made = Instructions { apply, ..Instructions::default() };
         if rng.u8(0..4) == 0 {
@@ -33,7 +37,7 @@ impl Style {
         if self.meters > 0 && rng.u8(0..8) == 0 {
             made.meter = Some(MeterId(rng.u32(1..=self.meters)));
         }
-        made.next = self.next(rng, table);
+        made.next = next;
         // An entry that ends the pipeline sends the packet itself, or an earlier entry has written an output
         // to the action set.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
@@ -54,6 +58,30 @@ impl Style {
             let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
             let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);
             (made.apply, made.write) = (done, [made.write, sent].concat());
+        }
+        made
+    }
+
+    /// Returns instructions of a router: rewrites of MAC addresses and the TTL, then the next table, or an
+    /// output or a group.
+    fn route(&self, rng: &mut Rng, next: Option<Next>, scope: Scope<'_>) -> Instructions {
+        let mut apply = Vec::new();
+        if rng.bool() {
+            apply.push(Action::set(Field::EthDst, mac_value(rng)));
+            apply.push(Action::set(Field::EthSrc, mac_value(rng)));
+            if scope.known & header::IP != 0 && rng.bool() {
+                apply.push(Action::DecNwTtl);
+            }
+        }
+        let mut made = Instructions { apply, next, ..Instructions::default() };
+        if next.is_none() {
+            let to_group = self.groups > 0 && rng.u8(0..3) == 0;
+            let group = to_group.then(|| Action::Group(GroupId(rng.u32(1..=self.groups))));
+            made.apply.push(group.unwrap_or_else(|| self.output(rng, scope)));
+            // With a second output port, fewer packets are dropped for an output to their ingress port.
+            let more = (rng.u8(0..3) == 0).then(|| self.output(rng, scope));
+            made.apply.extend(more);
+            made.meter = (self.meters > 0 && rng.u8(0..3) == 0).then(|| MeterId(rng.u32(1..=self.meters)));
         }
         made
     }

@@ -31,6 +31,9 @@ pub(super) struct Style {
     /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
     /// examine the TTL.
     pub ttl_varies: bool,
+    /// Number of entries in 16 that rewrite packets like a router if they lead to another table. Packets that
+    /// hit only such entries before their last table can have a path record.
+    pub routing: u8,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
     /// Number of meters, numbered from 1. Some may be missing at times.
@@ -158,7 +161,7 @@ impl<'a> Scope<'a> {
 }
 
 impl Style {
-    pub fn random(rng: &mut Rng, calm: bool) -> Self {
+    pub fn random(rng: &mut Rng, calm: bool, has_records: bool) -> Self {
         let ttl_varies = rng.bool();
         let count = [1, 2, 2, 3, 3, 4, 5, 7][rng.usize(0..8)];
         let numbers = table_numbers(rng, count);
@@ -174,6 +177,7 @@ impl Style {
         let mut some = |most| if rng.bool() { rng.u32(1..=most) } else { 0 };
         let (groups, meters) = (some(4), some(3));
         let low_latency = if calm { 10 } else { [7, 10, 10, 10][rng.usize(0..4)] };
+        let routing = if has_records { [14, 16, 16, 16][rng.usize(0..4)] } else { 0 };
         let priority = |rng: &mut Rng| match rng.u8(0..4) {
             0 => rng.u16(..),
             _ => PRIORITIES[rng.usize(0..PRIORITIES.len())],
@@ -186,6 +190,7 @@ impl Style {
             linear,
             slices,
             ttl_varies,
+            routing,
             groups,
             meters,
             low_latency,
