@@ -29,7 +29,7 @@ mod templates;
 mod variants;
 mod views;
 
-use pipeline::LaneLimits;
+use pipeline::{BypassLimits, LaneLimits};
 use worker::{Consistency, Quanta};
 
 pub use coverage::{ChangeCounts, Coverage};
@@ -50,6 +50,8 @@ pub struct CaseOptions {
     pub lut_entries: usize,
     /// Number of path records of each worker. 0 disables the express path.
     pub express_records: usize,
+    /// When the express path is bypassed.
+    pub express_bypass: BypassLimits,
     /// Consistency mode of the LUTs.
     pub consistency: Consistency,
     /// Limits of the packets queued in a worker.
@@ -99,6 +101,7 @@ pub fn run_key_case(seed: u64) -> Result<KeyCoverage, Breach> {
         workers: 1,
         lut_entries: 0,
         express_records: 0,
+        express_bypass: BypassLimits::USUAL,
         consistency: Consistency::Auto,
         lanes: LaneLimits::default(),
         quanta: Quanta::default(),

@@ -6,7 +6,7 @@
 
 use flow::Nanos;
 use oracle::{CaseOptions, Coverage, PathUse, run_case};
-use pipeline::LaneLimits;
+use pipeline::{BypassLimits, LaneLimits};
 use worker::{Consistency, Quanta};
 
 /// Minimum number of rule sets in a run for coverage to be checked. Smaller runs may not reach rare
@@ -29,6 +29,9 @@ const REPEATS_PERCENT: usize = 160;
 /// Minimum share of the packets looked up in the express path that must have a record, in percent. Over 2,000
 /// rule sets, more than half have one.
 const EXPRESS_HITS_PERCENT: u64 = 45;
+
+/// Number of records of a tiny LUT.
+const TINY_LUT_ENTRIES: usize = 16;
 
 /// Number of violations that are described.
 const SHOWN: usize = 5;
@@ -56,6 +59,23 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     (limits, Quanta { small, large, quiet_ns: Nanos(quiet_ns) })
 }
 
+/// Returns when the express path is bypassed. With tiny LUTs, its use and its bypass alternate after few
+/// packets: many flows then have a path record but no LUT record, so their packets wait when they bypass the
+/// path. In other cases, too few packets pass for a bypass.
+fn bypass(seed: u64, lut_entries: usize) -> BypassLimits {
+    if lut_entries != TINY_LUT_ENTRIES {
+        return BypassLimits::USUAL;
+    }
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut one = |values: [u32; 3]| values[rng.usize(0..3)];
+    BypassLimits {
+        window_packets: one([2, 8, 32]),
+        sample_packets: one([1, 4, 16]),
+        packets_per_hit: one([1, 1, 2]),
+        sampled_bursts: one([2, 2, 3]),
+    }
+}
+
 #[test]
 fn fast_path_and_reference_agree_by_the_law() {
     let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 850) as usize);
@@ -66,7 +86,10 @@ fn fast_path_and_reference_agree_by_the_law() {
         // Some cases do not use the path; the others use each consistency mode, with LUTs from tiny to large.
         let (consistency, lut_entries) = match seed / 2 % 5 {
             0 if seed / 10 % 3 == 0 => (Consistency::Auto, 0),
-            way => (Consistency::ALL[way as usize % 4], [16, 256, 4_096, 16_384][(seed / 10 % 4) as usize]),
+            way => (
+                Consistency::ALL[way as usize % 4],
+                [TINY_LUT_ENTRIES, 256, 4_096, 16_384][(seed / 10 % 4) as usize],
+            ),
         };
         let (lanes, quanta) = lanes(seed);
         pipeline::set_portable(seed % 3 == 0);
@@ -81,6 +104,7 @@ fn fast_path_and_reference_agree_by_the_law() {
             workers,
             lut_entries,
             express_records,
+            express_bypass: bypass(seed, lut_entries),
             consistency,
             lanes,
             quanta,
@@ -141,6 +165,7 @@ fn check_power(coverage: &Coverage) {
     assert!(short * 2 >= packets, "half of all packets take the fast-forwarding path or the express path");
     let express = &coverage.express;
     let looked_up = express.hits + express.misses;
+    assert!(express.bypassed * 25 >= packets as u64, "packets that bypass records: {}", express.bypassed);
     assert!(
         express.hits * 100 >= looked_up * EXPRESS_HITS_PERCENT,
         "hits of path records: {} of {looked_up} packets",

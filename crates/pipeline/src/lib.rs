@@ -104,8 +104,8 @@ pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{
-    Express, ExpressCounters, ExpressFigures, ExpressKey, ExpressPlan, ExpressSize, KeyFit, KeyReader,
-    ONE_LINE_BYTES, PathChanges, PlanVersion, Predecessor, Rewritten, TWO_LINES_BYTES,
+    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressKey, ExpressPlan, ExpressSize, KeyFit,
+    KeyReader, ONE_LINE_BYTES, PathChanges, PlanVersion, Predecessor, Rewritten, TWO_LINES_BYTES,
 };
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};

@@ -54,7 +54,7 @@ impl OperationCompiler {
             ports: BTreeMap::new(),
             requeues,
             express: ExpressPlanner::new(),
-            records: ExpressCaches::new(workers, config.express_records),
+            records: ExpressCaches::new(workers, config.express_records, config.express_bypass),
         }
     }
 

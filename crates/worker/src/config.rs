@@ -6,7 +6,7 @@ use crate::consistency::Consistency;
 use crate::outbox::OUTBOX_FRAMES;
 use crate::quantum::Quanta;
 use flow::{EgressQueue, Nanos, PortNo};
-use pipeline::LaneLimits;
+use pipeline::{BypassLimits, LaneLimits};
 use port::Queue;
 
 /// Sizes and limits of a set of workers.
@@ -38,6 +38,8 @@ pub struct WorkerSetConfig {
     pub lut_entries: usize,
     /// Number of path records in each worker. 0 turns the express path off.
     pub express_records: usize,
+    /// When the express path is bypassed.
+    pub express_bypass: BypassLimits,
     /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
     /// Clock that times the steps of one burst in many. If `None`, nothing is timed. Forwarding itself never
@@ -64,6 +66,7 @@ impl Default for WorkerSetConfig {
             quanta: Quanta::default(),
             lut_entries: 4_096,
             express_records: 0,
+            express_bypass: BypassLimits::USUAL,
             stopwatch: None,
             consistency: Consistency::default(),
             timed_bursts: 1_024,

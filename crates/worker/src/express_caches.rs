@@ -4,8 +4,8 @@
 
 use flow::{EntryChange, Field, Nanos, TableId};
 use pipeline::{
-    Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, KeyFit, PathChanges, PlanVersion,
-    Predecessor, Update,
+    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, KeyFit, PathChanges,
+    PlanVersion, Predecessor, Update,
 };
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub struct ExpressState {
 pub(crate) struct ExpressCaches {
     /// Number of records per worker, or 0 if the express path is off.
     records: usize,
+    /// When each worker bypasses its records.
+    bypass: BypassLimits,
     counters: Vec<Arc<ExpressCounters>>,
     /// Plan of the keys in use, or `None` before the first one.
     plan: Option<ExpressPlan>,
@@ -45,11 +47,12 @@ pub(crate) struct ExpressCaches {
 }
 
 impl ExpressCaches {
-    /// Creates the control side for `workers` workers with `records` records each.
-    pub fn new(workers: usize, records: usize) -> Self {
+    /// Creates the control side for `workers` workers with `records` records each. `bypass` states when
+    /// workers bypass their records.
+    pub fn new(workers: usize, records: usize, bypass: BypassLimits) -> Self {
         let counters = (0..workers).map(|_| Arc::default()).collect();
         let size = ExpressSize::default();
-        Self { records, counters, plan: None, previous: None, made: Nanos(0), now: Nanos(0), size }
+        Self { records, bypass, counters, plan: None, previous: None, made: Nanos(0), now: Nanos(0), size }
     }
 
     /// Returns the number of records per worker, or 0 if the express path is off.
@@ -119,7 +122,8 @@ impl ExpressCaches {
         self.made = self.now;
         for (parts, counters) in parts.iter_mut().zip(&self.counters) {
             let express = Express::new(plan, self.records, Arc::clone(counters));
-            let express = express.map(|express| express.with_predecessor(predecessor));
+            let express =
+                express.map(|express| express.with_predecessor(predecessor).with_bypass(self.bypass));
             self.size = express.as_ref().map(Express::size).unwrap_or_default();
             parts.push(Update::SwapExpress(express.map(Box::new)));
         }

@@ -102,6 +102,7 @@ fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
         handovers: room.handovers,
         lut_entries: options.lut_entries,
         express_records: options.express_records,
+        express_bypass: options.express_bypass,
         consistency: options.consistency,
         lanes: options.lanes,
         quanta: options.quanta,

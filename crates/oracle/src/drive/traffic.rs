@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::CaseOptions;
     use flow::{Action, DropReason, FlowMod, Instructions};
-    use pipeline::LaneLimits;
+    use pipeline::{BypassLimits, LaneLimits};
     use worker::{Consistency, Quanta};
 
     /// Seed of a case with long frames, enough room, and devices that do not always accept frames.
@@ -209,6 +209,7 @@ mod tests {
             workers: 1,
             lut_entries: 0,
             express_records: 0,
+            express_bypass: BypassLimits::USUAL,
             consistency: Consistency::Auto,
             lanes: LaneLimits::default(),
             quanta: Quanta::default(),

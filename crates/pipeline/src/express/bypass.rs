@@ -8,24 +8,37 @@
 
 use crate::lanes::Queued;
 
-/// Number of packets after which the share of hits is judged.
-const WINDOW_PACKETS: u32 = 16_384;
+/// When the express path is bypassed. Tests set small values, so that the path is bypassed in short runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BypassLimits {
+    /// Number of packets after which the share of hits is judged.
+    pub window_packets: u32,
+    /// Number of packets of the sample after which the share of hits is judged while the path is bypassed.
+    pub sample_packets: u32,
+    /// The path is bypassed below one hit in this many packets. 0 counts as 1.
+    pub packets_per_hit: u32,
+    /// One burst in this many is looked up while the path is bypassed. 0 counts as 1. Such a burst costs about
+    /// twice as much as others, in instructions and in cached lines that it displaces.
+    pub sampled_bursts: u32,
+}
 
-/// Number of packets after which the share of hits is judged while the path is bypassed. These are packets of
-/// the sample.
-const SAMPLE_PACKETS: u32 = 1_024;
+impl BypassLimits {
+    /// Limits of a switch. Packets without a record also pay for their key, for the search, and for a new
+    /// record, so the path must have one hit in three packets.
+    pub const USUAL: Self =
+        Self { window_packets: 16_384, sample_packets: 1_024, packets_per_hit: 3, sampled_bursts: 128 };
+}
 
-/// The path is bypassed below one hit in this many packets. Packets without a record also pay for their key,
-/// for the search, and for a new record.
-const PACKETS_PER_HIT: u32 = 3;
-
-/// One burst in this many is looked up while the path is bypassed. Such a burst costs about twice as much as
-/// others, in instructions and in cached lines that it displaces.
-const SAMPLED_BURSTS: u32 = 128;
+impl Default for BypassLimits {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
 
 /// Share of hits, and whether the path is bypassed.
 #[derive(Debug, Default)]
 pub(super) struct Bypass {
+    limits: BypassLimits,
     is_on: bool,
     packets: u32,
     hits: u32,
@@ -33,13 +46,18 @@ pub(super) struct Bypass {
 }
 
 impl Bypass {
+    /// Creates a path that is not bypassed.
+    pub fn new(limits: BypassLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     /// Returns whether the next burst is looked up.
     #[inline]
     pub fn asks(&mut self) -> bool {
         if !self.is_on {
             return true;
         }
-        self.bursts = (self.bursts + 1) % SAMPLED_BURSTS;
+        self.bursts = (self.bursts + 1) % self.limits.sampled_bursts.max(1);
         self.bursts == 0
     }
 
@@ -49,7 +67,7 @@ impl Bypass {
         let was_on = self.is_on;
         self.packets += packets as u32;
         self.hits += hits as u32;
-        let window = if was_on { SAMPLE_PACKETS } else { WINDOW_PACKETS };
+        let window = if was_on { self.limits.sample_packets } else { self.limits.window_packets };
         if self.packets >= window {
             self.judge(queued);
         }
@@ -59,7 +77,7 @@ impl Bypass {
     /// Decides whether the path is bypassed from the next burst on.
     #[inline(never)]
     fn judge(&mut self, queued: Queued) {
-        let is_needless = self.hits < self.packets / PACKETS_PER_HIT;
+        let is_needless = self.hits < self.packets / self.limits.packets_per_hit.max(1);
         let may_switch = if is_needless { queued != Queued::Held } else { queued == Queued::Nothing };
         if may_switch {
             self.is_on = is_needless;

@@ -2,7 +2,7 @@
 //! The path records of one worker, with the reader of their keys.
 
 use super::ExpressPlan;
-use super::bypass::Bypass;
+use super::bypass::{Bypass, BypassLimits};
 use super::changes::{PathChanges, RecentChanges};
 use super::counters::ExpressCounters;
 use super::key::{ExpressKey, KeyReader};
@@ -111,6 +111,13 @@ impl Express {
             previous: None,
             takes_over: false,
         })
+    }
+
+    /// Sets when the path is bypassed. Without this call, the limits are [`BypassLimits::USUAL`].
+    #[must_use]
+    pub fn with_bypass(mut self, limits: BypassLimits) -> Self {
+        self.bypass = Bypass::new(limits);
+        self
     }
 
     /// Returns the size of the records.

@@ -53,6 +53,7 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+pub use bypass::BypassLimits;
 pub use cache::Express;
 pub use changes::PathChanges;
 pub use counters::{ExpressCounters, ExpressFigures};

@@ -8,7 +8,7 @@ use dataplane::DropCounts;
 use flow::stateless::StatelessChange;
 use flow::{Nanos, PortNo};
 use model::{AsyncMessage, Change, Model, ModelError, PortDesc};
-use pipeline::LaneLimits;
+use pipeline::{BypassLimits, LaneLimits};
 use port::Queue;
 use std::sync::Arc;
 use worker::Sleeper as _;
@@ -27,6 +27,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     events: 64,
     lut_entries: 0,
     express_records: 0,
+    express_bypass: BypassLimits::USUAL,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,

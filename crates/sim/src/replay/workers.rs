@@ -7,7 +7,7 @@ use crate::replay::input::Burst;
 use crate::replay::queue::{Numbered, ReplayQueue, Side};
 use flow::{Nanos, PortNo};
 use model::Model;
-use pipeline::LaneLimits;
+use pipeline::{BypassLimits, LaneLimits};
 use std::collections::{BTreeMap, BTreeSet};
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
@@ -25,6 +25,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     events: 8_192,
     lut_entries: 4_096,
     express_records: 16_384,
+    express_bypass: BypassLimits::USUAL,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,
