@@ -17,8 +17,8 @@ pub struct BypassLimits {
     pub sample_packets: u32,
     /// The path is bypassed below one hit in this many packets. 0 counts as 1.
     pub packets_per_hit: u32,
-    /// One burst in this many is looked up while the path is bypassed. 0 counts as 1. Such a burst costs about
-    /// twice as much as others, in instructions and in cached lines that it displaces.
+    /// One burst in this many is looked up while the path is bypassed. 0 counts as 1. Such a burst costs
+    /// about twice as much as others, in instructions and in cached lines that it displaces.
     pub sampled_bursts: u32,
 }
 
