@@ -59,7 +59,8 @@ impl Place {
     ) -> BTreeMap<u32, Vec<Vec<u8>>> {
         let (none, control) = (self.path("none.pcap"), self.path("control.sock"));
         CaptureWriter::create(&none).unwrap().finish().unwrap();
-        // Options of DPDK for memory without huge pages, and without files that other processes could find.
+        // EAL options: no huge pages, no PCI devices, and no shared files that other DPDK processes could
+        // find.
         let mut text = format!(
             "control = {control:?}\n[dpdk]\neal = [\"--no-huge\", \"-m\", \"768\", \"--no-pci\", \"--no-shconf\", \
              \"--log-level=error\"]\nmbufs = 8192\nmtu = 9000\n[[worker]]\n[[datapath]]\nid = 1\n\

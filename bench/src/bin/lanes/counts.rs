@@ -51,7 +51,7 @@ pub struct Counted {
     rules: PathBuf,
     /// Capture of the packets.
     packets: PathBuf,
-    /// Configuration: with path and lanes, or without.
+    /// Configuration to count: the fast-forwarding path with lanes, or the tables alone.
     #[arg(long)]
     side: Side,
     /// Number of bursts to forward.

@@ -111,8 +111,8 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .filter(|ends| ends.bytes() <= BYTES_MAX)
 }
 
-/// Estimates from a sample how many labels result from a join per combination of labels. Returns `None` if
-/// the join should not be tried.
+/// Estimates from a sample the ratio of a join's resulting labels to the pairs of labels that it joins.
+/// Returns `None` if there are too many pairs, or if no steps are left.
 fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     if a.count() * b.count() > PAIRS_MAX {
         return None;

@@ -308,8 +308,9 @@ impl Templates {
     }
 
     /// Returns the template of packets with these headers, and makes it if there is none. Returns `None` if
-    /// such packets need the general way. The headers must be those of a common packet, and the template may
-    /// not suit the packet's length.
+    /// only [`KeyReader::general_key`] can build the keys of such packets. The headers must be those of a
+    /// common packet. The caller must check whether the template [suits](Template::suits) the packet's
+    /// length.
     #[inline(never)]
     pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&Template> {
         self.last = self.find_or_make(reader, layers)?;

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn an_endless_loop_is_distinguished_from_a_failure() {
-        // The hard limit would end the process with a signal that does not show the cause.
+        // `Stage::run` sets the soft limit of CPU time, which sends SIGXCPU. The hard limit would send
+        // SIGKILL, which does not show the cause.
         let command = Stage::new("-p flow", 1).run();
         let script = command[2].replace("exec cargo test --quiet -p flow", "while true; do true; done");
         let status = std::process::Command::new("bash").args(["-c", &script]).status().unwrap();
