@@ -10,7 +10,7 @@ from machine import CONTROL_CPU, FORWARDING_CPU, ROOT, Failed, Process, Thread, 
 from switch import Switch
 
 PROGRAM = os.path.join(ROOT, "target/release/shunt")
-# Defaults of the switch: records of each LUT, and path records.
+# Records of each LUT, which are the switch's default, and path records.
 LUT_ENTRIES, RECORDS = 4096, 16_384
 # Drop reason of packets that a rule drops on purpose.
 BY_RULE = "no_output"
@@ -53,7 +53,7 @@ class Settings:
     def words(self):
         """Returns the description for a row of a table."""
         if self.defaults:
-            return "defaults: LUTs of %d, no rule marked low-latency" % LUT_ENTRIES
+            return "defaults: LUTs of %d, path records, no rule marked low-latency" % LUT_ENTRIES
         express = ", %d path records" % self.records if self.records else ""
         if not self.ffp:
             return "lanes and FFP off" + express
@@ -67,8 +67,9 @@ class Settings:
         # Lanes would drop packets outside the fast-forwarding path when the load exceeds the capacity.
         lines = "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
         lines %= (str(self.ffp).lower(), self.lut_entries)
+        lines += "\n[datapath.express]\nenabled = %s" % str(self.records > 0).lower()
         if self.records:
-            lines += "\n[datapath.express]\nenabled = true\nrecords = %d" % self.records
+            lines += "\nrecords = %d" % self.records
         return lines
 
 
