@@ -8,11 +8,11 @@ mod shuffle;
 #[cfg(test)]
 mod tests;
 
-use crate::bits::{eight_bytes, read_bits};
 use crate::packet::Packet;
 use crate::slab::PacketSlot;
 use engines::KeyPlan;
-use flow::{Field, FieldBase, SliceBase, ext};
+use flow::{Field, FieldBase};
+use keys::{depth_of, eight_bytes, read_bits};
 use shuffle::Shuffle;
 use wire::{Depth, Layers};
 
@@ -69,33 +69,6 @@ pub struct Extractor {
     shuffle: Option<Shuffle>,
     /// Whether header presence and loads from the frame, L3, L4 and the extended header make up the key.
     is_direct: bool,
-}
-
-/// Returns the depth to which headers must be parsed for a field.
-pub(crate) fn depth_of(field: Field) -> Depth {
-    let location = field.location();
-    match (field, location.base) {
-        (Field::Slice(s), FieldBase::Ext) => {
-            let end = s.offset_bits + s.length_bits;
-            if end <= ext::ETH_TYPE_BIT {
-                Depth::None
-            } else if end <= ext::IP_TOS_BIT {
-                Depth::L2
-            } else {
-                Depth::L3
-            }
-        }
-        (Field::Slice(s), _) => match s.base {
-            SliceBase::Packet | SliceBase::Metadata => Depth::None,
-            SliceBase::L3 => Depth::L2,
-            SliceBase::L4 => Depth::L4,
-        },
-        (Field::EthType | Field::VlanVid | Field::VlanPcp, _) => Depth::L2,
-        (_, FieldBase::Frame) => Depth::None,
-        (_, FieldBase::Ext) if location.needs == 0 => Depth::None,
-        (_, FieldBase::Ext | FieldBase::L3) => Depth::L3,
-        (_, FieldBase::L4 | FieldBase::NdSll | FieldBase::NdTll) => Depth::L4,
-    }
 }
 
 impl Extractor {

@@ -79,8 +79,6 @@ mod extract;
 
 mod recency;
 
-mod bits;
-
 mod simd;
 
 // Packets, their slots and their outputs.
@@ -104,8 +102,7 @@ pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{
-    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressKey, ExpressPlan, ExpressSize, KeyFit,
-    KeyReader, ONE_LINE_BYTES, PathChanges, PlanVersion, Predecessor, Rewritten, TWO_LINES_BYTES,
+    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressSize, PathChanges, Predecessor,
 };
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};

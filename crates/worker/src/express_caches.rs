@@ -3,9 +3,9 @@
 //! plan of the keys changes.
 
 use flow::{EntryChange, Field, Nanos, TableId};
+use keys::{ExpressPlan, KeyFit, PlanVersion};
 use pipeline::{
-    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressPlan, ExpressSize, KeyFit, PathChanges,
-    PlanVersion, Predecessor, Update,
+    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressSize, PathChanges, Predecessor, Update,
 };
 use std::sync::Arc;
 

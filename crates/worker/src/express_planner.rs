@@ -11,7 +11,7 @@ use flow::operation::MAC_TABLE;
 use flow::{
     Action, EntryChange, EntryId, Field, FlowEntry, GroupId, Instructions, Nanos, PortNo, TableId, port_no,
 };
-use pipeline::{ExpressPlan, PlanVersion};
+use keys::{ExpressPlan, PlanVersion};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Time without changes after which a plan is made narrower, in nanoseconds.

@@ -21,7 +21,8 @@ use dataplane::{
 };
 use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
-use pipeline::{ExpressFigures, ExpressPlan, PlanVersion, Update};
+use keys::{ExpressPlan, PlanVersion};
+use pipeline::{ExpressFigures, Update};
 use std::collections::BTreeMap;
 use tables::compile::Maker;
 

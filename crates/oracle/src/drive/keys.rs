@@ -8,7 +8,7 @@ use super::Driver;
 use crate::key_coverage::KeyCoverage;
 use crate::variants::Subject;
 use flow::{Field, FlowEntry, Nanos, PortNo, TableId};
-use pipeline::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Rewritten};
+use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Rewritten};
 use reference::{ExaminedBits, ReferencePacket};
 use std::sync::Arc;
 use wire::Depth;

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The path records of one worker, with the reader of their keys.
 
-use super::ExpressPlan;
 use super::bypass::{Bypass, BypassLimits};
 use super::changes::{PathChanges, RecentChanges};
 use super::counters::ExpressCounters;
-use super::key::{ExpressKey, KeyReader};
 use super::look_up::BurstKeys;
 use super::path::Path;
-use super::plan::KeyFit;
 use super::previous::Predecessor;
 use super::records::{ExpressSize, LINE_WORDS, Learned, NewRecord, Records};
-use super::template::Templates;
 use crate::lanes::Window;
 use crate::port_batches::PortBatches;
 use crate::slab::{BURST, PacketSlot};
 use arrayvec::ArrayVec;
 use frame::Frame;
+use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Templates};
 use std::sync::Arc;
 
 /// Records of one or two cache lines.

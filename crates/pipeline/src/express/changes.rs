@@ -5,14 +5,12 @@
 //! The control side sends the changes of an operation with their rules in the layout of each key plan in use
 //! ([`PathChanges`]). The worker keeps the last [`REMEMBERED`] of them ([`RecentChanges`]).
 
-use super::key::ExpressKey;
 use super::path::Path;
-use super::plan::{ExpressPlan, PlanVersion};
-use super::row::{Rewritten, Row};
 use crate::context::BurstContext;
 use crate::hops::HOPS_MAX;
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, TableId};
+use keys::{ExpressKey, ExpressPlan, PlanVersion, Rewritten, RuleRow};
 
 /// Number of changes that a worker remembers. A record that is further behind must be renewed.
 pub(super) const REMEMBERED: usize = 64;
@@ -121,7 +119,7 @@ pub(super) struct RecentChanges {
 impl RecentChanges {
     /// Creates an empty list for records of a plan. `key_words` is the length of their keys.
     pub fn new(plan: PlanVersion, key_words: usize) -> Self {
-        let row_words = Row::length(key_words);
+        let row_words = RuleRow::length(key_words);
         let rows = vec![0; REMEMBERED * row_words].into_boxed_slice();
         Self { plan, version: 1, changes: [PathChange::NONE; REMEMBERED], rows, row_words }
     }
@@ -162,7 +160,7 @@ impl RecentChanges {
         self.version - of_version <= REMEMBERED as u64
             && !(of_version + 1..=self.version).any(|version| {
                 let at = place_of(version);
-                let row = Row::of(&self.rows[at * self.row_words..][..self.row_words]);
+                let row = RuleRow::of(&self.rows[at * self.row_words..][..self.row_words]);
                 outdated.is_concerned(self.changes[at], row)
             })
     }
@@ -181,7 +179,7 @@ impl<E> Outdated<'_, '_, E> {
     /// Returns whether packets of the record may leave its path because of a change. `row` is the rule of an
     /// added entry.
     #[inline]
-    fn is_concerned(&mut self, change: PathChange, row: Row<'_>) -> bool {
+    fn is_concerned(&mut self, change: PathChange, row: RuleRow<'_>) -> bool {
         let PathChange { kind, table, priority, id } = change;
         if kind == ChangeKind::RemovedOrModified {
             return self.path.depends_on(id);

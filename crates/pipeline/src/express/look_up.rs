@@ -3,14 +3,13 @@
 //! of one pass are independent of each other, so they overlap.
 
 use super::cache::{Express, Store};
-use super::key::{ExpressKey, KeyReader, LONG_WORDS, SHORT_WORDS};
 use super::records::{Found, Records};
-use super::template::Templates;
 use crate::slab::BURST;
 use actions::TtlSpot;
 use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
+use keys::{ExpressKey, KeyReader, LONG_WORDS, SHORT_WORDS, Templates};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 

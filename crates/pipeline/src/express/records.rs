@@ -10,7 +10,6 @@
 //! key has requested a place before ([`crate::recency`]). A storm of new flows therefore displaces no record
 //! that is in use.
 
-use super::key::{ExpressKey, LONG_WORDS};
 use super::path::Path;
 use super::tags::{Tags, WAYS};
 use crate::lanes::Window;
@@ -20,6 +19,7 @@ use engines::NONE;
 use engines::pages::zeros;
 use flow::Nanos;
 use frame::prefetch;
+use keys::{ExpressKey, LONG_WORDS};
 
 /// Number of words of a record before its key: the stamp, then the use in the lowest byte and the fence in
 /// the upper half.

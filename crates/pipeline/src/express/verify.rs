@@ -3,10 +3,10 @@
 
 use super::cache::{Express, Store};
 use super::changes::RecentChanges;
-use super::key::ExpressKey;
 use super::records::{OUTDATED, Records};
 use crate::context::BurstContext;
 use engines::NONE;
+use keys::ExpressKey;
 
 impl Express {
     /// Verifies the outdated records that the packets of a burst found. The place of a record that may be

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keys of the packets in the backlog that have no record. Their records are made when they leave.
 
-use super::key::{ExpressKey, LONG_WORDS};
 use crate::slab::PacketSlot;
 use engines::pages::zeros;
+use keys::{ExpressKey, LONG_WORDS};
 
 /// Keys by the slots of their packets.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("engines", 120, &["-p engines --lib", "-p engines --tests"]),
     ("tables", 120, &["-p tables --lib", "-p tables --tests"]),
     ("actions", 60, &["-p actions --lib"]),
+    ("keys", 60, &["-p keys --lib"]),
     ("pipeline", 60, &["-p pipeline --lib"]),
     ("openflow", 60, &["-p openflow --lib --tests"]),
     ("model", 60, &["-p model --lib", "-p model --tests"]),

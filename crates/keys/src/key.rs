@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Builds keys: the general way, by the walk over a packet's headers, which serves every packet.
 
-use super::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd};
-use super::layout::{ONE_LINE_BYTES, Run, TWO_LINES_BYTES};
 use crate::bits::eight_bytes;
+use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd};
+use crate::layout::{ONE_LINE_BYTES, Run, TWO_LINES_BYTES};
 use actions::SliceBounds;
 use engines::hash::Seed;
 use flow::{Ext, FieldBase, PortNo};
@@ -14,18 +14,18 @@ use wire::{Depth, Layers};
 const LOAD_BYTES: usize = 8;
 
 /// Room for a key in words. A load may write two words, the last of which may be beyond the longest key.
-pub(super) const ROOM_WORDS: usize = 16;
+pub const ROOM_WORDS: usize = 16;
 
 const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 
 /// A length that no frame exceeds.
-pub(super) const LONGEST_BYTES: usize = u16::MAX as usize;
+pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
 /// Number of words in which a key that is longer than a record of one line has room for is hashed.
-pub(super) const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
+pub const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
 
 /// Maximum number of words of keys that fit into a record of one line.
-pub(super) const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
+pub const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
 
 /// Key of a packet, in words. The first byte of a word is the lowest. Bytes beyond the plan's length are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,19 +36,21 @@ pub struct ExpressKey {
 
 impl ExpressKey {
     /// Returns the key as words.
+    #[must_use]
     #[inline(always)]
-    pub(super) fn words(&self) -> &[u64; ROOM_WORDS] {
+    pub fn words(&self) -> &[u64; ROOM_WORDS] {
         &self.words
     }
 
     /// Returns the words for writing.
     #[inline(always)]
-    pub(super) fn words_mut(&mut self) -> &mut [u64; ROOM_WORDS] {
+    pub(crate) fn words_mut(&mut self) -> &mut [u64; ROOM_WORDS] {
         &mut self.words
     }
 
     /// Returns a key of these words, the others being 0.
-    pub(super) fn of_words(words: &[u64]) -> Self {
+    #[must_use]
+    pub fn of_words(words: &[u64]) -> Self {
         let mut key = Self::default();
         key.words[..words.len()].copy_from_slice(words);
         key
@@ -67,7 +69,7 @@ impl ExpressKey {
 
 /// Loads up to 8 consecutive bytes of a packet into the key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
+pub(crate) struct Load {
     /// Packets for which the load is made.
     pub when: Condition,
     /// Examined bits. The first byte is the lowest.
@@ -95,7 +97,7 @@ const BASES: usize = 8;
 
 /// Returns the offsets of the bases, in the order of `FieldBase`.
 #[inline]
-pub(super) fn starts(layers: &Layers) -> [u16; BASES] {
+pub(crate) fn starts(layers: &Layers) -> [u16; BASES] {
     let Layers { l3, l4, nd_sll, nd_tll, .. } = *layers;
     [0, 0, l3, l4, nd_sll, nd_tll, 0, 0]
 }
@@ -105,7 +107,7 @@ pub(super) fn starts(layers: &Layers) -> [u16; BASES] {
 /// They come last, so that bytes from the start of a packet can be loaded together with the bytes before them
 /// in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeyEnds {
+pub(crate) struct KeyEnds {
     /// Offset of the ingress port in bytes. The lowest byte of its number comes first.
     pub port_at: usize,
     /// Length of the ingress port in bytes.
@@ -134,7 +136,7 @@ pub struct KeyReader {
 
 impl KeyReader {
     /// Compiles a layout. `placed` has each run with its position in the key.
-    pub(super) fn new(
+    pub(crate) fn new(
         length_bytes: usize,
         ends: KeyEnds,
         depth: Depth,
@@ -163,13 +165,13 @@ impl KeyReader {
     }
 
     /// Returns the loads of packets of all shapes.
-    pub(super) fn loads(&self) -> &[Load] {
+    pub(crate) fn loads(&self) -> &[Load] {
         &self.loads
     }
 
     /// Returns the length in bytes from which on packets with these headers have all slices that such packets
     /// can have.
-    pub(super) fn slices_end(&self, layers: &Layers) -> usize {
+    pub(crate) fn slices_end(&self, layers: &Layers) -> usize {
         let Layers { present, l3, l4, .. } = *layers;
         let bounds = SliceBounds { present, l3, l4, len: LONGEST_BYTES };
         let end = |slice: &SliceEnd| {
@@ -188,14 +190,15 @@ impl KeyReader {
     }
 
     /// Returns the depth to which a frame's headers must be located for its key.
+    #[must_use]
     #[inline]
-    pub(crate) fn depth(&self) -> Depth {
+    pub fn depth(&self) -> Depth {
         self.depth
     }
 
     /// Writes the key of a packet of any shape. Its headers must be located at least to [`Self::depth`].
     #[inline(never)]
-    pub(super) fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
+    pub fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
         key.words = [0; ROOM_WORDS];
         self.add_port(in_port, key);
         let facts = self.facts(frame.len(), layers);
@@ -209,7 +212,8 @@ impl KeyReader {
     }
 
     /// Returns whether the general way gives this key to an arriving frame.
-    pub(super) fn is_key_of(&self, key: &ExpressKey, frame: &Frame) -> bool {
+    #[must_use]
+    pub fn is_key_of(&self, key: &ExpressKey, frame: &Frame) -> bool {
         let mut general = ExpressKey::default();
         self.key_of(frame.bytes(), PortNo(frame.meta.in_port), &mut general);
         general.words == key.words
@@ -217,12 +221,12 @@ impl KeyReader {
 
     /// Adds the ingress port to a key.
     #[inline]
-    pub(super) fn add_port(&self, in_port: PortNo, key: &mut ExpressKey) {
+    pub(crate) fn add_port(&self, in_port: PortNo, key: &mut ExpressKey) {
         key.add(self.ends.port_at, in_port.0.into());
     }
 
     /// Adds the presence bits to a key.
-    pub(super) fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
+    pub(crate) fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
         for (presence, at) in self.presence.chunks(64).zip((self.ends.presence_at()..).step_by(LOAD_BYTES)) {
             let bits = presence.iter().rev().fold(0, |bits, presence| bits << 1 | (facts >> presence & 1));
             key.add(at, bits);
@@ -231,7 +235,7 @@ impl KeyReader {
 
     /// Returns what is true of a frame of `len` bytes: its headers and slices.
     #[inline]
-    pub(super) fn facts(&self, len: usize, layers: &Layers) -> Facts {
+    pub(crate) fn facts(&self, len: usize, layers: &Layers) -> Facts {
         let Layers { present, l3, l4, .. } = *layers;
         let bounds = SliceBounds { present, l3, l4, len };
         let mut facts = Facts::from(present);
@@ -251,8 +255,9 @@ impl KeyReader {
     }
 
     /// Returns the number of words in which keys are hashed.
+    #[must_use]
     #[inline(always)]
-    pub(super) fn hashed_words(&self) -> usize {
+    pub fn hashed_words(&self) -> usize {
         match self.length_bytes.div_ceil(LOAD_BYTES) {
             0 => 1,
             words @ 1..=SHORT_WORDS => words,
@@ -267,8 +272,9 @@ impl KeyReader {
     }
 
     /// Returns the hash of a key. `WORDS` must be [`Self::hashed_words`].
+    #[must_use]
     #[inline(always)]
-    pub(super) fn hash_words<const WORDS: usize>(&self, key: &ExpressKey) -> u64 {
+    pub fn hash_words<const WORDS: usize>(&self, key: &ExpressKey) -> u64 {
         self.seed.hash_masked(&key.words[..WORDS])
     }
 }

@@ -8,10 +8,11 @@
 //! A program may depend on bits that no table examines: its actions need headers, and a decrement needs the
 //! TTL. Such bits are not in the key, so a record checks them at each hit.
 
-use super::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
-use super::key::{ExpressKey, KeyEnds, KeyReader};
-use super::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
-use super::row::{Rewritten, Row, RowLayout};
+use crate::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
+use crate::depth::depth_of;
+use crate::key::{ExpressKey, KeyEnds, KeyReader};
+use crate::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
+use crate::row::{Rewritten, RowLayout, RuleRow};
 use flow::{Field, FieldMatch, Match, PortNo};
 use wire::layers::header;
 
@@ -79,8 +80,7 @@ impl ExpressPlan {
         let ends = KeyEnds { port_at, port_bytes };
         let length_bytes = ends.presence_at() + presence.len().div_ceil(8);
         let is_short = length_bytes <= TWO_LINES_BYTES && slices.len() <= SLICES_MAX;
-        let depth = examined.iter().map(|(field, _)| crate::extract::depth_of(*field)).max();
-        let depth = depth.unwrap_or_default();
+        let depth = examined.iter().map(|(field, _)| depth_of(*field)).max().unwrap_or_default();
         let reader = is_short.then(|| {
             let (presence, slices) = (presence.clone(), slices.clone());
             KeyReader::new(length_bytes, ends, depth, presence, slices, &placed)
@@ -95,16 +95,17 @@ impl ExpressPlan {
     pub fn may_match(&self, matching: &Match, key: &ExpressKey, rewritten: Rewritten) -> bool {
         let mut row = Vec::new();
         self.append_row(matching, &mut row);
-        row.is_empty() || Row::of(&row).may_match(key.words(), rewritten)
+        row.is_empty() || RuleRow::of(&row).may_match(key.words(), rewritten)
     }
 
     /// Returns the length in words of a rule that is compared with keys, or `None` if keys are too long.
-    pub(super) fn row_words(&self) -> Option<usize> {
+    #[must_use]
+    pub fn row_words(&self) -> Option<usize> {
         self.rows.as_ref().map(RowLayout::row_words)
     }
 
     /// Appends a rule in the layout of the keys, if they are not too long.
-    pub(super) fn append_row(&self, matching: &Match, to: &mut Vec<u64>) {
+    pub fn append_row(&self, matching: &Match, to: &mut Vec<u64>) {
         self.rows.iter().for_each(|rows| rows.append(matching, to));
     }
 
@@ -139,7 +140,8 @@ impl ExpressPlan {
     }
 
     /// Returns the length of a key in words.
-    pub(super) fn key_words(&self) -> usize {
+    #[must_use]
+    pub fn key_words(&self) -> usize {
         self.length_bytes.div_ceil(size_of::<u64>())
     }
 

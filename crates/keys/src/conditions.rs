@@ -7,17 +7,17 @@ use wire::layers::header;
 
 /// Facts about a packet that conditions refer to. The low bits are the headers that the packet has
 /// ([`header`]). Bits from [`FIRST_SLICE`] on are the slices that it has.
-pub(super) type Facts = u64;
+pub(crate) type Facts = u64;
 
 /// Bit of the first slice in [`Facts`].
-pub(super) const FIRST_SLICE: u32 = 16;
+pub(crate) const FIRST_SLICE: u32 = 16;
 
 /// Maximum number of different slice ends that a plan can distinguish.
-pub(super) const SLICES_MAX: usize = (Facts::BITS - FIRST_SLICE) as usize;
+pub(crate) const SLICES_MAX: usize = (Facts::BITS - FIRST_SLICE) as usize;
 
 /// End of a slice. Slices of one base that end at the same bit are present in the same packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SliceEnd {
+pub(crate) struct SliceEnd {
     pub base: FieldBase,
     pub end_bits: u32,
 }
@@ -39,7 +39,7 @@ impl SliceEnd {
 
 /// Condition under which a packet has a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Condition {
+pub(crate) struct Condition {
     /// Facts that must all be true.
     pub needs: Facts,
     /// Facts of which none may be true. They are headers whose presence alone implies the byte's value.
@@ -55,10 +55,10 @@ const ALTERNATIVES: [u32; 4] = [
 ];
 
 /// Headers whose presence implies the EtherType. MPLS is not one of them, because it has two EtherTypes.
-pub(super) const TYPE_GIVERS: u32 = header::IPV4 | header::IPV6 | header::ARP | header::PBB;
+pub(crate) const TYPE_GIVERS: u32 = header::IPV4 | header::IPV6 | header::ARP | header::PBB;
 
 /// Headers whose presence implies the upper-layer protocol.
-pub(super) const PROTO_GIVERS: u32 =
+pub(crate) const PROTO_GIVERS: u32 =
     header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 impl Condition {
@@ -87,7 +87,7 @@ fn is_any_ip_excluded(condition: Condition, others: u32) -> bool {
 }
 
 /// Returns the headers that a packet with the given ones certainly has.
-pub(super) fn implied(needs: Facts) -> u32 {
+pub(crate) fn implied(needs: Facts) -> u32 {
     let mut headers = needs as u32 & u32::from(u16::MAX >> 1);
     // From the innermost header outwards.
     let steps = [

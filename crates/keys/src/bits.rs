@@ -2,8 +2,9 @@
 //! Reads bit fields at any bit offset.
 
 /// Returns the big-endian 64-bit word at byte `at`. Bytes past the end of the buffer read as 0.
+#[must_use]
 #[inline]
-pub(crate) fn eight_bytes(bytes: &[u8], at: usize) -> u64 {
+pub fn eight_bytes(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
         Some(eight) => u64::from_be_bytes(*eight),
         None => last_bytes(bytes, at),
@@ -21,8 +22,9 @@ fn last_bytes(bytes: &[u8], at: usize) -> u64 {
 
 /// Reads `bits` (1 to 64) bits that begin `skip` bits into byte `at`, right-aligned. Bytes past the end of
 /// the buffer read as 0.
+#[must_use]
 #[inline]
-pub(crate) fn read_bits(bytes: &[u8], at: usize, skip: u8, bits: u8) -> u64 {
+pub fn read_bits(bytes: &[u8], at: usize, skip: u8, bits: u8) -> u64 {
     let word = eight_bytes(bytes, at);
     let reach = skip + bits;
     let value = if reach <= 64 {

@@ -2,7 +2,7 @@
 //! Templates: the keys of common packets, built by a few loads at fixed offsets. A template gives the same
 //! key as the general way, for packets with certain headers at certain offsets.
 
-use super::key::{ExpressKey, KeyReader, LONGEST_BYTES, Load, ROOM_WORDS, starts};
+use crate::key::{ExpressKey, KeyReader, LONGEST_BYTES, Load, ROOM_WORDS, starts};
 use actions::TtlSpot;
 use arrayvec::ArrayVec;
 use flow::{Ext, FieldBase, PortNo, ext};
@@ -24,7 +24,7 @@ const LOAD_BYTES: usize = 8;
 const FROM_MAX: usize = 64;
 
 /// Number of bytes at the start of a packet from which a template loads.
-pub(super) const WINDOW_BYTES: usize = FROM_MAX + LOAD_BYTES;
+pub const WINDOW_BYTES: usize = FROM_MAX + LOAD_BYTES;
 
 /// Adds masked bytes of a packet to one word of the key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,7 +104,7 @@ enum Loads {
 
 /// The key of packets with the same headers at the same offsets.
 #[derive(Debug)]
-pub(super) struct Template {
+pub struct KeyTemplate {
     /// Index of the template among all of them.
     index: u8,
     /// Headers of the packets. Only `present`, `l3`, `l4` and `depth` are those of every such packet. All
@@ -125,7 +125,7 @@ pub(super) struct Template {
     ext_loads: ArrayVec<FixedLoad, MORE_LOADS>,
 }
 
-impl Template {
+impl KeyTemplate {
     #[inline(always)]
     fn is_for(&self, layers: &Layers) -> bool {
         let own = &self.layers;
@@ -187,12 +187,14 @@ impl Template {
     }
 
     /// Returns the place of the TTL of packets that the template [recognises](Self::recognises).
+    #[must_use]
     #[inline(always)]
     pub fn ttl(&self) -> TtlSpot {
         self.ttl
     }
 
     /// Returns whether the template is also for packets of this length.
+    #[must_use]
     #[inline(always)]
     pub fn suits(&self, len: usize) -> bool {
         len >= self.len_min
@@ -200,6 +202,7 @@ impl Template {
 
     /// Returns whether the template is for a frame of `len` bytes, without locating headers. If it cannot be
     /// known without, the result is false. `bytes` begins with the frame.
+    #[must_use]
     #[inline(always)]
     pub fn recognises(&self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.recognises(len, bytes)) && self.suits(len)
@@ -222,6 +225,7 @@ impl Template {
     }
 
     /// Returns whether the key depends on parsed headers, not only on bytes at fixed offsets.
+    #[must_use]
     #[inline(always)]
     pub fn needs_layers(&self) -> bool {
         self.loads == Loads::More && !self.ext_loads.is_empty()
@@ -275,8 +279,8 @@ impl Template {
 
 /// Templates of the common packets seen so far. All of them hold the keys of one ingress port.
 #[derive(Debug, Default)]
-pub(super) struct Templates {
-    templates: ArrayVec<Template, TEMPLATES>,
+pub struct Templates {
+    templates: ArrayVec<KeyTemplate, TEMPLATES>,
     /// Index of the template used last.
     last: u8,
     in_port: PortNo,
@@ -293,8 +297,9 @@ impl Templates {
     }
 
     /// Returns the template used last.
+    #[must_use]
     #[inline(always)]
-    pub fn last(&self) -> Option<&Template> {
+    pub fn last(&self) -> Option<&KeyTemplate> {
         self.templates.get(usize::from(self.last))
     }
 
@@ -312,7 +317,7 @@ impl Templates {
     /// common packet. The caller must check whether the template [suits](Template::suits) the packet's
     /// length.
     #[inline(never)]
-    pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&Template> {
+    pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&KeyTemplate> {
         self.last = self.find_or_make(reader, layers)?;
         self.last()
     }
@@ -328,7 +333,7 @@ impl Templates {
             return Some(known.next()?.index);
         }
         let index = self.templates.len() as u8;
-        self.templates.push(Template::new(index, reader, layers, self.in_port)?);
+        self.templates.push(KeyTemplate::new(index, reader, layers, self.in_port)?);
         Some(index)
     }
 }
@@ -336,8 +341,7 @@ impl Templates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::express::look_up::locate;
-    use crate::express::{ExpressPlan, PlanVersion};
+    use crate::plan::{ExpressPlan, PlanVersion};
     use flow::Field;
     use frame::Frame;
     use wire::{Depth, PacketBuilder, locate_common};
@@ -401,37 +405,5 @@ mod tests {
             }
         }
         assert!(made > 500, "{made}");
-    }
-
-    #[test]
-    fn templates_serve_every_ethernet_frame_if_no_other_header_is_needed() {
-        let fields = [Field::EthDst, Field::EthSrc, Field::VlanVid, Field::EthType];
-        let examined = fields.map(|field| (field, field.full_mask())).to_vec();
-        let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
-        let reader = plan.reader().unwrap();
-        let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, 9], [2, 0, 0, 0, 1, 9]);
-        let arp = |outer: PacketBuilder| outer.arp(1, [3; 6], [4; 4], [5; 6], [6; 4]).pad_to(60).build();
-        let packets = [
-            arp(ethernet()),
-            arp(ethernet().vlan(0x8100, 7)),
-            arp(ethernet().vlan(0x88a8, 8).vlan(0x8100, 9)),
-            ethernet().mpls(5, 0, 64).payload(&[1; 60]).build(),
-            ethernet().ethertype(0x1234).payload(&[2; 60]).build(),
-        ];
-        let mut templates = Templates::default();
-        for bytes in packets {
-            let (frame, mut found) = (Frame::from_bytes(&bytes), Layers::default());
-            assert!(locate(&frame, reader.depth(), &mut found));
-            templates.begin(reader, PortNo(3));
-            let template = templates.choose(reader, &found).unwrap();
-            let mut keys = [ExpressKey::default(); 2];
-            let window = frame.window().first_chunk().unwrap();
-            match reader.hashed_words() {
-                2 => template.write::<2>(window, &found, &mut keys[0]),
-                _ => template.write::<3>(window, &found, &mut keys[0]),
-            }
-            reader.general_key(frame.bytes(), &found, PortNo(3), &mut keys[1]);
-            assert_eq!(keys[0].words(), keys[1].words(), "{bytes:02x?}");
-        }
     }
 }

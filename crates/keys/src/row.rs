@@ -5,9 +5,9 @@
 //! exact for most rules. It is not exact where the key omits what another bit of the key implies (for example
 //! the protocol, which a TCP header implies), and where entries rewrite bits before the rule's table.
 
-use super::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
-use super::key::KeyEnds;
-use super::layout::{Run, UNPARSED_BYTES, implied_by};
+use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
+use crate::key::KeyEnds;
+use crate::layout::{Run, UNPARSED_BYTES, implied_by};
 use flow::{Field, FieldBase, FieldMatch, Match, ext};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
@@ -26,7 +26,7 @@ const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;
 
 /// Where a key holds what.
 #[derive(Clone, Debug)]
-pub(super) struct RowLayout {
+pub(crate) struct RowLayout {
     placed: Vec<(Run, usize)>,
     /// Facts of the presence bits, in order.
     presence: Vec<u8>,
@@ -42,7 +42,7 @@ const PARTS: usize = 3;
 
 /// A rule in the layout of a key: flags, value, mask, and the mask that remains after rewrites.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row<'a> {
+pub struct RuleRow<'a> {
     flags: u64,
     words: &'a [u64],
 }
@@ -61,13 +61,15 @@ pub enum Rewritten {
 /// Flag of a rule that no packet matches unless entries rewrite anything.
 const NEVER: u64 = 1;
 
-impl<'a> Row<'a> {
+impl<'a> RuleRow<'a> {
     /// Returns the number of words of a row for keys of `key_words` words.
+    #[must_use]
     pub fn length(key_words: usize) -> usize {
         1 + PARTS * key_words
     }
 
     /// Returns the row that these words hold.
+    #[must_use]
     pub fn of(words: &'a [u64]) -> Self {
         words
             .split_first()
@@ -75,6 +77,7 @@ impl<'a> Row<'a> {
     }
 
     /// Returns whether packets of a key may match the rule.
+    #[must_use]
     #[inline]
     pub fn may_match(&self, key: &[u64], rewritten: Rewritten) -> bool {
         let (value, masks) = self.words.split_at(self.words.len() / PARTS);
@@ -105,7 +108,7 @@ impl RowLayout {
 
     /// Returns the length of a row in words.
     pub fn row_words(&self) -> usize {
-        Row::length(self.words)
+        RuleRow::length(self.words)
     }
 
     /// Appends the row of a rule. Bits that the keys do not hold are omitted.

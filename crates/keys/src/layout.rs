@@ -5,7 +5,7 @@
 //! of UDP. The presence bits show which of them a packet has. For the same reason the EtherType shares bytes
 //! with the headers that imply it, and the protocol with the ports.
 
-use super::conditions::{Condition, Facts, PROTO_GIVERS, SliceEnd, TYPE_GIVERS};
+use crate::conditions::{Condition, Facts, PROTO_GIVERS, SliceEnd, TYPE_GIVERS};
 use flow::{FieldBase, FieldMatch, ext};
 
 /// Maximum length of a key in a record of one cache line.
@@ -20,11 +20,11 @@ const SEARCHED_BYTES_MAX: usize = 4 * TWO_LINES_BYTES;
 
 /// Bytes of the extended header before the parsed part. In an arriving packet they hold the ingress port,
 /// which every key has, and zeros.
-pub(super) const UNPARSED_BYTES: u16 = ext::ETH_TYPE_BIT / 8;
+pub(crate) const UNPARSED_BYTES: u16 = ext::ETH_TYPE_BIT / 8;
 
 /// Consecutive bytes of a packet of which some bits are examined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(crate) struct Run {
     pub base: FieldBase,
     /// Offset of the first byte from the base.
     pub byte: u16,
@@ -36,7 +36,7 @@ pub(super) struct Run {
 
 /// Returns the bytes that the conditions examine, as runs. `slices` gives the fact of a slice end, and
 /// `headers` are the headers whose presence the key holds.
-pub(super) fn runs_of(
+pub(crate) fn runs_of(
     conditions: &[FieldMatch],
     headers: u32,
     slices: impl Fn(SliceEnd) -> Facts,
@@ -83,7 +83,7 @@ pub(super) fn runs_of(
 }
 
 /// Returns the headers in the key whose presence implies the value of a byte of the extended header.
-pub(super) fn implied_by(byte: u16, headers: u32) -> Facts {
+pub(crate) fn implied_by(byte: u16, headers: u32) -> Facts {
     const TYPE_FROM: u16 = ext::ETH_TYPE_BIT / 8;
     const TYPE_TO: u16 = TYPE_FROM + 1;
     const PROTO: u16 = ext::IP_PROTO_BIT / 8;
@@ -97,7 +97,7 @@ pub(super) fn implied_by(byte: u16, headers: u32) -> Facts {
 
 /// Places the runs from the first byte of the key on. Returns the position of each run, and the number of
 /// bytes that all of them take.
-pub(super) fn place(mut runs: Vec<Run>) -> (Vec<(Run, usize)>, usize) {
+pub(crate) fn place(mut runs: Vec<Run>) -> (Vec<(Run, usize)>, usize) {
     // Long runs first, so that short ones fill the gaps.
     runs.sort_by_key(|run| std::cmp::Reverse(run.masks.len()));
     let is_searched = runs.iter().map(|run| run.masks.len()).sum::<usize>() <= SEARCHED_BYTES_MAX;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keys of the express path. A key says in which bits that the tables examine an arriving packet differs from
+//! others, and nothing else: not how its headers are arranged, where they begin, or how long it is.
+//!
+//! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
+//! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys, and
+//! [`Templates`] build those of common packets with a few loads. A [`RuleRow`] is a rule in the layout of the
+//! keys, which says whether packets of a key may match the rule.
+//!
+//! The crate must not keep tables, records of keys, or packets of a burst. These are in `pipeline`, whose
+//! keys of single tables use [`depth_of`] and [`read_bits`] as well. Building a key allocates nothing.
+//!
+//! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which bytes of a key several headers share.
+
+mod bits;
+mod conditions;
+mod depth;
+mod key;
+mod layout;
+mod plan;
+mod row;
+mod template;
+
+#[cfg(test)]
+mod tests;
+
+pub use bits::{eight_bytes, read_bits};
+pub use depth::depth_of;
+pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS};
+pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
+pub use plan::{ExpressPlan, KeyFit, PlanVersion};
+pub use row::{Rewritten, RuleRow};
+pub use template::{KeyTemplate, Templates, WINDOW_BYTES};

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of plans and keys. Crate `oracle` compares keys with the reference, with random rules.
+
+use super::*;
+use flow::{Field, PortNo, Slice, SliceBase};
+use wire::PacketBuilder;
+
+fn plan(fields: &[Field]) -> ExpressPlan {
+    let examined = fields.iter().map(|field| (*field, field.full_mask())).collect();
+    ExpressPlan::new(PlanVersion(1), examined, PortNo(4))
+}
+
+fn key(plan: &ExpressPlan, frame: &[u8], port: u32) -> Vec<u8> {
+    let reader = plan.reader().unwrap();
+    let mut key = ExpressKey::default();
+    reader.key_of(frame, PortNo(port), &mut key);
+    reader.bytes(&key).to_vec()
+}
+
+fn ethernet() -> PacketBuilder {
+    PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+}
+
+const PORTS: [Field; 4] = [Field::TcpSrc, Field::TcpDst, Field::UdpSrc, Field::UdpDst];
+
+/// Fields of three tables: destination MAC, addresses, and protocol with ports.
+fn three_tables(addresses: &[Field]) -> Vec<Field> {
+    [&[Field::EthDst, Field::EthType, Field::IpProto], addresses, &PORTS].concat()
+}
+
+#[test]
+fn example_plans_have_these_lengths() {
+    let v4 = [Field::Ipv4Src, Field::Ipv4Dst];
+    let v6 = [Field::Ipv6Src, Field::Ipv6Dst];
+    let both = [&v4[..], &v6].concat();
+    for (name, fields, bytes) in [
+        ("L2", vec![Field::EthDst], 8),
+        ("learning bridge", vec![Field::EthDst, Field::EthSrc, Field::VlanVid], 16),
+        ("three tables of IPv4", three_tables(&v4), 21),
+        ("three tables of IPv6", three_tables(&v6), 45),
+        ("three tables of both", three_tables(&both), 45),
+    ] {
+        let made = plan(&fields);
+        assert_eq!((made.length_bytes(), made.fit()), (bytes, KeyFit::OneLine), "{name}");
+    }
+}
+
+#[test]
+fn long_keys_need_two_lines_or_have_no_record() {
+    let slices = |count: u32, bits: u32| -> Vec<Field> {
+        (0..count)
+            .map(|at| Field::Slice(Slice::new(SliceBase::Packet, at * (bits + 8), bits).unwrap()))
+            .collect()
+    };
+    assert_eq!(plan(&slices(4, 128)).fit(), KeyFit::TwoLines);
+    assert_eq!(plan(&slices(8, 128)).fit(), KeyFit::TooLong);
+    assert!(plan(&slices(8, 128)).reader().is_none());
+    // More slices than a plan distinguishes.
+    assert_eq!(plan(&slices(64, 1)).fit(), KeyFit::TooLong);
+    assert_eq!(plan(Field::NAMED).fit(), KeyFit::TwoLines);
+    let high = ExpressPlan::new(PlanVersion(2), Vec::new(), PortNo(0x1_0000));
+    assert_eq!((high.length_bytes(), plan(&[]).length_bytes()), (4, 2));
+}
+
+#[test]
+fn a_key_ignores_the_arrangement_of_headers() {
+    let made = plan(&[Field::Ipv4Dst]);
+    let to = |b: PacketBuilder| b.ipv4([10, 0, 0, 1], [10, 0, 0, 9]);
+    let plain = to(ethernet()).udp(1, 2).payload(&[7; 30]).build();
+    for frame in [
+        to(ethernet().vlan(0x8100, 5)).udp(1, 2).payload(&[7; 30]).build(),
+        to(ethernet()).ipv4_options(&[1, 1, 1, 1]).tcp(3, 4).build(),
+        to(ethernet()).ipv4_fragment(185, true).proto(17).payload(&[1; 8]).build(),
+        to(ethernet()).icmpv4(8, 0, [0; 4]).payload(&[9; 1_000]).build(),
+    ] {
+        assert_eq!(key(&made, &plain, 1), key(&made, &frame, 1));
+        assert_ne!(key(&made, &plain, 1), key(&made, &frame, 2));
+    }
+    let other = ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 8]).udp(1, 2).build();
+    assert_ne!(key(&made, &plain, 1), key(&made, &other, 1));
+}
+
+#[test]
+fn absent_and_zero_differ() {
+    let made = plan(&three_tables(&[Field::Ipv6Dst]));
+    let zeros = ethernet().ipv6([0; 16], [0; 16]).udp(0, 0).build();
+    let cut = &zeros[..zeros.len() - 1];
+    let proto = ethernet().ipv6([0; 16], [0; 16]).proto(17).build();
+    let keys = [&zeros[..], cut, &proto].map(|frame| key(&made, frame, 1));
+    assert_ne!(keys[0], keys[1], "the UDP header is cut short");
+    assert_eq!(keys[1], keys[2], "neither has UDP");
+}
+
+#[test]
+fn plans_know_what_their_keys_hold() {
+    let made = ExpressPlan::new(PlanVersion(3), vec![(Field::Ipv4Dst, 0xffff_ff00)], PortNo(1));
+    assert!(made.holds(Field::Ipv4Dst, 0xff00) && made.holds(Field::Ipv4Src, 0));
+    assert!(!made.holds(Field::Ipv4Dst, 0xff) && !made.holds(Field::Ipv4Src, 1));
+    assert_eq!((made.version(), made.examined_bits(), made.length_bytes()), (PlanVersion(3), 24, 6));
+}
+
+#[test]
+fn hashes_cover_the_whole_key() {
+    let made = plan(&[Field::EthDst]);
+    let reader = made.reader().unwrap();
+    let hash = |mac: u8, port: u32| {
+        let mut key = ExpressKey::default();
+        reader.key_of(&PacketBuilder::ethernet([2, 0, 0, 0, 0, mac], [0; 6]).build(), PortNo(port), &mut key);
+        reader.hash(&key)
+    };
+    assert_eq!(hash(1, 1), hash(1, 1));
+    assert!(hash(1, 1) != hash(2, 1) && hash(1, 1) != hash(1, 2));
+}
