@@ -2,19 +2,21 @@
 //! Interface between the control plane (`model`) and a data plane: the trait [`DataPlane`] and the plain
 //! types of its parameters and results.
 //!
-//! The crate contains no logic: it neither forwards packets nor handles requests of controllers. `worker`
-//! implements the trait with its set of workers. Hardware or the reference interpreter can implement it
+//! The crate neither forwards packets nor handles requests of controllers. `worker` implements the trait with
+//! its set of workers. Hardware or the reference interpreter can implement it
 //! without any code of the fast path. [`flow::Operation`], the type of all changes, is in `flow`, because
 //! `reference` applies operations too.
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
 //! that it returns, [`event`] the reports of workers, [`usage`] the usage of bounded resources, and
-//! [`trace_record`] the records of individual packets.
+//! [`trace_record`] the records of individual packets. [`PortTable`] has the ports of the datapath as
+//! forwarding looks them up.
 
 pub mod counters;
 mod data_plane;
 mod drop_counts;
 pub mod event;
+mod ports;
 pub mod trace_record;
 pub mod usage;
 
@@ -24,5 +26,6 @@ pub use counters::{
 pub use data_plane::DataPlane;
 pub use drop_counts::DropCounts;
 pub use event::{Event, MacSeen, PacketInEvent};
+pub use ports::PortTable;
 pub use trace_record::{FoundBy, TraceCopy, TraceHit, TraceRecord};
 pub use usage::Usage;

@@ -65,8 +65,6 @@ mod group_table;
 
 mod meter_table;
 
-mod ports;
-
 // Instruments: the recorder of `shunt trace --live`, and the tracepoints that it listens to.
 mod recorder;
 
@@ -113,7 +111,6 @@ pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
 pub use meter_table::MeterTable;
 pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage};
-pub use ports::PortTable;
 pub use probe::{Leaving, Probe, ProbeStep, Via};
 pub use recorder::{RECORDER, Recorder};
 pub use slab::{BURST, PacketSlot};

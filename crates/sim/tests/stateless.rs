@@ -5,14 +5,12 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
-use dataplane::Event;
+use dataplane::{Event, PortTable};
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, Nanos, Operation, Outcome, PortNo, PortState, QueueId, RuleVersion};
 use frame::{Frame, Lane};
-use pipeline::{
-    BacklogShare, Counters, Egress, LaneLimits, Pipeline, PortTable, StatelessForwarder, Update, Updates,
-};
+use pipeline::{BacklogShare, Counters, Egress, LaneLimits, Pipeline, StatelessForwarder, Update, Updates};
 use reference::{Reference, Sent, Unfinished};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

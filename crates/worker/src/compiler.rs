@@ -13,9 +13,10 @@ use crate::groups::Groups;
 use crate::meters::Meters;
 use crate::requeues::Requeues;
 use crate::table_compiler::TableCompiler;
+use dataplane::PortTable;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
-use pipeline::{CompiledPacketOut, PortTable, StatelessForwarder, Update};
+use pipeline::{CompiledPacketOut, StatelessForwarder, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

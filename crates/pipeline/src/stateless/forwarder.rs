@@ -3,9 +3,9 @@
 //! out on its bytes.
 
 use super::residue::{Divisor, Keys, Residue};
-use crate::ports::PortTable;
 use actions::FRAME_BYTES_MIN;
 use actions::stateless::{self, HOPS_AT, POLKA_BANK, StatelessTag};
+use dataplane::PortTable;
 use flow::stateless::{Bank, GateFlag, Gates, Label, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, PortNo, QueueId};
 use frame::Frame;

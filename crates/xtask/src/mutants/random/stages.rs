@@ -12,7 +12,7 @@ use crate::Failure;
 
 /// Test commands of each crate, ordered from lower to higher crates. The number is the CPU time limit of each
 /// test process in seconds, which is several times the usual time. `port` and `shunt` are missing because
-/// their tests need devices, and `dataplane` because it has no logic.
+/// their tests need devices.
 const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("wire", 60, &["-p wire --lib --tests"]),
     ("frame", 60, &["-p frame --lib --tests"]),
@@ -20,6 +20,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("reference", 60, &["-p reference --lib --tests"]),
     ("engines", 120, &["-p engines --lib", "-p engines --tests"]),
     ("tables", 120, &["-p tables --lib", "-p tables --tests"]),
+    ("dataplane", 60, &["-p dataplane --lib"]),
     ("actions", 60, &["-p actions --lib"]),
     ("keys", 60, &["-p keys --lib"]),
     ("pipeline", 60, &["-p pipeline --lib"]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports as seen by forwarding.
+//! Ports as forwarding sees them.
 
 use flow::{PortNo, PortState};
 
@@ -46,8 +46,9 @@ impl PortTable {
     }
 
     /// Returns whether the port of this number exists, is up and sends packets.
+    #[must_use]
     #[inline(always)]
-    pub(crate) fn is_open(&self, number: PortNo) -> bool {
+    pub fn is_open(&self, number: PortNo) -> bool {
         match self.open.get(number.0 as usize) {
             Some(open) => *open,
             None => self.get(number).is_some_and(is_open),
