@@ -15,9 +15,9 @@ use std::sync::Arc;
 use clap::Parser;
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig};
-use pipeline::stateless::residue::Residue;
 use shunt_bench::rig::{Case, Rig};
 use shunt_bench::{Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, allowed_cpus, compare, pin_to};
+use stateless::residue::Residue;
 use wire::PacketBuilder;
 use wire::tf::Form;
 

@@ -57,8 +57,6 @@ mod context;
 
 mod egress;
 
-pub mod stateless;
-
 mod lanes;
 
 mod group_table;
@@ -114,5 +112,4 @@ pub use pipeline::{Pipeline, PipelineUsage};
 pub use probe::{Leaving, Probe, ProbeStep, Via};
 pub use recorder::{RECORDER, Recorder};
 pub use slab::{BURST, PacketSlot};
-pub use stateless::forwarder::StatelessForwarder;
 pub use update::{Update, Updates};

@@ -5,9 +5,9 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;
-use crate::stateless::forwarder::{StatelessForwarder, TOGETHER, TagVerdict};
 use flow::{Outcome, PortNo};
 use frame::{Frame, Lane};
+use stateless::{StatelessForwarder, TOGETHER, TagVerdict};
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Forwards or drops tagged frames among the first `count` frames, and returns their number. The

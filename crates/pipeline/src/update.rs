@@ -12,10 +12,10 @@ use crate::group_table::GroupTable;
 use crate::meter_table::MeterTable;
 use crate::packet_out::CompiledPacketOut;
 use crate::recorder::Recorder;
-use crate::stateless::forwarder::StatelessForwarder;
 use actions::Program;
 use dataplane::PortTable;
 use flow::{EntryId, RuleVersion, Settings, TableId};
+use stateless::StatelessForwarder;
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
 

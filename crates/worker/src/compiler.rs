@@ -16,7 +16,8 @@ use crate::table_compiler::TableCompiler;
 use dataplane::PortTable;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
-use pipeline::{CompiledPacketOut, StatelessForwarder, Update};
+use pipeline::{CompiledPacketOut, Update};
+use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

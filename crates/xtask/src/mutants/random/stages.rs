@@ -23,6 +23,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("dataplane", 60, &["-p dataplane --lib"]),
     ("actions", 60, &["-p actions --lib"]),
     ("keys", 60, &["-p keys --lib"]),
+    ("stateless", 60, &["-p stateless --lib"]),
     ("pipeline", 60, &["-p pipeline --lib"]),
     ("openflow", 60, &["-p openflow --lib --tests"]),
     ("model", 60, &["-p model --lib", "-p model --tests"]),

@@ -2,7 +2,7 @@
 //! The compiled stateless forwarder: decides by a frame's tag where the frame goes, and carries the decision
 //! out on its bytes.
 
-use super::residue::{Divisor, Keys, Residue};
+use crate::residue::{Divisor, Keys, Residue};
 use actions::FRAME_BYTES_MIN;
 use actions::stateless::{self, HOPS_AT, POLKA_BANK, StatelessTag};
 use dataplane::PortTable;
@@ -11,9 +11,9 @@ use flow::{DropReason, Limits, PortNo, QueueId};
 use frame::Frame;
 use wire::ethernet::ETHERNET_BYTES;
 
-/// Number of frames whose headers are parsed together. If at least [`KEYS_MIN`] of them have keys, the
+/// Number of frames whose headers are parsed together. If at least `KEYS_MIN` of them have keys, the
 /// residues are computed together.
-pub(crate) const TOGETHER: usize = 8;
+pub const TOGETHER: usize = 8;
 const KEYS_MIN: usize = 3;
 
 /// Minimum hop limit of KeyFlow and minimum TTL of PolKA. Packets with lower values are dropped.
@@ -82,24 +82,28 @@ struct GateRow {
 
 /// Parsed tag of a frame, if it has one, and the label: the tag's key modulo the node ID of the key's bank.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HeaderFacts {
+pub struct HeaderFacts {
+    /// The tag, or why the frame is dropped. `None` for a frame without a tag.
     pub tag: Option<Result<StatelessTag, DropReason>>,
+    /// The label, or 0 for a frame without a key.
     pub label: u32,
 }
 
 /// Decision about a frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum TagVerdict {
+pub enum TagVerdict {
     /// The frame continues unchanged to the tables.
     Tables,
     /// The frame leaves by a port, in this queue, after an edit.
     Send(PortNo, QueueId, Edit),
+    /// The frame is dropped.
     Drop(DropReason),
 }
 
 /// Change to a frame that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edit {
+pub enum Edit {
+    /// The frame is sent unchanged.
     None,
     /// Decrements the hop limit or TTL.
     TakeHop,
@@ -149,13 +153,16 @@ impl StatelessForwarder {
     }
 
     /// Returns the EtherTypes of stateless forwarding.
-    pub(crate) fn types(&self) -> &TagTypes {
+    #[must_use]
+    #[inline]
+    pub fn types(&self) -> &TagTypes {
         &self.types
     }
 
     /// Parses the headers and computes the labels of at most [`TOGETHER`] frames.
+    #[must_use]
     #[inline(always)]
-    pub(crate) fn facts(&self, frames: &[Frame]) -> [HeaderFacts; TOGETHER] {
+    pub fn facts(&self, frames: &[Frame]) -> [HeaderFacts; TOGETHER] {
         let mut facts = [HeaderFacts { tag: None, label: 0 }; TOGETHER];
         for (facts, frame) in facts.iter_mut().zip(frames) {
             facts.tag = stateless::parse(frame.bytes(), &self.types);
@@ -177,8 +184,9 @@ impl StatelessForwarder {
     }
 
     /// Decides about a tagged frame.
+    #[must_use]
     #[inline(always)]
-    pub(crate) fn forward_by_tag(
+    pub fn forward_by_tag(
         &self,
         ports: &PortTable,
         frame: &Frame,

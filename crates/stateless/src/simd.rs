@@ -3,9 +3,9 @@
 //! type can only be created on a core that has its instructions.
 #![allow(unsafe_code)]
 
-use super::limbs::Keys;
+use crate::limbs::Keys;
 #[cfg(target_arch = "x86_64")]
-use super::limbs::{limbs, powers};
+use crate::limbs::{limbs, powers};
 #[cfg(target_arch = "x86_64")]
 use engines::simd::is_portable;
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +23,7 @@ use std::arch::x86_64::{
 /// Constants for the residue of a polynomial (Barrett reduction).
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Carryless {
+pub(crate) struct Carryless {
     modulus: u64,
     /// Degree of the modulus, 1 to 31.
     degree: u32,
@@ -120,7 +120,7 @@ fn high_by_low(one: __m128i, other: __m128i) -> __m128i {
 /// Cannot be created on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Carryless {}
+pub(crate) enum Carryless {}
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Carryless {
@@ -151,7 +151,7 @@ const SIGNED: f64 = 1.5 * UNSIGNED;
 /// rarely, an integer next to it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doubles {
+pub(crate) struct Doubles {
     by: f64,
     inverse: f64,
     /// Residues of 2^(32 n) for n from 0 to 3.
@@ -248,7 +248,7 @@ impl Doubles {
 /// Cannot be created on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Doubles {}
+pub(crate) enum Doubles {}
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Doubles {

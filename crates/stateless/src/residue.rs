@@ -4,12 +4,12 @@
 //! Residues of integer keys use folded limbs and a reciprocal, or vectors for 8 keys at once. Residues of
 //! polynomial keys use carry-less multiplication or tables. Gates use a reciprocal, too.
 
-use super::limbs::{limbs, powers};
-use super::simd::{Carryless, Doubles};
+use crate::limbs::{limbs, powers};
+use crate::simd::{Carryless, Doubles};
 use actions::stateless::KEY_BYTES;
 use flow::stateless::{Arithmetic, NodeId};
 
-pub use super::limbs::Keys;
+pub use crate::limbs::Keys;
 
 /// A divisor of at least 1, with its reciprocal.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stateless forwarder: computes the output port of tagged packets, before any table or cache is
+//! searched.
+//!
+//! ```text
+//! burst ──► tagged? ──► trusted? ──► residue / gate ──► port ──► MTU ──► leaves
+//!              │ no                      │ a label that means the tables
+//!              └─────────────────────────┴──► admit, fast-forwarding path, tables
+//! ```
+//!
+//! The crate must not look up flows, send frames, or count outcomes. The stage `pass_stateless` of `pipeline`
+//! sends the frames, counts them, and hands the others to the tables. Frames that the forwarder takes never
+//! become packets of the pipeline: they are changed in place and leave at once. Nothing is allocated per
+//! frame. The reference implementation is `reference::stateless`.
+//!
+//! Begin with `forwarder.rs`: [`StatelessForwarder::facts`] parses tags, and
+//! [`StatelessForwarder::forward_by_tag`] decides by them. [`residue`] has the arithmetic.
+
+mod forwarder;
+mod limbs;
+pub mod residue;
+mod simd;
+
+pub use forwarder::{Edit, HeaderFacts, StatelessForwarder, TOGETHER, TagVerdict};
