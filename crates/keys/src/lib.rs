@@ -8,7 +8,8 @@
 //! keys, which says whether packets of a key may match the rule.
 //!
 //! The crate must not keep tables, records of keys, or packets of a burst. These are in `pipeline`, whose
-//! keys of single tables use [`depth_of`] and [`read_bits`] as well. Building a key allocates nothing.
+//! keys of single tables use [`depth_of`], [`read_bits`] and [`Permute`] as well. Building a key allocates
+//! nothing.
 //!
 //! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which bytes of a key several headers share.
 
@@ -19,6 +20,7 @@ mod key;
 mod layout;
 mod plan;
 mod row;
+mod simd;
 mod template;
 
 #[cfg(test)]
@@ -30,4 +32,5 @@ pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
 pub use row::{Rewritten, RuleRow};
+pub use simd::{Permute, PermuteChoice, RowShape, RowSource};
 pub use template::{KeyTemplate, Templates, WINDOW_BYTES};

@@ -6,12 +6,12 @@
 //! the first 64 bytes.
 
 use crate::packet::Packet;
-use crate::simd::{Choice, Permute, Shape, Source};
 use crate::slab::{BURST, PacketSlot};
 use actions::SliceBounds;
 use arrayvec::ArrayVec;
 use engines::KeyPlan;
 use flow::{Field, FieldBase};
+use keys::{Permute, PermuteChoice, RowShape, RowSource};
 
 /// Number of bytes at the start of a frame that a row can be built from.
 const REACH_BYTES: u16 = 64;
@@ -59,7 +59,7 @@ struct Slice {
 impl Shuffle {
     /// Compiles a plan. Returns `None` if the plan is not eligible or the core lacks the instruction.
     pub fn new(plan: &KeyPlan) -> Option<Self> {
-        let mut choice = Choice { from: [0; 64], mask: [0; 64], l3: 0, l4: 0 };
+        let mut choice = PermuteChoice { from: [0; 64], mask: [0; 64], l3: 0, l4: 0 };
         let mut headers: Vec<Headers> = Vec::new();
         let mut slices: Vec<Slice> = Vec::new();
         let mut reach = [0u16; 2];
@@ -138,12 +138,12 @@ impl Shuffle {
     ) {
         let words = self.words;
         for (waiting, keys) in waiting.chunks(BURST).zip(keys.chunks_mut(BURST * words)) {
-            let mut sources = ArrayVec::<Source<'_>, BURST>::new();
+            let mut sources = ArrayVec::<RowSource<'_>, BURST>::new();
             for slot in waiting {
                 let packet = &packets[slot.index()];
                 let frame = packet.data.frame.window().first_chunk();
                 let (frame, kind) = frame.map_or((&[0; 64], NO_KIND), |frame| (frame, self.kind(packet)));
-                sources.push(Source { frame, ext: packet.data.ext.first_chunk(), kind });
+                sources.push(RowSource { frame, ext: packet.data.ext.first_chunk(), kind });
             }
             if !self.permute.rows(&sources, words, keys, mask, |kind| self.shape(kind)) {
                 for ((slot, source), row) in waiting.iter().zip(&sources).zip(keys.chunks_exact_mut(words)) {
@@ -174,7 +174,7 @@ impl Shuffle {
 
     /// Returns the shape of the rows of a kind, or `None` if its headers are out of reach.
     #[inline(never)]
-    fn shape(&self, kind: u64) -> Option<Shape> {
+    fn shape(&self, kind: u64) -> Option<RowShape> {
         let present = kind as u32 & PRESENT;
         let (l3, l4) = ((kind >> L3_BIT) as u16, (kind >> L4_BIT) as u16);
         if !self.suits(kind) {
@@ -193,6 +193,6 @@ impl Shuffle {
             keep &= if there { u64::MAX } else { !slice.bytes };
             presence |= u64::from(there) << (32 + number);
         }
-        Some(Shape { l3: l3 as u8, l4: l4 as u8, keep, first: self.has_presence.then_some(presence) })
+        Some(RowShape { l3: l3 as u8, l4: l4 as u8, keep, first: self.has_presence.then_some(presence) })
     }
 }
