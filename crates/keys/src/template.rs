@@ -283,6 +283,8 @@ pub struct Templates {
     templates: ArrayVec<KeyTemplate, TEMPLATES>,
     /// Index of the template used last.
     last: u8,
+    /// Index of the template used last among the others. Traffic of TCP and UDP alternates between two.
+    other: u8,
     in_port: PortNo,
 }
 
@@ -303,22 +305,37 @@ impl Templates {
         self.templates.get(usize::from(self.last))
     }
 
+    /// Returns the two templates used last, the last one first.
+    #[must_use]
+    #[inline(always)]
+    pub fn recent(&self) -> [Option<&KeyTemplate>; 2] {
+        [self.last, self.other].map(|index| self.templates.get(usize::from(index)))
+    }
+
     /// Makes another template the one used last, if it is for a frame of `len` bytes. Returns whether there
     /// is one. `bytes` begins with the frame.
     #[inline(never)]
     pub fn find(&mut self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
         let found = self.templates.iter().find(|template| template.recognises(len, bytes));
-        self.last = found.map_or(self.last, |template| template.index);
-        found.is_some()
+        let Some(index) = found.map(|template| template.index) else { return false };
+        self.set_last(index);
+        true
+    }
+
+    fn set_last(&mut self, index: u8) {
+        if index != self.last {
+            (self.last, self.other) = (index, self.last);
+        }
     }
 
     /// Returns the template of packets with these headers, and makes it if there is none. Returns `None` if
     /// only [`KeyReader::general_key`] can build the keys of such packets. The headers must be those of a
-    /// common packet. The caller must check whether the template [suits](Template::suits) the packet's
+    /// common packet. The caller must check whether the template [suits](KeyTemplate::suits) the packet's
     /// length.
     #[inline(never)]
     pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&KeyTemplate> {
-        self.last = self.find_or_make(reader, layers)?;
+        let index = self.find_or_make(reader, layers)?;
+        self.set_last(index);
         self.last()
     }
 
@@ -405,5 +422,30 @@ mod tests {
             }
         }
         assert!(made > 500, "{made}");
+    }
+
+    #[test]
+    fn the_two_templates_used_last_are_remembered() {
+        let examined = vec![(Field::EthDst, Field::EthDst.full_mask()), (Field::IpProto, 0xff)];
+        let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
+        let (reader, mut templates) = (plan.reader().unwrap(), Templates::default());
+        let frames: Vec<Frame> = common(1)[..3].iter().map(|bytes| Frame::from_bytes(bytes)).collect();
+        for frame in &frames {
+            let mut found = Layers::default();
+            assert!(locate_common(frame.bytes(), &mut found));
+            assert!(templates.choose(reader, &found).is_some());
+        }
+        let recent = |templates: &Templates| {
+            templates.recent().map(|template| template.map_or(u8::MAX, |template| template.index))
+        };
+        assert_eq!(recent(&templates), [2, 1]);
+        for (number, expected) in [(2, [2, 1]), (0, [0, 2]), (0, [0, 2]), (2, [2, 0])] {
+            let frame = &frames[number];
+            assert!(templates.find(frame.len(), frame.start().unwrap()));
+            assert_eq!(recent(&templates), expected);
+        }
+        let other = Frame::from_bytes(&[0x55; 80]);
+        assert!(!templates.find(other.len(), other.start().unwrap()));
+        assert_eq!(recent(&templates), [2, 0]);
     }
 }

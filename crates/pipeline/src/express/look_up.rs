@@ -9,7 +9,7 @@ use actions::TtlSpot;
 use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
-use keys::{ExpressKey, KeyReader, LONG_WORDS, SHORT_WORDS, Templates};
+use keys::{ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, SHORT_WORDS, Templates};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 
@@ -98,12 +98,22 @@ impl BurstKeys {
         (self.located, self.runts) = (0, 0);
         let Self { keys, hashes, ttls, layers, located, runts, .. } = self;
         let all = keys.iter_mut().zip(hashes).zip(ttls).zip(layers).zip(frames);
-        let mut template = templates.last();
+        let [mut last, mut other] = templates.recent();
         for (at, ((((key, hash), ttl), layers), frame)) in all.enumerate() {
-            match (template, frame.start()) {
-                (Some(template), Some(bytes))
-                    if template.recognises(frame.len(), bytes) && !template.needs_layers() =>
-                {
+            let is_for = |template: &KeyTemplate, bytes| {
+                template.recognises(frame.len(), bytes) && !template.needs_layers()
+            };
+            let bytes = frame.start();
+            let template = bytes.and_then(|bytes| match (last, other) {
+                (Some(template), _) if is_for(template, bytes) => Some(template),
+                (_, Some(template)) if is_for(template, bytes) => {
+                    (last, other) = (other, last);
+                    Some(template)
+                }
+                _ => None,
+            });
+            match (template, bytes) {
+                (Some(template), Some(bytes)) => {
                     template.write::<WORDS>(bytes, &Layers::NONE, key);
                     *ttl = template.ttl();
                 }
@@ -112,7 +122,7 @@ impl BurstKeys {
                     *located |= u32::from(found.is_none()) << at;
                     *ttl = found.unwrap_or(TtlSpot::UNKNOWN);
                     *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
-                    template = templates.last();
+                    [last, other] = templates.recent();
                 }
             }
             debug_assert!(reader.is_key_of(key, frame), "a template gives the key of the general way");
