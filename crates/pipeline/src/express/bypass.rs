@@ -71,10 +71,12 @@ impl Bypass {
         if self.packets >= window {
             self.judge(queued);
         }
-        !was_on || queued == Queued::Nothing
+        // The burst that begins the bypass uses no records either. Otherwise it could hold a packet for the
+        // fence of a record, and packets of the same flow in the next burst would overtake that packet.
+        !(was_on || self.is_on) || queued == Queued::Nothing
     }
 
-    /// Decides whether the path is bypassed from the next burst on.
+    /// Decides whether the path is bypassed from this burst on.
     #[inline(never)]
     fn judge(&mut self, queued: Queued) {
         let is_needless = self.hits < self.packets / self.limits.packets_per_hit.max(1);
@@ -118,6 +120,14 @@ mod tests {
         assert!((77..=79).contains(&asked(&mut bypass, 0)));
         let many = asked(&mut bypass, 32);
         assert!(!bypass.is_on() && many > 5_000, "{many}");
+    }
+
+    #[test]
+    fn no_packet_is_held_by_the_burst_that_begins_the_bypass() {
+        let mut bypass = Bypass::default();
+        let acted = (0..2_000).filter(|_| bypass.acts(32, 0, Queued::Backlog)).count();
+        assert!(bypass.is_on());
+        assert_eq!(acted, 511, "the 512th burst completes the window");
     }
 
     #[test]
