@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Builds keys: the general way, by the walk over a packet's headers, which serves every packet.
+//! Builds the keys of packets of any shape, by a walk over their headers.
 
 use crate::bits::eight_bytes;
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd};
@@ -211,7 +211,7 @@ impl KeyReader {
         }
     }
 
-    /// Returns whether the general way gives this key to an arriving frame.
+    /// Returns whether [`Self::general_key`] gives this key to an arriving frame.
     #[must_use]
     pub fn is_key_of(&self, key: &ExpressKey, frame: &Frame) -> bool {
         let mut general = ExpressKey::default();

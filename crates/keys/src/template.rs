@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Templates: the keys of common packets, built by a few loads at fixed offsets. A template gives the same
-//! key as the general way, for packets with certain headers at certain offsets.
+//! key as [`KeyReader::general_key`], for packets with certain headers at certain offsets.
 
 use crate::key::{ExpressKey, KeyReader, LONGEST_BYTES, Load, ROOM_WORDS, starts};
 use actions::TtlSpot;

@@ -63,7 +63,7 @@ pub struct Express {
     pub(super) burst: BurstKeys,
     /// Frames of the burst that leave directly.
     pub(super) batches: PortBatches,
-    /// Frames of the burst without a direct way.
+    /// Frames of the burst without a direct path.
     pub(super) rest: Vec<Frame>,
     /// Index of each of these frames in the burst.
     pub(super) kept: ArrayVec<usize, BURST>,

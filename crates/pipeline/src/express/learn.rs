@@ -10,7 +10,7 @@ use crate::probe::{Probe, ProbeStep};
 use crate::slab::PacketSlot;
 
 impl Express {
-    /// Makes records for the packets of the burst that have left on the general way. Saves the keys of
+    /// Makes records for the packets of the burst that have left without a record. Saves the keys of
     /// packets that wait in the backlog.
     #[inline]
     pub(crate) fn learn<E, P: Probe>(

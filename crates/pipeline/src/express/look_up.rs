@@ -125,7 +125,7 @@ impl BurstKeys {
                     [last, other] = templates.recent();
                 }
             }
-            debug_assert!(reader.is_key_of(key, frame), "a template gives the key of the general way");
+            debug_assert!(reader.is_key_of(key, frame), "a template gives the same key as `general_key`");
             *hash = reader.hash_words::<WORDS>(key);
             each(*hash);
         }
@@ -156,7 +156,7 @@ impl BurstKeys {
                     *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
                 }
             }
-            debug_assert!(reader.is_key_of(key, frame), "a template gives the key of the general way");
+            debug_assert!(reader.is_key_of(key, frame), "a template gives the same key as `general_key`");
             *hash = reader.hash_words::<WORDS>(key);
             each(*hash);
         }

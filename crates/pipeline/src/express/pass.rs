@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stage of the express path: one lookup per packet finds a record of the packet's whole way.
+//! The stage of the express path: one lookup per packet finds a record of the packet's path through all
+//! tables.
 //!
-//! Packets with a direct way leave before they are admitted. For other packets with a record, the entries'
-//! instructions run without a lookup. Packets without a record take the general way. Records are made when
-//! the whole burst has left, so packets of one flow in a burst all have a record, or none has.
+//! Packets with a direct path leave before they are admitted. For other packets with a record, the entries'
+//! instructions run without a lookup. Packets without a record take the fast-forwarding path or the tables.
+//! Records are made when the whole burst has left, so packets of one flow in a burst all have a record, or
+//! none has.
 //!
 //! If lanes are on, the record also says in which lane a packet is: low-latency packets leave now, and normal
 //! ones wait in the backlog with the entries that they hit. Packets of one flow may wait although the flow
@@ -55,7 +57,7 @@ impl Passage {
 
 /// Result of a burst.
 pub(crate) struct Passed {
-    /// Packets that take the general way, in order.
+    /// Packets without a record, in order. They take the fast-forwarding path or the tables.
     pub rest: Burst,
     /// Number of packets of the burst that have left.
     pub left: usize,
@@ -64,10 +66,9 @@ pub(crate) struct Passed {
 }
 
 impl Express {
-    /// Looks up the frames of a burst, all of which are from one port. Frames with a direct way leave, except
-    /// normal ones if `lanes_on`. All others stay in `frames`, in order. Returns the number of low-latency
-    /// packets that have left. `slots` has a free slot for each frame if a probe
-    /// listens.
+    /// Looks up the frames of a burst, all of which are from one port. Frames with a direct path leave,
+    /// except normal ones if `lanes_on`. All others stay in `frames`, in order. Returns the number of
+    /// low-latency packets that have left. `slots` has a free slot for each frame if a probe listens.
     pub(crate) fn pass_frames<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
@@ -199,8 +200,8 @@ struct Passing<'a> {
 }
 
 impl Passing<'_> {
-    /// Rewrites and counts the frames with a direct way, and assigns them to the batches of their ports. All
-    /// others stay. If `LANES`, normal frames have no direct way.
+    /// Rewrites and counts the frames with a direct path, and assigns them to the batches of their ports. All
+    /// others stay. If `LANES`, normal frames stay, too.
     #[inline(never)]
     fn pass<const WORDS: usize, const LANES: bool, E: Egress, P: Probe>(
         &mut self,

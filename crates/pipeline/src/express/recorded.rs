@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs the entries of path records for admitted packets: those without a direct way, and those that have
+//! Runs the entries of path records for admitted packets: those without a direct path, and those that have
 //! waited.
 
 use super::cache::Express;
