@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coverage counters of cases. They show if the generator no longer produces some situation.
+//! Coverage counters of cases. They show whether the generator still produces every situation.
 
 use super::path_use::PathUse;
 use pipeline::{ExpressFigures, LutFigures};
@@ -33,7 +33,8 @@ pub struct Coverage {
     pub refused: usize,
     /// Number of times that a low-latency packet was held to keep the order of its flow.
     pub held_back: u64,
-    /// Flows whose packets differ in bits that no rule examines, over all eras of equal rules.
+    /// Flows whose packets differ in bits that no rule examines, summed over all periods with constant
+    /// examined bits.
     pub merged_flows: usize,
     /// Packets forwarded, consumed and dropped.
     pub outcomes: [usize; 3],
@@ -61,7 +62,7 @@ pub struct Coverage {
     pub luts: LutFigures,
     /// Activity of the express path.
     pub express: ExpressFigures,
-    /// Changes other than those of entries while packets pass, by kind.
+    /// Changes made while packets pass, by kind. Changes of entries are not included.
     pub changes: ChangeCounts,
     /// Packets that encountered a feature of the flow model, by feature.
     pub features: BTreeMap<&'static str, usize>,
@@ -222,8 +223,8 @@ impl fmt::Display for Coverage {
         list(f, "changes", self.changes.all().into_iter())?;
         writeln!(
             f,
-            "updates {}, of which {:.1} % changed a live verdict; operations {}, expired entries {}, expiries judged {}, \
-             flow-removed messages {}",
+            "updates {}, of which {:.1} % changed the treatment of a packet; operations {}, expired entries {}, \
+             expiries checked {}, flow-removed messages {}",
             self.updates,
             share(self.live_updates, self.updates),
             self.operations,
@@ -235,7 +236,7 @@ impl fmt::Display for Coverage {
         writeln!(
             f,
             "stateless forwarding: {:.1} %\nfast-forwarding path: {:.1} % of all packets, {:.1} % of {} in cases with LUTs; hits of LUTs {}, known normal {}, misses {}, \
-             records verified {}, {} of them by what changed, cleaned {}, evicted {}",
+             records verified {}, {} of them against the list of changes, cleaned {}, evicted {}",
             share(self.stateless as usize, self.packets),
             share(self.fast as usize, self.packets),
             share(self.fast as usize, self.offered),
@@ -251,7 +252,7 @@ impl fmt::Display for Coverage {
         write_express(f, &self.express)?;
         write!(
             f,
-            "traces compared: {} of imagined packets, {} of recorded ones; counters compared {}",
+            "traces compared: {} of simulated packets, {} of recorded packets; counters compared {}",
             self.traced, self.judged, self.counters
         )
     }
@@ -275,7 +276,7 @@ fn write_express(f: &mut fmt::Formatter<'_>, express: &ExpressFigures) -> fmt::R
     writeln!(
         f,
         "express path: hits {} ({:.1} % of {} that it looked up), bypassed {}, records learned {}, renewed {}, \
-         compared with changes {}, of which {} were still right, taken over from an earlier plan {}, displaced {}, \
+         compared with changes {}, of which {} were still valid, taken over from an earlier plan {}, displaced {}, \
          refused {}",
         express.hits,
         100.0 * express.hits as f64 / asked.max(1) as f64,

@@ -64,7 +64,7 @@ const COUNTED: [(&str, Set); 20] = [
     ("packet-outs from ports", FROM_PORT),
 ];
 
-/// Features of the installed rules, while the checker goes through the operations.
+/// Features of the rules that are installed at the checker's position in the list of operations.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     entries: BTreeMap<EntryId, Set>,

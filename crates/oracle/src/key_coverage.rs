@@ -10,13 +10,13 @@ pub struct KeyCoverage {
     pub plans: usize,
     /// Plans whose keys need a record of two cache lines.
     pub two_lines: usize,
-    /// Plans whose keys are too long for a record. No pairs are compared.
+    /// Plans whose keys are too long for a record. No pairs are compared for such a plan.
     pub too_long: usize,
     /// Compared pairs of packets.
     pub pairs: usize,
     /// Pairs that are equal in all examined bits.
     pub equal: usize,
-    /// Pairs that are equal in all examined bits, but have other headers or other offsets.
+    /// Pairs that are equal in all examined bits, but differ in their headers or in header offsets.
     pub unlike: usize,
     /// Pairs that differ in nothing but the ingress port.
     pub by_port: usize,
@@ -28,7 +28,7 @@ pub struct KeyCoverage {
     pub rules: usize,
     /// Packets that matched the rule.
     pub rules_matched: usize,
-    /// Packets that did not match the rule, although their keys may match it.
+    /// Packets that did not match the rule, although their keys do not rule out a match.
     pub rules_unclear: usize,
 }
 

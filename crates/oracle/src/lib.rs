@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The oracle: random tables, packets and updates through real workers, compared with the reference.
 //!
-//! It checks the equivalence rule of ARCHITECTURE.md. It must not fork the code that it checks: workers,
-//! model and tables are those of the switch. Only tests use this crate. Begin with
-//! [`run_case`], then read `drive`, which makes a case, and `linearizable`, which checks it.
+//! It checks the equivalence rule of ARCHITECTURE.md. It uses the switch's own workers, model and tables, not
+//! copies of their code. Only tests use this crate. Begin with [`run_case`], then read `drive`, which makes a
+//! case, and `linearizable`, which checks it.
 //!
 //! One case is a function of its seed. The driver pushes packets into in-memory ports, changes rules through
 //! the model, and runs poll iterations of workers and of the control thread in random order. All of this
@@ -42,7 +42,8 @@ pub struct CaseOptions {
     /// Number of packets.
     pub packets: usize,
     /// Whether most packets repeat a flow whose path can have a record. More packets pass between two changes
-    /// than in other cases, and most entries that lead to another table only rewrite what a router rewrites.
+    /// than in other cases, and most entries that lead to another table only rewrite MAC addresses and the
+    /// TTL, as a router does.
     pub repeats: bool,
     /// Number of workers, each with a queue of every port.
     pub workers: usize,
@@ -54,13 +55,13 @@ pub struct CaseOptions {
     pub express_bypass: BypassLimits,
     /// Consistency mode of the LUTs.
     pub consistency: Consistency,
-    /// Limits of the packets queued in a worker.
+    /// Limits on the number of packets queued in a worker.
     pub lanes: LaneLimits,
     /// Budgets for processing the backlog.
     pub quanta: Quanta,
 }
 
-/// Number of records with which a LUT can hold all values of a case.
+/// Number of LUT records that suffices for all values of a case.
 const CALM_LUT_ENTRIES: usize = 256;
 
 /// A violation of the equivalence rule.

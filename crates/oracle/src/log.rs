@@ -135,7 +135,7 @@ impl Probe for OrderLog {
         self.looked_up += 1;
         assert!(
             self.looked_up <= LOOKUPS_PER_TURN,
-            "a packet goes from table to table for ever, now {table}"
+            "a packet does not leave the tables; it is now in table {table}"
         );
         let walker = self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version));
         let (version, moment) = (self.version, Moment::next(self.now));
@@ -185,8 +185,8 @@ pub(super) struct Recorder {
     pub operations: Vec<Operation>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
-    /// Bits that LUTs and express keys examine from each operation to the next one. Element 0 is before the
-    /// first operation.
+    /// Bits that LUTs and express keys examine from each operation to the next one. Element 0 holds the bits
+    /// before the first operation.
     pub lut_bits: Vec<ExaminedBits>,
 }
 
@@ -196,7 +196,7 @@ impl Recorder {
         Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new(), lut_bits }
     }
 
-    /// Notes the bits that LUTs and express keys examine since the last operation.
+    /// Records the bits that LUTs and express keys have examined since the last operation.
     fn note_lut_bits(&mut self) {
         if let Some(bits) = self.lut_bits.last_mut() {
             self.plane.lut_examined().for_each(|(field, mask)| bits.add(field, mask));
@@ -214,7 +214,11 @@ impl DataPlane for Recorder {
     fn submit(&mut self, operation: Operation) -> RuleVersion {
         self.operations.push(operation.clone());
         let version = self.plane.submit(operation);
-        assert_eq!(version, RuleVersion(self.operations.len() as u64), "versions count operations");
+        assert_eq!(
+            version,
+            RuleVersion(self.operations.len() as u64),
+            "the version is the number of operations"
+        );
         self.lut_bits.push(ExaminedBits::default());
         self.note_lut_bits();
         version
@@ -360,7 +364,7 @@ pub(super) enum Origin {
 /// Submission of an operation.
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
-    /// Length of each worker's log at that time.
+    /// Length of each worker's log when the operation was submitted.
     pub lengths: Vec<usize>,
     pub moment: Moment,
     pub origin: Origin,

@@ -55,8 +55,8 @@ impl PathUse {
         }
     }
 
-    /// Returns the share of a case's repeated packets that stayed on the path, in thousandths, or `None`
-    /// without such packets.
+    /// Returns the share of a case's repeated packets that stayed on the path, in thousandths, or `None` if
+    /// there were none.
     #[must_use]
     pub fn permille(&self) -> Option<u64> {
         permille(self.fast, self.repeated)

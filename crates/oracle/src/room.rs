@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use flow::EgressQueue;
 
-/// In one in this many blocks of three cases, some resource is scarce.
+/// One in this many blocks of three cases has a scarce resource.
 const SCARCE: u64 = 5;
 
 /// Sizes of the pools and queues of a case.

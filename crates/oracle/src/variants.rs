@@ -18,7 +18,7 @@ pub(super) struct Subject {
 /// Length of the shortest frame that a switch looks up, in bytes.
 const FRAME_BYTES_MIN: usize = 14;
 
-/// EtherTypes: of known headers, of none, and a length.
+/// EtherTypes of known headers, one unknown EtherType, and a value that is a length.
 const ETH_TYPES: [u16; 9] = [0x0800, 0x86dd, 0x0806, 0x8847, 0x8848, 0x88e7, 0x8100, 0x9999, 0x0040];
 
 /// Values of the flags and the fragment offset in IPv4.
@@ -65,7 +65,7 @@ impl Subject {
             10 => self.write(layers.type_at.into(), &ETH_TYPES[rng.usize(0..9)].to_be_bytes()),
             // TTL and header checksum in IPv4; payload length, next header and hop limit in IPv6.
             11 if has(header::IP) => self.write(l3 + [7, 8, 10][rng.usize(0..3)], &[rng.u8(..)]),
-            // Total or payload length.
+            // Total length in IPv4; payload length in IPv6.
             12 if has(header::IPV4) => self.write(l3 + 3, &[rng.u8(18..60)]),
             12 if has(header::IPV6) => self.write(l3 + 5, &[rng.u8(0..40)]),
             13 if has(header::IP) => self.write(l4 + rng.usize(0..24), &[rng.u8(..)]),

@@ -8,8 +8,8 @@ use model::Model;
 use model::trace::TraceComparison;
 use reference::Reference;
 
-/// Compares the packets that workers have recorded with their traces. Packets are skipped if their rules have
-/// changed since. Returns the number of packets compared.
+/// Compares the packets that workers have recorded with their traces. A packet is skipped if its rules have
+/// changed since it was recorded. Returns the number of packets compared.
 pub(super) fn compare_traces(model: &mut Model<Recorder>) -> Result<usize, String> {
     let mut judged = 0;
     while let Some(record) = model.plane_mut().plane.next_record() {
@@ -37,7 +37,7 @@ pub(super) fn compare<D: DataPlane>(
     let processed = reference.process(port, bytes);
     if trace.processed != processed {
         return Err(format!(
-            "the imagined view differs\n  expected {processed:?}\n  actual   {:?}\n  in {bytes:02x?} at port {port}",
+            "the trace differs from the reference\n  expected {processed:?}\n  actual   {:?}\n  in {bytes:02x?} at port {port}",
             trace.processed
         ));
     }
@@ -51,7 +51,7 @@ pub(super) fn compare<D: DataPlane>(
         if let Some(near) =
             step.near_misses.iter().find(|near| near.entry.priority < rank || near.excluded.is_empty())
         {
-            return Err(format!("table {}: {near:?} is told of beside {:?}", step.table, step.entry));
+            return Err(format!("table {}: {near:?} is no near miss of {:?}", step.table, step.entry));
         }
     }
     Ok(())

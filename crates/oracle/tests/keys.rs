@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keys of the express path under random rules: two packets have equal keys if and only if they are equal in
-//! every bit that the rules examine, in every presence that the rules need, and in their ingress port.
-//! `KEY_CASES` sets the number of rule sets (default: 120), `ORACLE_SEED` the first seed.
+//! every bit that the rules examine, in the presence of every field that the rules need, and in their ingress
+//! port. `KEY_CASES` sets the number of rule sets (default: 120), `ORACLE_SEED` the first seed.
 
 use oracle::{KeyCoverage, run_key_case};
 
@@ -30,7 +30,7 @@ fn keys_are_equal_exactly_for_packets_of_one_flow() {
     let KeyCoverage { by_port, by_presence, by_one_bit, rules, rules_matched, rules_unclear, .. } = coverage;
     assert!(two_lines * 50 > plans && too_long * 5 < plans, "long keys are tried, but most fit");
     assert!(equal * 10 > pairs && equal * 2 < pairs, "both equal and different packets");
-    assert!(unlike * 5 > equal, "packets of one flow have other headers");
+    assert!(unlike * 5 > equal, "packets of one flow differ in their headers");
     assert!(by_port * 100 > pairs, "packets differ only in their ports");
     assert!(by_presence * 50 > pairs && by_one_bit * 50 > pairs, "small differences");
     assert!(rules_matched * 10 > rules, "packets match rules");

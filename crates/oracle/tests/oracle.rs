@@ -93,9 +93,9 @@ fn fast_path_and_reference_agree_by_the_law() {
         };
         let (lanes, quanta) = lanes(seed);
         pipeline::set_portable(seed % 3 == 0);
-        // The express path is off, tiny or roomy.
+        // The express path is off, or has few or many records.
         let express_records = [0, 16, 4_096][(seed / 3 % 3) as usize];
-        // Flows repeat where path records can serve them.
+        // Flows repeat in cases with path records.
         let repeats = express_records > 0;
         let packets = if repeats { packets * REPEATS_PERCENT / 100 } else { packets };
         let options = CaseOptions {
@@ -157,10 +157,10 @@ fn check_calm(coverage: &Coverage, cases: usize) {
 fn check_power(coverage: &Coverage) {
     let packets = coverage.packets;
     let [.., dropped] = coverage.outcomes;
-    assert!(dropped * 10 <= packets * 4, "six tenths of the packets are not dropped");
+    assert!(dropped * 10 <= packets * 4, "at most four tenths of the packets are dropped");
     assert!(coverage.multi_table * 2 >= packets, "half of the packets pass several tables");
     assert!(coverage.overlapping * 2 >= packets, "half of the packets meet overlapping rules");
-    assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
+    assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change the treatment of packets");
     let short = (coverage.fast + coverage.express.hits) as usize;
     assert!(short * 2 >= packets, "half of all packets take the fast-forwarding path or the express path");
     let express = &coverage.express;
@@ -228,7 +228,7 @@ fn check_changes(coverage: &Coverage, cases: usize) {
         ("deletes by group", 3),
     ];
     let changes = coverage.changes.all();
-    assert_eq!(changes.map(|(name, _)| name), floors.map(|(name, _)| name), "each kind has a floor");
+    assert_eq!(changes.map(|(name, _)| name), floors.map(|(name, _)| name), "each kind has a minimum");
     for ((name, count), (_, floor)) in changes.into_iter().zip(floors) {
         assert!(count * 100 >= floor * cases, "{name}: {count} in {cases} rule sets");
     }

@@ -20,7 +20,7 @@ const CHANGES: usize = 12;
 /// Number of pairs that are compared after each change.
 const PAIRS: usize = 40;
 
-/// Time after which the control side makes a plan narrower, with some margin, in nanoseconds.
+/// Time after which the control side has narrowed a plan, including a margin, in nanoseconds.
 const REST_NS: Nanos = Nanos(1_100_000_000);
 
 /// Number of rests after which no entry with a timeout is left, and the rules have not changed for a while.
@@ -60,11 +60,13 @@ impl Driver {
         if planned == examined || planned == by_normal {
             Ok(())
         } else {
-            Err(format!("the plan is not what the rules examine\n  plan {planned:x?}\n  rules {examined:x?}"))
+            Err(format!(
+                "the plan differs from the bits that the rules examine\n  plan {planned:x?}\n  rules {examined:x?}"
+            ))
         }
     }
 
-    /// Returns the bits that the plan states.
+    /// Returns the bits that the current plan examines.
     fn planned(&mut self) -> ExaminedBits {
         let plan = self.model.plane_mut().plane.express_plan();
         ExaminedBits(plan.examined().iter().copied().collect())
@@ -88,7 +90,7 @@ impl Driver {
             if bytes.len() < port::MIN_FRAME_BYTES {
                 continue;
             }
-            // Chains of variants reach packets that no template is like.
+            // A variant of a variant may differ from every template.
             let mut one = Subject { port, bytes };
             if self.rng.bool() {
                 one = one.variant(&mut self.rng, &planned);
@@ -112,13 +114,13 @@ impl Driver {
         Some(Arc::clone(entry))
     }
 
-    /// Returns a packet as entries that write MAC addresses and decrement the TTL leave it.
+    /// Returns the packet with random MAC addresses and a random TTL, as if entries had rewritten it.
     fn rewritten(&mut self, packet: &Subject) -> Subject {
         let mut bytes = packet.bytes.clone();
         let macs = [crate::templates::mac(&mut self.rng), crate::templates::mac(&mut self.rng)].concat();
         bytes[..macs.len()].copy_from_slice(&macs);
         let layers = wire::locate(&bytes, Depth::L4);
-        // TTL and checksum of IPv4, or the hop limit.
+        // Offsets of the TTL and the checksum in IPv4, or of the hop limit in IPv6.
         let changed: &[usize] = match layers.present {
             present if present & header::IPV4 != 0 => &[8, 10, 11],
             present if present & header::IPV6 != 0 => &[7],

@@ -83,7 +83,7 @@ impl Driver {
         (template, self.port_of(template))
     }
 
-    /// Returns a port on which a template's packets arrive. In most cases, this is the usual one.
+    /// Returns a port on which a template's packets arrive. In most calls, it is the template's usual port.
     fn port_of(&mut self, template: usize) -> PortNo {
         if self.rng.u8(0..6) == 0 { self.style.any_port(&mut self.rng) } else { self.homes[template] }
     }
@@ -152,7 +152,7 @@ impl Driver {
         for operation in &recorder.operations[self.shadowed..] {
             self.shadow
                 .apply(operation)
-                .map_err(|what| format!("the model made a wrong operation: {what}"))?;
+                .map_err(|what| format!("the model made an invalid operation: {what}"))?;
             let (lengths, moment) = (lengths.clone(), Moment::next(self.now));
             self.record.submitted.push(Submission { lengths, moment, origin });
         }

@@ -32,14 +32,15 @@ const TIGHT_QUEUE_FRAMES: usize = 8;
 const MAC_AGEING: [Nanos; 4] =
     [Nanos(300_000_000_000), Nanos(1_000_000_000), Nanos(2_500_000_000), Nanos(6_000_000_000)];
 
-/// Cases form blocks of this many cases. In one in `RECORDED` blocks, all packets are recorded for traces.
+/// Number of cases in a block, and also a number of blocks. In one of this many blocks, all packets are
+/// recorded for traces.
 const RECORDED: u64 = 3;
 
-/// Cases with egress queues, as remainders of the seed modulo 16. One has one worker, the other two. Rules
-/// also select a queue that does not exist.
+/// Cases with egress queues, as remainders of the seed modulo 16. One of these cases has one worker, the
+/// other has two. Rules also select a queue that does not exist.
 const QUEUED: [u64; 2] = [1, 8];
 
-/// In one in this many cases, some frames need a large buffer.
+/// One in this many cases has frames that need a large buffer.
 const LONG: u64 = 8;
 
 /// In one in this many cases, and in all cases with long frames, senders leave checksums and segmentation to
@@ -115,7 +116,8 @@ impl Driver {
     pub fn new(seed: u64, options: CaseOptions) -> Self {
         let mut rng = Rng::with_seed(seed);
         let calm = is_calm(seed);
-        // In half of the calm cases, most packets pass the tables of the fast-forwarding path.
+        // Half of the calm cases have no path records, so that packets use the LUTs of the fast-forwarding
+        // path.
         let has_records = options.repeats && (!calm || seed.is_multiple_of(2));
         let style = Style::random(&mut rng, calm, has_records);
         let room = if calm { Room::AMPLE } else { Room::of(seed) };
@@ -149,8 +151,8 @@ impl Driver {
         if (seed / RECORDED).is_multiple_of(RECORDED) {
             recorder.plane.record(&flow::Match::any(), u64::MAX);
         }
-        // In a third of the cases, low-latency marks are learned and lost again. This must not change
-        // anything else.
+        // In a third of the cases, low-latency marks are learned and lost again. Learning must not change any
+        // other result.
         let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
         let mut model =
@@ -201,8 +203,8 @@ impl Driver {
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
-        // Occasionally a table is large. Its additions fill a delta more than once, modifies are applied as
-        // new pages of cells, and an engine other than `scan` serves it.
+        // Occasionally a table is large. Its additions fill a delta more than once, modify commands replace
+        // pages of cells, and an engine other than `scan` serves it.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.usize(0..self.style.tables.len()));
         for at in 0..self.style.tables.len() {
             let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);

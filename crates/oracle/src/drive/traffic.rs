@@ -186,7 +186,7 @@ impl Driver {
             // Advances the time until egress queues may send again.
             self.now = self.now.max(opens_ns.unwrap_or_default());
         }
-        Err("workers and control thread do not come to rest".into())
+        Err("workers and control thread do not become idle".into())
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn check_totals(record: &Record, replay: &Replay, sums: &Sums) -> Res
         }
         if COPY_LOSSES.contains(reason) || *reason == DropReason::PacketInFull {
             if record.room.is_ample() && dropped + copies > 0 {
-                return Err(format!("{} in a run that has room for all", reason.name()));
+                return Err(format!("losses as {} although all space suffices", reason.name()));
             }
             continue;
         }
@@ -76,7 +76,7 @@ pub(super) fn check_totals(record: &Record, replay: &Replay, sums: &Sums) -> Res
         let met = of(reference.drops()).unwrap_or_default() + of(reference.copy_drops()).unwrap_or_default();
         if dropped + copies != met && !(buckets_lost && dropped + copies < met) {
             return Err(format!(
-                "{}: {dropped} packets and {copies} copies dropped, expected {met} in all",
+                "{}: {dropped} packets and {copies} copies dropped, expected {met} in total",
                 reason.name()
             ));
         }

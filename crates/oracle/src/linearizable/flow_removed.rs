@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-removed messages: one for each removed entry that requested it, with the reference's counters of its
-//! lifetime.
+//! Checks of flow-removed messages. Each removed entry that requested a message must cause one, with the
+//! reference's counters of the entry's lifetime.
 
 use super::expiry;
 use super::lives::Life;
@@ -38,7 +38,7 @@ pub(super) fn check_all(record: &Record, lives: &[Life]) -> Result<usize, String
         messages.get_mut(&life.entry.id).and_then(Vec::pop);
     }
     match messages.values().flatten().next() {
-        Some(message) => Err(format!("a flow-removed message of an entry that did not go: {message:?}")),
+        Some(message) => Err(format!("a flow-removed message of an entry that was not removed: {message:?}")),
         None => Ok(record.removed.len()),
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows by examined bits. A flow is the packets of one receive queue that are equal in every bit that a rule
-//! in force, a LUT in use or the express path's key examines. The rules change, so the flows change, too: an
-//! era is a period in which the examined bits stay the same.
+//! Flows by examined bits. A flow consists of the packets of one receive queue that are equal in every bit
+//! that a rule in force, a LUT in use or the express path's key examines. The rules change, so the flows
+//! change, too: an era is a period in which the examined bits stay the same.
 //!
 //! The reference states what the rules examine, independently of the code that forwards packets. The workers'
 //! control side states what LUTs and express keys examine, which may be more than the rules for a while.
@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Eras {
     /// Examined bits of each era.
     bits: Vec<ExaminedBits>,
-    /// Era of each packet, and the values that changed headers exposed to lookups, or `None` if no table
+    /// Era of each packet, and the values that lookups examined in changed headers. `None` if no table
     /// handled the packet.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
-    /// The driver's flows whose packets are unlike, because a changed header exposed their tags to a lookup.
+    /// The driver's flows whose packets differ in examined bits, because a changed header made a lookup
+    /// examine their tags.
     unlike: BTreeSet<Flow>,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Eras {
 enum Identity {
     /// Packets that no table handled, by the driver's number.
     Driver(u64),
-    /// Examined values on arrival, and those that changed headers exposed.
+    /// Values examined on arrival, and values examined in changed headers.
     Values(FlowValues, FlowValues),
 }
 
@@ -50,7 +51,7 @@ impl FlowView {
         &self.bits
     }
 
-    /// Returns the number of flows whose packets differ in other bits.
+    /// Returns the number of flows whose packets differ in bits that are not examined.
     pub fn merged(&self) -> usize {
         self.merged
     }
@@ -61,7 +62,8 @@ impl Eras {
         Self { bits: Vec::new(), packets: vec![None; packets], unlike: BTreeSet::new() }
     }
 
-    /// Begins the packets of a version. `lut_bits` are the bits that LUTs examine in it.
+    /// Begins the packets of a version of the rules. `lut_bits` are the bits that LUTs and express keys
+    /// examine in this version.
     pub fn begin(&mut self, rules: &Reference, lut_bits: Option<&ExaminedBits>) {
         let mut bits = rules.examined();
         if let Some(lut_bits) = lut_bits {
@@ -72,7 +74,7 @@ impl Eras {
         }
     }
 
-    /// Notes a packet of the current era.
+    /// Records a packet of the current era.
     pub fn note(&mut self, number: usize, arrival: &Arrival, rules: &Reference) {
         let (Some(era), Some(bits)) = (self.bits.len().checked_sub(1), self.bits.last()) else { return };
         let exposed_of = |bytes: &[u8]| rules.exposed_values(arrival.port, (bytes, arrival.unfinished), bits);
@@ -197,6 +199,9 @@ mod tests {
         let write = |value| Action::set(field, value);
         assert!(is_one_flow(&rules(vec![])));
         assert!(is_one_flow(&rules(vec![write(0x45)])));
-        assert!(!is_one_flow(&rules(vec![write(0x47)])), "the tag is where the ports should be");
+        assert!(
+            !is_one_flow(&rules(vec![write(0x47)])),
+            "the written length makes table 1 read the tag as ports"
+        );
     }
 }

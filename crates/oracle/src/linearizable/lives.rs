@@ -102,8 +102,8 @@ impl Lives {
         }
     }
 
-    /// Returns the counters that an entry inherits from the entry that the preceding change removed: the
-    /// certain ones and the possible ones.
+    /// Returns the counters that an entry inherits from the entry that the preceding change removed. The
+    /// first counters are certain, the second are only possible.
     fn inherited(&self, heir: &FlowEntry, before: Option<&EntryChange>) -> Option<(Count, Count)> {
         let Some(EntryChange::Remove { id, .. }) = before else { return None };
         let last = self.ended.last().filter(|life| life.entry.id == *id && life.replaced)?;

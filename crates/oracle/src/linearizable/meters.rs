@@ -128,7 +128,7 @@ impl Bands {
     pub fn check_counters(&self, meters: &[(MeterId, MeterCounters)]) -> Result<usize, String> {
         for (id, counters) in meters {
             let Some(meter) = self.meters.get(id) else {
-                return Err(format!("meter {id} was never made"));
+                return Err(format!("meter {id} was never created"));
             };
             let pair = |count: &TrafficCount| (count.packets, count.bytes);
             if pair(&counters.total) != meter.total()

@@ -153,7 +153,10 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
             match &record.operations[version - 1] {
                 Operation::PacketOut(packet) => {
                     let rule_version = RuleVersion(version as u64);
-                    let number = record.injected.get(&rule_version).ok_or("a packet-out of nobody")?;
+                    let number = record
+                        .injected
+                        .get(&rule_version)
+                        .ok_or("a packet-out that the driver did not send")?;
                     // The first worker sends packet-outs.
                     let (worker, walker) = (0, Walker::Injected(rule_version));
                     made.reference.exceed(made.bands.exceeded_by((worker, walker)));
@@ -259,7 +262,7 @@ fn flow_of(record: &Record, replay: &Replay, bytes: &[u8]) -> Option<Flow> {
 
 /// Describes the reference's result for a packet, and the entries that the packet hit.
 fn describe(record: &Record, replay: &Replay, number: usize) -> String {
-    let Some(processed) = &replay.processed[number] else { return "never saw it".into() };
+    let Some(processed) = &replay.processed[number] else { return "the reference did not process it".into() };
     let mut text = format!(
         "{:?}, sent by ports {:?}, other reasons {:?}, groups {:?}, learned {:?}",
         processed.outcome,

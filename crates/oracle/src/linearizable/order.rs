@@ -25,18 +25,20 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
                     let earliest = record.submitted[version.0 as usize].lengths[worker];
                     if at < earliest {
                         return Err(format!(
-                            "operation {next} was in force on worker {worker} before it was made"
+                            "operation {next} was active on worker {worker} before it was submitted"
                         ));
                     }
                     version = next;
                 }
                 Entry::Refused { .. } => {}
                 Entry::Applied(next) => {
-                    return Err(format!("worker {worker} put operation {next} in force after {version}"));
+                    return Err(format!("worker {worker} applied operation {next} directly after {version}"));
                 }
                 Entry::Packet { port, sequence } => {
                     if positions.insert((port, worker, sequence), (at, version)).is_some() {
-                        return Err(format!("worker {worker} judged packet {sequence} of port {port} twice"));
+                        return Err(format!(
+                            "worker {worker} processed packet {sequence} of port {port} twice"
+                        ));
                     }
                 }
             }
@@ -63,11 +65,11 @@ pub(super) fn check_arrivals(record: &Record, positions: &Positions) -> Result<(
         record.arrivals.iter().enumerate().filter(|(number, _)| !injected.contains(number))
     {
         let Some((_, version)) = positions.get(&(arrival.port, arrival.worker, arrival.sequence)) else {
-            return Err(format!("packet {number} was never judged"));
+            return Err(format!("packet {number} was never processed"));
         };
         if *version < arrival.acknowledged {
             return Err(format!(
-                "packet {number} was judged by version {version} after the barrier of version {} was answered",
+                "packet {number} was processed by version {version} after the barrier of version {} was answered",
                 arrival.acknowledged
             ));
         }

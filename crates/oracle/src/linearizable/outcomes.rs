@@ -9,7 +9,7 @@ use crate::log::{Left, Record, Walker, tag};
 use flow::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
-/// What came out of the switch.
+/// The output of the switch: sent copies, and messages to the control thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output<'a> {
     pub copies: &'a Copies,
@@ -44,7 +44,7 @@ pub(super) fn check_outcomes(record: &Record, replay: &Replay, output: Output<'_
     for (worker, outcomes) in record.outcomes.iter().enumerate() {
         for Left { walker, outcome, .. } in outcomes {
             let Some(number) = numbers.remove(&(worker, *walker)) else {
-                return Err(format!("worker {worker} said twice what became of {walker:?}"));
+                return Err(format!("worker {worker} reported two outcomes for {walker:?}"));
             };
             if !is_possible(record, replay, output, number, *outcome) {
                 return Err(format!(
@@ -64,12 +64,12 @@ pub(super) fn check_outcomes(record: &Record, replay: &Replay, output: Output<'_
         }
     }
     match numbers.first_key_value() {
-        Some(((worker, walker), _)) => Err(format!("worker {worker} never said what became of {walker:?}")),
+        Some(((worker, walker), _)) => Err(format!("worker {worker} reported no outcome for {walker:?}")),
         None => Ok(sums),
     }
 }
 
-/// Returns whether this outcome of a packet is possible. Some of its copies are known to be sent.
+/// Returns whether a packet can have this outcome, given its sent and missing copies and packet-ins.
 fn is_possible(
     record: &Record,
     replay: &Replay,

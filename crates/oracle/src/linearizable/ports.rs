@@ -69,7 +69,7 @@ fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
         let came: usize =
             record.sent.iter().filter(|(number, ..)| number == port).map(|(_, _, frames)| frames.len()).sum();
         if !queues.is_empty() && sent != came as u64 {
-            return Err(format!("queues of port {port} counted {sent} packets, {came} came out"));
+            return Err(format!("queues of port {port} counted {sent} packets, but {came} were sent"));
         }
         let known: Vec<QueueId> = queues.iter().map(|queue| queue.settings.id).collect();
         let wanted: Vec<QueueId> = record.egress.iter().map(|queue| queue.id).collect();

@@ -54,7 +54,7 @@ pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports
     for number in record.reported.iter().filter_map(|report| tag(&report.bytes)) {
         reports.came[number] += 1;
     }
-    if actual.is_empty() { Ok(reports) } else { Err(format!("packet-ins that should not be: {actual:?}")) }
+    if actual.is_empty() { Ok(reports) } else { Err(format!("unexpected packet-ins: {actual:?}")) }
 }
 
 /// Checks the order of packet-ins within the flows of a view. [`check_reported`] has compared their contents.
@@ -89,7 +89,7 @@ pub(super) fn check_view(record: &Record, replay: &Replay, view: &FlowView) -> R
     Ok(())
 }
 
-/// Numbers of packet-ins that arrived and that are missing.
+/// Numbers of received packet-ins and of missing packet-ins.
 #[derive(Debug)]
 pub(super) struct Reports {
     /// Number of packet-ins of each packet whose tag can be read.

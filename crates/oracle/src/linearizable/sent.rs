@@ -152,13 +152,15 @@ pub(super) fn check_sent(record: &Record, replay: &Replay) -> Result<Copies, Str
         copies.account(place.0, expected, actual)?;
     }
     match actual.keys().find(|place| !expected.contains_key(place)) {
-        Some(place) => Err(format!("port {} sent copies of a flow that should not leave there", place.0)),
+        Some(place) => {
+            Err(format!("port {} sent copies of a flow that the reference does not send there", place.0))
+        }
         None => Ok(copies),
     }
 }
 
-/// Checks the order within the flows of a view: packets that are equal in every examined bit, whatever else
-/// they are. Copies in several egress queues of a port have an order only within each queue.
+/// Checks the order within the flows of a view. The packets of a flow are equal in every examined bit, and
+/// may differ in other bits. Copies in several egress queues of a port have an order only within each queue.
 pub(super) fn check_view(record: &Record, replay: &Replay, view: &FlowView) -> Result<(), String> {
     let mut expected: BTreeMap<Place, Vec<(usize, &[u8])>> = BTreeMap::new();
     let mut queues: BTreeMap<Place, ByQueue<'_>> = BTreeMap::new();

@@ -114,7 +114,7 @@ impl Style {
             made.push(action);
         }
         if rng.u8(0..20) == 0 {
-            // Pushes a label onto another one, and then pops the outermost.
+            // Pushes a label onto another label, and then pops the outermost label.
             let inner = if scope.known & header::MPLS != 0 { None } else { Some(Action::PushMpls(MPLS[0])) };
             let [outer, left] = [MPLS[rng.usize(0..2)], MPLS[rng.usize(0..2)]];
             made.extend(inner.into_iter().chain([Action::PushMpls(outer), Action::PopMpls(left)]));

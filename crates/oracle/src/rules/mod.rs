@@ -31,8 +31,8 @@ pub(super) struct Style {
     /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
     /// examine the TTL.
     pub ttl_varies: bool,
-    /// Number of entries in 16 that rewrite packets like a router if they lead to another table. Packets that
-    /// hit only such entries before their last table can have a path record.
+    /// Number of entries, out of 16 that lead to another table, that rewrite packets as a router does.
+    /// Packets that hit only such entries before their last table can have a path record.
     pub routing: u8,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
@@ -129,7 +129,7 @@ impl<'a> Scope<'a> {
         Self { template, in_port, known: template.layers().present | tagged }
     }
 
-    /// Returns the scope of packets that match, including the template's.
+    /// Returns the scope of the packets that satisfy a match, including the template's.
     pub fn matching(self, rng: &mut Rng, matching: &Match) -> Self {
         let exact = |field| matching.get(field).filter(|c| c.is_exact()).map(|c| c.value);
         let mut known: u32 = match exact(Field::EthType) {

@@ -110,8 +110,8 @@ impl Driver {
         self.follow()
     }
 
-    /// Makes many changes at once, which workers apply as a swap. Replaces a whole table, replaces all
-    /// entries with a cookie, or modifies all entries.
+    /// Makes many changes at once, which workers apply as a swap. Replaces a whole table or all entries with
+    /// one cookie value, or modifies all entries.
     pub(super) fn swap_table(&mut self, subject: &Subject) -> Result<(), String> {
         let table = subject.before.hits.first().map_or(TableId(0), |(table, _)| *table);
         let mut mods = if self.rng.u8(0..4) == 0 { self.modify_all(table) } else { self.replace_all(table) };
