@@ -76,7 +76,7 @@ impl ActionSet {
                 ProgramStep::Group(group) => set.group = Some(group),
                 ProgramStep::Queue(queue) => set.queue = Some(queue),
                 ProgramStep::Write(write) => set.write_field(write)?,
-                ProgramStep::WriteMacs(_) => debug_assert!(false, "an action set keeps one write a field"),
+                ProgramStep::WriteMacs(_) => debug_assert!(false, "an action set keeps one write per field"),
                 ProgramStep::PushVlan(tpid) => set.push_vlan = Some(tpid),
                 ProgramStep::PopVlan => set.pop_vlan = true,
                 ProgramStep::PushMpls(eth_type) => set.push_mpls = Some(eth_type),

@@ -58,8 +58,8 @@ pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: ByteChange<
     let l3 = usize::from(layers.l3);
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
-        // If the change wrote the header length, the checksum covered the words up to the old length, which
-        // counts here.
+        // If the change wrote the header length, the previous length applies here, because the checksum
+        // covered the header up to it.
         let header_end = if change.wrote(l3, l3 + 1) { header_end_before(&change, l3) } else { header_end };
         let at = l3 + IPV4_CHECKSUM;
         if !change.wrote(at, at + 2) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiled actions: what entries, groups and meters do to one packet.
+//! Compiled actions: the changes that entries, groups and meters make to one packet.
 //!
 //! The control thread compiles instructions into a [`Program`]. A worker runs the steps of the program on a
 //! [`PacketData`]. This crate does no lookups and does not know about bursts, tables or caches. It sends no

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Set-field on the MAC addresses.
 //!
-//! A router rewrites them in every packet, so all successive writes are merged into one load and one store.
-//! No checksum covers the addresses, and the offsets of parsed headers stay valid.
+//! A router rewrites both addresses in every packet, so all successive writes are merged into one load and
+//! one store. No checksum covers the addresses, and the offsets of parsed headers stay valid.
 
 use crate::packet_data::PacketData;
 use crate::ttl::FrameStart;
@@ -58,7 +58,7 @@ impl MacWrite {
         }
     }
 
-    /// Returns the addresses that the write replaces, or `None` if it writes only some bits of one.
+    /// Returns the addresses that the write replaces, or `None` if it writes only some bits of an address.
     #[must_use]
     pub fn as_replacement(&self) -> Option<MacReplacement> {
         let bytes = |first: u64, last: u32| {
@@ -103,7 +103,7 @@ impl MacWrite {
 /// Length of both addresses in bytes.
 const MACS_BYTES: usize = 12;
 
-/// Which of the two addresses are replaced.
+/// The MAC addresses that are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replaces {
     None,

@@ -33,7 +33,7 @@ impl MeterCount {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns packets and bytes.
+    /// Returns the numbers of packets and bytes.
     #[must_use]
     pub fn read(&self) -> (u64, u64) {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed))
@@ -81,13 +81,13 @@ impl MeterState {
         }
     }
 
-    /// Returns packets and bytes that entered the meter.
+    /// Returns the numbers of packets and bytes that entered the meter.
     #[must_use]
     pub fn count(&self) -> (u64, u64) {
         self.count.read()
     }
 
-    /// Returns packets and bytes of each band, in the order of the meter's list.
+    /// Returns the numbers of packets and bytes of each band, in the order of the meter's list.
     #[must_use]
     pub fn bands(&self) -> Vec<(u64, u64)> {
         let of = |place| self.buckets.iter().find(|b| b.place == place).map(|b| b.count.read());
@@ -223,6 +223,6 @@ mod tests {
         let equal = meter(true, &[(1, 1), (1, 1)]);
         assert!(equal.exceeded(60, Nanos(0)).is_none());
         equal.exceeded(60, Nanos(0)).unwrap().count.add(60);
-        assert_eq!(equal.bands(), [(1, 60), (0, 0)], "the first of them applies");
+        assert_eq!(equal.bands(), [(1, 60), (0, 0)], "the first of the equal bands applies");
     }
 }

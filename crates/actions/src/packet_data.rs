@@ -15,7 +15,7 @@ const L4_HEADERS: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV
 pub struct PacketData {
     /// Bytes of the packet. The frame is hollow after it has been taken out.
     pub frame: Frame,
-    /// Extended header. Its parsed part is as deep as `layers`.
+    /// Extended header. It is parsed to the same depth as `layers`.
     pub ext: Ext,
     /// Headers found so far.
     pub layers: Layers,
@@ -144,7 +144,7 @@ impl PacketData {
 pub struct SliceBounds {
     /// Headers found, as bits of [`header`].
     pub present: u32,
-    /// Offset of the L3 header, or 0 without one.
+    /// Offset of the L3 header, or 0 if there is none.
     pub l3: u16,
     /// Offset of the L4 header.
     pub l4: u16,
@@ -154,7 +154,7 @@ pub struct SliceBounds {
 
 impl SliceBounds {
     /// Returns the offset of a slice's base, or `None` if the packet ends before the slice does. `end_bits`
-    /// is the end of the slice, bits from its base.
+    /// is the end of the slice, in bits from its base.
     #[must_use]
     #[inline]
     pub fn slice_start(&self, base: FieldBase, end_bits: u32) -> Option<usize> {

@@ -48,9 +48,9 @@ pub enum ProgramStep {
     SetNwTtl(u8),
     /// Decrements the IP TTL.
     DecNwTtl,
-    /// Copies the TTL from the next-to-outermost header to the outermost.
+    /// Copies the TTL from the next-to-outermost header to the outermost header.
     CopyTtlOut,
-    /// Copies the TTL from the outermost header to the next.
+    /// Copies the TTL from the outermost header to the next-to-outermost header.
     CopyTtlIn,
     /// Pushes a KeyFlow header.
     PushKey(KeyPush),

@@ -99,7 +99,7 @@ pub fn eth_type(bytes: &[u8]) -> Option<u16> {
 /// A KeyFlow header to push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyPush {
-    /// Length of the key, units of 8 bytes.
+    /// Length of the key, in units of 8 bytes.
     units: u8,
     hops: u8,
     epoch: u8,

@@ -15,7 +15,7 @@ const TAG_BYTES: usize = 4;
 /// Length of the two MAC addresses, in bytes.
 const MACS_BYTES: usize = 12;
 
-/// Length of a PBB header, bytes: EtherType, I-tag and the customer's MAC addresses.
+/// Length of a PBB header, in bytes: EtherType, I-tag and the customer's MAC addresses.
 const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 
 /// Minimum length of an Ethernet frame without its check sequence, in bytes.
@@ -53,9 +53,8 @@ pub(crate) fn pop_vlan(packet: &mut PacketData) -> Result<(), DropReason> {
 /// Pushes an MPLS shim after the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
 /// Without an outer shim, the TTL is copied from the IP header.
 ///
-/// # Errors
-/// Returns `MissingHeader` for an LLC frame or one without a layer 3, and `NoHeadroom` if it has no space in
-/// front.
+/// # Errors Returns `MissingHeader` for an LLC frame or a frame without an L3 header, and `NoHeadroom` if the
+/// frame has no space in front.
 pub(crate) fn push_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));

@@ -44,7 +44,8 @@ fn dec_in(bytes: &mut [u8], layers: &Layers) -> Result<(), DropReason> {
     Ok(())
 }
 
-/// Decrements the TTL of the TTL, protocol and checksum of an IPv4 header. The TTL is not 0.
+/// Decrements the TTL and updates the checksum. The four bytes are those of the TTL, the protocol and the
+/// checksum in an IPv4 header. The TTL must not be 0.
 #[inline(always)]
 fn dec_ipv4([ttl, _, high, low]: &mut [u8; 4]) {
     *ttl = ttl.wrapping_sub(1);
@@ -60,7 +61,7 @@ const START_BYTES: usize = TTL_END + 8;
 /// A [`TtlSpot`] lies before this offset in the frame.
 const TTL_END: usize = 64;
 
-/// Bit of a spot in an IPv6 header.
+/// Bit that marks a spot in an IPv6 header.
 const IN_IPV6: u8 = 0x80;
 
 /// Place of the IP TTL of a packet: its offset in the frame, and the kind of the IP header.
@@ -68,7 +69,7 @@ const IN_IPV6: u8 = 0x80;
 pub struct TtlSpot(u8);
 
 impl TtlSpot {
-    /// Stands for a place that is not known. No IP header is at the start of a frame.
+    /// An unknown place. No TTL has offset 0, because a frame does not begin with an IP header.
     pub const UNKNOWN: Self = Self(0);
 
     /// Returns the place of the TTL of a packet whose headers are located at least to layer 3. Returns
@@ -199,7 +200,7 @@ fn ttl_word(bytes: &mut [u8], at: usize) -> Option<&mut [u8; 4]> {
 fn write_ipv4(packet: &mut PacketData, l3: usize, ttl: u8) {
     let Some([old, _, high, low]) = ttl_word(packet.frame.bytes_mut(), l3 + IPV4_TTL) else { return };
     let mut delta = ChecksumDelta::default();
-    // The TTL is the high byte of its word.
+    // The TTL is the high byte of its 16-bit word.
     delta.replace(u16::from(*old) << 8, u16::from(ttl) << 8);
     *old = ttl;
     [*high, *low] = checksum::apply(u16::from_be_bytes([*high, *low]), delta).to_be_bytes();

@@ -472,7 +472,7 @@ mod tests {
         assert!(frame.fill(&[7; 60]));
         assert!(frame.remove(0, 50) && frame.pad_into_headroom(50) && frame.pad_into_headroom(20));
         assert_eq!((&frame.bytes()[..10], &frame.bytes()[10..]), (&[7; 10][..], &[0; 40][..]));
-        assert!(frame.insert(0, HEADROOM_BYTES + 10) && !frame.insert(0, 1), "as long as it may grow");
+        assert!(frame.insert(0, HEADROOM_BYTES + 10) && !frame.insert(0, 1), "the headroom is used up");
         assert!(!frame.pad_into_headroom(61 + HEADROOM_BYTES));
     }
 }

@@ -94,7 +94,7 @@ pub struct Head {
     owner: &'static Owner,
     memory_bytes: u32,
     home: u16,
-    /// Always 0, so that home and size of the memory are one word.
+    /// Padding, always 0, so that the home and the size of the memory form one word.
     _rest: u16,
 }
 
@@ -177,7 +177,7 @@ static HEAP: Owner = unsafe { Owner::new(free_own, |_| FillLevel { free: 0, tota
 #[repr(C, align(64))]
 struct Line([u8; LINE_BYTES]);
 
-/// Returns the number of lines of a buffer with this much memory.
+/// Returns the number of cache lines of a buffer with this size of memory in bytes.
 fn lines(memory_bytes: u32) -> usize {
     (HEAD_BYTES + memory_bytes as usize).div_ceil(LINE_BYTES)
 }
@@ -458,7 +458,7 @@ impl Frame {
     }
 }
 
-/// Moves the last `count` frames of `from` to the end of `to`, or all if there are fewer, as one copy.
+/// Moves the last `count` frames of `from`, or all frames if there are fewer, to the end of `to` by one copy.
 #[inline]
 pub(crate) fn move_last(from: &mut Vec<Frame>, count: usize, to: &mut Vec<Frame>) {
     let count = count.min(from.len());
@@ -522,7 +522,7 @@ mod tests {
         RETURNED.lock().unwrap().contains(&at)
     }
 
-    /// Returns a frame of `len` bytes of 7 from a device's buffer, which is never freed.
+    /// Returns a frame of `len` bytes, all of value 7, in a device's buffer that is never freed.
     fn received(offset: u16, len: u32) -> Frame {
         let memory = [7; MEMORY_BYTES];
         let buffer =
@@ -531,7 +531,7 @@ mod tests {
         buffer.head.memory = NonNull::new(buffer.memory.as_mut_ptr()).unwrap();
         let head = NonNull::from(buffer).cast::<Head>();
         // SAFETY: the head belongs to the leaked buffer, which nothing else uses. The packet and its tailroom
-        // are inside the memory by the choice of the tests' numbers.
+        // are inside the memory for all offsets and lengths that the tests use.
         unsafe {
             Head::prepare(head, MEMORY_BYTES as u32, &DEVICE);
             Frame::from_device(head)

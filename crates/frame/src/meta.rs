@@ -29,7 +29,7 @@ impl<T> PerLane<T> {
         self.0.iter()
     }
 
-    /// Returns the value of each lane, to change it.
+    /// Returns a mutable reference to the value of each lane.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut()
     }

@@ -123,7 +123,7 @@ fn a_ttl_write_changes_the_checksums_like_any_write_of_its_byte() {
                 let mut bytes = bytes.clone();
                 bytes[at] = old;
                 if is_v4 {
-                    // Any checksum will do. These two are the ones that RFC 1624 corrects.
+                    // The initial checksum is arbitrary. 0xfeff and 0xffff are cases that RFC 1624 corrects.
                     rng = rng.wrapping_mul(0x85eb_ca6b).wrapping_add(1);
                     let sum = [(rng >> 16) as u16, 0xfeff, 0, 0xffff][usize::from(old % 4)];
                     bytes[l3 + 10..l3 + 12].copy_from_slice(&sum.to_be_bytes());
