@@ -42,7 +42,7 @@ pub enum PortError {
     },
     /// The network device does not exist.
     #[error(
-        "port {port}: there is no network device \"{device}\" in this network namespace; `ip link` lists those there are"
+        "port {port}: there is no network device \"{device}\" in this network namespace; `ip link` lists the existing devices"
     )]
     NoDevice {
         /// Name of the port.

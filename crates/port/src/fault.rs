@@ -165,7 +165,7 @@ mod tests {
         let mut burst = Vec::new();
         let count = queue.receive(&mut pools, &mut burst, 1000, Stamp::NONE);
         assert_eq!(count, burst.len());
-        assert_eq!(pools.available() + count, 1000, "lost frames go home");
+        assert_eq!(pools.available() + count, 1000, "lost frames return to the pool");
         assert!(burst.iter().enumerate().all(|(i, f)| f.meta.sequence == i as u64));
         (burst.iter().map(|f| f.bytes().to_vec()).collect(), queue.statistics())
     }

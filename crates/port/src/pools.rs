@@ -163,7 +163,7 @@ mod tests {
         }
         let at = |left: usize| (left < 4, left < 2, left < 2);
         assert_eq!(reported, [6, 5, 4, 3, 2, 1].map(at));
-        assert!(!pools.is_half_used(&other), "large frames are counted apart");
+        assert!(!pools.is_half_used(&other), "large frames are counted separately");
         assert!(!Pools::new(0, 4, 0).fits(3000));
     }
 }

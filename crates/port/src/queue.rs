@@ -85,7 +85,7 @@ pub trait Queue: Send {
     /// Returns the offloads that `transmit` accepts.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns a descriptor that is readable when packets wait, or `None` if the queue must be polled, either
+    /// Returns a descriptor that is readable when packets wait. `None` means that the queue must be polled,
     /// always or at present.
     ///
     /// The thread that serves the queue must call this before each sleep, because the call clears a pending

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux network interfaces by AF_PACKET: a raw socket and a mapped receive ring for each queue.
+//! Linux network interfaces through AF_PACKET: a raw socket and a mapped receive ring for each queue.
 //!
 //! Version 2 of the ring (TPACKET_V2) delivers each packet immediately. Version 3 would delay packets until a
 //! block is full or its timer expires. Slots have the size of common packets. The kernel keeps a longer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux network interfaces by AF_XDP: packets are redirected to a socket's ring before the network stack
-//! processes them, by the device driver or by the first steps of the kernel's receive path.
+//! Linux network interfaces through AF_XDP. The device driver, or an early step of the kernel's receive path,
+//! redirects packets to a socket's ring before the network stack processes them.
 //!
 //! Each queue of the port is a hardware queue of the interface, so the port needs as many workers as there
 //! are hardware queues. Frames are copied between the memory shared with the kernel and the worker's pools.
@@ -43,8 +43,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 }
 
 /// Opens all hardware queues of the interface `spec.device` in the calling thread's network namespace and
-/// brings the interface up. There must be `spec.queues` of them. Waits up to a second for resources that
-/// another process has just released.
+/// brings the interface up. The interface must have `spec.queues` hardware queues. Waits up to a second for
+/// resources that another process has just released.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error in these cases: the interface does not exist or is not an

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 /// Maximum MTU in bytes. With XDP, a packet and the driver's bookkeeping must fit into a page.
 const MTU_MAX: u32 = 3_500;
-const MTU_EXPECTED: &str = "an interface whose MTU, and whose peer's, is 3500 bytes at most; `ip link set DEVICE mtu 1500` changes it";
+const MTU_EXPECTED: &str = "an interface whose MTU and whose peer's MTU are at most 3500 bytes; \
+                            `ip link set DEVICE mtu 1500` changes the MTU";
 const QUEUES_EXPECTED: &str = "as many workers as the interface has receive queues, and as many transmit queues; \
                                `ethtool -L DEVICE combined N` changes them";
 const NEEDS: &str = "the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
@@ -54,8 +55,8 @@ impl Port {
         self.owner.error(what, NEEDS, source)
     }
 
-    /// Returns the port's program on this interface: the program that another queue has attached, unless that
-    /// is `old`, or else a new program.
+    /// Returns the port's program on this interface. If no other queue has attached a program, or only `old`,
+    /// attaches a new one.
     fn attach(
         &self,
         ifindex: i32,

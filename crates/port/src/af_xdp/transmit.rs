@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transmit: copies frames to UMEM chunks. Checksums and segmentation are completed here, because the kernel
-//! does not do it.
+//! does not complete them.
 
 use super::XdpQueue;
 use crate::queue::take_first;
@@ -18,7 +18,7 @@ enum TransmitForm {
     Whole,
     /// In segments.
     Segments,
-    /// Not at all, for this reason.
+    /// Dropped, for this reason.
     Dropped(PortDrop),
 }
 

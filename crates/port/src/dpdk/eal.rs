@@ -39,9 +39,9 @@ fn start_once(eal: &[String]) -> Result<(), String> {
         std::thread::Builder::new().name("dpdk-eal".into()).spawn(move || shim::start_eal(&arguments));
     let result = starter.map_err(|error| error.to_string())?.join();
     let hint = if eal.iter().any(|option| option == "--no-huge") {
-        "its messages above say more"
+        "see DPDK's messages above"
     } else {
-        "its messages above say more. Huge pages may be missing: reserve some (sysctl vm.nr_hugepages=512) or use \
+        "see DPDK's messages above. Huge pages may be missing: reserve some (sysctl vm.nr_hugepages=512) or use \
          dpdk.eal = [\"--no-huge\", \"-m\", \"512\", \"--no-shconf\"]"
     };
     match result {

@@ -83,7 +83,7 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     let wrong = match spec.device.chars().find(|c| c.is_control()) {
         _ if spec.device.is_empty() => "the name is empty".into(),
         Some(c) => format!("a device name cannot contain {c:?}"),
-        None if spec.device.starts_with([',', '=', '-', '/']) => "it begins with no name".into(),
+        None if spec.device.starts_with([',', '=', '-', '/']) => "it does not begin with a name".into(),
         // DPDK has a second, layered notation of devices, which only some of its functions accept.
         None if spec.device.split(',').next().is_some_and(|name| name.contains(['=', '/'])) => {
             "it begins with a key".into()

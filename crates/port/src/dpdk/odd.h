@@ -7,7 +7,7 @@
 enum odd_kind {
     // One segment with one reference, at the usual offset.
     ODD_PLAIN,
-    // With a second reference, which the caller gets.
+    // The mbuf has a second reference, which the caller gets.
     ODD_SHARED,
     // A second mbuf refers to the packet's memory. The caller gets the first one.
     ODD_INDIRECT,
@@ -19,7 +19,7 @@ enum odd_kind {
     ODD_FIRST,
     // The packet ends with the last byte of the memory.
     ODD_LAST,
-    // As ODD_LAST, but with the tailroom that frames need.
+    // Like ODD_LAST, but with the tailroom that frames need.
     ODD_LAST_WITH_TAIL,
 };
 

@@ -29,7 +29,7 @@
 #define CACHE_MBUFS 256
 // Kept small, because low-latency packets cannot overtake packets that the device has accepted.
 #define TX_DESCRIPTORS 256
-// Longest wait for the interrupt thread: this number of times, and the time of each.
+// Limits of the wait for the interrupt thread: maximum number of waits, and duration of each wait.
 #define INTERRUPT_WAITS 1000
 #define INTERRUPT_WAIT_US 100
 

@@ -26,7 +26,7 @@ struct shim_link {
     uint8_t up;
     uint8_t mac[6];
     uint16_t mtu;
-    // Speed in Mbit/s; 0: unknown.
+    // Speed in Mbit/s, or 0 if it is unknown.
     uint32_t speed_mbps;
 };
 
@@ -57,8 +57,8 @@ typedef void shim_prepare_function(void *mbuf, uint32_t memory_bytes);
 // sets `error`.
 struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, shim_prepare_function *prepare,
                             int *error);
-// Returns about how many mbufs of a pool are free: mbufs in the caches of other threads count as used. Sets
-// `total` to the number of all mbufs.
+// Returns the approximate number of free mbufs of a pool: mbufs in the caches of other threads count as used.
+// Sets `total` to the number of all mbufs.
 uint32_t shim_level(void *pool, uint32_t *total);
 
 // Attaches the device that `arguments` describe, unless it is attached already, and sets `port` to its

@@ -28,7 +28,7 @@ fn alone() -> MutexGuard<'static, ()> {
     DEVICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The owner of all mbufs.
+/// The owner of the frames that are mbufs.
 // SAFETY: `give_back` expects an mbuf. Frames with this owner are made from mbufs only, by `receive`.
 static MBUFS: Owner = unsafe { Owner::new(give_back, level) };
 
@@ -66,7 +66,7 @@ fn check(result: c_int) -> Result<(), String> {
     }
     // Many drivers return -1 for any error.
     if result == -1 {
-        return Err("its driver gives no reason; messages above may".into());
+        return Err("its driver gives no reason; see the messages above".into());
     }
     // SAFETY: the shim returns a terminated string in a buffer of the calling thread, which is copied at
     // once.
@@ -285,7 +285,7 @@ pub(super) fn receive(
     } else {
         // SAFETY: the shim wrote `count` pointers.
         let mbufs = unsafe { std::slice::from_raw_parts(room.cast::<*mut c_void>(), count) };
-        // `burst` is written while they are read.
+        // The pointers are copied, because `burst` is written while they are read.
         let mut all = [null_mut(); BURST];
         all[..count].copy_from_slice(mbufs);
         receive_odd(&all[..count], odd, burst, copy);
@@ -343,8 +343,8 @@ pub(super) fn transmit(
     if copied == 0 {
         // The device owns the mbufs now.
         if sent == frames.len() {
-            // SAFETY: the shim has passed the buffers of all frames to the device, as `sent` and `copied`
-            // say, so that no frame owns one any longer.
+            // SAFETY: `sent` and `copied` show that the shim has passed the buffers of all frames to the
+            // device, so that no frame owns one any longer.
             unsafe { frames.set_len(0) };
         } else {
             frames.drain(..sent).for_each(|frame| _ = frame.into_head());

@@ -394,8 +394,8 @@ fn what_can_not_be_opened_says_why() {
     for (device, queues, part) in [
         ("", 1, "is empty"),
         ("net_null\n", 1, "'\\n'"),
-        ("-l 3", 1, "begins with no name"),
-        ("/class=eth", 1, "begins with no name"),
+        ("-l 3", 1, "does not begin with a name"),
+        ("/class=eth", 1, "does not begin with a name"),
         ("class=eth,mac=02:00:00:00:00:01", 1, "begins with a key"),
         ("bus=vdev,name=net_null3", 1, "begins with a key"),
         ("net_null", 65, "1 to 64"),
@@ -408,10 +408,13 @@ fn what_can_not_be_opened_says_why() {
         let error = try_open(device, queues).err().unwrap_or_else(|| panic!("{device} was opened"));
         assert!(error.contains("port p5") && error.contains(part), "{device:?}: {error}");
     }
-    assert!(try_open(&many, 1).is_ok(), "what was refused for its queues is there for others");
+    assert!(try_open(&many, 1).is_ok(), "after a refusal, the device can be opened with fewer queues");
     for option in ["-h", "--help", "--hel", "-vn", "--version", "--v"] {
         assert!(eal::check(&[option.into()]).is_err(), "{option}");
     }
     assert!(eal::check(&["--vdev".into(), "--huge-dir".into(), "-n".into()]).is_ok());
-    assert!(eal::start(&DpdkSettings::default()).is_ok(), "it is started once, whatever comes later");
+    assert!(
+        eal::start(&DpdkSettings::default()).is_ok(),
+        "DPDK is started once, and later settings are ignored"
+    );
 }

@@ -28,8 +28,8 @@ impl Source {
 /// A queue that returns copies of a preloaded set in a loop. Transmitted frames are counted and freed.
 #[derive(Debug)]
 pub struct LoopQueue {
-    /// The frames of the set, and again its first [`AHEAD`] frames, so that each frame has one that far
-    /// ahead.
+    /// The frames of the set, followed by its first [`AHEAD`] frames again. The prefetch can therefore be
+    /// ahead of every frame of the set.
     set: Vec<Source>,
     /// Metadata of the set's frames.
     metas: Vec<Meta>,

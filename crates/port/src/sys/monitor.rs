@@ -14,7 +14,7 @@ const INDEX_AT: usize = 20;
 /// Maximum number of messages read per call, to bound its time.
 const MESSAGES_MAX: usize = 64;
 
-/// Size in bytes of the receive buffer where many messages are expected.
+/// Size in bytes of the receive buffer of a socket that expects many messages.
 const ROOM_BYTES: libc::c_int = 1024 * 1024;
 
 /// A netlink socket that reports changes in the network namespace in which it was created.
@@ -38,7 +38,7 @@ impl AsFd for Monitor {
 }
 
 impl Monitor {
-    /// Opens the socket and starts listening.
+    /// Opens the socket and subscribes to changes of interfaces.
     pub(crate) fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: the call takes no pointers. On success it returns a new descriptor that nothing else owns.

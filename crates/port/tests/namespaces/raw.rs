@@ -51,7 +51,7 @@ fn frames_pass_both_ways_with_their_tags() {
             assert_eq!(receive(&mut *b, packets.len()), packets);
             std::mem::swap(&mut a, &mut b);
         }
-        assert!(drain(&mut *a).is_empty() && drain(&mut *b).is_empty(), "no echo of what was sent");
+        assert!(drain(&mut *a).is_empty() && drain(&mut *b).is_empty(), "sent frames are not received");
         let statistics = b.statistics();
         assert_eq!((statistics.tx_packets, statistics.rx_packets), (8, 8));
         assert_eq!(statistics.rx_bytes, packets.iter().map(|p| p.len() as u64).sum::<u64>());
@@ -108,7 +108,7 @@ fn link_tells_mac_mtu_and_speed() {
         run("ip link add name va type veth peer name vd");
         assert_eq!(a.generation(), 0);
         a.poll_link();
-        assert_eq!(a.generation(), 1, "the interface that has the name now is the port's");
+        assert_eq!(a.generation(), 1, "the port uses the interface that has the name now");
     });
 }
 
@@ -168,7 +168,7 @@ fn fanout_gives_each_packet_to_exactly_one_queue() {
         for queue in &mut queues {
             assert!(
                 drain(&mut **queue).is_empty(),
-                "what others send by the interface did not come in by it"
+                "frames that other programs send through the interface are not received"
             );
         }
     });
@@ -183,15 +183,15 @@ fn what_a_slow_device_has_not_sent_is_outstanding() {
         let packets = vec![packet(&[], 1_000, 1); PACKETS];
         send(&mut *a, &packets);
         assert_eq!(receive(&mut *b, PACKETS), packets);
-        assert_eq!(a.outstanding().bytes, 0, "this device sends at once");
-        // 1,000 bytes per second.
+        assert_eq!(a.outstanding().bytes, 0, "this device sends immediately");
+        // The rate is 1,000 bytes per second.
         run("tc qdisc add dev va root handle 1: htb default 1");
         run("tc class add dev va parent 1: classid 1:1 htb rate 8kbit burst 1600 cburst 1600");
         send(&mut *a, &packets);
         let bytes = a.outstanding().bytes;
         assert!((PACKETS - 4) * 1_000 < bytes && bytes < PACKETS * 2_304, "{bytes}");
         run("tc qdisc del dev va root");
-        assert_eq!(a.outstanding().bytes, 0, "what it will not send is gone");
+        assert_eq!(a.outstanding().bytes, 0, "frames that will not be sent do not count");
     });
 }
 
@@ -255,7 +255,7 @@ fn a_reopened_device_keeps_its_descriptor_and_advances_its_generation() {
         assert_eq!(descriptors(), before, "the old socket is closed");
         let mut b = open_one(2, "vb");
         send(&mut *b, &[packet(&[], 60, 5)]);
-        assert_eq!(wait(1000), 1, "the number stands for the new socket");
+        assert_eq!(wait(1000), 1, "the descriptor's number refers to the new socket");
         assert_eq!(receive(&mut *a, 1), [packet(&[], 60, 5)]);
         a.poll_link();
         assert_eq!(a.generation(), 1);
@@ -272,7 +272,7 @@ fn assert_survives_without_device(queue: &mut dyn Queue, drops: u64) {
     send(queue, &[packet(&[], 60, 1)]);
     assert_eq!(queue.statistics().drops(PortDrop::TxLinkDown), drops);
     let ready = port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(10))).unwrap();
-    assert_eq!(ready, 0, "a device that is gone does not wake for ever");
+    assert_eq!(ready, 0, "a missing device does not wake the thread again");
     assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8, Stamp::NONE), 0);
 }
 

@@ -25,7 +25,7 @@ fn frames_pass_both_ways_with_their_tags() {
             assert_eq!(receive(&mut *b, packets.len()), packets);
             std::mem::swap(&mut a, &mut b);
         }
-        assert!(drain(&mut *a).is_empty() && drain(&mut *b).is_empty(), "no echo of what was sent");
+        assert!(drain(&mut *a).is_empty() && drain(&mut *b).is_empty(), "sent frames are not received");
         let statistics = b.statistics();
         assert_eq!((statistics.tx_packets, statistics.rx_packets), (6, 6));
         assert_eq!(statistics.rx_bytes, packets.iter().map(|p| p.len() as u64).sum::<u64>());
@@ -227,7 +227,7 @@ fn frames_wait_for_a_device_without_room_and_keep_their_order() {
         let taken = done.len();
         assert!(taken + frames.len() == FRAMES && (128..FRAMES).contains(&taken), "{taken}");
         assert!(a.outstanding().bytes > (taken - 64) * 60, "{}", a.outstanding().bytes);
-        assert_eq!((descriptor.is_some(), a.descriptor()), (true, None), "nothing tells when there is room");
+        assert_eq!((descriptor.is_some(), a.descriptor()), (true, None), "no descriptor reports free space");
         run("tc class change dev vd parent 1: classid 1:1 htb rate 1gbit");
         let mut got = Vec::new();
         while !frames.is_empty() && got.len() < FRAMES {

@@ -36,7 +36,7 @@ fn only_a_whole_packet_of_the_ports_own_pool_that_nothing_else_uses_becomes_a_fr
         (foreign, OddKind::ODD_PLAIN, false),
     ];
     let sent = packets([200; 9].into_iter());
-    // Each kind alone, then all of them in one burst.
+    // Tests each kind alone, then all kinds in one burst.
     let singly = (0..cases.len()).map(|case| case..case + 1);
     for burst in singly.chain(std::iter::once(0..cases.len())).cycle().take(1_000) {
         let send = |at: usize| odd::send(&port, cases[at].0, cases[at].1, &sent[at]).unwrap();

@@ -118,7 +118,7 @@ impl<T: Entry> Ring<T> {
         Self::shared(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// Returns whether the ring has space for one more entry. For the producer.
+    /// Returns whether the ring has space for one more entry. Called by the producer.
     pub(super) fn has_room(&mut self) -> bool {
         if self.own.wrapping_sub(self.other) > self.mask {
             self.other = Self::shared(self.consumer).load(Ordering::Acquire);
@@ -126,8 +126,8 @@ impl<T: Entry> Ring<T> {
         self.own.wrapping_sub(self.other) <= self.mask
     }
 
-    /// Writes the next entry. There must be space for it; the kernel sees it after `publish`. For the
-    /// producer.
+    /// Writes the next entry. There must be space for it; the kernel sees it after `publish`. Called
+    /// by the producer.
     pub(super) fn put(&mut self, entry: T) {
         // SAFETY: the mask keeps the index below the number of entries, all of which are inside the mapping
         // (checked by `Mapping::at`). The kernel validates every entry that it reads.
@@ -135,28 +135,28 @@ impl<T: Entry> Ring<T> {
         self.own = self.own.wrapping_add(1);
     }
 
-    /// Removes all entries from this position on. The kernel must not have seen them. For the producer.
+    /// Removes all entries from this position on. The kernel must not have seen them. Called by the producer.
     pub(super) fn rewind(&mut self, position: u32) {
         self.own = position;
         self.publish();
     }
 
-    /// Publishes the written entries to the kernel. For the producer.
+    /// Publishes the written entries to the kernel. Called by the producer.
     pub(super) fn publish(&mut self) {
         Self::shared(self.producer).store(self.own, Ordering::Release);
     }
 
-    /// Returns the position up to which the kernel has consumed entries. For the producer.
+    /// Returns the position up to which the kernel has consumed entries. Called by the producer.
     pub(super) fn consumed(&self) -> u32 {
         Self::shared(self.consumer).load(Ordering::Acquire)
     }
 
-    /// Returns the position of the next entry to write. For the producer.
+    /// Returns the position of the next entry to write. Called by the producer.
     pub(super) fn next(&self) -> u32 {
         self.own
     }
 
-    /// Returns the next entry, if there is one. For the consumer.
+    /// Returns the next entry, if there is one. Called by the consumer.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<T> {
         if self.own == self.other {
@@ -165,20 +165,20 @@ impl<T: Entry> Ring<T> {
         (self.own != self.other).then(|| self.entry(self.own))
     }
 
-    /// Advances past the entry of the last `peek`. The kernel may overwrite it after `release`. For the
-    /// consumer.
+    /// Advances past the entry of the last `peek`. The kernel may overwrite it after `release`. Called
+    /// by the consumer.
     #[inline]
     pub(super) fn step(&mut self) {
         self.own = self.own.wrapping_add(1);
     }
 
-    /// Returns the consumed entries to the kernel. For the consumer.
+    /// Returns the consumed entries to the kernel. Called by the consumer.
     #[inline]
     pub(super) fn release(&mut self) {
         Self::shared(self.consumer).store(self.own, Ordering::Release);
     }
 
-    /// Returns all entries in the ring without consuming them. For the consumer.
+    /// Returns all entries in the ring without consuming them. Called by the consumer.
     pub(super) fn waiting(&self) -> impl Iterator<Item = T> + '_ {
         let count = Self::shared(self.producer).load(Ordering::Acquire).wrapping_sub(self.own);
         (0..count.min(self.mask + 1)).map(|n| self.entry(self.own.wrapping_add(n)))
