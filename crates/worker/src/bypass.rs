@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_lut_that_saves_stays_and_one_that_costs_goes() {
         assert_eq!(Table::new().run(1_000, 5, 20), None);
-        assert_eq!(Table::new().run(1_000, 19, 20), None, "by a little more nothing is changed");
+        assert_eq!(Table::new().run(1_000, 19, 20), None, "a small saving changes nothing");
         assert_eq!(Table::new().run(1_000, 20, 10), Some((BypassChoice::GiveUp, 3)));
     }
 
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(
             table.run(100, 20, 10),
             Some((BypassChoice::Try, 30)),
-            "a good trial makes the next pause short"
+            "a successful trial shortens the next pause"
         );
     }
 

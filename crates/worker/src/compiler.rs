@@ -167,7 +167,9 @@ impl OperationCompiler {
                     parts.push(Update::Lanes { promotes: true, requeues: true });
                 }
             }
-            Operation::All(_) => debug_assert!(false, "operations that are one do not nest"),
+            Operation::All(_) => {
+                debug_assert!(false, "an operation in `Operation::All` is not another `All`")
+            }
         }
     }
 
@@ -187,7 +189,7 @@ impl OperationCompiler {
     }
 
     /// Returns whether these changes may move flows to another egress queue. Called before and after the
-    /// changes are applied, because both the old and the new rules count.
+    /// changes are applied, because the old and the new rules both matter.
     fn requeue(&self, changes: &[EntryChange]) -> bool {
         let table = |change: &EntryChange| match change {
             EntryChange::Add(entry) => entry.table,

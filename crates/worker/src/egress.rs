@@ -36,7 +36,7 @@ pub(crate) struct EgressUsage {
 pub(crate) struct WorkerEgress {
     pub number: u16,
     pub routes: Routes,
-    /// Outboxes of this worker's queues, in the order of its list.
+    /// Outboxes of this worker's queues, in the order of the worker's list of queues.
     pub outboxes: Vec<Outbox>,
     /// Whether an outbox has become long.
     pub long: bool,
@@ -161,7 +161,7 @@ impl WorkerEgress {
         {
             // The ring's capacity is the total number of frames of that home.
             let pushed = ring.push(frame);
-            debug_assert!(pushed.is_ok(), "more frames come home than there are");
+            debug_assert!(pushed.is_ok(), "more frames are returned than exist");
         }
     }
 
@@ -172,7 +172,7 @@ impl WorkerEgress {
         if self.lanes { frame.meta.lane } else { Lane::Normal }
     }
 
-    /// Hands a frame off to the worker that sends for its port. Returns it on failure.
+    /// Hands a frame off to the worker that sends for its port. Returns the frame on failure.
     #[inline(never)]
     fn hand_over(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), Frame> {
         let lane = self.lane_of(&frame);

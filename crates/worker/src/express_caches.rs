@@ -9,11 +9,11 @@ use pipeline::{
 };
 use std::sync::Arc;
 
-/// Time for which the records of the previous plan serve, in nanoseconds.
+/// Time for which the records of the previous plan stay in use, in nanoseconds.
 const SERVES_NS: Nanos = Nanos(2_000_000_000);
 
-/// Time in which new records become those of most flows, in nanoseconds. If they are replaced earlier, the
-/// records of the plan before them serve on.
+/// Time in which most flows get new records, in nanoseconds. If the new records are replaced earlier, the
+/// records of the plan before them stay in use.
 const WARM_NS: Nanos = Nanos(100_000_000);
 
 /// State of one worker's path records.
@@ -23,7 +23,8 @@ pub struct ExpressState {
     pub figures: ExpressFigures,
     /// Whether the worker looks up only a sample of its packets now, because hardly any has a record.
     pub is_bypassed: bool,
-    /// Size of its records. It is 0 if the express path is off, or if no record has room for the keys.
+    /// Size of the worker's records. It is 0 if the express path is off, or if no record has room for the
+    /// keys.
     pub size: ExpressSize,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct ExpressCaches {
     counters: Vec<Arc<ExpressCounters>>,
     /// Plan of the keys in use, or `None` before the first one.
     plan: Option<ExpressPlan>,
-    /// Plan of the previous records, while they serve.
+    /// Plan of the previous records, while they are in use.
     previous: Option<ExpressPlan>,
     /// Time at which the records in use were made.
     made: Nanos,
@@ -60,7 +61,7 @@ impl ExpressCaches {
         self.records
     }
 
-    /// Returns the number of the previous plan, while its records serve.
+    /// Returns the number of the previous plan, while its records are in use.
     pub fn previous(&self) -> Option<PlanVersion> {
         self.previous.as_ref().map(ExpressPlan::version)
     }
@@ -106,7 +107,8 @@ impl ExpressCaches {
         }
     }
 
-    /// Adds empty records for `plan` to each worker's updates, if the plan is new. Returns whether it is.
+    /// Adds empty records for `plan` to each worker's updates, if the plan is new. Returns whether the plan
+    /// is new.
     pub fn follow(&mut self, plan: &ExpressPlan, parts: &mut [Vec<Update>]) -> bool {
         let is_known = self.plan.as_ref().is_some_and(|known| known.version() == plan.version());
         if self.records == 0 || is_known {
@@ -130,7 +132,7 @@ impl ExpressCaches {
         true
     }
 
-    /// Returns the records from which those of a new plan take paths over.
+    /// Returns the records from which the records of a new plan take over paths.
     fn predecessor(&self, plan: &ExpressPlan) -> Predecessor {
         let suits = |known: &ExpressPlan| known.fit() != KeyFit::TooLong && known.has_ports_of(plan);
         let is_warm = self.now.saturating_sub(self.made) >= WARM_NS;
@@ -142,7 +144,7 @@ impl ExpressCaches {
         }
     }
 
-    /// Ends the use of the previous records when they have served long enough. Returns whether it does.
+    /// Ends the use of the previous records after `SERVES_NS`. Returns whether their use ended.
     pub fn tick(&mut self, now: Nanos, parts: &mut [Vec<Update>]) -> bool {
         self.now = now;
         let ends = self.previous.is_some() && now.saturating_sub(self.made) >= SERVES_NS;

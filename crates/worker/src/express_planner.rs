@@ -2,8 +2,8 @@
 //! The control side of the express path's keys: follows which tables packets can reach and which bits their
 //! rules examine, and makes a new plan when the keys no longer hold enough bits.
 //!
-//! A rule that examines more makes a new plan at once. After a removal the plan may hold more than needed;
-//! a narrower one is made when the rules have not changed for a while ([`NARROW_AFTER_NS`]).
+//! A rule that examines more bits causes a new plan at once. After a removal, the plan may hold more bits
+//! than needed. It is narrowed when the rules have not changed for a while ([`NARROW_AFTER_NS`]).
 
 use crate::table_compiler::TableCompiler;
 use flow::group::Group;
@@ -44,7 +44,7 @@ fn is_normal(action: &Action) -> bool {
     matches!(action, Action::Output { port: port_no::NORMAL, .. })
 }
 
-/// Numbers of entries of a table, by where they lead.
+/// Numbers of a table's entries, by where the entries lead.
 #[derive(Debug, Default)]
 struct LeadCounts {
     next: BTreeMap<TableId, usize>,
@@ -88,7 +88,7 @@ pub(crate) struct ExpressPlanner {
     normal_groups: BTreeSet<GroupId>,
     highest_port: PortNo,
     plan: ExpressPlan,
-    /// Whether packets can reach each table, by the plan.
+    /// Whether packets can reach each table, according to the plan.
     reached: Vec<bool>,
     /// Whether the plan may hold more bits than the rules examine.
     is_wide: bool,
@@ -184,7 +184,7 @@ impl ExpressPlanner {
         self.is_wide |= self.normal_groups.remove(&id);
     }
 
-    /// Sets the highest number of a port.
+    /// Sets the highest port number.
     pub fn set_highest_port(&mut self, highest: PortNo, tables: &TableCompiler) {
         if std::mem::replace(&mut self.highest_port, highest) != highest {
             self.replan(tables);

@@ -145,7 +145,7 @@ impl Links {
         if let Some(link) = self.links.get_mut(worker) {
             // The ring can hold all controller frames of the worker.
             let pushed = link.recycle.push(frame);
-            debug_assert!(pushed.is_ok(), "more frames come home than there are");
+            debug_assert!(pushed.is_ok(), "more frames are returned than exist");
         }
     }
 }

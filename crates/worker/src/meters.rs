@@ -59,8 +59,8 @@ mod tests {
         let meter =
             |band| Meter { id: MeterId(1), packets: false, stats: true, burst: true, bands: bands(band) };
         let (drops, remarks) = (meter(Band::Drop), meter(Band::DscpRemark { precedence_level: 1 }));
-        assert!(!meters.set(&drops) && !meters.set(&drops), "another rate is not another lane");
+        assert!(!meters.set(&drops) && !meters.set(&drops), "a new rate does not change lanes");
         assert!(meters.set(&remarks) && meters.set(&remarks));
-        assert!(meters.set(&drops) && !meters.set(&drops), "it remarked before");
+        assert!(meters.set(&drops) && !meters.set(&drops), "the previous meter remarked packets");
     }
 }

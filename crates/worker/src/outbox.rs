@@ -486,7 +486,7 @@ mod tests {
         b"abcd".iter().for_each(|name| lab.push(*name, Normal));
         lab.outbox.freeze();
         b"ef".iter().for_each(|name| lab.push(*name, Normal));
-        assert_eq!(lab.send_some(1), "a", "nobody waits behind them");
+        assert_eq!(lab.send_some(1), "a", "no low-latency frame waits behind them");
         assert_eq!(lab.send_some(0), "");
         lab.push(b'X', LowLatency);
         lab.send_some(0);

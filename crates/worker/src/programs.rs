@@ -146,7 +146,7 @@ mod tests {
         assert!(programs.slots[a as usize].program.is_some());
         programs.release(a);
         assert!(programs.slots[a as usize].program.is_none());
-        assert_eq!(programs.acquire(&out(PortNo(2)), ProgramKind::default()), a, "the number is used again");
+        assert_eq!(programs.acquire(&out(PortNo(2)), ProgramKind::default()), a, "the ID is reused");
         let mut parts = [Vec::new()];
         programs.updates(&mut parts);
         assert!(matches!(&parts[0].last(), Some(Update::Program(id, Some(_))) if *id == a));

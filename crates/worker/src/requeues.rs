@@ -166,7 +166,10 @@ mod tests {
                 .set_group(&group(GroupId(7), vec![Action::SetQueue(QueueId(3)), Action::output(PortNo(1))]))
         );
         assert!(requeues.by_table(TableId(1)) && !requeues.by_table(TableId(2)) && requeues.by_groups());
-        assert!(requeues.set_group(&group(GroupId(7), vec![Action::output(PortNo(1))])), "away from a queue");
+        assert!(
+            requeues.set_group(&group(GroupId(7), vec![Action::output(PortNo(1))])),
+            "the group no longer sets a queue"
+        );
         assert!(!requeues.by_groups() && !requeues.remove_group(GroupId(7)));
     }
 }

@@ -64,8 +64,8 @@ impl WorkerSet {
         self.compiler.tables.set_maker(maker);
     }
 
-    /// Returns each port's link state as last reported by its queues: up if all of them are up. Omits ports
-    /// of which a queue has not reported yet.
+    /// Returns each port's link state as last reported by its queues: up if all of them are up. Ports with a
+    /// queue that has not reported yet are omitted.
     #[must_use]
     pub fn port_links(&self) -> BTreeMap<PortNo, port::Link> {
         self.reporter.port_links()
@@ -96,12 +96,12 @@ impl WorkerSet {
     }
 
     /// Returns the bits that the keys of path records hold, by field. They may be more than the plan's,
-    /// because records of the previous plan serve for a while.
+    /// because records of the previous plan stay in use for a while.
     pub fn express_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         self.compiler.records.examined()
     }
 
-    /// Returns the number of the previous plan of the express path's keys, while its records serve.
+    /// Returns the number of the previous plan of the express path's keys, while its records are in use.
     #[must_use]
     pub fn express_previous(&self) -> Option<PlanVersion> {
         self.compiler.records.previous()
@@ -119,8 +119,8 @@ impl WorkerSet {
         self.compiler.records.figures()
     }
 
-    /// Returns whether packets that hit these entries, one in each table, can have a path record. `None` is a
-    /// miss.
+    /// Returns whether packets that hit these entries, one in each table, can have a path record. `None`
+    /// stands for a table miss.
     #[must_use]
     pub fn has_path_record(&self, entries: &[Option<EntryId>]) -> bool {
         let entries = entries.iter().map(|id| id.and_then(|id| self.compiler.entries.program(id)));
@@ -132,7 +132,8 @@ impl WorkerSet {
         self.compiler.records.states()
     }
 
-    /// Returns the tables that packets can reach, whose examined bits the express path's keys hold.
+    /// Returns the tables that packets can reach. The express path's keys hold the bits that these tables
+    /// examine.
     pub fn express_tables(&self) -> impl Iterator<Item = TableId> + '_ {
         self.compiler.express.reached()
     }

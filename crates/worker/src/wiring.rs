@@ -274,7 +274,7 @@ impl Sender {
         Self { port: port.number, owner, alone: !port.egress.is_empty() }
     }
 
-    /// Returns whether worker `number`, if it has a queue at the port, may send by that queue.
+    /// Returns whether worker `number`, if it has a queue at the port, may send through that queue.
     fn is_own(&self, number: usize) -> bool {
         !self.alone || self.owner == Some(number)
     }

@@ -32,8 +32,8 @@ const PARTS_PER_TURN: usize = 128;
 /// Cost of a swap in parts: it accesses cache lines that are not cached.
 const SWAP_PARTS: usize = 16;
 
-/// Number of packets in the backlog above which whole bursts of it are processed while an operation waits for
-/// it to drain.
+/// Backlog length in packets above which whole bursts are processed while an operation waits for an empty
+/// backlog.
 const LONG_PACKETS: usize = 8 * BURST;
 
 /// Maximum number of times that a port's egress queues are served before the next port.

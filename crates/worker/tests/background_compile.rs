@@ -78,7 +78,7 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     }
     while work.try_recv().is_ok() {}
     model.poll(Nanos(second));
-    assert!(work.try_recv().is_err(), "it may change again soon");
+    assert!(work.try_recv().is_err(), "the table has changed recently");
     model.poll(Nanos(4 * second));
     work.try_recv().unwrap()();
     model.poll(Nanos(4 * second + 1));
@@ -89,7 +89,7 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     for at in 5..20 {
         model.poll(Nanos(at * second));
     }
-    assert!(work.try_recv().is_err(), "nothing stands beside the base any more");
+    assert!(work.try_recv().is_err(), "the base contains all rules");
     for address in 0..8 {
         assert!(handles[0].push(0, &packet(address)));
         for _ in 0..3 {
@@ -140,5 +140,5 @@ fn packets_meet_the_rules_in_force_during_background_compilation() {
     drop((model, workers));
     thread.join().unwrap();
     let compiled = compiled.load(Ordering::Relaxed);
-    assert!(compiled > 10, "{compiled} things done aside");
+    assert!(compiled > 10, "only {compiled} background jobs ran");
 }

@@ -121,7 +121,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
             let came_by = loop {
                 assert!(
                     pushed.elapsed() < LONGEST,
-                    "round {round}: a packet of worker {worker} came nowhere"
+                    "round {round}: a packet of worker {worker} was not forwarded"
                 );
                 if let Some(by) = (1..3).find(|at| handles[*at].pop(worker).is_some()) {
                     break by as u32 + 1;
@@ -137,5 +137,5 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert!(wrong.is_empty(), "rounds and workers that judged by old rules: {wrong:?}");
+    assert!(wrong.is_empty(), "rounds and workers with packets forwarded by old rules: {wrong:?}");
 }

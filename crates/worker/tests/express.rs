@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The express path with complete workers: packets get the same treatment by path records and by the tables,
-//! also where a record must not act alone.
+//! The express path with complete workers: packets must get the same treatment from path records as from the
+//! tables, even if a record does not suffice to forward them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::{DataPlane, DropCounts};
@@ -94,8 +94,8 @@ impl Lab {
     }
 }
 
-/// Sends the same packets through a switch with the express path and one without it, and compares them.
-/// Returns the number of packets that left by a record.
+/// Sends the same packets through a switch with the express path and one without it, and compares the
+/// results. Returns the number of packets that a record forwarded.
 fn compare(flows: &[&str], drive: impl Fn(&mut Lab)) -> u64 {
     let (mut with, mut without) = (Lab::new(1_024, flows), Lab::new(0, flows));
     drive(&mut with);
@@ -177,10 +177,7 @@ fn a_change_of_rules_outdates_the_records_that_it_concerns() {
         lab.burst(1, &burst);
         lab.burst(1, &burst);
     });
-    assert_eq!(
-        hits, 7,
-        "each second burst, with a miss as a path of its own, and the miss after the removal"
-    );
+    assert_eq!(hits, 7, "every second burst, and the miss after the removal; a miss is a separate path");
 }
 
 #[test]
@@ -229,7 +226,7 @@ fn bridged_flows_follow_stations_that_move() {
         both(lab, 1, 2);
         both(lab, 1, 4);
         both(lab, 3, 4);
-        // The station has moved to the port of the other one, which must not get packets back.
+        // The station has moved to the other station's port, so packets between them must not be sent back.
         both(lab, 4, 4);
         both(lab, 1, 4);
         lab.model.set_link(lab.now, PortNo(4), false).unwrap();
@@ -283,7 +280,7 @@ fn each_worker_states_its_room_and_whether_it_is_bypassed() {
     assert!(!state.is_bypassed && state.figures.bypassed > 120_000, "{state:?}");
 }
 
-/// A trace states by the rules whether a flow can have a path record. Workers must agree.
+/// A trace derives from the rules whether a flow can have a path record. Workers must agree.
 #[test]
 fn the_control_side_knows_which_flows_can_have_a_record() {
     const ROUTE: &str = "actions=set_field:02:00:00:00:00:99->eth_dst,dec_ttl,goto_table:7";
@@ -316,7 +313,7 @@ fn the_control_side_knows_which_flows_can_have_a_record() {
 }
 
 /// Two flows pass these tables: the destinations 1 and 2. Table 1 decides by the destination that table 0
-/// writes, table 2 is not on their paths, and the rules examine ports and the metadata, too.
+/// writes, table 2 is not on their paths, and the rules also examine ports and the metadata.
 const BRANCH: [&str; 6] = [
     "table=0,priority=5,dl_dst=02:00:00:00:00:01,actions=set_field:02:00:00:00:00:99->eth_dst,goto_table:1",
     "table=0,priority=5,dl_dst=02:00:00:00:00:02,actions=output:3",
@@ -328,7 +325,7 @@ const BRANCH: [&str; 6] = [
 
 /// Sends packets of three flows before and after changes of rules: to the destinations 1 and 2, and to 3,
 /// which no entry of table 0 matches. Returns how many of the first packets after the changes had a record.
-/// Treatment and counters must be those without records.
+/// Treatment and counters must be the same as without records.
 fn hits_after(flows: &[&str], change: impl Fn(&mut Lab)) -> u64 {
     let burst = [1, 2, 3].map(|dst| packet(dst, 64));
     let hits_of = |bursts_after: usize| {
@@ -352,9 +349,13 @@ fn hits_after_flow(text: &str, command: FlowModCommand) -> u64 {
 fn an_added_rule_concerns_the_records_of_packets_that_may_hit_it() {
     use FlowModCommand::Add;
     for (rule, hits, why) in [
-        ("table=0,priority=6,dl_dst=02:00:00:00:00:01,actions=output:2", 2, "it takes the packets of a flow"),
+        (
+            "table=0,priority=6,dl_dst=02:00:00:00:00:01,actions=output:2",
+            2,
+            "it matches the packets of one flow",
+        ),
         ("table=0,priority=6,udp,tp_dst=2000,actions=output:2", 0, "all flows match it"),
-        ("table=0,priority=6,udp,tp_dst=2001,actions=output:2", 3, "its port is another one"),
+        ("table=0,priority=6,udp,tp_dst=2001,actions=output:2", 3, "no flow has this port"),
         ("table=0,priority=6,tcp,tp_dst=2000,actions=output:2", 3, "it needs another header"),
         ("table=0,priority=6,in_port=1,dl_dst=02:00:00:00:00:01,actions=output:2", 2, "port 1"),
         ("table=0,priority=6,in_port=2,actions=output:2", 3, "no packet arrived there"),
@@ -369,7 +370,7 @@ fn an_added_rule_must_beat_the_entry_of_a_record() {
     use FlowModCommand::Add;
     for (rule, hits, why) in [
         ("table=0,priority=6,actions=output:2", 0, "above all"),
-        ("table=0,priority=5,actions=output:2", 2, "the earlier one of equal priority wins; one flow missed"),
+        ("table=0,priority=5,actions=output:2", 2, "the older entry of equal priority wins; one flow misses"),
         ("table=0,priority=4,actions=output:2", 2, "only the flow without an entry hits it"),
         ("table=0,priority=0,dl_dst=02:00:00:00:00:03,actions=output:2", 2, "a miss is below every priority"),
         ("table=0,priority=0,dl_dst=02:00:00:00:00:04,actions=output:2", 3, "a miss stays a miss"),
@@ -383,7 +384,7 @@ fn an_added_rule_must_beat_the_entry_of_a_record() {
 fn rewritten_bits_may_match_a_rule_of_a_later_table() {
     use FlowModCommand::Add;
     for (rule, hits, why) in [
-        ("table=1,priority=6,dl_dst=02:00:00:00:00:99,actions=output:2", 2, "what table 0 writes"),
+        ("table=1,priority=6,dl_dst=02:00:00:00:00:99,actions=output:2", 2, "table 0 writes this address"),
         ("table=1,priority=6,dl_dst=02:00:00:00:00:01,actions=output:2", 2, "a needless renewal"),
         ("table=1,priority=6,udp,tp_dst=2001,actions=output:2", 3, "table 0 writes no ports"),
         ("table=1,priority=5,dl_dst=02:00:00:00:00:99/ff:ff:00:00:00:ff,actions=output:2", 3, "priority"),
@@ -494,12 +495,12 @@ fn the_records_of_a_narrower_plan_serve_until_a_wider_one_has_records() {
             lab.flow(&format!("table=0,priority=4,udp,tp_dst=1,{field},actions=output:2"), Add);
         }
     };
-    assert_eq!(hits_after(&BRANCH, twice), 3, "the records of the first plan serve all others");
+    assert_eq!(hits_after(&BRANCH, twice), 3, "the records of the first plan stay in use");
     let late = |lab: &mut Lab| {
         lab.flow("table=0,priority=4,udp,tp_dst=1,nw_tos=4,actions=output:2", Add);
         rest(lab, 3);
     };
-    assert_eq!(hits_after(&BRANCH, late), 0, "the previous records have served long enough");
+    assert_eq!(hits_after(&BRANCH, late), 0, "the previous records are no longer in use");
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Lab {
 fn each_step_of_a_turn_is_marked_with_its_packets() {
     for egress in [Vec::new(), vec![EgressQueue::new(QueueId(1))]] {
         let mut lab = Lab::new(egress);
-        assert_eq!(lab.marks(Nanos(2)), [(ProbeStep::Turn, 1)], "a turn that brings nothing");
+        assert_eq!(lab.marks(Nanos(2)), [(ProbeStep::Turn, 1)], "a poll iteration without packets");
         for packets in [1, 32, 5] {
             (0..packets).for_each(|_| assert!(lab.handles[0].push(0, &[1; 60])));
             let marks = [

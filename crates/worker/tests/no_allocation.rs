@@ -273,7 +273,7 @@ fn neither_allocates_nor_frees<const N: usize>(
             let given_up = begun.elapsed() > PATIENCE;
             control.turn();
             if control.model.plane_mut().parked() == 0 {
-                // Only calls count, so that each recording is stopped before the next one is started.
+                // Counts only the calls of `change`, so that each recording stops before the next one starts.
                 control.change(changes);
                 changes += 1;
             }

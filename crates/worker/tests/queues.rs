@@ -120,7 +120,7 @@ fn a_rate_is_kept_also_by_a_worker_that_sleeps_until_the_next_frame_may_leave() 
     }
     // The rate is 1,000 bytes per millisecond.
     assert!(bytes.abs_diff(1_000_000) <= 20_000, "{bytes}");
-    assert!(turns <= 1_100, "{turns} turns for a thousand frames");
+    assert!(turns <= 1_100, "{turns} poll iterations for 1,000 frames");
     for worker in &mut lab.workers {
         worker.housekeeping();
     }
@@ -189,7 +189,7 @@ fn a_port_with_queues_is_sent_by_one_worker() {
         }
         lab.turn();
         lab.now += MS;
-        assert!(lab.popped(1).is_empty(), "the other worker's device");
+        assert!(lab.popped(1).is_empty(), "only worker 0 sends to this port");
         for (name, len) in lab.popped(0) {
             sent[usize::from(name) - 1] += len;
         }

@@ -67,7 +67,7 @@ fn a_flag_is_set_from_the_announcement_to_its_end() {
     flag.announce();
     assert!(flag.is_set(&published) && flag.is_set(&published));
     assert!(flag.take(&published));
-    assert!(!flag.take(&published), "it is taken once");
+    assert!(!flag.take(&published), "only the first caller gets true");
     flag.announce();
     flag.end();
     assert!(!flag.is_set(&published));
@@ -106,7 +106,7 @@ fn apply_or_wake_applies_all_operations_and_wakes_a_worker_that_must_go_on() {
     let (shared, _) = shared(Fake { operations: 1, room: 1, ..Fake::default() });
     let awake = shared.lock();
     shared.apply_or_wake();
-    assert_eq!((awake.operations, raised(&shared)), (1, 1), "its own thread has it");
+    assert_eq!((awake.operations, raised(&shared)), (1, 1), "the worker's own thread applies it");
     assert!(shared.try_lock().is_none());
     drop(awake);
     assert!(shared.try_lock().is_some());
@@ -130,7 +130,11 @@ fn a_worker_sleeps_without_its_lock_unless_work_waits() {
         },
     );
     assert_eq!(*steps.borrow(), [("prepare", true, false), ("wait", true, true)]);
-    assert_eq!((flag.is_set(&published), raised(&shared)), (false, 0), "awake, and the alarm is taken back");
+    assert_eq!(
+        (flag.is_set(&published), raised(&shared)),
+        (false, 0),
+        "the worker is awake and the alarm is cleared"
+    );
     assert!(shared.try_lock().is_none());
     drop(worker);
 

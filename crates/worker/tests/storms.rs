@@ -193,10 +193,13 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
         for part in packets.chunks(packets.len().div_ceil(parts)) {
             rig.send(part);
             rig.wait(10 * SECOND / parts as u64);
-            assert_eq!(rig.fast(&flows), flows.len() as u64, "all flows have their records still");
+            assert_eq!(rig.fast(&flows), flows.len() as u64, "all flows still have their records");
         }
         let after = rig.lut(TableId(0)).unwrap();
-        assert!(after.misses - before.misses > 1_000, "the storm was no storm: {before:?} {after:?}");
+        assert!(
+            after.misses - before.misses > 1_000,
+            "the storm caused too few misses: {before:?} {after:?}"
+        );
         assert_eq!(rig.evicted() - evicted, 0);
         // Records that have not been hit for a long time are not evicted either.
         rig.wait(100 * SECOND);
@@ -256,7 +259,10 @@ fn flows_keep_their_records(lanes: LaneLimits) {
         let flows = rig.establish();
         let (sent, fast) = rig.storm(&mut rng, &flows, (rate, times), 30 * SECOND);
         assert!(sent > 100_000, "{sent}");
-        assert!(fast * 100 >= sent * 99, "{rate} new packets a second, {times} a flow: {fast} of {sent} hit");
+        assert!(
+            fast * 100 >= sent * 99,
+            "{rate} new packets a second, {times} per flow: {fast} of {sent} hit"
+        );
     }
 }
 
@@ -298,7 +304,7 @@ fn unmarked_ones_leave_the_lut(lanes: LaneLimits) {
     // In the next table, packets no longer hit the records of these flows. The records are still kept for
     // some time because of their earlier hits.
     for _ in 0..60 {
-        assert_eq!(rig.fast(&flows), 0, "at once, and for good");
+        assert_eq!(rig.fast(&flows), 0, "no packet completes on the path");
         rig.send(&others);
         rig.wait(SECOND / 2);
     }

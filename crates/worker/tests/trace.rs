@@ -164,7 +164,7 @@ fn path_records_are_traced() {
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let to = |address| wire::PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([1; 4], address).udp(1, 2).build();
     let arp = wire::PacketBuilder::ethernet([2; 6], [4; 6]).arp(1, [4; 6], [1; 4], [0; 6], [2; 4]).build();
-    // By a direct way, by the entries' instructions, and a miss.
+    // The cases are a record with a direct output, a record that runs the entries' instructions, and a miss.
     for (frame, hits) in [(to([10; 4]), true), (arp, true), (to([11; 4]), false)] {
         for round in 0..2 {
             assert!(lab.handles[0].push(0, &frame));
@@ -255,7 +255,7 @@ fn a_filter_a_count_and_a_full_ring_bound_what_is_recorded() {
     let mut lab = Lab::new(LaneLimits::NONE, ["actions=output:2".to_owned()]);
     let matching = parse_match("in_port=3", ParseOptions::default()).unwrap();
     assert!(lab.model.plane_mut().record(&matching, 3));
-    assert!(!lab.model.plane_mut().record(&matching, 3), "there is one at a time");
+    assert!(!lab.model.plane_mut().record(&matching, 3), "only one recording at a time");
     for _ in 0..5 {
         for port in [1, 3] {
             assert!(lab.handles[port - 1].push(0, &[2; 60]));

@@ -161,7 +161,7 @@ fn operations_that_a_worker_does_not_take_are_counted_as_parked() {
     let mut room = 0;
     while submit(&mut model) == 0 {
         room += 1;
-        assert!(room < 100_000, "operations wait without a limit, and none is counted");
+        assert!(room < 100_000, "operations wait without a limit, and none counts as parked");
     }
     assert_eq!([submit(&mut model), submit(&mut model)], [2, 3]);
     while idle[0].apply() > 0 {

@@ -181,7 +181,7 @@ mod tests {
     fn slower_work_becomes_usual() {
         let mut gaps = settled();
         let called = (0..1_000).filter(|_| gaps.stolen(1, 200_000, 32) > 0).count();
-        assert!((1..100).contains(&called), "{called} spans were called gaps");
+        assert!((1..100).contains(&called), "{called} spans were detected as gaps");
         assert_eq!(gaps.stolen(1, 200_000, 32), 0);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stamps of frames that are about to be sent. A device may keep the frames that it accepts, so their stamps
-//! are read before.
+//! Stamps of frames that are about to be sent. A device may keep the frames that it accepts, so the stamps
+//! are read before the frames are passed to it.
 
 use arrayvec::ArrayVec;
 use frame::{Frame, Lane, Meta};

@@ -160,7 +160,7 @@ fn low_latency_frames_go_first_within_the_rate_of_their_queue() {
     while lab.next().is_some() {}
     assert!(
         !lab.shaper.is_ready() && lab.shaper.opens_ns().is_some(),
-        "over its rate, also for low-latency ones"
+        "above its maximum rate, a queue also holds low-latency frames"
     );
     assert!(lab.push(2, 60, Normal) && lab.next() == Some((2, 60)) && lab.next().is_none());
     let opens = lab.shaper.opens_ns().unwrap_or_default();

@@ -243,7 +243,7 @@ impl Storm {
                 return;
             }
         }
-        panic!("an operation is not applied");
+        panic!("an operation was not applied");
     }
 
     fn is_applied(&mut self) -> bool {
@@ -274,7 +274,7 @@ impl Storm {
             }
             let channel = self.agent.channel(controller.channel).unwrap();
             // A closed session has no deadline.
-            assert!(channel.next_deadline().is_some(), "a channel that is over does not say so");
+            assert!(channel.next_deadline().is_some(), "a closed channel reported no `Closed` event");
             let length = channel.output().len();
             assert!(length <= OUTPUT_MAX, "{length} bytes of output");
             if controller.reads {
@@ -350,12 +350,12 @@ impl Storm {
         let barrier = self.xid - 1;
         for _ in 0..PATIENCE {
             self.turn();
-            let kept = self.controllers.last_mut().unwrap().kept.as_mut().expect("the connection lives");
+            let kept = self.controllers.last_mut().unwrap().kept.as_mut().expect("the connection is open");
             if kept.last().is_some_and(|(xid, m)| (*xid, m) == (barrier, &Message::BarrierReply)) {
                 return std::mem::take(kept);
             }
         }
-        panic!("a barrier is not answered");
+        panic!("a barrier was not answered");
     }
 
     /// Checks that a new controller finds the switch in order and can remove everything.
@@ -411,8 +411,8 @@ impl Controller {
             if bytes[1] == 1 {
                 bytes[0] = openflow::VERSION;
             }
-            let message =
-                decode(&bytes).unwrap_or_else(|e| panic!("the switch says what is wrong: {e}: {bytes:x?}"));
+            let message = decode(&bytes)
+                .unwrap_or_else(|e| panic!("the switch sent an invalid message: {e}: {bytes:x?}"));
             match &message {
                 Message::Error(error) => *counts.codes.entry(error.code.to_string()).or_default() += 1,
                 Message::BarrierReply => counts.barriers += 1,

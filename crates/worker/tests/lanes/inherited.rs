@@ -40,7 +40,7 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     push_others(&mut lab);
     lab.turn();
     let figures = lab.model.plane_mut().fast_tables().next().and_then(|(_, lut)| lut).unwrap().figures;
-    assert_eq!((figures.records, figures.hits), (30, 30), "they have been inherited, and nothing else");
+    assert_eq!((figures.records, figures.hits), (30, 30), "30 records were inherited and hit");
     lab.change(FlowModCommand::ModifyStrict, &format!("low_latency=false,{OTHERS_RULE}"));
     // The burst is full, so no backlog is processed after it.
     lab.push(1, &low(64, 1));

@@ -84,7 +84,11 @@ fn what_waits_at_the_end_is_counted() {
     assert_eq!(totals.received, totals.forwarded + totals.dropped.sum());
     assert_eq!(totals.copies - frames, lab.pop(3).len() as u64);
     lab.housekeeping();
-    assert_eq!(usage(&mut lab, UsagePlace::Worker(0), "small_frames").0, 0, "all frames are home");
+    assert_eq!(
+        usage(&mut lab, UsagePlace::Worker(0), "small_frames").0,
+        0,
+        "all frames are back in their pool"
+    );
     assert_eq!(lab.end(), ShutdownLoss::default());
 }
 

@@ -85,7 +85,7 @@ fn nothing_is_lost_of_what_is_held_back() {
         }
         let unknown = lab.dropped(DropReason::BacklogUnknown);
         assert_eq!(lab.dropped(DropReason::TransmitFull), 0, "{hold}");
-        assert!(unknown < pushed / 2, "{hold}: it is learned");
+        assert!(unknown < pushed / 2, "{hold}: the flow is learned");
         assert_eq!(marks.len() as u64, pushed - unknown, "{hold}");
         // Check the second half of the packets, which are sent after the flow is learned.
         let known = &marks[marks.len() / 2..];

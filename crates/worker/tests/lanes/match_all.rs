@@ -139,7 +139,7 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
             routes.iter().for_each(|rule| lab.rule(rule));
             check(&mut lab, "with routes");
             lab.change(FlowModCommand::Delete, "udp,nw_dst=10.0.0.0/16");
-            check(&mut lab, "without them again");
+            check(&mut lab, "routes deleted");
             lab.change(FlowModCommand::Delete, "");
             lab.rule("low_latency,priority=2,actions=output:3");
             check(&mut lab, "emptied and filled again");
@@ -154,7 +154,7 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
             }
             check(&mut lab, "with many");
             lab.change(FlowModCommand::Delete, "ip");
-            check(&mut lab, "without the many");
+            check(&mut lab, "many rules deleted");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lanes with the express path: a record says in which lane a packet is.
+//! Lanes with the express path: a path record determines the lane of a packet.
 
 use crate::lab::{Lab, RULES, USUAL, low, udp};
 use dataplane::DataPlane;

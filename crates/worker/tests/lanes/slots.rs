@@ -63,9 +63,13 @@ fn copies_of_waiting_packets_leave_room_for_those_of_low_latency_ones() {
             pushed.extend([mark; 3]);
             lab.turn();
             pop_all(&mut lab, &mut marks);
-            assert_eq!(marks, [pushed.clone(), pushed.clone()], "{scarce:?}: at once, and none is lost");
+            assert_eq!(
+                marks,
+                [pushed.clone(), pushed.clone()],
+                "{scarce:?}: sent immediately and completely"
+            );
         }
-        assert!(lab.dropped(scarce) > 0, "{scarce:?} is not met");
+        assert!(lab.dropped(scarce) > 0, "no packet was dropped as {scarce:?}");
     }
 }
 

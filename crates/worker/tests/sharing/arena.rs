@@ -107,7 +107,7 @@ impl Drop for Snapshot {
 /// Returns offset and size of the allocations recorded after the first `since` ones.
 pub fn large(since: usize) -> Vec<(usize, usize)> {
     let count = REMEMBERED.load(Relaxed);
-    assert!(count <= LARGE, "more allocations than are remembered");
+    assert!(count <= LARGE, "more allocations than can be recorded");
     ALLOCATIONS[since..count]
         .iter()
         .map(|[offset, size]| (offset.load(Relaxed), size.load(Relaxed)))
