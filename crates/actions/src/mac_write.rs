@@ -13,9 +13,9 @@ use flow::action::SetField;
 /// memory order, so that no write swaps bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacWrite {
-    /// Bits of bytes 0 to 7.
+    /// Bits to write into bytes 0 to 7.
     first: Bits<u64>,
-    /// Bits of bytes 8 to 11.
+    /// Bits to write into bytes 8 to 11.
     last: Bits<u32>,
 }
 

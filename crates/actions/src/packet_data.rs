@@ -62,7 +62,8 @@ impl PacketData {
 
     #[inline(never)]
     fn locate_anew(&mut self, depth: Depth) {
-        // Common packets are parsed to the greatest depth at once: no later table has to parse them again.
+        // Common packets are parsed to the greatest depth immediately, so that no later table has to parse
+        // them again.
         let bytes = self.frame.bytes();
         if depth < Depth::L3 || !wire::locate_common(bytes, &mut self.layers) {
             wire::deepen(bytes, depth, &mut self.layers);

@@ -118,8 +118,7 @@ impl ProgramStep {
 
     /// Runs an action that sends nothing. Outputs and groups do nothing here.
     ///
-    /// # Errors
-    /// Returns the drop reason if the packet lacks what the action needs.
+    /// # Errors Returns the drop reason if the action cannot be executed on the packet.
     #[inline(always)]
     pub fn rewrite(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
         // Routers decrement the TTL of every packet.

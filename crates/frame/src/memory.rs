@@ -199,8 +199,8 @@ unsafe impl Sync for Hollow {}
 
 static HOLLOW: Hollow = Hollow(Head::new(NonNull::<Line>::dangling().cast(), 0, 0, &HEAP));
 
-/// Returns a word with the home and the size of the memory, for a comparison of both at once. The head holds
-/// them in this order, so that the word is read by one load.
+/// Returns a word with the home and the size of the memory, so that one comparison covers both. The head
+/// holds them in this order, so that the word is read by one load.
 #[inline]
 pub(crate) fn kind(home: u16, memory_bytes: u32) -> u64 {
     u64::from(home) << u32::BITS | u64::from(memory_bytes)
@@ -347,8 +347,8 @@ impl Buffer {
     }
 
     /// Sets the metadata, with this sequence, and makes the `len` bytes after a full headroom the packet.
-    /// Returns false, and changes nothing, if these bytes and the tailroom are not inside the memory, or if
-    /// `room` bytes and the tailroom are not.
+    /// Returns false, and changes nothing, if the memory has no space for these bytes and the tailroom, or
+    /// for `room` bytes and the tailroom.
     #[inline]
     pub fn begin(&mut self, room: usize, len: usize, meta: &Meta, sequence: u64) -> bool {
         if HEADROOM_BYTES + room.max(len) + TAILROOM_BYTES > self.memory_bytes() {
@@ -453,7 +453,7 @@ impl Frame {
     #[must_use]
     #[inline]
     pub unsafe fn from_device(head: NonNull<Head>) -> Self {
-        // SAFETY: the caller guarantees what `Buffer::from_head` requires.
+        // SAFETY: the caller guarantees the requirements of `Buffer::from_head`.
         Self(unsafe { Buffer::from_head(head) })
     }
 }

@@ -26,7 +26,8 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// The value for a device with nothing outstanding, or one that sends low-latency frames first by itself.
+    /// The value for a device with no outstanding data, or for a device that itself sends low-latency frames
+    /// first.
     pub const NONE: Self = Self { bytes: 0, most_bytes: usize::MAX };
 }
 

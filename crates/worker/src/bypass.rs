@@ -131,7 +131,7 @@ impl Bypass {
         let known = |sums: Sums, before: Sums| (sums - before).mean_ps(PACKETS_MIN);
         let probe = known(measured.probe, self.costs.probe)?;
         let lookup = known(measured.lookup, self.costs.lookup)?;
-        // The LUT may have been recreated meanwhile, with counters at 0.
+        // The LUT may have been recreated since the last decision, with counters at 0.
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         let misses = since(figures.misses, self.figures.misses);
         let hits =

@@ -64,7 +64,7 @@ impl Clock {
     }
 }
 
-/// Returns nanoseconds since the first call, plus 1.
+/// Returns the number of nanoseconds since the first call, plus 1.
 fn monotonic_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     1 + START.get_or_init(Instant::now).elapsed().as_nanos() as u64

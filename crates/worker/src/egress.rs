@@ -159,7 +159,7 @@ impl WorkerEgress {
         if let Some(frame) = stranger
             && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
         {
-            // The ring's capacity is the total number of frames of that home.
+            // The ring's capacity is the number of frames that the home worker owns.
             let pushed = ring.push(frame);
             debug_assert!(pushed.is_ok(), "more frames are returned than exist");
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of the express path's keys: follows which tables packets can reach and which bits their
+//! The control side of the express path's keys: tracks which tables packets can reach and which bits their
 //! rules examine, and makes a new plan when the keys no longer hold enough bits.
 //!
 //! A rule that examines more bits causes a new plan at once. After a removal, the plan may hold more bits
@@ -137,7 +137,7 @@ impl ExpressPlanner {
         let mut is_narrow = false;
         for change in changes {
             match change {
-                // Packets reach this table by NORMAL, whatever its entries are.
+                // Packets reach this table only through NORMAL, so its entries do not matter.
                 EntryChange::Add(entry) if entry.table == MAC_TABLE => {}
                 EntryChange::Modify { table: MAC_TABLE, .. }
                 | EntryChange::Remove { table: MAC_TABLE, .. } => {}
@@ -215,7 +215,7 @@ impl ExpressPlanner {
             && entry.matching.fields().any(|c| !self.plan.holds(c.field, c.mask))
     }
 
-    /// Makes a plan of exactly what the rules examine, unless the present one is equal.
+    /// Makes a plan of exactly the bits that the rules examine, unless the current plan is equal.
     fn replan(&mut self, tables: &TableCompiler) {
         self.is_wide = false;
         self.has_changed = true;
@@ -225,7 +225,7 @@ impl ExpressPlanner {
         };
         self.reached.fill(false);
         self.reached[0] = true;
-        // A packet goes to higher tables only.
+        // A packet can only continue in a table with a higher number.
         for number in TableId::of_controllers() {
             if !self.reached[number.index()] {
                 continue;

@@ -159,8 +159,8 @@ impl LutManager {
         }
     }
 
-    /// Returns the bits of each field that the LUT of a table examines, ordered by field. They may be more
-    /// than the rules examine.
+    /// Returns the bits of each field that the LUT of a table examines, ordered by field. The LUT may examine
+    /// more bits than the rules.
     pub fn examined(&self, number: TableId) -> &[(Field, u128)] {
         match &self.tables[number.index()].mode {
             TableMode::Lut { examined, .. } => examined,

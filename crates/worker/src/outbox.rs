@@ -62,8 +62,8 @@ pub(crate) struct Outbox {
     runs: StampRuns,
     /// Whether a frame of the lane would have had to wait after the device was last served.
     left: PerLane<bool>,
-    /// Number of frames of a lane that can be added without any check. 0 while a frame may have to be refused
-    /// or queued elsewhere.
+    /// Number of frames of a lane that can be added without any check. It is 0 while a frame may have to be
+    /// refused or queued elsewhere.
     spare: PerLane<usize>,
     /// Value of `spare` when no frame waits.
     empty_spare: PerLane<usize>,
@@ -328,15 +328,15 @@ impl Outbox {
     }
 }
 
-/// Returns how many frames can be added to an outbox that holds this many frames, so that both lanes together
-/// stay below the limits.
+/// Returns how many frames of each lane can be added to an outbox with these numbers of frames, so that both
+/// lanes stay within the limits.
 fn spare_of(limit: usize, normal: usize, low_latency: usize) -> PerLane<usize> {
     let half = LONG_FRAMES.min(2 * limit).saturating_sub(normal + low_latency + 1) / 2;
     PerLane::new(half, half.min(limit.saturating_sub(normal)))
 }
 
-/// Passes the first `count` of `frames` to the device and returns how many it accepted. `part` must be empty;
-/// it is used meanwhile.
+/// Passes the first `count` of `frames` to the device and returns how many it accepted. `part` must be empty.
+/// The function uses it as a temporary buffer and leaves it empty.
 #[inline(never)]
 fn transmit_part(
     frames: &mut Vec<Frame>,

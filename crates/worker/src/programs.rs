@@ -86,7 +86,7 @@ impl Programs {
         self.slots.get(id as usize)?.program.as_deref()
     }
 
-    /// Removes a user of a program. Without users, the program's ID becomes free.
+    /// Removes a user of a program. The ID of a program without users becomes free.
     pub fn release(&mut self, id: ProgramId) {
         let Some(slot) = self.slots.get_mut(id as usize) else { return };
         slot.users = slot.users.saturating_sub(1);

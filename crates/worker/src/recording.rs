@@ -23,7 +23,7 @@ struct WorkerRecords {
 /// The control thread's side of recordings. At most one is active.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    /// Receiving ends of all workers' recorders. Empty if no recording is active.
+    /// Receiving ends of all workers' recorders. The list is empty if no recording is active.
     workers: Vec<WorkerRecords>,
     /// Worker whose records are taken next.
     next: usize,

@@ -83,7 +83,7 @@ impl WorkerSet {
         self.compiler.tables.luts().tables()
     }
 
-    /// Returns the bits of each field that LUTs examine, by table. They may be more than the rules examine.
+    /// Returns the bits of each field that LUTs examine, by table. LUTs may examine more bits than the rules.
     pub fn lut_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         let luts = self.compiler.tables.luts();
         TableId::all().flat_map(|table| luts.examined(table).iter().copied())
@@ -95,8 +95,8 @@ impl WorkerSet {
         self.compiler.express.plan()
     }
 
-    /// Returns the bits that the keys of path records hold, by field. They may be more than the plan's,
-    /// because records of the previous plan stay in use for a while.
+    /// Returns the bits that the keys of path records hold, by field. The keys may hold more bits than the
+    /// plan, because records of the previous plan stay in use for a while.
     pub fn express_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         self.compiler.records.examined()
     }

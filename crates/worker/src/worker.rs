@@ -285,7 +285,7 @@ impl<P: Probe> Worker<P> {
     }
 
     /// Transmits frames that other workers have handed off for ports of this worker. Returns the number of
-    /// frames sent meanwhile.
+    /// frames that were sent during the call.
     fn take_over(&mut self) -> usize {
         let mut sent = 0;
         for at in 0..self.arrivals.len() {
@@ -324,7 +324,7 @@ impl<P: Probe> Worker<P> {
                 queued = true;
                 continue;
             }
-            // Frames are freed together. `done` has room for those of one outbox.
+            // Frames are freed together. `done` has space for the frames of one outbox.
             let is_full = self.done.len() + outbox.len() > self.done.capacity();
             if is_full {
                 self.egress.free_all(&mut self.done);
@@ -344,8 +344,8 @@ impl<P: Probe> Worker<P> {
         sent
     }
 
-    /// Serves the ports with egress queues in small parts. For each part, the queues select the next frames
-    /// anew.
+    /// Serves the ports with egress queues in small parts. The queues select the frames of each part only
+    /// when the part is due.
     #[inline(never)]
     fn send_queued(&mut self) -> usize {
         let mut sent = 0;
@@ -435,8 +435,8 @@ impl<P: Probe> Worker<P> {
         Arc::clone(&self.channel.sleeping)
     }
 
-    /// Returns the workers for which frames wait in a ring. After a poll iteration the caller wakes those
-    /// that sleep.
+    /// Returns the workers for which frames wait in a ring. After a poll iteration, the caller wakes the
+    /// sleeping workers among them.
     pub fn handed_over(&self) -> impl Iterator<Item = usize> + '_ {
         self.egress
             .peers

@@ -23,7 +23,7 @@ struct Lab {
     now: Nanos,
 }
 
-/// What a switch sent by each port, and what it counted.
+/// The frames that a switch sent through each port, and its counters.
 #[derive(Debug, PartialEq)]
 struct Seen {
     sent: Vec<Vec<Vec<u8>>>,

@@ -178,7 +178,8 @@ fn check_rewritten(plan: &ExpressPlan, entry: &FlowEntry, packets: [&Subject; 2]
     Ok(())
 }
 
-/// Checks that the keys of two packets are equal exactly if the packets are equal in all bits of the plan.
+/// Checks that the keys of two packets are equal if and only if the packets are equal in all bits of the
+/// plan.
 fn check_pair(
     reader: &KeyReader,
     planned: &ExaminedBits,

@@ -32,8 +32,7 @@ const TIGHT_QUEUE_FRAMES: usize = 8;
 const MAC_AGEING: [Nanos; 4] =
     [Nanos(300_000_000_000), Nanos(1_000_000_000), Nanos(2_500_000_000), Nanos(6_000_000_000)];
 
-/// Number of cases in a block, and also a number of blocks. In one of this many blocks, all packets are
-/// recorded for traces.
+/// Cases are divided into blocks of three. In one of three blocks, all packets are recorded for traces.
 const RECORDED: u64 = 3;
 
 /// Cases with egress queues, as remainders of the seed modulo 16. One of these cases has one worker, the
@@ -43,8 +42,8 @@ const QUEUED: [u64; 2] = [1, 8];
 /// One in this many cases has frames that need a large buffer.
 const LONG: u64 = 8;
 
-/// In one in this many cases, and in all cases with long frames, senders leave checksums and segmentation to
-/// the device.
+/// Senders leave checksums and segmentation to the device in one of this many cases, and in all cases with
+/// long frames.
 const OFFLOADS: u64 = 4;
 
 /// Length of the longest frame in a case with long frames, in bytes.
@@ -53,8 +52,8 @@ const LONGEST: usize = 65_400;
 /// Number of large buffers per worker in a case with long frames.
 pub(super) const LARGE_FRAMES: usize = 256;
 
-/// In one in this many cases, rules rarely change, and nearly every packet must stay on the fast-forwarding
-/// path.
+/// One in this many cases is calm: rules rarely change, and nearly every packet must stay on the
+/// fast-forwarding path.
 const CALM: u64 = 7;
 
 /// Ports, split into the parts of the driver and of the workers.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows by examined bits. A flow consists of the packets of one receive queue that are equal in every bit
-//! that a rule in force, a LUT in use or the express path's key examines. The rules change, so the flows
-//! change, too: an era is a period in which the examined bits stay the same.
+//! that a rule in force, a LUT in use or the express path's key examines. The rules change, so the flows also
+//! change: an era is a period in which the examined bits stay the same.
 //!
-//! The reference states what the rules examine, independently of the code that forwards packets. The workers'
-//! control side states what LUTs and express keys examine, which may be more than the rules for a while.
+//! The reference states which bits the rules examine, independently of the code that forwards packets. The
+//! workers' control side states which bits LUTs and express keys examine. These may be more bits than the
+//! rules examine for a while.
 
 use super::Flow;
 use crate::log::{Arrival, TAG_BYTES};

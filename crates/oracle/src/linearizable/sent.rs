@@ -23,8 +23,8 @@ pub(super) fn egress(record: &Record, queue: QueueId) -> QueueId {
 }
 
 /// Returns the copies of flows that use several queues of a port without an order between the queues. Either
-/// a packet is sent to several queues at once, or one queue has a maximum rate, which does not delay other
-/// queues (ADR 0022).
+/// a packet is sent to several queues, or one queue has a maximum rate, which does not delay other queues
+/// (ADR 0022).
 fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place, ByQueue<'a>> {
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();

@@ -64,9 +64,9 @@ fn header_len(frame: &Frame, kind: GsoKind) -> Option<u16> {
 /// How a frame is transmitted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TransmitForm {
-    /// As one packet with this header: the kernel completes checksum and segmentation.
+    /// Sent as one packet with this header: the kernel completes checksum and segmentation.
     Kernel(VnetBytes),
-    /// In segments, because the kernel would not find the headers to repeat.
+    /// Sent in segments, because the kernel would not find the headers to repeat.
     Segments,
     /// Dropped, because its segments exceed the MTU.
     TooLong,

@@ -55,8 +55,8 @@ impl Port {
         self.owner.error(what, NEEDS, source)
     }
 
-    /// Returns the port's program on this interface. If no other queue has attached a program, or only `old`,
-    /// attaches a new one.
+    /// Returns the port's program on this interface. Attaches a new program if no other queue has attached
+    /// one yet, or if the attached program is `old`.
     fn attach(
         &self,
         ifindex: i32,

@@ -14,9 +14,9 @@ const TAG_BYTES: usize = 4;
 
 /// How a frame is transmitted.
 enum TransmitForm {
-    /// As one packet.
+    /// Sent as one packet.
     Whole,
-    /// In segments.
+    /// Sent in segments.
     Segments,
     /// Dropped, for this reason.
     Dropped(PortDrop),

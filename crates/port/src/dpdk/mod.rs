@@ -53,7 +53,7 @@ pub fn configure(settings: DpdkSettings) {
 
 static LOG: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Sets a function for DPDK's messages. It must not block, because workers call it too. Without it, DPDK
+/// Sets a function for DPDK's messages. It must not block, because workers also call it. Without it, DPDK
 /// writes to stderr and syslog. Must be called before the first port is opened.
 pub fn log_to(log: fn(&str)) {
     let _ = LOG.set(log);

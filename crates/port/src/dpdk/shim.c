@@ -137,7 +137,8 @@ static void set_flag(void *flag)
 }
 
 // Waits until DPDK's interrupt thread has finished the events that it has taken. Drivers such as memif handle
-// the departure of a peer there, and closing the device meanwhile would free what they use.
+// the departure of a peer there. Closing the device during this time would free memory that the driver still
+// uses.
 static void await_interrupts(void)
 {
     // An alarm runs in the interrupt thread. The first one may run before other events of the same batch.

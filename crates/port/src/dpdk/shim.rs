@@ -45,7 +45,7 @@ fn level(head: &Head) -> FillLevel {
 
 fn level_of(pool: *mut c_void) -> FillLevel {
     let mut total = 0;
-    // SAFETY: the pool is that of an mbuf, or comes from `shim_pool`. Pools are never freed.
+    // SAFETY: the pool belongs to an mbuf, or comes from `shim_pool`. Pools are never freed.
     let free = unsafe { ffi::shim_level(pool, &raw mut total) };
     FillLevel { free: free as usize, total: total as usize }
 }

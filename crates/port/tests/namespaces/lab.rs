@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Network namespaces for tests: one for the driver and some for hosts. Their names exist only inside a mount
-//! namespace of the test. So they disappear with the test's processes, even after a crash.
+//! namespace of the test. They therefore disappear with the test's processes, even after a crash.
 
 use frame::Stamp;
 use port::{Pools, Queue, Spec};

@@ -86,7 +86,7 @@ impl LatencyCells {
         &self.ages[lane][usize::from(in_gap)]
     }
 
-    /// Counts a gap of this many units.
+    /// Counts a gap, whose duration is given in units of the clock.
     pub(super) fn add_gap(&self, units: u64) {
         add(&self.gaps, 1);
         add(&self.stolen, units);

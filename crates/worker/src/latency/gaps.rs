@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Detects preemption of a worker by the time between two readings of the clock.
+//! Detects preemption of a worker from the time between two readings of the clock.
 //!
 //! A span between readings is a gap if it exceeds five times the usual duration of its work by more than 2
 //! us. Work is counted in packets received and frames sent, plus four for the fixed cost of a span. The usual
@@ -106,7 +106,7 @@ impl Gaps {
         if packets > 0 {
             return self.usual.stolen(span, packets + SPAN_WORK, slack);
         }
-        // Without packets, a span has little work: it only polls queues.
+        // In a span without packets, the worker only polls queues, which is little work.
         if span > slack { span } else { 0 }
     }
 }

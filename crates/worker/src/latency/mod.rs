@@ -37,7 +37,7 @@ impl Spread {
     }
 
     /// Returns the latency in nanoseconds that a `share` (0 to 1) of the frames does not exceed, rounded up
-    /// by at most 1/32. 0 if there are no frames.
+    /// by at most 1/32. Returns 0 if there are no frames.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> Nanos {
         let frames = self.frames();

@@ -98,8 +98,8 @@ impl Outbox {
         self.shaper = Some(shaper);
     }
 
-    /// Returns whether the device can take one more normal frame. False while low-latency frames wait for
-    /// space in the outbox.
+    /// Returns whether the device can take one more normal frame. Returns false while low-latency frames wait
+    /// for space in the outbox.
     fn wants(&self) -> bool {
         if self.len() >= self.chunk.min(2 * self.limit) {
             return false;

@@ -210,7 +210,7 @@ impl Shaper {
         if line.is_guaranteed() {
             line.min.iter_mut().for_each(|min| min.take(bytes));
         } else {
-            // A queue that was idle does not get the bytes that it could have sent meanwhile.
+            // A queue does not get the bytes that it could have sent while it was idle.
             let progress = &mut self.progress[usize::from(line.settings.priority)];
             *progress = line.progress.max(*progress);
             line.progress = *progress + bytes as u64;

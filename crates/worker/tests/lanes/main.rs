@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Maximum number of poll iterations until an operation is active under any load. An operation waits eight
-/// iterations, then the iterations in which the shares shrink to zero, and then those in which the backlog is
-/// processed. The last eight bursts of the backlog are processed in small quanta.
+/// iterations, then the iterations in which the shares shrink to zero, and then the iterations in which the
+/// backlog is processed. The last eight bursts of the backlog are processed in small quanta.
 const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
 
 /// All packets are equal in all bits that a table examines. One packet is dropped after its first output,

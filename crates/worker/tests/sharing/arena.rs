@@ -70,7 +70,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Copies the allocated bytes. No other thread may write to them meanwhile.
+    /// Copies the allocated bytes. No other thread may write to them during the call.
     pub fn new() -> Self {
         let len = USED.load(Relaxed);
         // SAFETY: the size is at least 1, and the first `len` bytes of the arena are allocated.
