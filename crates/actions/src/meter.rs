@@ -219,7 +219,7 @@ mod tests {
         assert!((890..=910).contains(&hit[0]) && (8_990..=9_010).contains(&hit[1]), "{hit:?}");
     }
     #[test]
-    fn equal_bands_count_apart() {
+    fn equal_bands_count_separately() {
         let equal = meter(true, &[(1, 1), (1, 1)]);
         assert!(equal.exceeded(60, Nanos(0)).is_none());
         equal.exceeded(60, Nanos(0)).unwrap().count.add(60);

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_changes_nothing() {
+    fn bytes_that_do_not_fit_are_refused_without_a_change() {
         let mut frame = Frame::from_bytes(&[1, 2, 3]);
         assert!(!frame.insert(4, 1));
         assert!(!frame.insert(0, HEADROOM_BYTES + 1));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hollow_frame_takes_nothing_and_breaks_nothing() {
+    fn operations_on_a_hollow_frame_are_harmless() {
         let mut frame = Frame::hollow();
         assert!(
             frame.is_hollow()

@@ -568,7 +568,7 @@ mod tests {
         drop(frame);
         assert!(is_returned(at));
         let taken = received(128, 60).into_head();
-        assert!(!is_returned(taken.as_ptr().addr()), "the caller has the buffer");
+        assert!(!is_returned(taken.as_ptr().addr()), "the caller owns the buffer");
         // SAFETY: the head was just given up by a frame.
         drop(unsafe { Frame::from_device(taken) });
         assert!(is_returned(taken.as_ptr().addr()));

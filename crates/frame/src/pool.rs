@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_home_and_only_home() {
+    fn frames_return_only_to_their_pool() {
         let mut pool = Pool::new(1, 2, 64);
         let (a, b) = (pool.get().unwrap(), pool.get().unwrap());
         assert!(pool.get().is_none());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn several_frames_come_home_together_or_not_at_all() {
+    fn frames_return_to_their_pool_together_or_not_at_all() {
         let mut pool = Pool::new(1, 3, 64);
         let mut frames: Vec<Frame> = std::iter::from_fn(|| pool.get()).collect();
         frames.push(Frame::with_capacity(64, 2));
@@ -160,7 +160,7 @@ mod tests {
         frames[3] = Frame::with_capacity(65, 1);
         assert!(!pool.put_all(&mut frames));
         frames[3] = Frame::with_capacity(64, 1);
-        assert!(!pool.put_all(&mut frames), "one more than the pool has");
+        assert!(!pool.put_all(&mut frames), "one frame more than the pool's capacity");
         frames.pop();
         assert!(pool.put_all(&mut frames) && frames.is_empty() && pool.available() == 3);
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_frame_is_empty_or_has_what_was_received() {
+    fn a_reused_frame_is_empty_or_holds_the_received_packet() {
         let mut pool = Pool::new(1, 1, 140);
         for (len, takes) in [60, 64, 65, 128, 129, 140, 141].map(|len| (len, len <= 140)) {
             let received = pool.receive(&LINES, len, &meta(4));

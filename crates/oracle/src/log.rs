@@ -426,7 +426,7 @@ pub(super) struct Record {
     pub unfinished: Vec<Vec<Unfinished>>,
     /// Frames that left an egress queue only after its maximum rate allowed it.
     pub rate_held: usize,
-    /// Changes by the driver, by kind.
+    /// Number of changes made by the driver, by kind.
     pub changes: ChangeCounts,
     /// Number of packets whose simulated trace was compared.
     pub traced: usize,

@@ -148,7 +148,7 @@ fn check_calm(coverage: &Coverage, cases: usize) {
     assert!(path.fast * 100 >= path.repeated * CALM_PERCENT, "repeated packets on the path: {}", path.fast);
     for (way, floor) in [("LUT", 4), ("index", 1), ("the table itself", 7)] {
         let judged = path.judged.get(way).copied().unwrap_or_default();
-        assert!(judged * 100 >= floor * cases, "tables judged, passed by {way}: {judged}");
+        assert!(judged * 100 >= floor * cases, "tables checked with lookup method {way}: {judged}");
     }
 }
 
@@ -159,7 +159,7 @@ fn check_power(coverage: &Coverage) {
     let [.., dropped] = coverage.outcomes;
     assert!(dropped * 10 <= packets * 4, "at most four tenths of the packets are dropped");
     assert!(coverage.multi_table * 2 >= packets, "half of the packets pass several tables");
-    assert!(coverage.overlapping * 2 >= packets, "half of the packets meet overlapping rules");
+    assert!(coverage.overlapping * 2 >= packets, "half of the packets match overlapping rules");
     assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change the treatment of packets");
     let short = (coverage.fast + coverage.express.hits) as usize;
     assert!(short * 2 >= packets, "half of all packets take the fast-forwarding path or the express path");
@@ -205,7 +205,11 @@ fn check_features(coverage: &Coverage) {
     ];
     for (name, one_in) in features {
         let met = coverage.features.get(name).copied().unwrap_or_default();
-        assert!(met * one_in >= coverage.packets, "{name}: met by {met} packets of {}", coverage.packets);
+        assert!(
+            met * one_in >= coverage.packets,
+            "{name}: encountered by {met} packets of {}",
+            coverage.packets
+        );
     }
     assert!(coverage.rate_held * 250 >= coverage.packets, "held up by rates: {}", coverage.rate_held);
 }
@@ -244,7 +248,11 @@ fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
     assert!(coverage.timed_out >= 5 * cases, "expiries judged: {}", coverage.timed_out);
     assert!(coverage.removed >= 5 * cases, "flow-removed messages compared: {}", coverage.removed);
     assert!(coverage.metered * 200 >= coverage.packets, "over the rate of a band: {}", coverage.metered);
-    assert!(coverage.merged_flows >= 5 * cases, "flows of unlike packets: {}", coverage.merged_flows);
+    assert!(
+        coverage.merged_flows >= 5 * cases,
+        "flows whose packets differ in unexamined bits: {}",
+        coverage.merged_flows
+    );
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);
     assert!(coverage.traced >= 5 * cases, "imagined packets: {}", coverage.traced);

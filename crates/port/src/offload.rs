@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_repeat_whatever_stands_before_the_ip_header() {
+    fn segments_repeat_all_headers_before_the_ip_header() {
         for outer in [vec![2; 14], vec![9; 18], vec![0x45; 50]] {
             let frame = super_frame(&outer);
             let mut segments = segments(&frame).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_chooses_the_pool_and_frames_come_home_to_it() {
+    fn length_selects_the_pool_and_frames_return_to_it() {
         let mut pools = Pools::new(3, 1, 1);
         let small = pools.get(SMALL_FRAME_BYTES).unwrap();
         let large = pools.get(SMALL_FRAME_BYTES + 1).unwrap();

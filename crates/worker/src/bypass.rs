@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lut_that_saves_stays_and_one_that_costs_goes() {
+    fn a_lut_is_kept_if_it_saves_time_and_bypassed_otherwise() {
         assert_eq!(Table::new().run(1_000, 5, 20), None);
         assert_eq!(Table::new().run(1_000, 19, 20), None, "a small saving changes nothing");
         assert_eq!(Table::new().run(1_000, 20, 10), Some((BypassChoice::GiveUp, 3)));
     }
 
     #[test]
-    fn a_lut_that_went_is_tried_again_ever_more_rarely() {
+    fn a_bypassed_lut_is_tried_again_after_growing_pauses() {
         let mut table = Table::new();
         assert!(matches!(table.run(10, 20, 10), Some((BypassChoice::GiveUp, _))));
         assert_eq!(table.run(100, 20, 10), Some((BypassChoice::Try, 30)));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_on_too_little() {
+    fn too_few_measurements_change_nothing() {
         let mut table = Table::new();
         for _ in 0..100 {
             table.now += SECOND;

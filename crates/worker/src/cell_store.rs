@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_drops_what_was_counted_whichever_page_has_it_and_keeps_the_last_use() {
+    fn a_reset_drops_the_counts_of_every_page_and_keeps_the_last_use() {
         let mut store = CellStore::new(1);
         store.prepare(EntryId(5), 1, 0);
         let first = Arc::clone(&store.workers[0][0]);
         first.cells()[5].count(2, 100, Nanos(7));
         store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(3));
-        // The entry counts from 0 with version 4. The worker is still at version 2 and counts in the first
+        // The entry counts from 0 from version 4 on. The worker is still at version 2 and counts in the first
         // page.
         store.reset(&[EntryId(5)], RuleVersion(4));
         store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(5));

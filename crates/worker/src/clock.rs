@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_s_clock_goes_forward_in_units_of_about_a_nanosecond() {
+    fn the_clock_of_this_machine_advances_in_units_of_about_1_ns() {
         let clock = Clock::of_machine();
         assert!(clock.unit_ns >= 1.0 && clock.unit_ns <= 10.0, "{clock:?}");
         let (start, real) = (clock.now(), Instant::now());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_nanoseconds_tells_what_it_reads() {
+    fn a_nanosecond_clock_returns_its_readings() {
         let clock = Clock::counting_ns(|| 7);
         assert_eq!((clock.now(), clock.ns(9), clock.units(Nanos(9))), (7, Nanos(9), 9));
         assert_eq!(Clock::stopped().now(), Clock::stopped().now());

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_64_changes_at_once_go_by_generation() {
+    fn more_than_64_changes_in_one_operation_use_generations() {
         use Consistency as C;
         let manners = [
             (C::Auto, Coherence::Auto),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_as_long_as_can_be_walked_in_a_lookup() {
+    fn a_list_is_as_long_as_can_be_compared_during_a_lookup() {
         let rule_table = RuleTable::default();
         // Comparing a record with one change takes 5 ns.
         for (lookup_ps, changes) in [

@@ -94,7 +94,7 @@ impl ExpressCaches {
         let mut noted = PathChanges::new(&plans);
         for change in changes {
             match change {
-                // No path leads over a table that packets cannot reach.
+                // No path contains a table that packets cannot reach.
                 EntryChange::Add(entry) if !is_reached(entry.table) => {}
                 EntryChange::Add(entry) => noted.add(entry, &plans),
                 EntryChange::Modify { id, .. } => noted.remove_or_modify(*id),

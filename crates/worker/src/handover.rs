@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_lane_has_room_of_its_own() {
+    fn each_lane_has_its_own_space() {
         let (mut peer, mut arrivals) = pair(3);
         for lane in [LowLatency, Normal] {
             for used in 0..3 {

@@ -101,9 +101,9 @@ impl LutManager {
                 let plan = Arc::clone(rule_table.plan());
                 let examined = rule_table.examined_fields();
                 // The previous LUT stays in use together with the new one, and its rows may have another
-                // layout. It is inherited from only if packets with equal values in the new LUT also have
-                // equal values in the previous one. Otherwise one of these packets could wait for a table
-                // while another inherits a record. Later packets would use this record and overtake the
+                // layout. The new LUT inherits its records only if packets with equal values in the new LUT
+                // also have equal values in the previous LUT. Otherwise one of these packets could wait for a
+                // table while another inherits a record. Later packets would use this record and overtake the
                 // waiting packet.
                 let before = match mode {
                     TableMode::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
@@ -238,7 +238,7 @@ impl LutManager {
 pub struct LutState {
     /// Number of compared bits per record, including presence bits.
     pub key_bits: u32,
-    /// Memory in bytes.
+    /// Size of the LUTs in bytes.
     pub bytes: usize,
     /// Counters of the LUTs.
     pub figures: LutFigures,
@@ -360,7 +360,7 @@ mod tests {
         let known = [(Field::EthType, 0xffff), (Field::Ipv4Dst, 0xffff_ff00)];
         let wider = [(Field::EthType, 0xffff), (Field::IpProto, 0xff), (Field::Ipv4Dst, 0xffff_ffff)];
         assert!(includes(&known, &known) && includes(&wider, &known) && includes(&known, &[]));
-        assert!(!includes(&known, &wider), "a field is missing, and bits of another");
+        assert!(!includes(&known, &wider), "a field and bits of another field are missing");
         assert!(!includes(&[(Field::EthType, 0xffff), (Field::Ipv4Dst, 0xff)], &known), "bits are missing");
         assert!(!includes(&[], &known));
     }

@@ -283,7 +283,8 @@ impl Outbox {
     }
 
     /// Passes the first `most` frames of a lane to the device, or fewer if their stamps change often, and
-    /// reads their stamps. Returns the number of accepted frames, and whether these are all that were passed.
+    /// reads their stamps. Returns the number of accepted frames, and whether the device accepted all frames
+    /// that were passed.
     #[inline]
     fn ring(
         &mut self,

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_16_programs_or_more_than_there_is_room_for_go_as_one_swap() {
+    fn many_changed_programs_or_more_than_fit_are_sent_as_one_swap() {
         let out = |port| Arc::new(Instructions::apply(vec![Action::output(port)]));
         let mut programs = Programs::default();
         let mut port = 0;

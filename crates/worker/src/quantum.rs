@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_while_low_latency_packets_are_about() {
+    fn quanta_are_small_while_low_latency_packets_arrive() {
         let mut quantum = Quantum::new(Quanta { small: 8, large: 32, quiet_ns: Nanos(100) });
         assert_eq!(quantum.size(Nanos(5)), 32);
         quantum.saw(1, 0, Nanos(10));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn due_after_so_many_packets_whatever_queues_they_came_from() {
+    fn a_quantum_is_due_after_a_number_of_packets_from_all_queues() {
         let mut quantum = Quantum::new(Quanta::DEFAULT);
         let due: Vec<bool> = (0..9)
             .map(|_| {

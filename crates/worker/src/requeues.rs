@@ -55,9 +55,9 @@ impl Choice {
 #[derive(Debug, Default)]
 pub(crate) struct Requeues {
     on: bool,
-    /// Number of entries that choose a queue by applied actions, by table.
+    /// For each table, the number of entries whose applied actions choose a queue.
     applies: Vec<ByAction<usize>>,
-    /// Number of entries that choose a queue by the action set.
+    /// Number of entries whose written action set chooses a queue.
     writes: ByAction<usize>,
     /// Groups with buckets that set a queue.
     groups: BTreeSet<GroupId>,

@@ -176,13 +176,13 @@ impl Wiring<'_> {
 
 /// Numbers of frames that are allocated.
 struct Sizes {
-    /// Large frames of a worker for the controller.
+    /// Number of large frames for the controller, per worker.
     stock_large: usize,
-    /// All frames of a worker for the controller.
+    /// Number of all frames for the controller, per worker.
     stock: usize,
-    /// All frames of a worker.
+    /// Number of all frames of a worker.
     per_worker: usize,
-    /// Frames of all workers.
+    /// Number of frames of all workers.
     in_all: usize,
 }
 

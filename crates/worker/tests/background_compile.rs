@@ -66,7 +66,7 @@ fn model_of(set: WorkerSet) -> Model<WorkerSet> {
 }
 
 #[test]
-fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
+fn an_unchanged_table_is_compiled_with_its_delta() {
     let (mut set, mut workers, mut handles) = one_worker();
     let (tasks, work) = mpsc::channel::<BackgroundTask>();
     set.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| tasks.send(task).unwrap()));

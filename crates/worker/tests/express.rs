@@ -194,8 +194,8 @@ fn short_frames_and_closed_ports_are_dropped_as_without_records() {
     assert!(hits >= 2, "{hits}");
 }
 
-/// Sends packets by NORMAL, and lets the model learn the source addresses. Each packet is a burst, because
-/// only packets of one flow keep their order within a burst.
+/// Sends packets through NORMAL, and lets the model learn the source addresses. Each packet is a burst,
+/// because only packets of one flow keep their order within a burst.
 fn bridge(lab: &mut Lab, port: usize, packets: &[Vec<u8>]) {
     for packet in packets.chunks(1) {
         lab.burst(port, packet);
@@ -427,7 +427,7 @@ fn a_record_is_compared_with_at_most_64_changes() {
 }
 
 #[test]
-fn what_changes_everything_outdates_all_records() {
+fn a_change_of_everything_outdates_all_records() {
     let port = |lab: &mut Lab| {
         lab.model.set_link(lab.now, PortNo(3), false).unwrap();
         while lab.worker.apply() > 0 {}
@@ -436,7 +436,7 @@ fn what_changes_everything_outdates_all_records() {
 }
 
 #[test]
-fn bases_that_are_compiled_anew_outdate_nothing() {
+fn recompiled_bases_outdate_no_records() {
     let flows: Vec<String> = (0..200)
         .map(|number| format!("table=0,priority=2,udp,tp_dst={},actions=output:2", 3_000 + number))
         .chain(BRANCH.map(str::to_owned))

@@ -87,7 +87,7 @@ fn a_frame_that_is_handed_over_keeps_its_stamp() {
 }
 
 #[test]
-fn a_packet_of_the_controller_s_is_not_counted() {
+fn a_packet_out_is_not_counted() {
     let (mut set, mut workers, mut handles) = switch(|| 1_000, false);
     set.submit(Operation::PacketOut(Arc::new(flow::operation::PacketOut {
         in_port: flow::port_no::CONTROLLER,

@@ -164,13 +164,14 @@ impl Control {
             _ => {}
         }
         match round % 8 {
-            // More changes of a table with a LUT than are tracked one by one. The records are therefore
-            // verified at their next hits.
+            // These are more changes of a table with a LUT than are tracked one by one. The records are
+            // therefore verified at their next hits.
             1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
-            // More changes than are sent one by one. Tables, programs and pages of cells are swapped.
+            // These are more changes than are sent one by one. Tables, programs and pages of cells are
+            // therefore swapped.
             7 => {
                 self.bundle(traffic::hashed_rules(port));
                 assert_eq!(self.model.plane_mut().engine(TableId(1)).0, "exact");
@@ -225,7 +226,7 @@ fn a_worker_neither_allocates_nor_frees_for_packets_and_operations() {
 }
 
 #[test]
-fn nor_where_records_are_cleaned_at_once() {
+fn a_worker_neither_allocates_nor_frees_when_records_are_cleaned_immediately() {
     neither_allocates_nor_frees(Consistency::Eager, LaneLimits::NONE, |figures| {
         [figures.hits, figures.cleaned]
     });
@@ -273,7 +274,8 @@ fn neither_allocates_nor_frees<const N: usize>(
             let given_up = begun.elapsed() > PATIENCE;
             control.turn();
             if control.model.plane_mut().parked() == 0 {
-                // Counts only the calls of `change`, so that each recording stops before the next one starts.
+                // Counts calls of `change`, not poll iterations, so that no call that stops a recording is
+                // skipped.
                 control.change(changes);
                 changes += 1;
             }
@@ -348,7 +350,7 @@ fn everything_happened(control: &mut Control) {
 }
 
 #[test]
-fn what_allocates_and_frees_is_counted_on_its_own_thread() {
+fn allocations_and_frees_are_counted_per_thread() {
     let before = counting::on_this_thread();
     let mut bytes = std::hint::black_box(vec![1u8; 100]);
     bytes.reserve(10_000);

@@ -85,7 +85,7 @@ impl Lab {
         std::iter::from_fn(|| handle.pop(0)).count()
     }
 
-    /// Returns how many packets leave by each of the ports 2 to 4 if `flows` flows send one packet each.
+    /// Returns how many packets leave through each of the ports 2 to 4 if `flows` flows send one packet each.
     fn shares(&mut self, flows: u16) -> [usize; 3] {
         for source in 0..flows {
             self.push(&packet(source));
@@ -221,7 +221,7 @@ fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
 }
 
 #[test]
-fn a_group_that_changes_by_a_weight_only_shares_by_the_new_one() {
+fn a_group_follows_a_change_of_a_weight() {
     let mut lab = Lab::new([512; PORTS as usize]);
     let mut buckets = [2, 3].map(|port| bucket(1, None, vec![Action::output(PortNo(port))]));
     lab.group(GroupCommand::Add, GroupType::Select, &buckets);
@@ -233,12 +233,12 @@ fn a_group_that_changes_by_a_weight_only_shares_by_the_new_one() {
     lab.group(GroupCommand::Modify, GroupType::Select, &buckets);
     lab.apply();
     let [second, third, _] = lab.shares(400);
-    assert!(second > 350 && third > 0, "{second} and {third} by weights of 19 and 1");
+    assert!(second > 350 && third > 0, "{second} and {third} with weights of 19 and 1");
     assert_eq!(second + third, 400);
 }
 
 #[test]
-fn a_group_that_changes_by_what_it_watches_only_follows_it() {
+fn a_group_follows_a_change_of_its_watched_port_or_group() {
     let mut lab = Lab::new([64; PORTS as usize]);
     lab.model.set_link(Nanos(1), PortNo(4), false).unwrap();
     let mut buckets =
@@ -311,7 +311,7 @@ fn copies_of_a_super_frame_are_super_frames() {
         for port in [2, 3, 4] {
             let handle = &mut lab.handles[port - 1];
             let sent = handle.pop_with(0, |bytes, meta| (bytes.to_vec(), meta.checksum, meta.gso));
-            let sent = sent.unwrap_or_else(|| panic!("{actions}: nothing left by port {port}"));
+            let sent = sent.unwrap_or_else(|| panic!("{actions}: nothing was sent to port {port}"));
             assert_eq!(sent, (bytes.clone(), frame.meta.checksum, frame.meta.gso), "{actions}, port {port}");
         }
     }

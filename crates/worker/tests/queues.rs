@@ -103,7 +103,7 @@ fn queue(id: u32, max_rate_kbps: Option<u32>, priority: u8) -> EgressQueue {
 }
 
 #[test]
-fn a_rate_is_kept_also_by_a_worker_that_sleeps_until_the_next_frame_may_leave() {
+fn a_worker_that_sleeps_between_frames_keeps_the_rate() {
     let mut lab = Lab::new(1, 2_048, usize::MAX, vec![queue(1, Some(8_000), 0)]);
     lab.flow("in_port=1,actions=set_queue:1,output:3");
     let (mut bytes, mut turns) = (0, 0);
@@ -195,11 +195,11 @@ fn a_port_with_queues_is_sent_by_one_worker() {
         }
     }
     assert!(sent[0].abs_diff(500_000) <= 15_000, "{sent:?}");
-    assert!(sent[1] >= 98_000, "nothing of the default queue waits: {sent:?}");
+    assert!(sent[1] >= 98_000, "no frame of the default queue waits: {sent:?}");
 }
 
 #[test]
-fn what_waits_in_queues_leaves_frames_to_receive_with() {
+fn frames_in_queues_leave_frames_for_receiving() {
     let mut lab = Lab::new(1, 256, usize::MAX, vec![queue(1, Some(8), 0)]);
     lab.flow("in_port=1,actions=set_queue:1,output:3");
     lab.flow("in_port=2,actions=output:3");
@@ -218,7 +218,7 @@ fn what_waits_in_queues_leaves_frames_to_receive_with() {
 }
 
 #[test]
-fn low_latency_frames_of_a_stuck_device_leave_frames_to_receive_with_too() {
+fn low_latency_frames_for_a_stuck_device_leave_frames_for_receiving() {
     let mut lab = Lab::new(1, 256, usize::MAX, vec![queue(1, None, 0)]);
     lab.flow("low_latency,in_port=1,actions=set_queue:1,output:3");
     lab.flow("in_port=2,actions=output:1");

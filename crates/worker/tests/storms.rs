@@ -175,7 +175,7 @@ fn captured_scan() -> Option<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn what_hits_normal_entries_only_evicts_nothing() {
+fn packets_that_hit_normal_entries_evict_no_records() {
     LANES.into_iter().for_each(normal_ones_evict_nothing);
 }
 
@@ -241,8 +241,8 @@ impl Rig {
     }
 }
 
-/// Returns a gap between two packets of a flow, by the model of the port-cache thesis: lognormal, mu 0.9,
-/// sigma 2.3, in ms.
+/// Returns a gap between two packets of a flow, according to the model of the port-cache thesis: lognormal
+/// with mu 0.9 and sigma 2.3, in ms.
 fn gap(rng: &mut Rng) -> Nanos {
     let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
     Nanos(((0.9 + 2.3 * normal).exp() * MS.0 as f64) as u64)

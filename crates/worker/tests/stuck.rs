@@ -87,7 +87,7 @@ fn a_device_that_takes_nothing_does_not_stop_the_others() {
 }
 
 #[test]
-fn nor_does_one_of_another_worker() {
+fn a_stuck_device_of_another_worker_does_not_stop_the_others() {
     for lanes in LANES {
         the_others_go_on(lanes, |port| usize::from((5..=7).contains(&port)));
     }

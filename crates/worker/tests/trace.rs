@@ -97,7 +97,7 @@ impl Lab {
 }
 
 #[test]
-fn what_a_worker_does_with_every_kind_of_packet_is_what_the_rules_say() {
+fn every_kind_of_packet_is_processed_as_its_trace_says() {
     [LaneLimits::NONE, LaneLimits::USUAL].map(small).iter().for_each(every_kind_of_packet);
     every_kind_of_packet(&WorkerSetConfig { express_records: 64, ..small(LaneLimits::NONE) });
 }
@@ -182,7 +182,7 @@ fn path_records_are_traced() {
 
 /// Planted fault: some rules are given to the worker only, so that worker and model have different rules.
 #[test]
-fn a_worker_that_forwards_otherwise_is_found_out() {
+fn a_worker_that_deviates_from_the_rules_is_detected() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(is_found_out);
 }
 
@@ -251,7 +251,7 @@ fn changed_rules(lanes: LaneLimits) {
 }
 
 #[test]
-fn a_filter_a_count_and_a_full_ring_bound_what_is_recorded() {
+fn a_filter_a_count_and_a_full_ring_limit_a_recording() {
     let mut lab = Lab::new(LaneLimits::NONE, ["actions=output:2".to_owned()]);
     let matching = parse_match("in_port=3", ParseOptions::default()).unwrap();
     assert!(lab.model.plane_mut().record(&matching, 3));

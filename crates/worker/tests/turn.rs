@@ -17,7 +17,7 @@ fn add(table: TableId, number: u32) -> FlowMod {
     }
 }
 
-/// Creates tables of a thousand routes each, and then bundles of changes, which wait for the worker.
+/// Creates tables of 1,000 routes each, and then bundles of changes that the worker has not applied yet.
 fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
     let config =
         WorkerSetConfig { workers: 1, small_frames: 64, large_frames: 0, ..WorkerSetConfig::default() };

@@ -70,7 +70,7 @@ fn an_operation_wakes_the_workers_that_sleep() {
 }
 
 #[test]
-fn a_worker_that_has_frames_of_another_is_to_be_woken_until_it_took_them() {
+fn a_worker_is_woken_until_it_has_taken_frames_of_another_worker() {
     for rule in ["actions=output:2", "low_latency,in_port=1,actions=output:2"] {
         let (_model, mut workers, mut handles) = switch(&[rule]);
         let is_awaited = |workers: &[Worker]| workers[0].handed_over().collect::<Vec<_>>();
@@ -85,7 +85,7 @@ fn a_worker_that_has_frames_of_another_is_to_be_woken_until_it_took_them() {
 }
 
 #[test]
-fn a_worker_tells_what_waits_in_it_and_for_its_devices() {
+fn a_worker_reports_waiting_operations_packets_and_frames() {
     let (mut model, mut workers, mut handles) =
         switch(&["in_port=1,actions=IN_PORT", "in_port=2,actions=output:1"]);
     let state = |worker: &Worker| (worker.has_operations(), worker.has_pending(), worker.has_output());
@@ -122,7 +122,7 @@ fn the_control_thread_is_to_be_woken_while_reports_wait() {
 }
 
 #[test]
-fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
+fn frames_of_reports_return_to_the_worker_that_sent_them() {
     let (mut model, mut workers, mut handles) = switch(&["actions=CONTROLLER:64"]);
     let waiting = |model: &mut Model<WorkerSet>, workers: &mut [Worker]| {
         workers.iter_mut().for_each(Worker::housekeeping);
@@ -149,7 +149,7 @@ fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
 }
 
 #[test]
-fn operations_that_a_worker_does_not_take_are_counted_as_parked() {
+fn operations_that_a_worker_does_not_apply_are_counted_as_parked() {
     let (mut model, mut workers, _handles) = switch(&[]);
     let (idle, others) = workers.split_at_mut(1);
     let mut submit = |model: &mut Model<WorkerSet>| {

@@ -66,7 +66,7 @@ fn set(field: Field, value: u128) -> impl Fn(&mut PacketData) {
 type Change = Box<dyn Fn(&mut PacketData)>;
 
 #[test]
-fn an_open_checksum_is_completed_to_what_a_whole_one_becomes() {
+fn a_partial_checksum_is_completed_to_the_same_value_as_a_full_one() {
     let slice = |base, offset, length| Field::Slice(Slice::new(base, offset, length).unwrap());
     let changes: Vec<Change> = vec![
         Box::new(set(Field::Ipv4Src, 0x0b01_0203)),

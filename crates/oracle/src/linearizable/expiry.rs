@@ -120,7 +120,7 @@ fn check_late(record: &Record, life: &Life) -> Result<(), String> {
         }
         let due = Due::of(life, record, turn.moment);
         if due.latest().is_some_and(|latest| latest + LATE_NS < turn.moment.at) {
-            return Err(format!("an entry is still there at {}: {due:?}\n  {life:?}", turn.moment.at));
+            return Err(format!("an entry still exists at {}: {due:?}\n  {life:?}", turn.moment.at));
         }
     }
     Ok(())

@@ -31,7 +31,8 @@ pub(super) fn check_all(record: &Record, lives: &[Life]) -> Result<usize, String
         let message = message
             .ok_or_else(|| format!("operation {version} removed without a flow-removed message: {life:?}"))?;
         match check(record, version, life, message) {
-            // The message belongs to a later entry with the same ID and match; this one was overwritten.
+            // The message belongs to a later entry with the same ID and match, because this entry was
+            // overwritten.
             Err(_) if life.replaced => continue,
             result => result?,
         }

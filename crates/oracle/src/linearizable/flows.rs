@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_whose_tags_a_written_header_length_exposes_are_no_flow() {
+    fn a_written_header_length_that_exposes_tags_splits_a_flow() {
         let field = Field::Slice(Slice { base: SliceBase::L3, offset_bits: 0, length_bits: 8 });
         let write = |value| Action::set(field, value);
         assert!(is_one_flow(&rules(vec![])));

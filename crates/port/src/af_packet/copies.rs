@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_lost_copy_no_slot_gets_anothers_packet() {
+    fn after_a_lost_copy_no_slot_gets_the_packet_of_another() {
         let packets: Vec<Vec<u8>> = (1..=6).map(|fill| vec![fill; 9000]).collect();
         let mut lab = Lab::new();
         lab.queue(&packets[0]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_copy_is_a_mismatch_also_when_it_was_to_be_thrown_away() {
+    fn a_missing_copy_is_a_mismatch_even_if_the_packet_is_skipped() {
         let packet = vec![7; 5000];
         for skipped in [false, true] {
             let mut lab = Lab::new();

@@ -118,7 +118,7 @@ impl Socket {
     pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
         let Self { ring, copies, fd } = fresh;
         sys::replace(&self.fd, fd)?;
-        // This unmaps the old ring. The kernel closes the old socket with its last mapping.
+        // This unmaps the old ring. The kernel closes the old socket when its last mapping is gone.
         self.ring = ring;
         self.copies = copies;
         Ok(())

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_survives_the_way_in_and_out() {
+    fn metadata_is_preserved_on_receive_and_transmit() {
         let mut frame = super_frame();
         assert!(import(&vnet(GSO_TCP4 | GSO_ECN), &mut frame));
         assert_eq!(frame.meta.checksum, Some(PartialChecksum { start: 34, offset: 16 }));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_would_not_understand_is_cut_here() {
+    fn super_frames_that_the_kernel_cannot_segment_are_segmented_here() {
         let mut frame = super_frame();
         assert!(import(&vnet(GSO_TCP4), &mut frame));
         assert!(frame.insert(14, 4));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_mean_nothing_are_refused() {
+    fn invalid_headers_are_refused() {
         assert!(!import(&vnet(3), &mut super_frame()));
         assert!(!import(&vnet(GSO_TCP4), &mut Frame::from_bytes(&[0; 40])));
         let mut plain = super_frame();

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn open_checksums_are_found_and_finished_ones_are_not() {
+    fn partial_checksums_are_found_and_complete_ones_are_not() {
         for (version, proto) in [(4, 6), (4, 17), (6, 6), (6, 17)] {
             let bytes = open(version, proto);
             let found = find(&bytes).unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_left_alone() {
+    fn incomplete_packets_are_unchanged() {
         let bytes = open(4, 17);
         assert_eq!(find(&[&bytes[..], &[0; 9]].concat()), None, "padding");
         let mut fragment = bytes.clone();
@@ -103,7 +103,7 @@ mod tests {
 
     /// Completing a checksum that only looks partial changes nothing.
     #[test]
-    fn a_right_checksum_that_equals_the_sum_stays() {
+    fn a_correct_checksum_that_equals_the_sum_is_unchanged() {
         let mut bytes = open(4, 17);
         // The payload cancels the rest of the sum, so the complete checksum equals the sum of the
         // pseudo-header.

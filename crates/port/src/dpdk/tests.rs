@@ -153,7 +153,7 @@ fn packets_pass_from_port_to_port_in_their_mbufs() {
 }
 
 #[test]
-fn frames_of_other_ports_are_copied_and_what_is_open_is_finished() {
+fn frames_of_other_drivers_are_copied_and_their_checksums_completed() {
     let _alone = alone();
     let folder = Folder::new("border");
     let output = folder.file("out");
@@ -230,7 +230,7 @@ fn long_packets_arrive_whole_or_are_counted() {
 }
 
 #[test]
-fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back() {
+fn a_device_without_free_buffers_receives_again_after_frames_are_freed() {
     let _alone = alone();
     let folder = Folder::new("hold");
     let input = folder.write("in", &packets([60; 10].into_iter()));
@@ -357,7 +357,7 @@ fn a_peer_may_leave_and_return() {
 }
 
 #[test]
-fn a_device_may_be_taken_away_and_come_back() {
+fn a_device_may_be_removed_and_reattached() {
     let _alone = alone();
     let folder = Folder::new("away");
     let input = folder.write("in", &packets([60; 4].into_iter()));
@@ -384,7 +384,7 @@ fn a_device_may_be_taken_away_and_come_back() {
 }
 
 #[test]
-fn what_can_not_be_opened_says_why() {
+fn errors_of_open_name_the_reason() {
     let _alone = alone();
     let folder = Folder::new("errors");
     let input = folder.write("in", &[]);

@@ -175,7 +175,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn damaged_messages_are_no_harm() {
+    fn damaged_messages_are_ignored() {
         let whole = is(7, "veth0", 0, 3);
         for len in 0..whole.len() {
             messages(&whole[..len]);

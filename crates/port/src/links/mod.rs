@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Monitor of the links of some interfaces, for a dedicated thread.
+//! Monitor of the links of some interfaces. It runs on a dedicated thread.
 //!
 //! Drivers check their links only periodically, so they would miss a link that goes down and comes back in
 //! between. This module reads every report of the kernel. Its queries may wait for a system-wide lock, so no

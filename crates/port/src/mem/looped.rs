@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_set_comes_round_and_waits_for_buffers() {
+    fn the_set_is_repeated_and_waits_for_buffers() {
         let mut queue = LoopQueue::new(4, vec![Frame::from_bytes(&[1; 60]), Frame::from_bytes(&[2; 70])]);
         let mut pools = Pools::new(0, 3, 0);
         let mut burst = Vec::new();

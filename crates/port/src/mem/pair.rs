@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(queues[1].receive(&mut pools, &mut burst, 8, Stamp::new(9)), 2);
         assert!(burst.iter().all(|frame| frame.meta.stamp == 9));
         assert_eq!((burst[1].len(), burst[1].meta.in_port, burst[1].meta.sequence), (3000, 7, 1));
-        assert!(handle.push(1, &[3; 60]), "buffers come back");
+        assert!(handle.push(1, &[3; 60]), "buffers are returned");
 
         burst.push(Frame::from_bytes(&[9; 60]));
         let mut out = std::mem::take(&mut burst);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_mean_what_they_say_or_are_refused() {
+    fn device_strings_are_parsed_or_refused() {
         assert_eq!(
             Device::parse("in=a.pcap,out=b,loop=3"),
             Ok(Device { input: Some("a.pcap"), output: Some("b"), rounds: Some(3) })

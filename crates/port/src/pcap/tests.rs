@@ -59,7 +59,7 @@ fn read(path: &str) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn a_capture_comes_in_as_often_as_asked_and_goes_out_with_the_time_of_day() {
+fn a_capture_is_received_n_times_and_written_with_the_time_of_day() {
     let folder = Folder::new("rounds");
     let input =
         folder.write("in", &[(10, 60, &[1; 60]), (20, 13, &[2; 13]), (30, 90, &[3; 60]), (40, 70, &[4; 70])]);
@@ -90,7 +90,7 @@ fn a_capture_comes_in_as_often_as_asked_and_goes_out_with_the_time_of_day() {
 }
 
 #[test]
-fn what_is_open_is_finished_on_the_way_out() {
+fn checksums_and_segments_are_completed_on_transmit() {
     let folder = Folder::new("finish");
     let output = folder.file("out");
     let mut queue = open_device(format!("out={output}")).unwrap();
@@ -128,7 +128,7 @@ fn what_is_open_is_finished_on_the_way_out() {
 }
 
 #[test]
-fn errors_name_the_file_and_what_is_wrong() {
+fn errors_name_the_file_and_the_fault() {
     let folder = Folder::new("errors");
     let missing = open_device(format!("in={}", folder.file("nothing"))).err().unwrap();
     assert!(missing.contains("nothing") && missing.contains("p5"), "{missing}");

@@ -137,12 +137,12 @@ pub fn spec_of(driver: &str, number: u32, device: &str, queues: usize) -> Spec {
     }
 }
 
-/// Opens an interface with one queue by af_packet.
+/// Opens an interface with one queue through af_packet.
 pub fn open_one(number: u32, device: &str) -> Box<dyn Queue> {
     port::open(&spec(number, device, 1)).unwrap().remove(0)
 }
 
-/// Opens an interface with one queue by af_xdp.
+/// Opens an interface with one queue through af_xdp.
 pub fn open_xdp(number: u32, device: &str) -> Box<dyn Queue> {
     port::open(&spec_of("af_xdp", number, device, 1)).unwrap().remove(0)
 }

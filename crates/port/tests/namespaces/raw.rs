@@ -60,8 +60,8 @@ fn frames_pass_both_ways_with_their_tags() {
 }
 
 #[test]
-fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
-    in_lab("raw::what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest", 0, |_: &Lab| {
+fn unsendable_frames_are_named_drops_and_do_not_delay_others() {
+    in_lab("raw::unsendable_frames_are_named_drops_and_do_not_delay_others", 0, |_: &Lab| {
         veth("va", "vb");
         let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
         let good = packet(&[], 60, 1);
@@ -87,8 +87,8 @@ fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
 }
 
 #[test]
-fn link_tells_mac_mtu_and_speed() {
-    in_lab("raw::link_tells_mac_mtu_and_speed", 0, |_: &Lab| {
+fn the_link_reports_mac_mtu_and_speed() {
+    in_lab("raw::the_link_reports_mac_mtu_and_speed", 0, |_: &Lab| {
         veth("va", "vb");
         run("ip link set va address 02:00:00:00:12:34 mtu 1400");
         let mut a = open_one(1, "va");
@@ -113,8 +113,8 @@ fn link_tells_mac_mtu_and_speed() {
 }
 
 #[test]
-fn errors_say_what_would_be_right() {
-    in_lab("raw::errors_say_what_would_be_right", 0, |lab: &Lab| {
+fn errors_name_a_remedy() {
+    in_lab("raw::errors_name_a_remedy", 0, |lab: &Lab| {
         let message = |device: &str, queues| port::open(&spec(3, device, queues)).err().unwrap().to_string();
         let missing = message("nosuch0", 1);
         assert!(missing.contains("port3") && missing.contains("\"nosuch0\"") && missing.contains("ip link"));
@@ -155,7 +155,7 @@ fn fanout_gives_each_packet_to_exactly_one_queue() {
                 let flow = u16::from_be_bytes([packet[34], packet[35]]);
                 assert_eq!(*queue_of.entry(flow).or_insert(number), number, "flow {flow} is on two queues");
                 let next = next_of.entry(flow).or_insert(0);
-                assert_eq!(packet[42], *next, "order of flow {flow}");
+                assert_eq!(packet[42], *next, "flow {flow} is out of order");
                 *next += 1;
             }
         }
@@ -175,8 +175,8 @@ fn fanout_gives_each_packet_to_exactly_one_queue() {
 }
 
 #[test]
-fn what_a_slow_device_has_not_sent_is_outstanding() {
-    in_lab("raw::what_a_slow_device_has_not_sent_is_outstanding", 0, |_: &Lab| {
+fn unsent_bytes_of_a_slow_device_are_outstanding() {
+    in_lab("raw::unsent_bytes_of_a_slow_device_are_outstanding", 0, |_: &Lab| {
         const PACKETS: usize = 40;
         veth("va", "vb");
         let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
@@ -277,8 +277,8 @@ fn assert_survives_without_device(queue: &mut dyn Queue, drops: u64) {
 }
 
 #[test]
-fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
-    in_lab("raw::without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted", 0, |_: &Lab| {
+fn without_buffers_packets_wait_and_ring_overflows_are_counted() {
+    in_lab("raw::without_buffers_packets_wait_and_ring_overflows_are_counted", 0, |_: &Lab| {
         veth("va", "vb");
         let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
         let mut pools = Pools::new(0, 2, 0);
@@ -304,8 +304,8 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
 }
 
 #[test]
-fn long_frames_come_whole_and_only_where_there_is_room() {
-    in_lab("raw::long_frames_come_whole_and_only_where_there_is_room", 0, |_: &Lab| {
+fn long_frames_are_received_complete_if_there_is_space() {
+    in_lab("raw::long_frames_are_received_complete_if_there_is_space", 0, |_: &Lab| {
         veth("va", "vb");
         let mut b = open_one(2, "vb");
         // The slots of the ring have the size for the old MTU.

@@ -57,8 +57,8 @@ fn many_rounds_of_the_rings_keep_order_and_bytes() {
 }
 
 #[test]
-fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
-    in_lab("xdp::what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest", 0, |_: &Lab| {
+fn unsendable_frames_are_named_drops_and_do_not_delay_others() {
+    in_lab("xdp::unsendable_frames_are_named_drops_and_do_not_delay_others", 0, |_: &Lab| {
         veth("va", "vb");
         let (mut a, mut b) = (open_xdp(1, "va"), open_xdp(2, "vb"));
         await_link(&mut *a, true);
@@ -136,8 +136,8 @@ fn a_device_that_goes_and_comes_back_is_survived() {
 }
 
 #[test]
-fn an_interface_is_free_again_at_once() {
-    in_lab("xdp::an_interface_is_free_again_at_once", 0, |_: &Lab| {
+fn an_interface_is_free_immediately_after_close() {
+    in_lab("xdp::an_interface_is_free_immediately_after_close", 0, |_: &Lab| {
         veth("va", "vb");
         let mut b = open_one(2, "vb");
         for round in 0..10 {
@@ -151,8 +151,8 @@ fn an_interface_is_free_again_at_once() {
 }
 
 #[test]
-fn errors_say_what_would_be_right() {
-    in_lab("xdp::errors_say_what_would_be_right", 0, |lab: &Lab| {
+fn errors_name_a_remedy() {
+    in_lab("xdp::errors_name_a_remedy", 0, |lab: &Lab| {
         let message = |device: &str, queues| {
             port::open(&spec_of("af_xdp", 3, device, queues)).err().unwrap().to_string()
         };
@@ -181,8 +181,8 @@ fn errors_say_what_would_be_right() {
 }
 
 #[test]
-fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
-    in_lab("xdp::without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted", 0, |_: &Lab| {
+fn without_buffers_packets_wait_and_ring_overflows_are_counted() {
+    in_lab("xdp::without_buffers_packets_wait_and_ring_overflows_are_counted", 0, |_: &Lab| {
         veth("va", "vb");
         let (mut a, mut b) = (open_xdp(1, "va"), open_xdp(2, "vb"));
         let mut pools = Pools::new(0, 2, 0);

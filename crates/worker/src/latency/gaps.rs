@@ -10,8 +10,8 @@
 //! For 10 ms after an operation, 50 us are allowed instead of 2 us, because records are cleaned and caches
 //! are cold. The time beyond the usual duration counts as stolen.
 //!
-//! Errors count against the switch: gaps shorter than 2 us are counted as latency, and so is everything in
-//! the first 64 spans.
+//! Gaps that are not detected count as latency of the switch: gaps shorter than 2 us, and all gaps in the
+//! first 64 spans.
 
 use crate::clock::Clock;
 use flow::Nanos;
@@ -138,12 +138,12 @@ mod tests {
         assert!((17_000..=18_500).contains(&stolen), "{stolen}");
         assert!(gaps.stolen(1, 6_000, 1) > 5_000);
         assert_eq!((gaps.stolen(1, 2_000, 0), gaps.stolen(1, 2_001, 0)), (0, 2_001));
-        assert_eq!(self::gaps().stolen(1, 1 << 40, 1), 0, "nothing is known yet");
+        assert_eq!(self::gaps().stolen(1, 1 << 40, 1), 0, "the usual duration is not known yet");
     }
 
     /// A burst of 32 packets usually takes 2 us here. The bound is five times that, plus 2 us.
     #[test]
-    fn a_gap_begins_beyond_five_times_what_is_usual_and_2_us() {
+    fn a_gap_exceeds_five_times_the_usual_duration_by_2_us() {
         assert_eq!(settled().stolen(1, 11_950, 32), 0);
         let stolen = settled().stolen(1, 12_050, 32);
         assert!((10_000..10_100).contains(&stolen), "{stolen}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_operation_more_is_the_switch_s_own() {
+    fn after_an_operation_longer_spans_are_not_gaps() {
         let mut gaps = settled();
         gaps.changed(1_000);
         assert_eq!(gaps.stolen(10_000_999, 59_950, 32), 0);

@@ -81,7 +81,7 @@ fn no_frames_have_no_latency() {
 }
 
 #[test]
-fn what_came_since_is_the_difference_and_together_the_sum() {
+fn distributions_can_be_subtracted_and_added() {
     let earlier = Spread { buckets: vec![(Nanos(10), 4), (Nanos(70), 1)], max_ns: Nanos(69) };
     let later = Spread {
         buckets: vec![(Nanos(10), 4), (Nanos(20), 2), (Nanos(70), 3), (Nanos(90), 1)],
@@ -125,7 +125,7 @@ fn a_stamp_may_wrap_and_be_a_little_ahead() {
     let before = polled(&mut monitor, 1);
     at(wrap);
     let zero = polled(&mut monitor, 1);
-    assert_eq!(zero.stamp, 1, "0 is not a stamp");
+    assert_eq!(zero.stamp, 1, "a stamp is never 0");
     at(wrap + 20);
     let ahead = Meta { stamp: 30, ..zero };
     send(&mut monitor, &[before, ahead, zero]);
@@ -157,7 +157,7 @@ fn the_longest_age_has_a_bucket() {
 }
 
 #[test]
-fn frames_that_a_gap_fell_on_are_set_aside() {
+fn frames_with_a_gap_are_counted_separately() {
     let (mut monitor, cells) = begun(1_000);
     let mut now = 1_000;
     let mut pass = |monitor: &mut LatencyMonitor, span: u64| {

@@ -160,7 +160,7 @@ impl Shaper {
         self.lines[at].report.dropped += 1;
     }
 
-    /// Adds the tokens of all rates until now.
+    /// Adds the tokens that all rates have yielded until `now`.
     pub fn fill(&mut self, now: Nanos) {
         for line in &mut self.lines {
             for bucket in [&mut line.min, &mut line.max].into_iter().flatten() {
@@ -241,7 +241,7 @@ impl Shaper {
     }
 
     /// Records a rule change that may have moved flows to another queue. Frames queued before it are sent
-    /// before later normal frames. If it `promotes`, flows may also have become low-latency, and later
+    /// before later normal frames. If `promotes` is true, flows may also have become low-latency, and later
     /// low-latency frames wait as well.
     pub fn change(&mut self, promotes: bool) {
         self.epoch += 1;

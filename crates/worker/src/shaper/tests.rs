@@ -80,7 +80,7 @@ fn shares(queues: &[EgressQueue], lengths: &[(u32, usize)]) -> BTreeMap<u32, usi
 }
 
 #[test]
-fn rates_are_kept_whatever_the_frames_are() {
+fn rates_are_kept_for_frames_of_any_length() {
     for len in [60, 1_514, 65_000] {
         for max in [1, 7, 60] {
             let sent = shares(&[queue(1, 0, max, 0)], &[(1, len)])[&1];
@@ -101,7 +101,7 @@ fn a_guarantee_holds_against_a_flood_of_a_higher_priority() {
 }
 
 #[test]
-fn a_higher_priority_is_sent_all_that_its_rate_allows() {
+fn a_higher_priority_queue_reaches_its_maximum_rate() {
     let shared = shares(&[queue(1, 0, 0, 0), queue(2, 0, 0, 3)], &[(1, 1_514), (2, 60)]);
     assert_eq!(shared, BTreeMap::from([(2, 100)]));
     let shared = shares(&[queue(1, 0, 0, 0), queue(2, 0, 25, 3)], &[(1, 1_514), (2, 60)]);
@@ -109,7 +109,7 @@ fn a_higher_priority_is_sent_all_that_its_rate_allows() {
 }
 
 #[test]
-fn equals_share_what_is_beyond_guarantees_by_bytes() {
+fn equal_queues_share_the_rest_of_the_link_by_bytes() {
     let shared = shares(
         &[queue(1, 0, 0, 2), queue(2, 0, 0, 2), queue(3, 0, 0, 2)],
         &[(1, 60), (2, 1_514), (3, 9_000)],
@@ -125,7 +125,7 @@ fn equals_share_what_is_beyond_guarantees_by_bytes() {
 }
 
 #[test]
-fn nothing_is_left_of_the_line_while_a_queue_may_send() {
+fn a_link_is_fully_used_while_a_queue_may_send() {
     let queues = [queue(1, 50, 0, 0), queue(2, 50, 60, 7), queue(3, 0, 20, 3)];
     for (lengths, all) in
         [(&[(1, 300)][..], 100), (&[(2, 300), (3, 60)], 80), (&[(1, 60), (2, 60), (3, 60)], 100)]
@@ -136,7 +136,7 @@ fn nothing_is_left_of_the_line_while_a_queue_may_send() {
 }
 
 #[test]
-fn a_queue_that_was_idle_has_no_claim_to_the_time_before() {
+fn an_idle_queue_earns_no_credit() {
     let mut lab = Lab::new(&[queue(1, 0, 0, 2), queue(2, 0, 0, 2)], &[(1, 1_000)]);
     lab.run(1_000, 100);
     lab.sent.clear();
@@ -201,7 +201,7 @@ fn a_queue_keeps_its_order_and_its_limits() {
 }
 
 #[test]
-fn numbers_without_a_queue_go_by_the_default_one() {
+fn unknown_queue_numbers_select_the_default_queue() {
     let mut lab = Lab::new(&[queue(1, 0, 0, 1)], &[]);
     for number in [0, 5, 8, u32::MAX - 1] {
         assert!(lab.push(number, 60, Normal));
@@ -210,7 +210,7 @@ fn numbers_without_a_queue_go_by_the_default_one() {
 }
 
 #[test]
-fn what_waits_when_rules_change_goes_before_what_comes() {
+fn frames_queued_before_a_rule_change_leave_before_later_frames() {
     let mut lab = Lab::new(&[queue(1, 0, 0, 0), queue(2, 0, 0, 7)], &[]);
     // A flow moves from queue 1 to queue 2 and back.
     assert!(lab.push(1, 100, Normal));

@@ -37,7 +37,7 @@ fn add(sum: &mut Counts, other: &Counts) {
 }
 
 #[test]
-fn whatever_controllers_say_the_switch_stays_whole() {
+fn random_controller_messages_leave_the_switch_intact() {
     let messages = number("STORM_MESSAGES").unwrap_or(MESSAGES);
     let first = number("STORM_SEED").unwrap_or(1);
     let mut sum = Counts::default();

@@ -54,7 +54,7 @@ pub struct Counts {
     pub mutated: u64,
     /// Messages refused, by the session or the model.
     pub refused: u64,
-    /// Channels closed because of their messages, or of a timeout.
+    /// Channels closed because of their messages or a timeout.
     pub closed: u64,
     /// Operations submitted to the data plane.
     pub operations: u64,
@@ -325,10 +325,14 @@ impl Storm {
         for port in 1..=PORTS {
             for copy in expected.sent.iter().filter(|copy| copy.port == PortNo(port)) {
                 let sent = self.ports[port as usize - 1].pop(0);
-                assert_eq!(sent.as_deref(), Some(&copy.bytes[..]), "a copy by port {port}");
+                assert_eq!(sent.as_deref(), Some(&copy.bytes[..]), "a copy sent to port {port}");
                 self.counts.sent += 1;
             }
-            assert_eq!(self.ports[port as usize - 1].pop(0), None, "port {port} sent too much");
+            assert_eq!(
+                self.ports[port as usize - 1].pop(0),
+                None,
+                "port {port} sent more frames than expected"
+            );
         }
         let became = match expected.outcome {
             Outcome::Forwarded => after.forwarded - before.forwarded,

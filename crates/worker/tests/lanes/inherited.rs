@@ -20,7 +20,7 @@ fn push_others(lab: &mut Lab) {
 /// because one of its records is being cleaned. The next packets of the flow must not wait in the backlog:
 /// later packets would find the inherited record and overtake them.
 #[test]
-fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
+fn a_flow_continues_with_its_inherited_record() {
     let others = format!("low_latency,{OTHERS_RULE}");
     let rules = [RULES, &[&others]].concat();
     // There are so many records that a change is cleaned in several slices.
@@ -60,7 +60,7 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
 /// values in the previous LUT, then have the same value. If a packet of one flow inherits a record, packets
 /// of the other flow must not use the record to overtake a packet that waits for the table.
 #[test]
-fn flows_that_become_one_value_do_not_inherit_from_one_another() {
+fn flows_with_the_same_new_value_do_not_share_inherited_records() {
     let host = "priority=30,udp,nw_dst=10.2.0.1";
     // The entries have two masks. The table therefore has a LUT, whichever entry is deleted.
     let rules = [

@@ -62,7 +62,7 @@ fn waiting_packets_are_reported_with_their_limit() {
 }
 
 #[test]
-fn what_waits_at_the_end_is_counted() {
+fn packets_that_wait_at_the_end_are_counted() {
     let mut lab = lab(LaneLimits { normal: 256, unknown: 256, hold: 64 });
     // Sends more frames than the device accepts and more packets than the worker forwards. Some packets are
     // held.

@@ -60,7 +60,7 @@ fn a_packet_that_ends_early_does_not_overtake_its_flow() {
 /// learned may be dropped. After that, no packet of the flow is lost, whatever the capacity of the hold
 /// queue.
 #[test]
-fn nothing_is_lost_of_what_is_held_back() {
+fn no_held_packet_is_lost() {
     for hold in [0, 1, 256, 4_096] {
         let mut lab = Lab::new(LaneLimits { hold, ..USUAL }, 8_192, RULES);
         for _ in 0..400 {

@@ -9,7 +9,7 @@ use pipeline::LaneLimits;
 /// Limits of 16 waiting packets of unknown flows.
 const NARROW: LaneLimits = LaneLimits { normal: 16, unknown: 16, hold: 16 };
 
-/// Rule sets under which all packets of [`flows`] leave by port 3 through low-latency entries.
+/// Rule sets under which all packets of [`flows`] are sent to port 3 by low-latency entries.
 const RULE_SETS: &[&[&str]] = &[
     &["low_latency,actions=output:3"],
     &["low_latency,priority=7,actions=output:3", "priority=3,actions=drop"],
@@ -32,7 +32,8 @@ const RULE_SETS: &[&[&str]] = &[
         "table=1,low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
         "table=1,low_latency,priority=0,actions=output:3",
     ],
-    // All entries examine only the ingress port, or one entry does and another one matches everything.
+    // All entries examine only the ingress port, or one entry examines it and another entry matches
+    // everything.
     &["low_latency,in_port=1,actions=output:3", "low_latency,in_port=2,actions=output:3"],
     &["low_latency,in_port=1,actions=output:3", "low_latency,priority=1,actions=output:3"],
     // Only the presence of a header is examined.
@@ -68,7 +69,7 @@ fn warm(lab: &mut Lab) {
     lab.pop(3);
 }
 
-/// Sends packets of learned flows. All must leave by port 3 on the fast-forwarding path.
+/// Sends packets of learned flows. The fast-forwarding path must send all of them to port 3.
 fn all_are_fast(lab: &mut Lab, of: &dyn std::fmt::Debug) {
     let before = lab.model.plane_mut().totals().fast;
     for _ in 0..10 {
@@ -81,7 +82,7 @@ fn all_are_fast(lab: &mut Lab, of: &dyn std::fmt::Debug) {
 }
 
 #[test]
-fn packets_that_low_latency_entries_serve_take_the_path_whatever_is_matched() {
+fn packets_of_low_latency_entries_take_the_path_for_any_match() {
     for lanes in [USUAL, LaneLimits::NONE] {
         for rules in RULE_SETS {
             let mut lab = Lab::new(lanes, 1_024, rules);
@@ -121,9 +122,9 @@ fn under_load_none_of_them_is_lost_as_unknown() {
     }
 }
 
-/// Over time, a table examines more and fewer bits, down to no bits, and finally has no entry.
+/// The number of bits that a table examines grows and shrinks down to 0. Finally, the table has no entry.
 #[test]
-fn tables_may_come_to_examine_no_bits_and_some_again() {
+fn a_table_may_stop_and_resume_examining_bits() {
     let routes = [
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",

@@ -37,7 +37,7 @@ fn the_share_of_normal_packets_does_not_depend_on_the_number_of_ports() {
 
 /// If no burst is full, there is one quantum per poll iteration.
 #[test]
-fn a_turn_that_brings_little_has_a_quantum() {
+fn a_poll_iteration_without_a_full_burst_has_one_quantum() {
     let mut lab = Lab::with_ports(18, 4 * BURST, &config(USUAL, 16_384), RULES);
     for turn in 0..200 {
         for port in [1, 2, 4, 5] {
@@ -70,7 +70,7 @@ fn no_port_is_favoured_while_room_is_scarce() {
         }
         let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());
         assert!(most - least <= most / 40, "{lanes:?}, {frames} frames: {taken:?}");
-        assert!(*most < usize::from(TURNS) * BURST * 9 / 10, "room is not scarce: {taken:?}");
+        assert!(*most < usize::from(TURNS) * BURST * 9 / 10, "space is not scarce: {taken:?}");
     }
 }
 

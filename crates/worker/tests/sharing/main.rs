@@ -145,7 +145,7 @@ fn rings(since: usize) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn two_workers_write_no_block_both_but_the_rings_between_them() {
+fn two_workers_write_common_blocks_only_in_rings() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for lanes in [LaneLimits::NONE, LaneLimits::USUAL] {
         let since = arena::large_so_far();
@@ -172,7 +172,7 @@ fn two_workers_write_no_block_both_but_the_rings_between_them() {
 }
 
 #[test]
-fn what_is_shared_is_found() {
+fn shared_cache_lines_are_found() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     #[repr(align(128))]
     struct Both([u64; 32]);

@@ -18,7 +18,7 @@ fn pool_of(queue: &mut dyn Queue, pools: &mut Pools) -> Pool {
 }
 
 #[test]
-fn only_a_whole_packet_of_the_ports_own_pool_that_nothing_else_uses_becomes_a_frame() {
+fn only_an_unshared_single_mbuf_of_the_ports_pool_becomes_a_frame() {
     let _alone = alone();
     let (mut queue, mut pools) = (open_one("net_ring_odd"), pools());
     let (own, foreign) = (pool_of(&mut *queue, &mut pools), Pool::new("odd", 256, 0).unwrap());
