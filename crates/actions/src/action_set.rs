@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_each_kind_in_openflows_order() {
+    fn a_set_has_one_action_of_each_kind_in_openflows_order() {
         let mut set = ActionSet::default();
         assert!(set.is_empty());
         set.write(&[

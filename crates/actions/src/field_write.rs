@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_written_where_they_belong() {
+    fn bits_are_written_at_any_offset() {
         for skip in 0..8u16 {
             for length in [1, 3, 7, 8, 9, 20, 63, 64, 65, 128] {
                 let mut bytes = [0b1010_0101u8; 18];

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn several_writes_are_one() {
+    fn successive_mac_writes_are_merged() {
         let full = Field::EthDst.full_mask();
         let src = write(Field::EthSrc, 0x0200_0000_0001, full);
         let dst = write(Field::EthDst, 0x0a0b_0c0d_0e0f, full);

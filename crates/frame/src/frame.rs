@@ -67,8 +67,8 @@ fn without_memory() -> Buffer {
 }
 
 impl Frame {
-    /// Creates a frame outside any pool, with a capacity of `capacity` bytes. `home` is the pool to which it
-    /// is returned when freed.
+    /// Creates a frame outside any pool, with a capacity of `capacity` bytes. `home` is the number of the
+    /// pool to which the frame returns when it is freed.
     #[must_use]
     pub fn with_capacity(capacity: usize, home: u16) -> Self {
         Self(Buffer::new((HEADROOM_BYTES + capacity + TAILROOM_BYTES) as u32, home))

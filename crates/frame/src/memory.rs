@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_below_its_part_or_not() {
+    fn a_fill_level_is_compared_with_a_share() {
         let below = |free| FillLevel { free, total: 8 }.is_below(4);
         assert_eq!([0, 1, 2, 3].map(below), [true, true, false, false]);
         assert!(!FillLevel::default().is_below(4));

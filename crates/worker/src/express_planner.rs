@@ -132,7 +132,7 @@ impl ExpressPlanner {
         self.reached[table.index()]
     }
 
-    /// Follows changes of entries. `tables` has the new rules.
+    /// Applies changes of entries. `tables` has the new rules.
     pub fn follow(&mut self, changes: &[EntryChange], tables: &TableCompiler) {
         let mut is_narrow = false;
         for change in changes {
@@ -169,7 +169,7 @@ impl ExpressPlanner {
         }
     }
 
-    /// Follows a group that was added or replaced.
+    /// Applies the addition or replacement of a group.
     pub fn set_group(&mut self, group: &Group, tables: &TableCompiler) {
         if !group.buckets.iter().flat_map(|bucket| &bucket.actions).any(is_normal) {
             return self.remove_group(group.id);
@@ -179,7 +179,7 @@ impl ExpressPlanner {
         }
     }
 
-    /// Follows the removal of a group.
+    /// Applies the removal of a group.
     pub fn remove_group(&mut self, id: GroupId) {
         self.is_wide |= self.normal_groups.remove(&id);
     }

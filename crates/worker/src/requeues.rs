@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_count_while_one_of_them_chooses() {
+    fn groups_requeue_while_one_of_them_sets_a_queue() {
         let group = |id, actions| {
             let buckets = vec![Bucket { actions, ..Bucket::default() }];
             Group { id, kind: GroupType::Indirect, buckets }

@@ -445,8 +445,8 @@ impl<P: Probe> Worker<P> {
             .filter_map(|(worker, ring)| ring.as_ref().filter(|ring| ring.is_awaited()).map(|_| worker))
     }
 
-    /// Returns whether events wait for the control thread. After a poll iteration the caller wakes it if it
-    /// sleeps.
+    /// Returns whether events wait for the control thread. After a poll iteration, the caller wakes the
+    /// control thread if it sleeps.
     #[must_use]
     pub fn has_events(&self) -> bool {
         self.egress.events.slots() < self.egress.events.buffer().capacity()

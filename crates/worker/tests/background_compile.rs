@@ -100,7 +100,7 @@ fn an_unchanged_table_is_compiled_with_its_delta() {
 }
 
 #[test]
-fn packets_meet_the_rules_in_force_during_background_compilation() {
+fn packets_follow_the_active_rules_during_background_compilation() {
     let (mut set, mut workers, mut handles) = one_worker();
     let (tasks, work) = mpsc::channel::<BackgroundTask>();
     let compiled = Arc::new(AtomicUsize::new(0));

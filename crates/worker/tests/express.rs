@@ -128,7 +128,7 @@ const ROUTER: [&str; 4] = [
 ];
 
 #[test]
-fn a_routed_flow_takes_the_direct_way_unless_its_ttl_expires() {
+fn a_routed_flow_uses_its_record_unless_its_ttl_expires() {
     let hits = compare(&ROUTER, |lab| {
         for _ in 0..3 {
             let ttls = [64, 1, 63, 0, 2, 255];
@@ -139,7 +139,7 @@ fn a_routed_flow_takes_the_direct_way_unless_its_ttl_expires() {
 }
 
 #[test]
-fn frames_that_are_not_ip_do_not_share_the_way_of_ip() {
+fn non_ip_frames_do_not_share_records_of_ip() {
     let flows = ["table=0,actions=set_field:02:00:00:00:00:99->eth_dst,dec_ttl,output:3"];
     let mut arp = packet(1, 64);
     arp[12..14].copy_from_slice(&[0x08, 0x06]);
@@ -237,7 +237,7 @@ fn bridged_flows_follow_stations_that_move() {
 }
 
 #[test]
-fn bridged_packets_keep_their_source_known() {
+fn bridged_packets_refresh_their_source_address() {
     let hits = compare(&NORMAL, |lab| {
         bridge(lab, 1, &[between(1, 2)]);
         bridge(lab, 2, &[between(2, 1)]);
@@ -254,7 +254,7 @@ fn bridged_packets_keep_their_source_known() {
 }
 
 #[test]
-fn each_worker_states_its_room_and_whether_it_is_bypassed() {
+fn each_worker_reports_its_record_size_and_bypass() {
     let flows = ["priority=9,udp,tp_src=1,actions=output:2", "priority=1,actions=output:3"];
     let states = |lab: &mut Lab| lab.model.plane_mut().express_states().collect::<Vec<_>>();
     let mut off = Lab::new(0, &flows);

@@ -176,7 +176,7 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
 
 /// A packet may grow by 128 bytes. So may the copy on which a bucket works.
 #[test]
-fn pushes_of_every_bucket_have_the_room_that_is_left() {
+fn every_bucket_can_push_up_to_the_remaining_headroom() {
     // A VLAN tag has 4 bytes, and a PBB header has 18.
     for (tags, sent) in [(27, [1, 1, 1]), (28, [0, 0, 0])] {
         let mut lab = Lab::new([64; PORTS as usize]);

@@ -80,7 +80,7 @@ fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
 }
 
 #[test]
-fn a_device_that_takes_nothing_does_not_stop_the_others() {
+fn a_stuck_device_does_not_stop_the_others() {
     for lanes in LANES {
         the_others_go_on(lanes, |_| 0);
     }
@@ -128,7 +128,7 @@ fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
 }
 
 #[test]
-fn bursts_of_many_ports_to_one_that_takes_all_lose_nothing() {
+fn bursts_from_many_ports_to_one_fast_port_lose_nothing() {
     for lanes in LANES {
         many_lose_nothing(lanes);
     }

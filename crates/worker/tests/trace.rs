@@ -233,7 +233,7 @@ fn is_found_out(lanes: LaneLimits) {
 }
 
 #[test]
-fn changed_rules_are_no_fault() {
+fn packets_of_changed_rules_are_not_compared() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(changed_rules);
 }
 

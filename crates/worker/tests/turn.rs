@@ -36,7 +36,7 @@ fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
 }
 
 #[test]
-fn bundles_of_single_parts_fill_a_turn_soon() {
+fn a_few_bundles_of_single_parts_fill_a_poll_iteration() {
     let (mut model, mut worker) = waiting(1, 4, 60);
     let last = model.barrier();
     // Each bundle has 60 parts that change rules, and some that change programs and cells.

@@ -111,7 +111,7 @@ fn a_worker_reports_waiting_operations_packets_and_frames() {
 }
 
 #[test]
-fn the_control_thread_is_to_be_woken_while_reports_wait() {
+fn the_control_thread_must_be_woken_while_reports_wait() {
     let (mut model, mut workers, mut handles) = switch(&["actions=CONTROLLER:64"]);
     assert!(!workers[0].has_events());
     assert!(handles[0].push(0, &[1; 60]));

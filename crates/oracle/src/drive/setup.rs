@@ -247,7 +247,7 @@ pub(super) fn port_desc(number: PortNo) -> PortDesc {
     PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }
 }
 
-/// Clock with arbitrary times.
+/// A clock that returns arbitrary times.
 fn any_time() -> Nanos {
     thread_local!(static CLOCK: Cell<u64> = const { Cell::new(0) });
     CLOCK.with(|clock| {

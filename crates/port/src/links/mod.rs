@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_may_go_and_come_back_as_another() {
+    fn an_interface_may_return_with_another_index() {
         let reports = [
             Message::Refused(0),
             is(3, "a", true, 0),

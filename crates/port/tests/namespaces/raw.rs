@@ -206,8 +206,8 @@ pub fn udp(flow: u16, mark: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_device_that_goes_and_comes_back_is_survived() {
-    in_lab("raw::a_device_that_goes_and_comes_back_is_survived", 0, |_: &Lab| {
+fn a_removed_and_recreated_device_is_reopened() {
+    in_lab("raw::a_removed_and_recreated_device_is_reopened", 0, |_: &Lab| {
         veth("va", "vb");
         let mut queues = port::open(&spec(1, "va", 2)).unwrap();
         // In the second round the new interface has the index of the old one.

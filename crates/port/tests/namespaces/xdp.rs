@@ -87,8 +87,8 @@ fn unsendable_frames_are_named_drops_and_do_not_delay_others() {
 }
 
 #[test]
-fn a_device_that_goes_and_comes_back_is_survived() {
-    in_lab("xdp::a_device_that_goes_and_comes_back_is_survived", 0, |_: &Lab| {
+fn a_removed_and_recreated_device_is_reopened() {
+    in_lab("xdp::a_removed_and_recreated_device_is_reopened", 0, |_: &Lab| {
         let make = || {
             run(
                 "ip link add name va index 77 numtxqueues 2 numrxqueues 2 type veth peer name vb numtxqueues 2 numrxqueues 2",

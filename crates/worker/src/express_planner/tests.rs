@@ -81,7 +81,7 @@ fn only_tables_that_packets_reach_count() {
 }
 
 #[test]
-fn a_modify_leads_elsewhere() {
+fn a_modify_may_change_the_next_table() {
     let mut rig = Rig::new();
     rig.add(1, 4, &[Field::EthSrc], Instructions::default());
     rig.add(2, 0, &[], Instructions::default());

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_one_another_and_are_narrow() {
+    fn buckets_are_contiguous_and_narrow() {
         assert_eq!(BUCKETS, 896);
         let mut next = 0_u64;
         for at in 0..BUCKETS {

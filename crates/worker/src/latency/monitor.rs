@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latency measurement in the worker: reads the clock, gives stamps for received bursts, and counts sent
+//! Latency measurement in the worker: reads the clock, provides stamps for received bursts, and counts sent
 //! frames.
 
 use super::cells::LatencyCells;

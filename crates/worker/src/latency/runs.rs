@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_another_round_or_lane_are_a_run_of_their_own() {
+    fn frames_of_another_time_or_lane_form_a_separate_run() {
         let mut frames: Vec<Frame> = [5; 4].map(stamped).into();
         frames[1].meta.stamp_round = 1;
         frames[3].meta.lane = Lane::LowLatency;

@@ -52,7 +52,7 @@ fn reported(cells: &LatencyCells) -> Latencies {
 }
 
 #[test]
-fn quantiles_are_those_of_a_sort_or_up_to_a_32nd_more() {
+fn quantiles_exceed_exact_ones_by_at_most_a_32nd() {
     let cells = LatencyCells::default();
     let mut random = fastrand::Rng::with_seed(7);
     let mut all: Vec<u32> = (0..50_000)
@@ -75,7 +75,7 @@ fn quantiles_are_those_of_a_sort_or_up_to_a_32nd_more() {
 }
 
 #[test]
-fn no_frames_have_no_latency() {
+fn an_empty_distribution_has_no_latency() {
     let nothing = Spread::default();
     assert_eq!((nothing.frames(), nothing.quantile_ns(0.5), nothing.max_ns), (0, Nanos(0), Nanos(0)));
 }
@@ -133,7 +133,7 @@ fn a_stamp_may_wrap_and_be_a_little_ahead() {
 }
 
 #[test]
-fn a_frame_that_stays_for_longer_than_can_be_reported_is_reported_as_the_longest() {
+fn an_age_above_the_maximum_is_counted_as_the_maximum() {
     for age in [(1_u64 << 32) - 1, 1 << 32, (1 << 32) + 100, 1_000 << 32, (1 << 47) + 5] {
         let (mut monitor, cells) = begun(7 << 30);
         let meta = polled(&mut monitor, 1);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_to_the_nanosecond_and_holds_no_more_than_its_depth() {
+    fn a_bucket_opens_on_time_and_holds_at_most_its_depth() {
         // A rate of 8 kbit/s is 1,000 bytes per second.
         let mut bucket = Bucket::new(8);
         bucket.fill(Nanos(5));

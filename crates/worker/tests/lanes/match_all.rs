@@ -94,7 +94,7 @@ fn packets_of_low_latency_entries_take_the_path_for_any_match() {
 
 /// On 16 ports, more packets arrive than the tables can process.
 #[test]
-fn under_load_none_of_them_is_lost_as_unknown() {
+fn no_packet_of_a_learned_flow_is_lost_as_unknown_under_load() {
     let config = worker::WorkerSetConfig {
         small_frames: 16_384,
         large_frames: 0,

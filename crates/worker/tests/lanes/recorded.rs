@@ -54,7 +54,7 @@ fn a_low_latency_packet_leaves_before_known_normal_ones_and_all_keep_their_order
 }
 
 #[test]
-fn known_normal_packets_that_find_no_room_are_dropped_by_name() {
+fn known_normal_packets_without_space_are_dropped_under_their_reason() {
     let mut seen = Vec::new();
     for express_records in [0, 1_024] {
         let mut lab = lab(express_records);

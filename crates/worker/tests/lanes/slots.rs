@@ -110,7 +110,7 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
 /// More packets may wait than there are frames. Enough frames must remain to receive packets in each poll
 /// iteration.
 #[test]
-fn waiting_packets_leave_frames_to_receive_low_latency_ones_with() {
+fn waiting_packets_leave_frames_for_receiving_low_latency_packets() {
     let mut lab = Lab::new(LANES, 1_024, RULES);
     for turn in 0..600 {
         if turn >= 4 {
@@ -130,7 +130,7 @@ fn waiting_packets_leave_frames_to_receive_low_latency_ones_with() {
 }
 
 #[test]
-fn frames_that_wait_for_a_slow_device_leave_some_to_low_latency_ones() {
+fn frames_for_a_slow_device_leave_frames_to_low_latency_packets() {
     let config = worker::WorkerSetConfig {
         small_frames: 64,
         large_frames: 0,

@@ -88,7 +88,7 @@ fn frames_wait_while_no_mbuf_is_free_for_their_copies() {
 }
 
 #[test]
-fn mbufs_leave_by_ports_of_other_drivers_and_return_to_their_pool() {
+fn mbufs_leave_through_other_drivers_and_return_to_their_pool() {
     let _alone = alone();
     let folder = Folder::new("others");
     let sent = packets([60, 600, 2_048, 2_100].into_iter());
