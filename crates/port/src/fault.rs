@@ -154,7 +154,8 @@ mod tests {
     use super::*;
     use crate::mem;
 
-    /// Returns the frames received out of 1,000 frames of 100 bytes of 0x55, and the counters.
+    /// Offers 1,000 frames of 100 bytes, all with the value 0x55. Returns the received frames and the
+    /// counters.
     fn run(faults: Faults) -> (Vec<Vec<u8>>, Statistics) {
         let (mut queues, mut handle) = mem::pair(1, 1, 1000);
         for _ in 0..1000 {

@@ -155,7 +155,7 @@ impl WorkerEgress {
         } else {
             Some(frame)
         };
-        // A device's buffer has no home here. It returns to its device when the frame is dropped.
+        // A device's buffer has no home worker. It returns to its device when the frame is dropped.
         if let Some(frame) = stranger
             && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
         {

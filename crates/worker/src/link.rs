@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rings between the control thread and the workers: updates, events, and frames that return.
+//! The rings between the control thread and the workers, for updates, events, and frames returned to workers.
 //!
 //! Updates that do not fit into a worker's ring are parked and sent later, in order. Replaced objects return
 //! in the same box as the updates that replaced them, and are freed here.

@@ -257,7 +257,7 @@ fn figures(table: &Table) -> LutFigures {
     figures
 }
 
-/// Takes a table off the fast-forwarding path, unless that was done before.
+/// Takes a table off the fast-forwarding path, unless it is already off the path.
 fn close(number: TableId, table: &mut Table, parts: &mut [Vec<Update>]) {
     if !matches!(table.mode, TableMode::Closed) {
         table.mode = TableMode::Closed;

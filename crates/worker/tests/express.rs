@@ -312,8 +312,8 @@ fn the_control_side_knows_which_flows_can_have_a_record() {
     }
 }
 
-/// Two flows pass these tables: the destinations 1 and 2. Table 1 decides by the destination that table 0
-/// writes, table 2 is not on their paths, and the rules also examine ports and the metadata.
+/// Two flows pass these tables, with the destinations 1 and 2. Table 1 examines the destination that table 0
+/// writes. Table 2 is not on their paths. The rules also examine ports and the metadata.
 const BRANCH: [&str; 6] = [
     "table=0,priority=5,dl_dst=02:00:00:00:00:01,actions=set_field:02:00:00:00:00:99->eth_dst,goto_table:1",
     "table=0,priority=5,dl_dst=02:00:00:00:00:02,actions=output:3",

@@ -132,7 +132,8 @@ impl Driver {
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::WorkerSetConfig {
             large_frames: if long { LARGE_FRAMES } else { 0 },
-            // In some cases, random measurements decide whether LUTs are bypassed, so that LUTs come and go.
+            // In some cases, random measurements decide whether LUTs are bypassed, so that LUTs are removed
+            // and recreated.
             stopwatch: (seed % 8 == 3 && !calm).then_some(any_time),
             ..worker_config(options, room)
         };

@@ -106,7 +106,8 @@ fn is_possible(
 
 /// Tolerance of the accounting. A bucket for which no frame is free is counted once, however many copies it
 /// would have sent. A loss may therefore be counted without a known missing copy, and a copy may be missing
-/// without a count. A packet that was refused because the backlog was full may have lost copies before.
+/// without a count. A packet that was refused because the backlog was full may have lost copies before the
+/// refusal.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slack {
     more: u64,
@@ -163,7 +164,7 @@ pub(super) fn check_losses(
     if lost != missing || counted(DropReason::NoBuffer) > 0 {
         return fail(format!("{missing} copies are missing, {lost} are counted"));
     }
-    // A packet that was refused because the backlog was full may have lost packet-ins before.
+    // A packet that was refused because the backlog was full may have lost packet-ins before the refusal.
     if !(reports.missing..=reports.missing + 8 * refused).contains(&unreported) {
         return fail(format!("{} packet-ins are missing, {unreported} are counted", reports.missing));
     }

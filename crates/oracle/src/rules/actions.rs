@@ -47,7 +47,7 @@ impl Style {
                 made.write.push(output);
             } else {
                 made.apply.push(output);
-                // With a second output port, fewer packets are dropped for an output to their ingress port.
+                // A second output port reduces drops of packets whose first output is their ingress port.
                 let more = (rng.u8(0..3) == 0).then(|| self.output(rng, scope));
                 made.apply.extend(more);
             }
@@ -78,7 +78,7 @@ impl Style {
             let to_group = self.groups > 0 && rng.u8(0..3) == 0;
             let group = to_group.then(|| Action::Group(GroupId(rng.u32(1..=self.groups))));
             made.apply.push(group.unwrap_or_else(|| self.output(rng, scope)));
-            // With a second output port, fewer packets are dropped for an output to their ingress port.
+            // A second output port reduces drops of packets whose first output is their ingress port.
             let more = (rng.u8(0..3) == 0).then(|| self.output(rng, scope));
             made.apply.extend(more);
             made.meter = (self.meters > 0 && rng.u8(0..3) == 0).then(|| MeterId(rng.u32(1..=self.meters)));

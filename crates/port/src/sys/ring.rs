@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The mapped TPACKET_V2 receive ring. Kernel and program pass slots to each other by a status word. Layout:
-//! linux/if_packet.h and Documentation/networking/packet_mmap.rst.
+//! The mapped TPACKET_V2 receive ring. Kernel and program pass slots to each other through a status word.
+//! Layout: linux/if_packet.h and Documentation/networking/packet_mmap.rst.
 
 use super::{VNET_BYTES, VnetBytes, set_option};
 use std::io;

@@ -101,7 +101,7 @@ fn a_guarantee_holds_against_a_flood_of_a_higher_priority() {
 }
 
 #[test]
-fn a_higher_priority_queue_reaches_its_maximum_rate() {
+fn a_higher_priority_queue_takes_the_link_up_to_its_maximum_rate() {
     let shared = shares(&[queue(1, 0, 0, 0), queue(2, 0, 0, 3)], &[(1, 1_514), (2, 60)]);
     assert_eq!(shared, BTreeMap::from([(2, 100)]));
     let shared = shares(&[queue(1, 0, 0, 0), queue(2, 0, 25, 3)], &[(1, 1_514), (2, 60)]);
