@@ -147,9 +147,9 @@ impl Figure {
         })
     }
 
-    /// Returns a figure of rounds that each measured ours and the peer. It contains the medians of both
-    /// sides, and the median of the ratios with its 95 % interval. With fewer than six rounds, the interval
-    /// is their whole range. Returns `None` without rounds.
+    /// Returns a figure of rounds, each of which measured both Shunt and the peer. It contains the medians of
+    /// both sides, and the median of the ratios with its 95 % interval. With fewer than six rounds, the
+    /// interval is their whole range. Returns `None` without rounds.
     #[must_use]
     pub fn of_rounds(
         figure: &str,

@@ -16,8 +16,7 @@ NETWORK
 places=('a 9' 'f 9')
 load keyflow "$folder/net.json"
 
-# Ports are numbered from the first switch on. Packets of the first host therefore arrive at port 1 of each
-# switch.
+# Port 1 of switches 2 to 6 leads to the previous switch, so packets of the first host arrive there.
 for number in {2..6}; do captured "s${number}p1" inbound "at-$number"; done
 captured p2 'ether proto 0x88b5' at-h2
 pings 1 2 || fail 'no pings pass'

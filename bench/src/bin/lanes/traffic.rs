@@ -200,7 +200,8 @@ impl Traffic {
     }
 }
 
-/// Returns a worker configuration with the path and both lanes. If `express`, it also has the express path.
+/// Returns a worker configuration with the fast-forwarding path and both lanes, and with the express path if
+/// `express` is true.
 pub fn ours(express: bool) -> worker::WorkerSetConfig {
     let express_records = if express { EXPRESS_RECORDS } else { 0 };
     let base = worker::WorkerSetConfig::default();

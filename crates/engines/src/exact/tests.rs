@@ -216,7 +216,7 @@ fn no_choice_of_values_makes_buckets_overflow() {
 #[test]
 fn tables_report_their_memory_size() {
     for (words, bytes) in [(1, 14.8), (2, 24.5), (3, 38.4), (4, 80.4), (7, 80.4)] {
-        // All words of a row are needed to distinguish rules.
+        // Every word differs between rules, so all words of a row are stored.
         let values: Vec<u64> = (0..10_000).flat_map(|at: u64| vec![at; words]).collect();
         let exact = Exact::new(words, &vec![u64::MAX; words], values, 10_000, 10_003);
         let store = exact.store.bytes();

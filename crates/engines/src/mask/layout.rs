@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// Draws rules. Most of them have equal values in the common bits, which the other rules do not examine
-    /// except in word 0. Some masks have holes.
+    /// Draws rules with non-contiguous masks. Most rules examine the common bits of all words and have equal
+    /// values there. The other rules examine the common bits of word 0 only.
     fn draw(rng: &mut Rng, words: usize, len: usize) -> Drawn {
         let common: Vec<u64> = (0..words).map(|_| rng.u64(..) & rng.u64(..)).collect();
         let value: Vec<u64> = (0..words).map(|_| rng.u64(..)).collect();
