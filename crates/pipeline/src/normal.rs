@@ -23,6 +23,8 @@ const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// Forwards the packet as a learning bridge does.
 pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, take: Take) {
+    // The slot may hold the stations of an earlier packet. Not every packet gets as far as the lookup below.
+    packet.stations = Stations::NONE;
     packet.data.locate(Depth::L2);
     let vid =
         if packet.data.layers.present & header::VLAN != 0 { packet.data.layers.vlan_tci & VID } else { 0 };

@@ -237,6 +237,37 @@ fn bridged_flows_follow_stations_that_move() {
 }
 
 #[test]
+fn reserved_multicast_is_dropped_although_stations_are_known() {
+    let mut bpdu = between(3, 2);
+    bpdu[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0]);
+    compare(&NORMAL, |lab| {
+        for _ in 0..3 {
+            bridge(lab, 1, &[between(1, 2)]);
+            bridge(lab, 2, &[between(2, 1)]);
+        }
+        // The packet takes the slot in which both addresses were known last.
+        bridge(lab, 3, &[bpdu.clone(), bpdu.clone()]);
+    });
+}
+
+#[test]
+fn vlans_are_distinguished_after_a_frame_that_ends_within_its_tag() {
+    let tagged = |vid: u16| {
+        PacketBuilder::ethernet([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1])
+            .vlan(0x8100, vid)
+            .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
+            .udp(1_000, 2_000)
+            .build()
+    };
+    let flows = ["priority=2,dl_vlan=5,actions=output:3", "priority=1,dl_vlan=6,actions=output:4"];
+    compare(&flows, |lab| {
+        for _ in 0..3 {
+            bridge(lab, 1, &[tagged(5)[..14].to_vec(), tagged(5), tagged(6), between(1, 2)]);
+        }
+    });
+}
+
+#[test]
 fn bridged_packets_refresh_their_source_address() {
     let hits = compare(&NORMAL, |lab| {
         bridge(lab, 1, &[between(1, 2)]);

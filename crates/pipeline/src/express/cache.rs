@@ -69,6 +69,8 @@ pub struct Express {
     pub(super) kept: ArrayVec<usize, BURST>,
     /// Whether the burst was looked up.
     pub(super) asks: bool,
+    /// Whether its packets may use their records. If not, the burst is a sample of the bypassed packets.
+    pub(super) acts: bool,
     /// Packets of the last burst without a record.
     pub(super) missed: ArrayVec<Missed, BURST>,
     pub(super) counters: Arc<ExpressCounters>,
@@ -102,6 +104,7 @@ impl Express {
             rest: Vec::with_capacity(BURST),
             kept: ArrayVec::new(),
             asks: false,
+            acts: false,
             missed: ArrayVec::new(),
             counters,
             predecessor: Predecessor::None,

@@ -94,7 +94,8 @@ impl Express {
         if self.previous.is_some() && hits < count {
             hits += self.ask_previous(context, frames, queued);
         }
-        if !self.bypass.acts(count, hits, queued) {
+        self.acts = self.bypass.acts(count, hits, queued);
+        if !self.acts {
             self.burst.places[..count].fill(NONE);
             self.takes_over = false;
         }
@@ -186,7 +187,12 @@ impl Express {
         }
         context.burst_counters.express += hits;
         self.counters.hits(hits);
-        self.counters.misses(self.missed.len() as u64);
+        let missed = self.missed.len() as u64;
+        if self.acts {
+            self.counters.misses(missed)
+        } else {
+            self.counters.bypassed(missed)
+        }
         probe.mark(ProbeStep::Recorded, hits as u32);
         passed
     }

@@ -26,7 +26,7 @@ pub(super) enum Directness {
 #[repr(align(64))]
 pub(super) struct Path {
     pub hops: Hops,
-    /// Learned addresses on which the output depends.
+    /// Learned addresses on which the path depends.
     pub stations: Stations,
     /// Port by which the packet leaves directly. It is open, and not the ingress port.
     pub output: PortNo,
@@ -82,7 +82,7 @@ impl Path {
 
     /// Compiles the effect of the path's entries, if it is simple.
     fn directly<E>(mut self, context: &BurstContext<'_, E>, packet: &Packet) -> Self {
-        let (mut route, mut output, mut stations) = (Route::NONE, None, Stations::NONE);
+        let (mut route, mut output) = (Route::NONE, None);
         for Hop { entry, .. } in self.hops.iter() {
             let Some((_, program)) = context.entry(entry) else { return self };
             if let Some(next) = &program.route {
@@ -92,10 +92,10 @@ impl Path {
             output = program.output;
             // The key has the addresses of the arriving packet, so NORMAL must see these.
             if program.only_normal && route.macs == MacWrite::NONE {
+                self.stations = packet.stations;
                 self.awaits_stations = !packet.stations.are_known();
                 if packet.stations.are_known() {
-                    stations = packet.stations;
-                    let destination = context.entry(stations.destination);
+                    let destination = context.entry(packet.stations.destination);
                     output = destination.and_then(|(_, program)| program.learned_port());
                 }
             }
@@ -105,7 +105,6 @@ impl Path {
         let output = output.filter(|_| !context.settings.drop_fragments);
         match (output, route.macs.as_replacement()) {
             (Some(output), Some(macs)) => Self {
-                stations,
                 output,
                 macs,
                 dec_ttl: route.dec_ttl,

@@ -70,7 +70,9 @@ impl CommonGuard {
 
     /// Returns the guard for packets without a tag that have the same EtherType.
     fn of_type(layers: &Layers) -> Option<Self> {
-        let is_plain = layers.present == 0 && layers.type_at == TYPE_AT as u16 && layers.eth_type >= TYPE_MIN;
+        // The EtherType of a frame that ends within its tag is that of the tag.
+        let is_type = layers.eth_type >= TYPE_MIN && !is_tpid(layers.eth_type);
+        let is_plain = layers.present == 0 && layers.type_at == TYPE_AT as u16 && is_type;
         is_plain.then(|| Self {
             masks: [0xffff, 0],
             values: [layers.eth_type.swap_bytes().into(), 0],

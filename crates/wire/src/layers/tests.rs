@@ -328,8 +328,15 @@ proptest! {
         data.extend_from_slice(&common_frames()[cut]);
         let start = data.first_chunk::<64>().unwrap();
         let to_type = locate(&data[..len], Depth::L2);
+        let facts = |layers: &Layers| (layers.present, layers.type_at, layers.eth_type);
         if let Some(guard) = CommonGuard::new(&to_type) {
             prop_assert!(guard.recognises(len, start));
+        }
+        // The guard of a frame that ends within its tag must not recognise whole frames with such a tag.
+        for other in [[0x08, 0], [0x86, 0xdd], [0x81, 0], [0x88, 0xa8], [data[12], data[13]]] {
+            let short = locate(&frame(&[&other]), Depth::L2);
+            let recognised = CommonGuard::new(&short).is_some_and(|guard| guard.recognises(len, start));
+            prop_assert!(!recognised || facts(&short) == facts(&to_type));
         }
         for layers in common_frames().iter().map(|frame| locate(frame, Depth::L4)) {
             let headers = |layers: &Layers| (layers.present, layers.l3, layers.l4);
