@@ -187,8 +187,8 @@ impl BurstKeys {
     }
 }
 
-/// Builds the key of a frame that neither of the two templates used last recognises. Returns the place of the
-/// TTL, if it is known, when another template recognises the frame. Otherwise, the headers have been located.
+/// Builds the key of a frame that neither of the two templates used last recognises. Returns `None` if no
+/// template recognises it, so that its headers have been located, else the place of its TTL.
 #[inline(never)]
 fn read_other<const WORDS: usize>(
     reader: &KeyReader,

@@ -4,8 +4,7 @@
 //!
 //! Packets with a direct path leave before they are admitted. For other packets with a record, the entries'
 //! instructions run without a lookup. Packets without a record take the fast-forwarding path or the tables.
-//! Records are made when the whole burst has left, so packets of one flow in a burst all have a record, or
-//! none has.
+//! Records are made after the burst, so packets of one flow in a burst all have a record, or none has.
 //!
 //! If lanes are on, the record also says in which lane a packet is: low-latency packets leave now, and normal
 //! ones wait in the backlog with the entries that they hit. Packets of one flow may wait although the flow

@@ -64,8 +64,7 @@ impl Path {
         }
     }
 
-    /// Returns the path that a packet has taken, for other packets with its key. Returns `None` if the key
-    /// does not determine the path.
+    /// Returns the path that a packet has taken, or `None` if its key does not determine the path.
     ///
     /// A later table sees bits of the key or written constants if every entry before the last one only writes
     /// MAC addresses and decrements the TTL.
