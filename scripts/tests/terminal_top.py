@@ -81,7 +81,7 @@ def main() -> None:
     top.until(b"ports")
     os.kill(switch, signal.SIGTERM)
     top.until(LEAVE)
-    top.until(b"shunt: the connection to the switch broke")
+    top.until(b"shunt: the connection to the switch was lost")
     expect(top.ended(), 1)
     print("ok: shunt top reports the end of the switch, and restores the terminal")
 
