@@ -61,6 +61,23 @@ pub struct CaseOptions {
     pub quanta: Quanta,
 }
 
+impl CaseOptions {
+    /// Returns the parameters of a case with one worker that draws rules and no packets.
+    fn without_packets() -> Self {
+        Self {
+            packets: 0,
+            repeats: false,
+            workers: 1,
+            lut_entries: 0,
+            express_records: 0,
+            express_bypass: BypassLimits::USUAL,
+            consistency: Consistency::Auto,
+            lanes: LaneLimits::default(),
+            quanta: Quanta::default(),
+        }
+    }
+}
+
 /// Number of LUT records that suffices for all values of a case.
 const CALM_LUT_ENTRIES: usize = 256;
 
@@ -96,17 +113,7 @@ pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
 /// # Errors
 /// Returns the first pair whose keys are wrong.
 pub fn run_key_case(seed: u64) -> Result<KeyCoverage, Breach> {
-    let options = CaseOptions {
-        packets: 0,
-        repeats: false,
-        workers: 1,
-        lut_entries: 0,
-        express_records: 0,
-        express_bypass: BypassLimits::USUAL,
-        consistency: Consistency::Auto,
-        lanes: LaneLimits::default(),
-        quanta: Quanta::default(),
-    };
+    let options = CaseOptions::without_packets();
     let case = drive::Driver::new(seed, options).run_keys();
     case.map_err(|what| Breach { seed, workers: options.workers, what })
 }

@@ -195,26 +195,13 @@ mod tests {
     use super::*;
     use crate::CaseOptions;
     use flow::{Action, DropReason, FlowMod, Instructions};
-    use pipeline::{BypassLimits, LaneLimits};
-    use worker::{Consistency, Quanta};
 
     /// Seed of a case with long frames, enough room, and devices that do not always accept frames.
     const SEED: u64 = 85;
 
     #[test]
     fn long_frames_with_many_copies_never_make_buffers_scarce() {
-        let options = CaseOptions {
-            packets: 0,
-            repeats: false,
-            workers: 1,
-            lut_entries: 0,
-            express_records: 0,
-            express_bypass: BypassLimits::USUAL,
-            consistency: Consistency::Auto,
-            lanes: LaneLimits::default(),
-            quanta: Quanta::default(),
-        };
-        let mut driver = Driver::new(SEED, options);
+        let mut driver = Driver::new(SEED, CaseOptions::without_packets());
         assert!(driver.tight && driver.record.egress.is_empty() && driver.record.room.is_ample());
         driver.templates.truncate(1);
         driver.templates[0].bytes =
