@@ -253,7 +253,7 @@ fn datapath(
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
     if !forwarding.lanes.limits.is_on() {
-        // Without lanes, frames leave in order of arrival, except at ports with egress queues.
+        // Without lanes, no frame needs to overtake others, except at ports with egress queues.
         let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
         unordered.for_each(|port| port.outstanding_bytes = usize::MAX);
     }

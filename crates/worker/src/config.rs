@@ -82,7 +82,7 @@ pub struct PortQueues {
     /// Device queues with worker numbers. A worker has at most one queue per port.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
     /// Egress queues with distinct numbers. If there are any, the first worker of the port sends for all
-    /// workers, so that the rates apply to the whole port. If there are none, frames leave in order of
-    /// arrival.
+    /// workers, so that the rates apply to the whole port. If there are none, the frames of each lane leave
+    /// in the order of output.
     pub egress: Vec<EgressQueue>,
 }
