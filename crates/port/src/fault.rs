@@ -78,7 +78,7 @@ impl<Q: Queue> Queue for Faulty<Q> {
             if self.strike(&mut frame) {
                 self.lost += 1;
                 self.lost_bytes += len as u64;
-                // The frame came from these pools. If a queue violates that, the frame is freed.
+                // The frame must have come from these pools. If a queue violates this, the frame is freed.
                 let _ = pools.put(frame);
                 continue;
             }

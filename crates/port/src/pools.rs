@@ -91,8 +91,8 @@ impl Pools {
         pool.level().is_below(4)
     }
 
-    /// Returns the fill level of the pool from which a frame like this was taken: a pool of this worker, or
-    /// the pool of the frame's device.
+    /// Returns the fill level of the pool that serves frames like this one: this worker's small or large
+    /// pool, or the pool of the frame's device.
     #[inline]
     fn level_of(&self, frame: &Frame) -> FillLevel {
         frame.device_level().unwrap_or_else(|| {
@@ -115,7 +115,7 @@ impl Pools {
         self.level_of(frame).is_below(2)
     }
 
-    /// Returns whether less than a quarter of the small frames is left.
+    /// Returns whether fewer than a quarter of the small frames are left.
     #[must_use]
     #[inline]
     pub fn is_low(&self) -> bool {

@@ -71,8 +71,8 @@ pub trait Queue: Send {
     /// counted as a drop.
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize;
 
-    /// Returns the fill level of the pool of buffers into which the device receives. It is empty for drivers
-    /// that copy packets into the worker's pools.
+    /// Returns the fill level of the pool of buffers into which the device receives. Drivers that copy
+    /// packets into the worker's pools have no such pool and return 0 of 0 buffers.
     fn buffers(&self) -> FillLevel {
         FillLevel::default()
     }
@@ -106,8 +106,8 @@ pub trait Queue: Send {
     /// Returns the counters since the queue was opened.
     fn statistics(&self) -> Statistics;
 
-    /// Returns the link's state, and reopens a device that was removed and has come back. It makes a system
-    /// call, and more after a change, so it is called periodically and not per packet.
+    /// Returns the link's state, and reopens a device that was removed and has come back. Each call makes a
+    /// system call, and several after a change, so it is called periodically and not per packet.
     fn poll_link(&mut self) -> Link;
 }
 

@@ -16,8 +16,8 @@ pub struct Spec {
     pub device: String,
     /// Number of queues to open: one for each worker that serves the port.
     pub queues: usize,
-    /// Outstanding bytes per device queue above which normal frames wait in the switch; `usize::MAX` means no
-    /// limit.
+    /// Outstanding bytes per device queue at which normal frames begin to wait in the switch; `usize::MAX`
+    /// means no limit.
     pub outstanding_bytes: usize,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct LinkReport {
     pub(crate) link: Link,
     /// Index of the interface to which the socket is bound.
     pub(crate) bound_index: i32,
-    /// Whether the socket is bound to an interface other than the one of this name.
+    /// Whether an interface with the name of the port's device exists, but the socket is not bound to it.
     pub(crate) is_stale: bool,
 }
 

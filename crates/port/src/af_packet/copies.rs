@@ -144,7 +144,8 @@ mod tests {
         lab.queue(&packets[0]);
         lab.queue(&packets[1]);
         assert_eq!(lab.take(&packets[0]).as_ref(), Some(&packets[0]));
-        // The copy of packet 1 is not fetched. The slot of packet 2 has the same length and would get it.
+        // The copy of packet 1 is not fetched. The slot of packet 2 has the same length and would be given
+        // that copy.
         lab.queue(&packets[2]);
         assert_eq!(lab.take(&packets[2]), None);
         lab.queue(&packets[3]);

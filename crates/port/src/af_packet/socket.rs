@@ -197,8 +197,8 @@ fn buffers(socket: BorrowedFd<'_>) {
 
 /// Joins the port's fanout group on this interface, or creates it with an ID that the kernel chooses. Packets
 /// are distributed by a symmetric hash of IP addresses and ports, so both directions of a flow reach the same
-/// queue. Packets without an IP header all reach one queue. A group that cannot be joined belongs to an
-/// interface that is gone, even if that interface had the same index.
+/// queue. Packets without an IP header all reach one queue. If the group cannot be joined, it belonged to an
+/// interface that was removed, and a new group is created. The new interface may have the same index.
 fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
     let mode = libc::PACKET_FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
     let enter = |id: u16, flags: u32| {

@@ -110,8 +110,8 @@ fn tags(bytes: &[u8]) -> usize {
     })
 }
 
-/// Returns whether only VLAN tags precede the IP header, and TCP or UDP of the right kind follows at the
-/// offset in the metadata.
+/// Returns whether the kernel would find the headers of a super-frame: only VLAN tags precede the IP header,
+/// and the TCP or UDP header that `gso` names is at the offset in the metadata.
 fn is_plain(frame: &Frame, gso: Gso, l2_bytes: usize) -> bool {
     let layers = locate(frame.bytes(), Depth::L4);
     let wanted = match gso.kind {

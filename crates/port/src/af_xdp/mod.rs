@@ -123,7 +123,8 @@ impl Queue for XdpQueue {
     }
 
     fn descriptor(&self) -> Option<RawFd> {
-        // While the device has no space for queued frames, no event reports when it has space again.
+        // While queued frames wait for space in the device, the queue must be polled, because no event
+        // reports that space.
         let descriptor = self.socket.descriptor();
         (!self.socket.xsk.has_unsent()).then_some(descriptor)
     }

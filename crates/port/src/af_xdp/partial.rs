@@ -2,9 +2,9 @@
 //! Partial checksums that a host on this machine left to its device. XDP reports no metadata about them.
 //!
 //! The checksum field of such a packet holds the sum of the pseudo-header, by which the packet is recognized.
-//! A complete checksum may equal that sum by chance. Completing it again gives the same value if it was
-//! correct. One in 65,536 packets with a wrong checksum is corrected this way; between namespaces checksums
-//! are not corrupted.
+//! A complete checksum may equal that sum by chance. If it was correct, completing it again gives the same
+//! value. If it was wrong, the packet gets a correct checksum. This happens to one in 65,536 damaged packets
+//! and is accepted, because packets between namespaces are not damaged.
 
 use frame::PartialChecksum;
 use wire::layers::header;

@@ -24,7 +24,8 @@ impl XdpQueue {
     ) -> usize {
         let xsk = &mut self.socket.xsk;
         if xsk.has_unsent() {
-            // A worker with nothing more to send would not call `transmit` again.
+            // Queued frames are also sent from here, because a worker with nothing more to send does not call
+            // `transmit`.
             self.is_down = xsk.send().refused == Refused::Link;
         }
         let (mut count, mut seen) = (0, false);

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 const DESCRIPTORS_MAX: usize = 1_024;
 const DESCRIPTORS_MIN: usize = 32;
 
-/// Numbers of the open devices. DPDK returns the same number for every attachment of a device.
+/// Numbers of the open devices, by which a second port on the same device is refused. DPDK returns the same
+/// number for every attachment of a device.
 static OPEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 /// Number of pools created so far, used for their names.
 static POOLS: AtomicUsize = AtomicUsize::new(0);
@@ -148,7 +149,7 @@ pub(super) fn open(spec: &Spec, settings: &DpdkSettings) -> Result<Queues, PortE
         attached: Mutex::default(),
         link: Mutex::default(),
     };
-    // Forget the value without detaching the device; `attach` finds the device attached and starts it.
+    // Forgets the value without detaching the device; `attach` finds the device attached and starts it.
     port.forget();
     let attached = device
         .attach()

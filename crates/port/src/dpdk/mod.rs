@@ -3,9 +3,9 @@
 //! others) by device string.
 //!
 //! A received packet stays in its mbuf, which is a frame because both have the same layout ([`frame::Head`]).
-//! A frame that is sent to another DPDK port passes its mbuf on. Bytes are copied only between DPDK ports and
-//! ports of other drivers. Without the cargo feature `dpdk` the driver only returns an error that explains
-//! how to build it.
+//! Another DPDK port sends the packet from the same mbuf. Bytes are copied only between DPDK ports and ports
+//! of other drivers. Without the cargo feature `dpdk` the driver only returns an error that explains how to
+//! build it.
 
 #[cfg(feature = "dpdk")]
 mod device;
@@ -84,7 +84,7 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
         _ if spec.device.is_empty() => "the name is empty".into(),
         Some(c) => format!("a device name cannot contain {c:?}"),
         None if spec.device.starts_with([',', '=', '-', '/']) => "it does not begin with a name".into(),
-        // DPDK has a second, layered notation of devices, which only some of its functions accept.
+        // DPDK has a second syntax for device strings, which only some of its functions accept.
         None if spec.device.split(',').next().is_some_and(|name| name.contains(['=', '/'])) => {
             "it begins with a key".into()
         }
@@ -111,8 +111,8 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
 /// Opens `spec.queues` queues of a device. The first call starts DPDK.
 ///
 /// # Errors
-/// Returns the errors of [`check`], and an error if DPDK cannot be started, has no such device, or the device
-/// has too few queues.
+/// Returns the errors of [`check`], and an error if DPDK cannot be started or has no such device, or if the
+/// device has too few queues.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     #[cfg(feature = "dpdk")]

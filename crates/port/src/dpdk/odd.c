@@ -11,7 +11,7 @@
 
 #define TAIL_BYTES 64
 
-// Memory outside any mbuf, and the record that DPDK keeps of it.
+// Memory for a packet outside any mbuf, with DPDK's reference count of it.
 struct external {
     struct rte_mbuf_ext_shared_info info;
     uint8_t bytes[2048];
@@ -36,7 +36,7 @@ static int attach_external(struct rte_mbuf *mbuf)
     return 1;
 }
 
-// Fills the mbuf, from `offset` of its memory on.
+// Copies the packet into the mbuf, to `offset` in the mbuf's memory. Returns 0 if the packet does not fit.
 static int fill(struct rte_mbuf *mbuf, uint16_t offset, const uint8_t *bytes, uint16_t len)
 {
     if (offset + len > mbuf->buf_len)
@@ -48,7 +48,7 @@ static int fill(struct rte_mbuf *mbuf, uint16_t offset, const uint8_t *bytes, ui
     return 1;
 }
 
-// Changes a filled mbuf to the wanted kind. Returns the mbuf to send, or null.
+// Changes a filled mbuf to the requested kind. Returns the mbuf to send, or null.
 static struct rte_mbuf *change(struct rte_mbuf *mbuf, enum odd_kind kind, const uint8_t *bytes, uint16_t len,
                                void **held)
 {

@@ -9,7 +9,7 @@ enum odd_kind {
     ODD_PLAIN,
     // The mbuf has a second reference, which the caller gets.
     ODD_SHARED,
-    // A second mbuf refers to the packet's memory. The caller gets the first one.
+    // A second mbuf refers to the packet's memory. The caller gets the first mbuf.
     ODD_INDIRECT,
     // The packet lies outside the mbuf.
     ODD_EXTERNAL,
@@ -23,6 +23,6 @@ enum odd_kind {
     ODD_LAST_WITH_TAIL,
 };
 
-// Sends a packet in an mbuf of `pool` by the port's first queue. A port of net_ring receives the same mbuf. Sets
-// `held` to an mbuf that the caller must free, or to null. Returns 1 on success, else 0.
+// Sends a packet in an mbuf of `pool` through the port's first queue. A port of net_ring receives the same
+// mbuf. Sets `held` to an mbuf that the caller must free, or to null. Returns 1 on success, else 0.
 int odd_send(uint16_t port, void *pool, enum odd_kind kind, const uint8_t *bytes, uint16_t len, void **held);

@@ -8,7 +8,7 @@ use crate::{Capabilities, Link, MIN_FRAME_BYTES, Pools, PortDrop, Queue, Statist
 use frame::{FillLevel, Frame, Meta, Stamp};
 use std::sync::{Arc, PoisonError};
 
-/// Ethernet header and two VLAN tags in bytes, which the MTU does not include.
+/// Length in bytes of an Ethernet header with two VLAN tags, which the MTU does not include.
 const HEADER_BYTES: usize = 22;
 
 /// Size of the segment buffer in bytes; holds the longest segment of a super-frame.
@@ -98,8 +98,8 @@ impl DpdkQueue {
         self.link.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADER_BYTES)
     }
 
-    /// Passes frames from the front of `frames` to the device, up to the first that needs completion. Returns
-    /// false if the device did not take all of them.
+    /// Passes frames from the front of `frames` to the device, up to the first frame whose offloads must be
+    /// completed. Returns false if the device did not accept all of them.
     #[inline]
     fn send_ready(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> bool {
         let most_bytes = self.most_bytes();
@@ -248,7 +248,7 @@ impl Queue for DpdkQueue {
         if self.number == 0
             && let Some(port) = self.attached.as_ref().and_then(|attached| attached.port())
         {
-            // The device counts from 0 after it was reattached.
+            // A reattached device counts from 0 again; `earlier_drops` holds the previous counts.
             self.device_drops = port.drops().unwrap_or(self.device_drops);
             let mut known = self.device.link.lock().unwrap_or_else(PoisonError::into_inner);
             *known = port.link().map_or(Link { up: false, ..*known }, |link| Link {

@@ -21,7 +21,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-// Space for the longest ordinary packet, and after it for wide loads near its end (frame::TAILROOM_BYTES).
+// Space for the longest ordinary packet, and tailroom for wide loads near its end (frame::TAILROOM_BYTES).
 #define DATA_BYTES (2048 + 64)
 #define MEMORY_BYTES (RTE_PKTMBUF_HEADROOM + DATA_BYTES)
 #define TAIL_BYTES 64
@@ -136,12 +136,13 @@ static void set_flag(void *flag)
     __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE);
 }
 
-// Waits until DPDK's interrupt thread has finished the events that it has taken. Drivers such as memif handle
-// the departure of a peer there. Closing the device during this time would free memory that the driver still
-// uses.
+// Waits until DPDK's interrupt thread has finished the events that it has begun to handle. Drivers such as
+// memif handle the disconnection of a peer in that thread. Closing the device during this time would free
+// memory that the driver still uses.
 static void await_interrupts(void)
 {
-    // An alarm runs in the interrupt thread. The first one may run before other events of the same batch.
+    // An alarm runs in the interrupt thread. Two alarms are awaited, because the first may run before other
+    // events of the same batch.
     for (int round = 0; round < 2; round++) {
         int flag = 0;
 
@@ -266,7 +267,7 @@ int shim_drops(uint16_t port, struct shim_drops *drops)
     return 0;
 }
 
-// Fields of an mbuf from `data_off` to `nb_segs`, as they are in most received packets.
+// Value of the mbuf fields `data_off` to `nb_segs` in most received packets.
 #define USUAL_WORD (RTE_PKTMBUF_HEADROOM | UINT64_C(1) << 16 | UINT64_C(1) << 32)
 #define USUAL_MASK UINT64_C(0x0000ffffffffffff)
 _Static_assert(offsetof(struct rte_mbuf, refcnt) == offsetof(struct rte_mbuf, data_off) + 2, "mbuf: refcnt");
@@ -363,7 +364,7 @@ uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, vo
     uint16_t ready = 0, sent;
 
     for (count = RTE_MIN(count, SHIM_BURST); ready < count; ready++) {
-        // A frame that is no mbuf has the same layout, and no pool.
+        // A frame that is not an mbuf has the same layout, but its pool is null.
         struct rte_mbuf *mbuf = frames[ready];
 
         if (likely(mbuf->pool != NULL)) {

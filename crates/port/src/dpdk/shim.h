@@ -53,8 +53,8 @@ void shim_thread(void);
 // Called with each mbuf of a new pool and the size of the mbuf's memory in bytes.
 typedef void shim_prepare_function(void *mbuf, uint32_t memory_bytes);
 
-// Creates a pool of `count` mbufs, each with a private area of SHIM_PRIVATE_BYTES. On failure returns null and
-// sets `error`.
+// Creates a pool of `count` mbufs, each with a private area of SHIM_PRIVATE_BYTES. On failure returns null
+// and sets `error`.
 struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, shim_prepare_function *prepare,
                             int *error);
 // Returns the approximate number of free mbufs of a pool: mbufs in the caches of other threads count as used.
@@ -75,17 +75,17 @@ int shim_link(uint16_t port, struct shim_link *link);
 int shim_drops(uint16_t port, struct shim_drops *drops);
 
 // Receives up to `most` packets, at most SHIM_BURST, as mbufs. Sets a bit in `odd` for each mbuf that cannot
-// become a frame: it has several segments, is shared, belongs to another pool, lacks tailroom, or is shorter than
-// an Ethernet header. Adds the lengths of the other packets to `bytes`.
+// become a frame: it has several segments, is shared, belongs to another pool, lacks tailroom, or is shorter
+// than an Ethernet header. Adds the lengths of the other packets to `bytes`.
 uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_pool *pool, void **mbufs, uint16_t most,
                       uint64_t *odd, uint64_t *bytes);
 // Returns the length of a packet in bytes.
 uint32_t shim_len(const void *mbuf);
 // Copies at most `len` bytes of a packet to `to`, unless that is null, and frees its mbufs.
 void shim_read(void *mbuf, uint8_t *to, uint32_t len);
-// Returns the number of frames accepted, from the first on; at most SHIM_BURST. Frames that are no mbufs are
-// copied to mbufs of `pool` and have a bit in `copied`; the device owns the other accepted ones from then on. When
-// the pool is empty, no further frame is accepted.
+// Passes frames, from the first on and at most SHIM_BURST, to the device. Returns how many it accepted.
+// Frames that are not mbufs are copied to mbufs of `pool`, and their bits in `copied` are set. The device
+// owns all other accepted frames from then on. When the pool is empty, no further frame is accepted.
 uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, void *const *frames, uint16_t count,
                        uint64_t *copied);
 // Sends a copy of these bytes. Returns 1 if it was accepted, else 0.

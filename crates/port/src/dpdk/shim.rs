@@ -53,8 +53,8 @@ fn level_of(pool: *mut c_void) -> FillLevel {
 /// Sets up the private area of a new mbuf.
 unsafe extern "C" fn prepare(mbuf: *mut c_void, memory_bytes: u32) {
     if let Some(head) = NonNull::new(mbuf.cast::<Head>()) {
-        // SAFETY: the shim passes each mbuf of a new pool, before any is used. It has the layout of `Head`,
-        // which the shim's static assertions compare, and a private area.
+        // SAFETY: the shim passes each mbuf of a new pool before any of them is used. An mbuf has a private
+        // area and the layout of `Head`, which the shim's static assertions compare.
         unsafe { Head::prepare(head, memory_bytes, &MBUFS) };
     }
 }

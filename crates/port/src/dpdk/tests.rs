@@ -133,7 +133,7 @@ fn packets_pass_from_port_to_port_in_their_mbufs() {
         for frame in &mut frames {
             assert!(is_mbuf(frame) && frame.bytes() == sent[seen]);
             assert_eq!((frame.meta.in_port, frame.meta.sequence), (5, seen as u64));
-            // A tag is inserted on receive, so the offset in the mbuf changes.
+            // Inserting a VLAN tag changes the packet's offset in the mbuf.
             assert!(frame.insert(12, 4));
             frame.bytes_mut()[12..16].copy_from_slice(&[0x81, 0, 0, 7]);
             seen += 1;
@@ -191,7 +191,7 @@ fn frames_of_other_drivers_are_copied_and_their_checksums_completed() {
     let written = read(&output);
     assert_eq!(written.iter().map(Vec::len).collect::<Vec<_>>(), [94, 8_000, 62, 62, 54]);
     assert_eq!(written[1], jumbo);
-    // The sum over pseudo-header, UDP header and data is complete.
+    // With a correct checksum, the one's complement sum of pseudo-header, UDP header and data is 0xffff.
     let words = |bytes: &[u8]| {
         bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum::<u32>()
     };
@@ -240,7 +240,7 @@ fn a_device_without_free_buffers_receives_again_after_frames_are_freed() {
     let full = queue.buffers();
     assert_eq!((full.total, full.is_below(2)), (MBUFS as usize, false));
     let mut held = Vec::new();
-    // The device keeps some buffers and returns all others.
+    // Frames are held until the device has no free buffer. The device keeps some buffers in its ring.
     for _ in 0..1_000 {
         queue.receive(&mut pools, &mut held, 32, Stamp::NONE);
     }
@@ -257,8 +257,8 @@ fn a_device_without_free_buffers_receives_again_after_frames_are_freed() {
     assert_eq!(held[2].len(), 60);
 }
 
-/// Receives many packets whose mbufs are sent, freed by another thread or copied and freed, and then finds
-/// all mbufs free again. `DPDK_PACKETS` sets the number of packets.
+/// Receives many packets. Their mbufs are sent, freed by another thread, or freed after the packets were
+/// copied. At the end all mbufs must be free. `DPDK_PACKETS` sets the number of packets.
 #[test]
 fn no_mbuf_is_lost() {
     let _alone = alone();
@@ -304,7 +304,7 @@ fn no_segment_is_lost() {
     let input = folder.write("in", &packets([9_000; 400].into_iter()));
     let mut queue = open_one(&format!("net_pcap_segments,rx_pcap={input},tx_pcap={}", folder.file("out")));
     let (mut pools, before) = (pools(), queue.buffers());
-    // A call receives up to 32 packets. There are frames for four of them; the others are dropped.
+    // A call receives up to 32 packets. The pool has large frames for four of them; the others are dropped.
     for _ in 0..12 {
         let frames = receive(&mut *queue, &mut pools, 1);
         assert!(frames.iter().all(|frame| frame.len() == 9_000 && !is_mbuf(frame)));

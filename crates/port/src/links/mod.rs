@@ -110,7 +110,7 @@ impl LinkWatch {
     }
 
     /// Waits for a report, for the next query that is due, or until `wake` is readable. Updates the links and
-    /// returns whether one has changed.
+    /// returns whether any of them has changed.
     ///
     /// # Errors
     /// Returns an error if the wait fails.

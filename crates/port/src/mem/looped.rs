@@ -8,7 +8,8 @@ use std::slice::from_ref;
 /// Size of a cache line in bytes.
 const LINE_BYTES: usize = size_of::<CacheLine>();
 
-/// Number of frames by which the prefetch is ahead of the copy. A large set does not fit into a CPU cache.
+/// Distance in frames between the prefetched frame and the copied frame. A large set does not fit into a CPU
+/// cache, so its frames are prefetched.
 const AHEAD: usize = 16;
 
 /// A frame of the set: its cache lines in the queue's memory, and its length in bytes.
@@ -42,7 +43,7 @@ pub struct LoopQueue {
     /// Offset in `memory` at which the first cache line begins.
     aligned: usize,
     next: usize,
-    /// Metadata of the next frame that has no offloads.
+    /// Metadata for the next frame, if that frame has no offloads.
     meta: Meta,
     statistics: Statistics,
 }
@@ -78,7 +79,7 @@ impl LoopQueue {
     }
 }
 
-/// Result of a run over the set.
+/// Result of [`LoopQueue::receive_run`].
 #[derive(Clone, Copy, Default)]
 struct Received {
     /// Frames of the set that were examined.
@@ -155,7 +156,7 @@ impl LoopQueue {
         pool.receive_burst(burst, &self.meta, packets)
     }
 
-    /// Receives frames of any length, with offloads.
+    /// Receives frames of any length, with or without offloads.
     fn receive_each(
         &mut self,
         pools: &mut Pools,

@@ -114,8 +114,8 @@ pub struct MemQueue {
 }
 
 impl MemQueue {
-    /// Sets the number of outstanding bytes above which normal frames wait (initially no limit). Each frame
-    /// that was not popped counts as [`SMALL_FRAME_BYTES`].
+    /// Sets the number of outstanding bytes at which normal frames begin to wait (initially no limit). Each
+    /// frame that was not popped counts as [`SMALL_FRAME_BYTES`].
     pub fn set_outstanding(&mut self, most_bytes: usize) {
         self.outstanding_most_bytes = most_bytes;
     }

@@ -55,7 +55,8 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// Encodes an eBPF instruction: code 8, registers 4 and 4, offset 16, immediate 32 bits.
+/// Encodes an eBPF instruction. From the lowest bit: 8 bits of code, two registers of 4 bits, 16 bits of
+/// offset, 32 bits of immediate value.
 const fn instruction(code: u8, registers: u8, offset: u16, immediate: u32) -> u64 {
     code as u64 | (registers as u64) << 8 | (offset as u64) << 16 | (immediate as u64) << 32
 }

@@ -175,8 +175,8 @@ impl<'a> Interface<'a> {
         (speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(speed)
     }
 
-    /// Executes an ethtool command. `command` must point to the structure of the command's size, which the
-    /// kernel reads and writes.
+    /// Executes an ethtool command. `command` must point to a structure of the size that the kernel reads and
+    /// writes for that command.
     fn ethtool(&self, command: *mut libc::c_char) -> io::Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_data = command;

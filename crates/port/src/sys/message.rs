@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! System calls for packets: sends a batch by one sendmmsg, and receives the whole of a packet longer than
-//! its ring slot.
+//! System calls for packets: sends a batch by one sendmmsg, and receives a packet that is longer than its
+//! ring slot.
 
 use super::check;
 use std::io;

@@ -90,7 +90,7 @@ impl Monitor {
         if len < 0 { Err(io::Error::last_os_error()) } else { Ok(len as usize) }
     }
 
-    /// Returns the changes since the last call, as far as they concern the interface `index`. Takes one
+    /// Returns which interfaces have changed since the last call: `index`, only others, or none. Makes one
     /// system call if nothing has changed.
     pub(crate) fn look(&self, index: i32) -> Change {
         let mut change = Change::Nothing;

@@ -21,8 +21,8 @@ fn content() -> Vec<u8> {
 }
 
 /// Code of a helper process in a host's namespace, not a test. "receive" accepts one connection, checks the
-/// content and returns one byte. "send <address>" is its peer. "unprivileged" checks that raw sockets are
-/// refused.
+/// content and returns one byte. "send <address>" connects to that process, sends the content and waits for
+/// the byte. "unprivileged" checks that raw sockets are refused.
 #[test]
 fn helper() {
     let Some(role) = role() else { return };
@@ -211,7 +211,8 @@ fn transfer_in_vxlan(lab: &Lab, options: &str) {
     let seen = forwarder.finish();
     assert_super_frames(&seen);
     assert_nothing_lost(&seen);
-    // With wrong outer headers, only retransmitted segments would arrive, one at a time.
+    // With wrong outer headers, the transfer would take longer: only retransmitted segments would arrive, one
+    // at a time.
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 

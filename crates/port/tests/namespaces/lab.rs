@@ -99,7 +99,7 @@ impl Lab {
         self.start_with(&["ip", "netns", "exec", &format!("h{host}")], role)
     }
 
-    /// Starts this program's test `helper` by the command `by`.
+    /// Starts this program's test `helper` through the command `by`, such as `ip netns exec`.
     pub fn start_with(&self, by: &[&str], role: &str) -> Helper {
         let child = Command::new(by[0])
             .args(&by[1..])

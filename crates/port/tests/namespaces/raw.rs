@@ -332,7 +332,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
         run("ip link set va mtu 9000");
         run("ip link set vb mtu 9000");
         for resized in [false, true] {
-            // Long packets arrive in slots or, if the slots were sized for another MTU, by the socket's
+            // Long packets arrive in slots or, if the slots were sized for another MTU, in the socket's
             // queue.
             let mtu = if resized { 1500 } else { 9000 };
             run(&format!("ip link set vb mtu {mtu}"));

@@ -213,7 +213,7 @@ fn without_buffers_packets_wait_and_ring_overflows_are_counted() {
 fn frames_wait_for_a_device_without_room_and_keep_their_order() {
     in_lab("xdp::frames_wait_for_a_device_without_room_and_keep_their_order", 0, |_: &Lab| {
         const FRAMES: usize = 900;
-        // Frames from va wait at the far side of the bridge, and the kernel limits the unsent bytes of a
+        // The interface vd is slow, so frames from va wait there. The kernel limits the unsent bytes of a
         // socket.
         let (mut a, mut c) = bridge();
         run("tc qdisc add dev vd root handle 1: htb default 1");
@@ -243,7 +243,8 @@ fn frames_wait_for_a_device_without_room_and_keep_their_order() {
     });
 }
 
-/// Returns the frame that shows that the bridge forwards. One copy may arrive late.
+/// Returns the frame that shows that the bridge forwards. `bridge` may send it several times, so a copy may
+/// arrive later.
 fn first() -> Vec<u8> {
     packet(&[], 1000, 255)
 }

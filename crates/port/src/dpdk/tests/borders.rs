@@ -66,7 +66,7 @@ fn frames_wait_while_no_mbuf_is_free_for_their_copies() {
     let (input, output) = (folder.write("in", &packets([60; 10].into_iter())), folder.file("out"));
     let mut queue = open_one(&format!("net_pcap_empty,rx_pcap={input},infinite_rx=1,tx_pcap={output}"));
     let (mut pools, mut held) = (pools(), Vec::new());
-    // The device takes mbufs for a whole burst or none.
+    // The device allocates mbufs for a whole burst or for none, so packets are received one by one.
     for _ in 0..MBUFS {
         queue.receive(&mut pools, &mut held, 1, Stamp::NONE);
     }
@@ -135,7 +135,7 @@ fn a_removed_device_keeps_no_packets() {
     let all = queue.buffers().total;
     for round in 1..=2 {
         let burst = receive(&mut *queue, &mut pools, 32);
-        // The device has its packets in a ring.
+        // The device holds the 40 packets of the input in a ring.
         assert_eq!(queue.buffers(), FillLevel { free: all - 40 - burst.len() - held.len(), total: all });
         held.extend(burst);
         drop(Port::attach(&device).unwrap());

@@ -152,7 +152,7 @@ impl Xsk {
         result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENXIO)
     }
 
-    /// Returns the oldest packet that was not given back.
+    /// Returns the oldest received packet whose chunk was not given back.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<&[u8]> {
         let packet = self.receive.peek()?;
@@ -181,8 +181,8 @@ impl Xsk {
         }
     }
 
-    /// Publishes the chunks given back to the kernel. Called once per burst. Takes one system call if the
-    /// driver requests it.
+    /// Makes the chunks that were given back visible to the kernel. Called once per burst. Makes a system
+    /// call if the driver requests it.
     #[inline]
     pub(crate) fn end_receive(&mut self) {
         self.receive.release();
@@ -231,9 +231,9 @@ impl Xsk {
         self.taken != self.transmit.next().wrapping_sub(self.put_up)
     }
 
-    /// Sends the queued frames, and earlier frames that the kernel has not taken. Without any, it checks
-    /// whether the device is up. Takes one system call per batch, and more only after a frame for which the
-    /// device had no space.
+    /// Sends the queued frames, and earlier frames that the kernel has not taken. If there are none, it
+    /// checks whether the device is up. Makes one system call per batch, and more only after a frame for
+    /// which the device had no space.
     pub(crate) fn send(&mut self) -> Sent {
         let end = self.transmit.next();
         let begin = end.wrapping_sub(std::mem::take(&mut self.put_up));
