@@ -36,7 +36,7 @@ pub const PARKED_MAX: usize = 256;
 pub struct ControlState<'a> {
     pub model: &'a mut Model<WorkerSet>,
     pub now: Nanos,
-    /// Publishes the worker counters that are not read live.
+    /// Makes sleeping workers publish their links and counters.
     pub refresh: &'a mut dyn FnMut(),
     /// Returns the number of messages for OpenFlow controllers that were lost.
     pub lost: &'a dyn Fn() -> LostMessages,

@@ -32,8 +32,8 @@ pub fn describe(number: PortNo, name: String, link: &Link) -> PortDesc {
     }
 }
 
-/// Merges the driver's and the kernel's report about a link. Only the driver knows to which interface it is
-/// bound, but the kernel reports changes earlier.
+/// Merges the driver's and the kernel's report about a link. Only the driver reports the interface to which
+/// its queue is bound, but the kernel reports changes earlier.
 fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
     let Some(kernel) = kernel else { return driver };
     Link {

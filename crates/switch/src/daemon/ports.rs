@@ -14,7 +14,7 @@ pub struct OpenPort {
     pub name: String,
     /// The port's queues, each with the number of the worker that serves it.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
-    /// Claim of the interface. It keeps other switches away.
+    /// Claim of the interface, which prevents other switches from serving it.
     pub device_lock: Option<DeviceLock>,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Threads put finished lines into a bounded queue without waiting. One thread writes the lines. That thread
 //! may block forever on a pipe that nobody reads, so the process waits for it at most [`FLUSH_LIMIT`] before
-//! the process exits. After a failure, the process waits at most twice this limit: once to get space for the
-//! message, and once until the message is written.
+//! it exits. After a failure, the process waits at most twice this limit: once to get space for the message,
+//! and once until the message is written.
 //!
 //! Lost lines are counted and reported as soon as the log can be written again. Workers log nothing per
 //! packet.
@@ -52,7 +52,7 @@ pub fn start() -> io::Result<()> {
     thread::Builder::new().name("log".into()).spawn(move || writer::run(&io::stderr(), &lines, &tally))?;
     let queue = QUEUE.get_or_init(|| queue);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    // The layer would print its own errors directly to stderr, and panic if that fails.
+    // By default, the layer would print its own errors directly to stderr, and panic if that fails.
     let lines = fmt::layer().log_internal_errors(false).with_writer(|| QueueWriter(queue));
     // The call fails only if a log was already set up. That log then stays active.
     let _ = tracing_subscriber::registry()

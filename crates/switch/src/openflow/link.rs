@@ -132,8 +132,8 @@ impl ControllerLink {
         self.interest.set(PollFlags::OUT, unsent);
     }
 
-    /// Waits until the peer has read the last messages. If a socket is closed with unread input, its output
-    /// is lost.
+    /// Waits until the peer has read the last messages. Input is read and discarded, because the kernel drops
+    /// the unsent output of a socket that is closed with unread input.
     fn close(&mut self, agent: &mut Agent, until: Nanos, now: Nanos) {
         let unsent = agent.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
         if !unsent && !std::mem::replace(&mut self.shut, true) {

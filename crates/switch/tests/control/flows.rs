@@ -259,7 +259,8 @@ fn many_groups_are_dumped_in_an_order_that_loads() {
     const GROUPS: u32 = 1_500;
     let lab = Lab::start(1, 2, None);
     let mut client = lab.client();
-    // Each group except the first of eight refers to the group before it. IDs descend.
+    // Groups form chains of eight: each group except the first of its chain refers to the group added before
+    // it. IDs descend.
     let mut text = String::new();
     for n in 0..GROUPS {
         let id = GROUPS - n;

@@ -61,7 +61,7 @@ fn traced_packets_are_reported_with_their_path_and_agree_with_the_rules() {
             (&3.into(), &3.into(), &0.into())
         );
         assert_eq!(counters(&lab).traced["compared"], 3);
-        // Another trace on the same connection.
+        // The same connection can run another trace.
         let answer = raw.ask(&live("", 1, 1));
         assert!(answer.contains("\"recorded\":0"), "{answer}");
     }

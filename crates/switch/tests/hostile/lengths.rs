@@ -111,7 +111,8 @@ fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
         for value in wrong_values(bytes.len() as u16) {
             let mut wrong = bytes.clone();
             wrong[2..4].copy_from_slice(&value.to_be_bytes());
-            // Send the message first on the connection, and as a later message of a slave.
+            // The message is sent as the first message on a connection, and then as a later message of a
+            // slave.
             for greets in [false, true] {
                 let stream = TcpStream::connect(scene.lab.address).unwrap();
                 let mut peer = Peer::silent(stream.try_clone().unwrap());

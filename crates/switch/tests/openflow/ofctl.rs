@@ -143,7 +143,7 @@ fn packets_are_sent_and_ports_are_configured() {
     lab.ofctl(&["add-flow", "in_port=1,actions=output:2"]);
     lab.ofctl(&["packet-out", &format!("in_port=1 packet={hex} actions=table")]);
     assert_eq!(lab.pop(2), frame(9, 8));
-    // A packet-out has no ingress port, so a flood sends it to all ports.
+    // Without an ingress port, a packet-out that is flooded leaves through all ports.
     lab.ofctl(&["add-flow", "priority=1,actions=flood"]);
     for none in ["none", "any", "local", "controller", "0"] {
         lab.ofctl(&["packet-out", none, "output:2", &hex]);
@@ -216,7 +216,7 @@ fn a_client_of_another_version_gets_the_standard_answer() {
         .unwrap();
     assert!(!output.status.success());
     has(&String::from_utf8(output.stderr).unwrap(), &["version negotiation failed"]);
-    // The log names a fix, as a warning.
+    // The log contains a warning that suggests a remedy.
     let reported = ["WARN", "the peer speaks OpenFlow 1.0", "use -O OpenFlow13"];
     until("the log reports the version", || lab.log.lines(&reported).len() == 1);
     lab.ofctl(&["probe"]);

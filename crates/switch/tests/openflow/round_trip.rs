@@ -20,7 +20,8 @@ fn lines() -> Vec<&'static str> {
     let mut lines = FLOWS.lines().peekable();
     while let Some(line) = lines.next() {
         match lines.next_if(|next| next.starts_with("= ")) {
-            // The line after this note has the text that Shunt prints instead.
+            // A note `# differs` precedes a flow that ovs-ofctl treats differently. A line `# ours: ` after
+            // the note has the text that Shunt prints.
             None => differs = line.starts_with("# differs") || differs && line.starts_with("# ours: "),
             Some(printed) => {
                 if !std::mem::take(&mut differs) && printed != "= refused" {

@@ -21,8 +21,8 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
 use std::time::{Duration, Instant};
 
-/// Number of rounds with busy workers. Busy workers occupy the CPUs of a small machine, so each round has to
-/// wait for the scheduler.
+/// Number of rounds with busy workers. It is small, because busy workers occupy the CPUs of a small machine,
+/// so that each round must wait for the scheduler.
 const BUSY_ROUNDS: u32 = 2_000;
 
 fn query(query: Query) -> Message {
@@ -38,8 +38,8 @@ fn packet_in(peer: &mut Peer) -> PacketInMessage {
     }
 }
 
-/// Runs rounds. Each round sends a flow-mod that redirects packets, then a barrier, then a packet into a port
-/// of each worker.
+/// Runs `rounds` rounds. Each round sends a flow-mod that redirects packets, then a barrier, then a packet
+/// into a port of each worker.
 fn rounds(idle: &str, rounds: u32) {
     let mut lab = Lab::start_idling(idle, 2, 4, "");
     let mut peer = lab.peer();

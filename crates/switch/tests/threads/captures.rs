@@ -16,7 +16,7 @@ use wire::capture::{CaptureReader, CaptureWriter};
 /// Number of packets in a file per ms of the run.
 const PACKETS_PER_MS: u32 = 200;
 
-/// Writes the input file of port `ingress`, with the flows in turn.
+/// Writes the input file of port `ingress`. The flows send packets in turn.
 fn write(path: &Path, ingress: u8, packets: u32) {
     let mut writer = CaptureWriter::create(path).unwrap();
     for number in 0..packets {

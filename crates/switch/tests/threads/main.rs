@@ -5,8 +5,9 @@
 //! The checks are conservation of packets, the order within each flow, and the rules that each packet met. A
 //! rule writes its version into the packets that hit it.
 //!
-//! `THREADS_SEED` (default 1) sets the seed. `THREADS_RUNS` sets the number of runs per test and number of
-//! workers, and `THREADS_MS` the duration of a run.
+//! `THREADS_SEED` (default 1) sets the first seed. `THREADS_RUNS` (default 2) sets the number of seeds with
+//! which each test runs, for 2 and for 3 workers. `THREADS_MS` (default 400) sets the duration of a run in
+//! ms.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod bell;
