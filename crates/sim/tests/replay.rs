@@ -38,7 +38,7 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (ReplaySummary, P
         }
     };
     same(&without_in, "without the express path");
-    // The worker with the express path writes to the same folder.
+    // The run with the express path overwrites this folder.
     let (ours, ours_in) = run(&Options { express: true, ..base }, ReplayEngine::Worker, folder);
     same(&ours_in, "with the express path");
     // The reference has neither the fast-forwarding path nor the express path.

@@ -202,7 +202,7 @@ fn any_frame(rng: &mut Rng, stateless_config: &StatelessConfig) -> Vec<u8> {
     frame
 }
 
-/// Expected results of a burst by the reference.
+/// Results of a burst according to the reference.
 struct Expected {
     sent: Vec<Sent>,
     dropped: BTreeMap<DropReason, u64>,

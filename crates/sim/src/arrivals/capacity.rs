@@ -22,9 +22,9 @@ const FINE: f64 = 2e5;
 /// Number of bisection steps after doubling.
 const STEPS: u32 = 8;
 
-/// Returns the highest total rate in packets/s at which a switch loses at most 0.01 % of the packets
-/// for lack of space. The shares of the classes stay the same. Returns 0 if the switch loses more at every
-/// rate, or if nothing arrives.
+/// Returns the highest total rate in packets/s that a switch sustains: it loses at most 0.01 % of the packets
+/// for lack of space, and its backlog does not grow. The shares of the classes stay the same. Returns 0 if
+/// the switch sustains none of the tried rates, or if nothing arrives.
 ///
 /// # Errors
 /// Returns an error if a rule is refused.

@@ -102,7 +102,8 @@ pub struct Class {
     pub begin_ns: f64,
     /// Whether each flow sends packets before the run, so that the worker learns the flow.
     pub known: bool,
-    /// Port to which the remote side sends each packet back once, as soon as the packet has arrived there.
+    /// If set, the remote side sends each transmitted packet back once, without delay. The packet then
+    /// arrives at this port.
     pub comes_back: Option<PortNo>,
 }
 

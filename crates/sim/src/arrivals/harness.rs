@@ -194,7 +194,7 @@ struct Measured {
     rest: usize,
 }
 
-/// Poll iterations without arrivals have this kind or a higher one.
+/// Lowest kind ([`Workload::prepare`]) of a poll iteration without arrivals.
 const RESTING: usize = 64;
 
 impl Workload for Measured {

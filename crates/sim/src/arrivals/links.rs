@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Names of the lanes in reports.
 const LANES: [&str; 2] = ["low-latency", "normal"];
 
-/// Maximum number of packets inside the worker. The worker's pools have fewer frames.
+/// Maximum number of packets inside the worker. It exceeds the number of frames in the worker's pools.
 const INSIDE: usize = 1 << 15;
 
 /// Virtual time, shared between the worker's probe and its ports.
@@ -367,7 +367,7 @@ pub(super) fn lock(links: &Mutex<Links>) -> MutexGuard<'_, Links> {
     links.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Queue of a port, as the worker sees it.
+/// The worker's side of a port's queue.
 pub(super) struct LinkQueue {
     pub port: PortNo,
     pub links: Arc<Mutex<Links>>,

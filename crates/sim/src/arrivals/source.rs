@@ -65,7 +65,7 @@ impl Source {
         source
     }
 
-    /// Returns the flow of the packet that arrives at `next_ns`, and schedules the next one.
+    /// Returns the flow of the packet that arrives at `next_ns`, and schedules the next arrival.
     pub fn take(&mut self) -> u32 {
         let flow = self.order[self.at];
         self.at = if self.at + 1 == self.order.len() { 0 } else { self.at + 1 };

@@ -91,9 +91,9 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// Returns the slot and the units of the next step. Executing a table's entries costs time for packets
-    /// that leave the path as well. In the first pass, every packet that reached the table is therefore a
-    /// unit.
+    /// Returns the slot and the units of the next step. In the first pass, every packet that reached a table
+    /// is a unit of the table's execute step. Packets that leave the fast-forwarding path there are included,
+    /// because they also cost time in this step.
     #[inline]
     pub fn follow(&mut self, step: ProbeStep, mut units: u32) -> (usize, u32) {
         match step {

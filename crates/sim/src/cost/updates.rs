@@ -264,7 +264,7 @@ impl UpdateHarness {
     }
 }
 
-/// While costs are measured, supplies full bursts and, from time to time, a rule.
+/// Workload for measuring costs: full bursts and, from time to time, a rule.
 struct Adding<'a> {
     harness: &'a mut UpdateHarness,
     together: usize,

@@ -32,7 +32,7 @@ pub(super) struct LinkState {
     pub works: bool,
     /// Whether there is a carrier, which requires that the link and both ends work.
     pub up: bool,
-    /// Times of interruptions. Frames sent before an interruption are lost.
+    /// Times of interruptions. Frames that are in flight at an interruption are lost.
     pub cuts: Vec<Nanos>,
     directions: [Direction; 2],
 }

@@ -52,7 +52,7 @@ impl Side {
     }
 }
 
-/// The queue of a port, as the worker sees it.
+/// The worker's side of a port's queue.
 pub(super) struct NetworkQueue {
     number: PortNo,
     side: Arc<Side>,

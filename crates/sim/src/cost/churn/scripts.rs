@@ -82,7 +82,8 @@ fn frames(flows: u32, mut frame: impl FnMut(u32) -> Frame) -> Vec<Frame> {
     (0..FRAMES).map(|n| frame((u64::from(n) * u64::from(flows) / u64::from(FRAMES)) as u32)).collect()
 }
 
-/// Returns a flow of UDP port 53 in a table. Its packets continue to the next table, or are sent to port 2.
+/// Returns a flow of UDP port 53 in a table. Its packets continue to the next table; the last table sends
+/// them to port 2.
 fn five_tuple(table: u32, tables: u32, n: u32) -> Result<FlowMod, CostError> {
     let then = if table + 1 == tables { "output:2".into() } else { format!("goto_table:{}", table + 1) };
     let from = dotted(host(n));
@@ -163,8 +164,8 @@ fn access_list(count: u32) -> Result<Family, CostError> {
     })
 }
 
-/// Adds the second half of the flows to a table with the first half, one by one and in bundles. Also deletes
-/// the first half from a table with all flows.
+/// Returns three scripts. Two add the second half of the flows to a table with the first half, one by one and
+/// in bundles. The third deletes the first half from a table with all flows, in bundles.
 fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> Vec<Script> {
     let (first, second) = flows.split_at(flows.len() / 2);
     vec![
@@ -174,8 +175,8 @@ fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> 
     ]
 }
 
-/// Family of routes. First, nested prefixes are deleted, beginning with the longest one. Then many rules per
-/// prefix are deleted, beginning with the rule of the highest priority.
+/// Family of routes. Nested prefixes are added, and are deleted beginning with the longest. In the last
+/// script, each prefix has many rules, which are deleted beginning with the highest priority.
 fn routes(count: u32) -> Result<Family, CostError> {
     const LENGTHS: u32 = 16;
     let nests = count.div_ceil(LENGTHS);

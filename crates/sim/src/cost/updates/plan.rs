@@ -98,7 +98,7 @@ impl Rule {
 }
 
 impl Plan {
-    /// Creates flows and the initial rules. Each flow matches one of these rules.
+    /// Creates flows and the initial rules. Each flow matches at least one of these rules.
     pub fn new(kind: UpdateRules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
         let mut rng = Rng::with_seed(1);
         let made = (0..flows).map(|_| Flow { from: rng.u32(..), to: rng.u32(..) }).collect();
