@@ -6,7 +6,7 @@ use wire::layers::header;
 use wire::segment::{self, Segments};
 use wire::{Depth, Layers};
 
-/// Maximum number of segments per super-frame; a larger super-frame is dropped.
+/// Maximum number of segments per super-frame; a super-frame with more segments is dropped.
 const MAX_SEGMENTS: usize = 2048;
 const IPV4_HEADER_BYTES: std::ops::RangeInclusive<usize> = 20..=60;
 const IPV6_HEADER_BYTES: usize = 40;

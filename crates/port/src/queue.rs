@@ -17,7 +17,8 @@ pub struct Capabilities {
 /// Amount of data that a device has accepted but not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outstanding {
-    /// Bytes of the buffers in use, as far as the driver can determine.
+    /// Outstanding bytes, as far as the driver can determine. Some drivers also count the overhead of
+    /// buffers.
     pub bytes: usize,
     /// Watermark in bytes. At or above it, the worker passes no normal frame to the device, except a single
     /// frame if the device has none. The limit exists because low-latency frames cannot overtake frames that

@@ -20,8 +20,8 @@ const DRAIN_MAX: usize = 64;
 pub(super) struct Copies {
     /// Whether slots and copies do not match. If so, both are discarded until ring and queue are empty.
     lost: bool,
-    /// Whether ring and queue were both empty at the last check. A slot that was being filled then is filled
-    /// by now.
+    /// Whether ring and queue were both empty at the last check. A slot that the kernel was filling during
+    /// that check is filled at the next one.
     was_empty: bool,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
 
-    /// A pair of datagram sockets in place of a packet socket's queue.
+    /// Test fixture: a pair of datagram sockets stands in for the queue of a packet socket.
     struct Lab {
         kernel: UnixDatagram,
         socket: UnixDatagram,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Transmission of a super-frame's segments one by one, for frames whose headers the kernel would not find.
+//! Cuts super-frames into segments and sends them, for frames whose headers the kernel would not find.
 
 use crate::offload;
 use crate::sys::{SEND_BATCH, SendBatch, VNET_BYTES};
@@ -46,7 +46,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Writes as many segments as one system call takes. Returns their number.
+    /// Writes as many segments as one system call sends. Returns their number.
     fn write(&mut self, segments: &mut Segments<'_>) -> usize {
         let mut at = 0;
         let mut count = 0;

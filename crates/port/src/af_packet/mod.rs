@@ -53,8 +53,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// brings the interface up. With more than one queue, the kernel distributes packets by flow.
 ///
 /// # Errors
-/// Returns the errors of [`check`], and an error if the interface does not exist, is not an Ethernet
-/// interface, or the process may not open raw sockets.
+/// Returns the errors of [`check`], and an error if the interface does not exist or is not an Ethernet
+/// interface, or if the process may not open raw sockets.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);

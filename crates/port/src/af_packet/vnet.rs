@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conversion between a frame's offload metadata and the kernel's `struct virtio_net_hdr`. Layout
-//! (linux/virtio_net.h, legacy, native byte order): flags 8, type 8, header length 16, segment size 16,
-//! checksum start 16, checksum offset 16 bits.
+//! (linux/virtio_net.h, legacy, native byte order), with lengths in bits: flags 8, type 8, header length 16,
+//! segment size 16, checksum start 16, checksum offset 16.
 
 use crate::sys::{VNET_BYTES, VnetBytes};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};

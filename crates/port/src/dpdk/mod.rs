@@ -37,7 +37,7 @@ pub struct DpdkSettings {
 }
 
 impl Default for DpdkSettings {
-    /// Returns the default settings: huge pages, and no files left in the file system.
+    /// Returns the default settings, with which DPDK uses huge pages and leaves no files in the file system.
     fn default() -> Self {
         Self { eal: ["--in-memory", "--no-telemetry"].map(String::from).to_vec(), mbufs: 16_384, mtu: 1_500 }
     }

@@ -128,8 +128,8 @@ impl DpdkQueue {
     }
 }
 
-/// Returns whether a device that accepts frames of up to `most_bytes` bytes can take the frame as it is, or
-/// the reason why it can never take it.
+/// Returns whether a device that accepts frames of up to `most_bytes` bytes can send the frame unchanged, or
+/// the reason why it can never send it.
 #[inline]
 fn sends_unchanged(frame: &Frame, most_bytes: usize) -> Result<bool, PortDrop> {
     if frame.len() < MIN_FRAME_BYTES {

@@ -296,7 +296,7 @@ fn no_mbuf_is_lost() {
     assert_eq!([from.buffers(), to.buffers()], before);
 }
 
-/// Packets in several mbufs are copied to frames, whose mbufs are freed.
+/// Packets in several mbufs are copied to frames, and their mbufs are freed.
 #[test]
 fn no_segment_is_lost() {
     let _alone = alone();

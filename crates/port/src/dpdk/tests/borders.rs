@@ -48,7 +48,7 @@ fn only_an_unshared_single_mbuf_of_the_ports_pool_becomes_a_frame() {
             assert_eq!((frame.bytes(), is_mbuf(frame)), (&*sent[at], stays), "{kind:?}");
             frame.bytes_mut().fill(0xff);
         }
-        // Other references to the packet do not see changes of the frame.
+        // Changes of the frame do not affect other references to the packet.
         for (at, held) in burst.zip(held) {
             let mut copy = Frame::with_capacity(200, 0);
             assert!(held.is_none_or(|held| held.read(&mut copy) && copy.bytes() == sent[at]));
