@@ -41,7 +41,7 @@ pub enum ListenError {
         /// Purpose of the socket.
         purpose: SocketPurpose,
     },
-    /// The path belongs to another kind of file, or the system refused an operation on a unix socket.
+    /// The path is a file of another kind, or the system refused an operation on a unix socket.
     #[error(transparent)]
     Path(#[from] SocketPathError),
     /// The system refused to listen on a TCP address.
