@@ -19,7 +19,7 @@ const LANES: [&str; 2] = ["low-latency", "normal"];
 /// Maximum number of packets inside the worker. It exceeds the number of frames in the worker's pools.
 const INSIDE: usize = 1 << 15;
 
-/// Virtual time, shared between the worker's probe and its ports.
+/// Virtual time, shared between the worker's probe and the worker's ports.
 #[derive(Debug, Default)]
 pub(super) struct VirtualTime(AtomicU64);
 
@@ -48,7 +48,7 @@ struct Passage {
     express: bool,
     /// Whether the packet has been sent, or will never be sent.
     over: bool,
-    /// Whether the packet is counted. Packets that arrive during the warm-up are not.
+    /// Whether the packet is counted. Packets that arrive during the warm-up are not counted.
     counts: bool,
     /// Time at which the packet arrived for the first time, in nanoseconds.
     begun_ns: f64,
@@ -64,7 +64,7 @@ struct Line {
     flows: Arc<[Vec<u8>]>,
     /// For each flow, whether it is low-latency. The slice is empty if the lanes are unknown.
     low_latency: Arc<[bool]>,
-    /// Sequence number of the last packet sent of each flow, for each direction.
+    /// For each pass through the switch and each flow, the sequence number of the packet that was sent last.
     last: [Vec<u64>; 2],
     /// Arrival time of each flow's first packet. The time is NaN before the first packet. The time is
     /// infinite if the flow was known before the run, or once a packet stayed on the fast-forwarding path or

@@ -5,7 +5,8 @@ use crate::arrivals::{Capture, Class, Draw, Pattern, Popularity};
 use fastrand::Rng;
 use std::sync::Arc;
 
-/// Number of flows drawn in advance and then repeated, because drawing costs more than forwarding.
+/// Number of flows that are drawn in advance. The drawn sequence is then repeated, because drawing a flow
+/// takes longer than forwarding a packet.
 const DRAWN: usize = 1 << 16;
 
 /// A traffic class with its next arrival.

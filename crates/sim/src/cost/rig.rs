@@ -167,7 +167,7 @@ impl<P: Probe + Default> Rig<P> {
     }
 }
 
-/// Returns a UDP packet to port 53 with the minimum length of Ethernet.
+/// Returns a UDP packet to port 53 with the minimum length of an Ethernet frame.
 pub(super) fn udp_frame(src: [u8; 4], dst: [u8; 4], src_port: u16) -> Frame {
     let mac = |last| [2, 0, 0, 0, 0, last];
     let packet = PacketBuilder::ethernet(mac(2), mac(1)).ipv4(src, dst).udp(src_port, 53).pad_to(60);

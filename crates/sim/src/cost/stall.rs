@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use worker::Worker;
 
-/// Number of distinct packets, whose entries are spread over all entries.
+/// Number of distinct packets. They hit entries that are spread evenly over all entries.
 const FRAMES: u32 = 4_096;
 /// Duration in nanoseconds above which a poll iteration without operations counts as preempted.
 const GAP_NS: u64 = 20_000;
@@ -45,10 +45,10 @@ pub struct Report {
     pub turns: Turns,
     /// Numbers of packets processed before and after the delete was applied.
     pub judged: [u64; 2],
-    /// Packets that hit an entry. Every packet before the delete must hit an entry, and no packet after the
-    /// delete.
+    /// Packets that hit an entry. Every packet before the delete must hit an entry; no packet after the
+    /// delete may hit one.
     pub by_old: u64,
-    /// Packets that missed. Every packet after the delete must miss, and no packet before the delete.
+    /// Packets that missed. Every packet after the delete must miss; no packet before the delete may miss.
     pub by_new: u64,
     /// Packets that hit an entry after the barrier was answered.
     pub stale: u64,

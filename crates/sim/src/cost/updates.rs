@@ -2,9 +2,9 @@
 //! Effect of added rules on low-latency packets, and their cost to a worker, for each consistency mode of the
 //! LUTs.
 //!
-//! In virtual time, packets of low-latency flows arrive at a constant rate, and rules at another constant
-//! rate. Steps have their mean costs, measured with the same tables. Steps that only rules cause have the
-//! 99.9th percentile of their costs. A second run has the same packets and no new rules. The difference
+//! In virtual time, packets of low-latency flows arrive at a constant rate, and rules are added at another
+//! constant rate. A step costs its mean, measured with the same tables. A step that occurs only because of
+//! rules costs its 99.9th percentile. A second run has the same packets and no new rules. The difference
 //! between a packet's delays in the two runs is due to the rules. The output port of every packet is compared
 //! with the rules, flow by flow.
 

@@ -6,7 +6,7 @@
 pub enum Exposure {
     /// No failure existed.
     None,
-    /// A failure existed, but not on the packet's path, or the packet did not reach it.
+    /// A failure existed, but it was not on the packet's path, or the packet did not reach it.
     OffPath,
     /// There was a failure on the packet's path. The plan protects against this failure, and the neighbouring
     /// switches had detected it.

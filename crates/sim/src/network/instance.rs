@@ -85,7 +85,7 @@ impl Instance {
         Ok(made)
     }
 
-    /// Configures the switch. When this function returns, the configuration has been applied.
+    /// Configures the switch. The configuration is active when the function returns.
     pub fn configure(&mut self, now: Nanos, setup: &Setup) -> Result<(), ModelError> {
         let stateless =
             setup.stateless.iter().map(|config| Change::Stateless(StatelessChange::Set(config.sections())));
@@ -102,7 +102,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Forwards a frame, and appends the resulting frames to `sent`. If there are none, returns the reason.
+    /// Forwards a frame, and appends the resulting frames to `sent`. If none result, returns the reason.
     pub fn forward(
         &mut self,
         now: Nanos,

@@ -3,9 +3,9 @@
 //!
 //! Each switch runs the real code of a model and a worker. The worker's ports lead into the network. Links
 //! have a delay and an optional rate with a bounded queue. Hosts send packets with distinct contents and
-//! check every packet that arrives. Links and switches fail and are repaired, and switches are reconfigured,
-//! at given times. Both ends of a link detect a change after a delay. Switches forward without delay. The
-//! same network and seed give the same report. Begin with `spec` for the inputs, `run` for the event loop and
+//! check every packet that arrives. At given times, links and switches fail or are repaired, and switches are
+//! reconfigured. Both ends of a link detect a change after a delay. Switches forward without delay. The same
+//! network and seed give the same report. Begin with `spec` for the inputs, `run` for the event loop and
 //! `report` for the results.
 
 mod events;

@@ -7,7 +7,7 @@ use crate::network::report::{FailureReport, NetworkPlace};
 use crate::network::spec::{Act, Flow, Hop, Network, NetworkLink};
 use flow::Nanos;
 
-/// A switch that a packet reached, and the link by which it came.
+/// A switch that a packet reached, and the link through which the packet arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     pub link: usize,
@@ -15,7 +15,7 @@ pub(super) struct Visit {
     pub at_ns: Nanos,
 }
 
-/// The path of a packet, with the place and the time of its end.
+/// The path of a packet, and where and when the packet was delivered or lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trip<'a> {
     pub sent_ns: Nanos,

@@ -98,7 +98,7 @@ pub struct Flow {
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
     /// Planned paths, each of which is valid for a separate period. The list is empty if the plan is unknown.
-    /// A protection holds only if all paths promise it.
+    /// The flow counts as protected from a failure only if the plan protects all of these paths.
     pub routes: Vec<Vec<Hop>>,
 }
 

@@ -130,7 +130,7 @@ fn a_failed_link_loses_packets_until_detection() {
     network.acts = vec![(Nanos(200_500), Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
-    // 6 of the 12 flows cross the link. Some of their packets were on the link.
+    // 6 of the 12 flows cross the link. Some of their packets were on the link when it failed.
     let lost = report.lost[&("link_down", NetworkPlace::Link(1))];
     assert!((60..66).contains(&lost) && lost == report.lost(), "{report:?}");
     assert_eq!(ends(&report, Exposure::Undetected).lost, lost);

@@ -7,7 +7,7 @@ use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
 use model::Model;
 
-/// Forwards bursts on the calling thread. No work is left for later.
+/// Forwards bursts on the calling thread. All work is done when a call returns.
 pub(super) trait Forwarder {
     /// Data plane under the model.
     type Plane: DataPlane;

@@ -49,9 +49,9 @@ pub enum CacheMode {
     /// No cache.
     #[default]
     Off,
-    /// If a packet misses, it continues, and later packets of its flow wait.
+    /// A packet that misses the cache continues through the tables, and later packets of its flow wait.
     Nonblocking,
-    /// After a miss, all packets wait.
+    /// After a packet misses the cache, all packets wait.
     Blocking,
 }
 

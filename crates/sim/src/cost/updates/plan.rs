@@ -19,9 +19,9 @@ const LENGTHS: [u32; 5] = [12, 16, 20, 24, 32];
 /// Kind of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateRules {
-    /// An access list. Its rules have two prefixes, sometimes a port, and any priority.
+    /// An access list. Each rule matches two prefixes and sometimes a port, and has a random priority.
     AccessList,
-    /// Routes. Their rules have a destination prefix, and their priority grows with its length.
+    /// Routes. Each rule matches a destination prefix. Longer prefixes have higher priorities.
     Routes,
 }
 
