@@ -56,8 +56,8 @@ impl<P: Probe + Default> Harness<P> {
         Ok(Self { rig, known: known.collect(), clock, links })
     }
 
-    /// Sends several packets of each known flow before the run. A LUT stores a value only when it is looked
-    /// up for the second time.
+    /// Sends several packets of each known flow before the run, because a full LUT admits a new value only if
+    /// the value was looked up before.
     fn acquaint(&mut self) {
         for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
