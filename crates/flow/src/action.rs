@@ -30,7 +30,7 @@ pub enum Action {
         /// other ports it is kept unchanged, so that statistics can return it.
         max_len: u16,
     },
-    /// Process the packet by the group with this number.
+    /// Send the packet to the group with this number.
     Group(GroupId),
     /// Choose the egress queue with this number.
     SetQueue(QueueId),
@@ -71,13 +71,13 @@ pub enum Action {
     PushKey(KeyHeader),
     /// Push freeRtr's PolKA header of 20 bytes directly after the MAC addresses.
     PushPolka(PolkaHeader),
-    /// Pop the KeyFlow header or freeRtr's PolKA header directly after the MAC addresses.
+    /// Pop the header that directly follows the MAC addresses: a KeyFlow header or freeRtr's PolKA header.
     PopKey,
     /// Push a Tag-and-Forward header of 8 bytes directly after the MAC addresses.
     PushTf(TfHeader),
     /// Push a wide Tag-and-Forward header of 8 bytes directly after the MAC addresses.
     PushTfWide(TfHeader),
-    /// Pop a Tag-and-Forward header of either form directly after the MAC addresses.
+    /// Pop the Tag-and-Forward header, of either form, that directly follows the MAC addresses.
     PopTf,
 }
 
@@ -113,8 +113,8 @@ pub struct TfHeader {
 }
 
 impl Action {
-    /// Returns the action that outputs the whole packet to `port`. For the controller, `max_len` is set to
-    /// the maximum; for other ports it is 0.
+    /// Returns the action that outputs the whole packet to `port`. `max_len` is [`WHOLE_PACKET`] for the
+    /// controller, and 0 for other ports.
     #[must_use]
     pub fn output(port: PortNo) -> Self {
         Self::Output { port, max_len: if port == port_no::CONTROLLER { WHOLE_PACKET } else { 0 } }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Match fields: the named fields of the OpenFlow 1.3 basic class, and protocol-oblivious slices. A named
-//! field is a slice that the parser locates. One table in this file lists its base, first bit and length.
+//! field is a run of bits whose base the parser locates. The table `fields!` lists the base, first bit and
+//! length of each.
 
 use crate::ext;
 use crate::slice::{Slice, SliceBase};
 use wire::layers::header as h;
 
-/// Position from which the offset of a location counts.
+/// Position from which a location's offset is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldBase {
     /// First bit of the frame.
@@ -90,7 +91,7 @@ fields! {
     InPort = 0, "in_port", Ext, ext::IN_PORT_BIT, 32, 0;
     /// Physical ingress port.
     InPhyPort = 1, "in_phy_port", Ext, ext::IN_PHY_PORT_BIT, 32, 0;
-    /// Metadata register between tables.
+    /// Metadata register, which passes 64 bits from one table to the next.
     Metadata = 2, "metadata", Ext, ext::METADATA_BIT, 64, 0;
     /// Destination MAC.
     EthDst = 3, "dl_dst", Frame, 0, 48, 0;

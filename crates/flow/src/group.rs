@@ -93,12 +93,12 @@ pub fn pick(hash: u32, weights: impl Iterator<Item = u16> + Clone) -> Option<usi
 }
 
 impl Group {
-    /// Returns the groups to which the buckets send or which they watch.
+    /// Returns the groups that the buckets send to or watch.
     pub fn references(&self) -> impl Iterator<Item = GroupId> + '_ {
         self.buckets.iter().flat_map(|bucket| bucket.groups().chain(bucket.watch_group))
     }
 
-    /// Returns the real ports to which the buckets send or which they watch.
+    /// Returns the real ports that the buckets send to or watch.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let sent = |action: &Action| match action {
             Action::Output { port, .. } => Some(*port),

@@ -22,7 +22,7 @@ impl Limits {
     /// Maximum number of distinct fields in a packet's action set. A packet that exceeds this is dropped as
     /// `action_set_full`.
     pub const ACTION_SET_FIELDS: usize = 16;
-    /// Maximum number of VLAN tags of a packet that the parser skips.
+    /// Maximum number of VLAN tags that the parser skips in one packet.
     pub const VLAN_TAGS: usize = 8;
     /// Maximum length of a chain of groups.
     pub const GROUP_CHAIN: usize = 8;

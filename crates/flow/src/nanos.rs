@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic with times. The operators behave like those of `u64`, so a caller whose result may exceed the
-//! range uses the saturating functions.
+//! Arithmetic with times. The operators behave like those of `u64`, so callers use the saturating functions
+//! if a result may exceed the range.
 
 use crate::Nanos;
 use std::iter::Sum;
@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 use std::time::Duration;
 
 impl Nanos {
-    /// The clock's origin, or an empty span.
+    /// The clock's origin, or a span of zero length.
     pub const ZERO: Self = Self(0);
     /// The last time that a clock can show.
     pub const MAX: Self = Self(u64::MAX);

@@ -70,7 +70,7 @@ numbers! {
     GroupId(u32);
     /// Meter number, 1 to [`METER_MAX`](crate::validate::METER_MAX).
     MeterId(u32);
-    /// Nanoseconds of the caller's clock, which is real or virtual: a point in time, or a span.
+    /// A point in time or a span, in nanoseconds of the caller's clock, which is real or virtual.
     Nanos(u64);
     /// Version of the rules. Version `n` includes the first `n` operations that a data plane received.
     RuleVersion(u64);
@@ -79,7 +79,7 @@ numbers! {
 }
 
 impl TableId {
-    /// Highest table of the controller.
+    /// Highest number of a table that controllers can use.
     pub const LAST: Self = Self(254);
 
     /// Returns the numbers of all tables in order, [`MAC_TABLE`](crate::operation::MAC_TABLE) included.

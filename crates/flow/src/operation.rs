@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations: the changes that the control plane (`model`) applies to a data plane. Shunt's ordering
-//! guarantees refer to a sequence of operations, each of which has a position among the packets.
+//! Operations: the changes that the control plane (`model`) applies to a data plane. Operations form a
+//! sequence, and each takes effect at one position among the packets. Shunt's ordering guarantees refer to
+//! these positions.
 
 use crate::group::Group;
 use crate::meter::Meter;
@@ -21,8 +22,8 @@ pub enum Operation {
     Port(PortState),
     /// A port was removed.
     RemovePort(PortNo),
-    /// A group was added or replaced. Its counters start at 0. All groups to which it sends or which it
-    /// watches exist, and no chain leads from it back to itself.
+    /// A group was added or replaced. Its counters start at 0. All groups that it sends to or watches exist,
+    /// and no chain leads from it back to itself.
     Group(Arc<Group>),
     /// A meter was added or replaced. Its counters start at 0.
     Meter(Arc<Meter>),

@@ -19,7 +19,7 @@ pub enum PacketInReason {
 pub enum Outcome {
     /// At least one copy went to a port.
     Forwarded,
-    /// No copy went to a port, and at least one to the controller.
+    /// No copy went to a port, but at least one went to the controller.
     Consumed,
     /// No copy went to a port or to the controller.
     Dropped(DropReason),

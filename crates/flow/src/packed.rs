@@ -3,7 +3,7 @@
 //!
 //! Conditions follow one another in field order. Each consists of:
 //! - the field's OXM number, or 0x7f followed by the slice's base, first bit and length (8, 16 and 16 bits);
-//!   0x80 is added to this byte when a mask follows;
+//!   the first byte is increased by 0x80 if a mask follows;
 //! - the value, big-endian, in the fewest bytes that hold the field;
 //! - the mask in the same number of bytes, absent if it is full.
 //!

@@ -3,7 +3,7 @@
 
 use crate::limits::Limits;
 
-/// Position from which the offset of a slice counts.
+/// Position from which a slice's offset is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SliceBase {
     /// First bit of the frame (destination MAC address). Needs no parser.

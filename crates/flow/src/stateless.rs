@@ -74,7 +74,7 @@ pub struct Bank {
 /// Meaning of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// Process the packet by the switch's own tables.
+    /// Process the packet in the switch's own tables.
     Tables,
     /// Send the packet to this port.
     Port(PortNo),

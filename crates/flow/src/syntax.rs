@@ -7,7 +7,7 @@
 //! | item | meaning |
 //! |---|---|
 //! | `low_latency`, `low_latency=false` | packets that hit only such entries are low-latency |
-//! | `low_latency=learned` | ignored: statistics print it for entries that the switch learned |
+//! | `low_latency=learned` | ignored: dumps print it for entries that the switch has learned to be low-latency |
 //! | `slice(base,offset,length)=value[/mask]` | a run of bits; bases `packet`, `metadata`, `l3`, `l4` |
 //! | `index=N` | entry of a linear table |
 //! | `set_field:value[/mask]->slice(base,offset,length)` | writes a run of bits |

@@ -57,7 +57,7 @@ fn as_parse_flows(flow: &FlowMod) -> String {
 fn flows_print_like_ovs_ofctl_except_for_listed_differences() {
     let mut compared = 0;
     let mut wrong = Vec::new();
-    // Text that Shunt prints where it deliberately differs from ovs-ofctl.
+    // The comments before a flow: whether they note a deliberate difference, and Shunt's expected text.
     let (mut differs, mut noted) = (false, None);
     let mut lines = OVS.lines().peekable();
     while let Some(line) = lines.next() {

@@ -3,7 +3,7 @@
 
 use super::error::{Fault, Parsed};
 
-/// Reader of an item's arguments, one after another.
+/// Reads an item's arguments one after another.
 #[derive(Debug)]
 pub(super) struct Arguments<'t> {
     whole: &'t str,

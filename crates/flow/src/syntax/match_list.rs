@@ -103,7 +103,8 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// Parses the 16 bits of a tag. The present bit replaces the DEI. A value of 0 matches untagged packets.
+    /// Parses the 16 bits of a VLAN tag (`vlan_tci`), with the present bit in place of the DEI. A value of 0
+    /// matches untagged packets.
     fn take_vlan_tci(&mut self, item: &Item<'t>, text: &'t str) -> Parsed<'t, ()> {
         if text == "*" || text.eq_ignore_ascii_case("any") {
             return Ok(());

@@ -60,8 +60,8 @@ impl Display for MaskedValue {
     }
 }
 
-/// Fields that are printed without conversion, in ovs-ofctl's order: before the VLAN, after it, and after the
-/// protocol.
+/// Fields that are printed without conversion. ovs-ofctl prints them in three groups: before the VLAN, after
+/// the VLAN, and after the protocol.
 const BEFORE_VLAN: &[Field] = &[Field::TunnelId, Field::Metadata, Field::InPort, Field::InPhyPort];
 const BEHIND_VLAN: &[Field] = &[Field::EthSrc, Field::EthDst];
 const BEHIND_PROTOCOL: &[Field] = &[

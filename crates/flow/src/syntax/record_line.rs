@@ -14,7 +14,7 @@ use crate::meter::{Band, Meter, MeterBand};
 use crate::validate::validate_actions;
 use crate::{FlowMod, FlowModCommand, GroupId, Match, MeterId, PortNo, port_no};
 
-/// Command of a group or meter line.
+/// Command of a group or meter line. The group or meter is called a record here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordCommand {
     /// Add the record. No record with its number may exist.
@@ -209,7 +209,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
     Ok(bucket)
 }
 
-/// Returns the end of `text`, beginning with its part `part`.
+/// Returns `text` from the start of `part`, which must be a slice of `text`.
 fn from_there<'t>(text: &'t str, part: &'t str) -> &'t str {
     let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     text.get(offset..).unwrap_or_default()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random flow-mods in normal form: they are valid, and have no parts without meaning for their command.
+//! Random flow-mods in normal form: they are valid, and contain nothing that is meaningless for their
+//! command.
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
