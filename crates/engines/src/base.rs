@@ -12,7 +12,7 @@ use flow::EntryId;
 use std::fmt;
 use std::sync::Arc;
 
-/// Engine that a base was compiled with.
+/// Lookup structure of a base.
 #[derive(Debug)]
 pub enum Engine {
     /// One mask for all rules, except rules that match everything.

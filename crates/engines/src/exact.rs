@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Engine `exact`: one mask for all rules.
 //!
-//! It is a hash table on those bits of the masked values that distinguish rules. Several rules may have the
-//! same value and different priorities. Rules that match everything (the table-miss entry) come last.
+//! It is a hash table over those words of the masked values that distinguish rules. Several rules may have
+//! the same value and different priorities. Rules that match everything (the table-miss entry) come last.
 //!
 //! A lookup hashes a key, then reads one byte ([`pilots`]) and one cache line ([`store`]), whether the value
 //! is found or not. The cache misses of a group of keys overlap (docs/adr/0023).

@@ -32,9 +32,9 @@ impl Seed {
         Self { first: fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, second: fold(!seed, 0xd1b5_4a32_d192_ed03) | 1 }
     }
 
-    /// Makes this the process's seed if none has been drawn yet, for reproducible simulations. Returns
-    /// whether the process now uses it. Do not call it in a switch that forwards packets of untrusted
-    /// senders.
+    /// Makes the seed derived from `seed` the process's seed, unless one has been drawn already. Simulations
+    /// use this to be reproducible. Returns whether the process now uses the derived seed. Do not call it in
+    /// a switch that forwards packets of untrusted senders.
     pub fn fix(seed: u64) -> bool {
         let known = Self::of_number(seed);
         let fixed = *SEED.get_or_init(|| known);

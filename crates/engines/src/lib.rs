@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compiled lookup structures of a table: engines that are built once and then only read.
 //!
-//! The crate knows nothing of ports or protocols: a packet's value is a row of 64-bit words, laid out by a
+//! Engines do not depend on ports or protocols: the key of a packet is a row of 64-bit words, laid out by a
 //! [`KeyPlan`]. An engine finds the best rule that matches a key. It is immutable, so all workers share it,
 //! and a lookup allocates nothing and takes no lock. Vector instructions are used in `simd` modules only.
 //!
 //! The crate must not choose an engine, hold the rules of a table, or apply changes: crate `tables` does
-//! that. It must not know how keys are read from packets: crate `pipeline` does that.
+//! that. It must not read keys from packets: crate `pipeline` does that.
 //!
 //! - Engines: [`exact`] (one mask), [`lpm`] (prefixes of one field), [`mask`] (arbitrary rules), [`scan`]
 //!   (few rules), [`index`] (rules selected by a number). [`Base`] is the compiled table with any of the

@@ -74,7 +74,8 @@ impl Piece {
     }
 }
 
-/// Search structure of each group. It maps a value to the number of the value's longest prefix.
+/// Search structure for all groups. It maps a group and a value of the field to the number of the value's
+/// longest prefix.
 #[derive(Debug)]
 enum Search {
     Trie(Trie),

@@ -10,7 +10,7 @@
 //! ([`joining`]). If these tables would take too much memory, lookups use bit vectors: each label has a
 //! vector of the rules that it matches, and the AND of the vectors gives the rules that match the key.
 //!
-//! A lookup runs all this in stages, each for all keys of a group, and takes the best result.
+//! A lookup runs these steps in stages, each for all keys of a group, and returns the best rule found.
 //!
 //! Rules for which both structures are unsuitable or need too much memory are hashed in merged tuples
 //! ([`buckets`]). Such rules are constructed on purpose, or need more than 512 bits to be distinguished.
@@ -59,7 +59,7 @@ struct Piece {
     mask: u64,
 }
 
-/// A decision tree on one word of 64 bits, which is built from the dense key.
+/// A decision tree over one word of 64 bits. The bits of this word are copied from the dense key.
 #[derive(Debug)]
 struct Tree {
     /// Pieces that the tree's word is built from.
@@ -71,7 +71,7 @@ struct Tree {
     first: u32,
 }
 
-/// Trees and labels.
+/// Trees and labels, and the layout of the dense keys that both examine.
 #[derive(Debug)]
 struct Wide {
     width: Width,

@@ -17,7 +17,7 @@ const BLOCK: usize = 8;
 /// Number of blocks compared before the result is evaluated.
 const BLOCKS: usize = 8;
 
-/// Number of keys compared with a block together.
+/// Number of keys that are compared with a block at the same time.
 const KEYS: usize = 4;
 
 /// Rules in order of precedence. A rule's slot is its index in that order.

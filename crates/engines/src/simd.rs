@@ -19,7 +19,7 @@ pub fn is_portable() -> bool {
     PORTABLE.load(Ordering::Relaxed)
 }
 
-/// Set of instructions, in ascending order.
+/// Level of vector instructions. Each level includes the instructions of the levels below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Instructions that every core has.

@@ -17,13 +17,14 @@ use std::hash::BuildHasherDefault;
 /// the best of them hides the rest.
 pub const BUCKET_MAX: u32 = 32;
 
-/// Maximum number of tuples that a lookup probes, including the one without bits.
+/// Maximum number of tuples that a lookup probes, including the tuple without bits.
 pub const TUPLES_MAX: usize = 128;
 
 /// Tuple without bits, whose rules share one bucket. It takes the rules that no other tuple takes.
 pub const WALKED: u32 = 0;
 
-/// Minimum length of the field pieces that form the coarsest masks, because addresses distinguish rules best.
+/// Minimum length in bits of the field pieces that form the coarsest masks. Such pieces are addresses, which
+/// distinguish rules best.
 const LONG_BITS: u8 = 32;
 
 /// Coarse masks to try, in order. Each gives the minimum length of pieces, and a number of bits to whose

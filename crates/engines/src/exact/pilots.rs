@@ -22,7 +22,7 @@ pub const SPREAD: u32 = 0x9e37_79b1;
 /// Odd multiplier that mixes spread pilots with hashes.
 pub const MIX: u32 = 0x85eb_ca6b;
 
-/// Position of the 32 bits of the product that are mixed best.
+/// Right shift that selects the 32 best-mixed bits of the product.
 pub const MIX_SHIFT: u32 = 16;
 
 /// Maximum number of values in a group; larger groups are spilled. A sound hash does not produce larger
@@ -45,8 +45,8 @@ impl Pilots {
     /// [`NONE`] if it is spilled.
     #[must_use]
     pub fn new(hashes: &[u64], ways: usize, tries: u8) -> (Self, Vec<u32>) {
-        // Occupied places in percent, and values per group in tenths. With fewer ways, more places must stay
-        // free so that pilots are found quickly.
+        // `load` is the percentage of occupied places. `in_group` is the average number of values per group,
+        // in tenths. With fewer ways, more places must stay free so that pilots are found quickly.
         let (load, in_group) = match ways {
             1 => (80, 25),
             2 => (84, 30),

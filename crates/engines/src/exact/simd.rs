@@ -36,7 +36,8 @@ pub struct Wide {
 }
 
 impl Wide {
-    /// Returns `None` if the core or the level lacks the instructions, or if rows have more than eight words.
+    /// Creates the constants for `columns`. Returns `None` if the core or the level lacks the instructions,
+    /// or if rows have more than eight words.
     #[must_use]
     pub fn new(level: Level, columns: &Columns) -> Option<Box<Self>> {
         let (words, stored) = (columns.words(), columns.stored());

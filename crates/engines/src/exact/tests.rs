@@ -47,7 +47,7 @@ fn many_rules_of_one_value_take_no_longer_to_build_than_others() {
     assert_eq!(slots, [199_999, NONE]);
 }
 
-/// Rules over few values, and a linear search as reference.
+/// Rules with few distinct values, and a linear search over them as the reference.
 struct Plain {
     mask: Vec<u64>,
     values: Vec<u64>,
@@ -199,7 +199,7 @@ fn no_choice_of_values_makes_buckets_overflow() {
             for level in levels() {
                 let mask = vec![u64::MAX; words];
                 let exact = Exact::with_level(level, words, &mask, values.clone(), len, len);
-                // By chance, some pairs of hashes agree in 40 of 64 bits.
+                // A few values are spilled by chance, because some pairs of hashes agree in 40 of 64 bits.
                 assert!(
                     exact.spilled() <= 8,
                     "{name}, {words} words, {level:?}: {} of {len}",

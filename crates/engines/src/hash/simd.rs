@@ -3,9 +3,9 @@
 //!
 //! Each block is combined with a secret and passes two rounds. The XOR of the blocks passes two more, so that
 //! every bit of a key passes four secret rounds. Two keys that differ in only one block never have the same
-//! XOR. An attacker who knows the code but not the secrets finds other keys with the same XOR with a
-//! probability of at most 2^-30. This bound holds because two rounds have at least five active S-boxes, of
-//! 2^-6 each.
+//! XOR. For other pairs of keys that an attacker chooses without knowing the secrets, the probability of
+//! equal XORs is at most 2^-30. This bound holds because two rounds have at least five active S-boxes, each
+//! with a differential probability of at most 2^-6.
 #![allow(unsafe_code)]
 
 use super::Seed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: compiles prefixes into intervals, in one pass over the sorted prefixes with a stack of the
-//! open prefixes.
+//! Control side: compiles prefixes into intervals, in one pass over the sorted prefixes. A stack holds the
+//! open prefixes, which contain the current value.
 
 use super::chains::Chains;
 use super::forest::Forest;

@@ -157,7 +157,7 @@ impl Forest {
         Self::is_second(number).then(|| self.trees[(number ^ SECOND) as usize])
     }
 
-    /// Returns the number to which the tree maps the first 64 bits of a value.
+    /// Returns the number to which a tree maps `value`, which holds up to 64 bits of the field, left-aligned.
     #[inline(always)]
     pub fn find(&self, tree: Tree, value: u64, count: impl Fn(&Node, u64) -> u32) -> u32 {
         let Some((leaves, inner)) = self.levels_of(tree).split_last() else {

@@ -104,7 +104,7 @@ mod wide {
                 seen[v].present &= known;
             }
         }
-        // Rows that pass the other comparisons but lack the field.
+        // Bitmap of the rows that pass the other comparisons but lack the field.
         let mut absent = 0u32;
         for (v, seen) in seen.iter().enumerate() {
             absent |= u32::from(seen.ours & !seen.present) << (16 * v);

@@ -11,8 +11,8 @@
 //! 3. The item is read from an array in which each item takes only as many bits as it needs.
 //!
 //! A place within which no interval begins has no node. The item of such a place is the last item of the
-//! previous node. Intervals that differ in later bits are found below the front, in nodes with their items
-//! right after their bitmaps.
+//! previous node. Intervals that differ in later bits are found below the front, in nodes that store their
+//! items directly after their bitmaps.
 
 use crate::NONE;
 
@@ -38,7 +38,7 @@ pub(super) const UNIT: u32 = 2;
 /// Alignment in bits of the items of the front's nodes.
 pub(super) const ITEM_UNIT: u32 = 2;
 
-/// At most one in this many items may lie deeper than the steps that every lookup takes.
+/// The number of steps that every lookup takes is chosen so that at most one in this many items lies deeper.
 const RARE: usize = 32;
 
 /// Front of a trie: a range of words, indexed by the leading bits of a value.

@@ -16,8 +16,8 @@ use crate::{BitSet, KeyPlan, NONE};
 /// Number of keys in one pass.
 const GROUP: usize = 32;
 
-/// A directory word has a tag of the hash in its high half and the place of the bucket's first rule + 1 in
-/// its low half; 0 marks a free place.
+/// A directory word has a tag of the hash in its high half and the index of the bucket's first rule, plus 1,
+/// in its low half. A word of 0 is free.
 const TAG_SHIFT: u32 = 32;
 
 /// Flag in the slot of a bucket's last rule.

@@ -57,7 +57,7 @@ impl Side {
     }
 }
 
-/// A source that is not joined yet.
+/// A source, or the result of a join, that is not joined with another yet.
 struct Open<'s> {
     node: Node,
     /// Serial number among all sources and joins.
@@ -127,8 +127,8 @@ fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     Some(met.count() as f64 / table.len() as f64)
 }
 
-/// Returns the label of the join for each pair of labels, and the vectors of these labels, or `None` if there
-/// are too many.
+/// Returns the label of the join for each pair of labels, and the vectors of these labels. Returns `None` if
+/// there are too many labels, or if no steps are left.
 fn join(a: &Side, b: &Side, rules: Ranked, steps: &mut usize) -> Option<(Vec<u16>, Side)> {
     let (mut table, mut met) = meet(a, b, steps)?;
     let length = a.length;
@@ -170,8 +170,8 @@ fn meet(a: &Side, b: &Side, steps: &mut usize) -> Option<(Vec<u16>, Met)> {
     Some((table, met))
 }
 
-/// Returns for each pair of labels the first rule in both vectors, or `rules`. The index of a pair is the
-/// label of `a` times `scale`, plus the label of `b`.
+/// Returns for each pair of labels the first rule that both vectors contain, or `rules` if there is none. The
+/// index of a pair is the label of `a` times `scale`, plus the label of `b`.
 fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize) -> Option<Vec<u16>> {
     let size = a.count() * scale;
     let none = u16::try_from(rules).ok()?;

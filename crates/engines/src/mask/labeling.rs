@@ -73,7 +73,7 @@ pub(super) fn sources(
     Some(made)
 }
 
-/// Groups the rules by mask and value.
+/// Groups the rules by mask and value. Each group has a vector of its rules.
 fn pairs(asked: &[(u64, u64)], length: usize) -> Vec<((u64, u64), Vec<Line>)> {
     let mut pairs: BTreeMap<(u64, u64), Vec<Line>> = BTreeMap::new();
     for (bit, (value, mask)) in asked.iter().enumerate() {
@@ -83,7 +83,7 @@ fn pairs(asked: &[(u64, u64)], length: usize) -> Vec<((u64, u64), Vec<Line>)> {
     pairs.into_iter().collect()
 }
 
-/// Builds a hashed source. Returns `None` if the values find no places.
+/// Builds a hashed source. Returns `None` if no hash function is found that separates the values.
 fn whole(mask: u64, asked: &[(u64, u64)], length: usize) -> Option<(Kind, Side)> {
     let pairs = pairs(asked, length);
     let open = match pairs.first() {

@@ -8,8 +8,8 @@
 //! vectors gives the rules that a key matches, and its first bit is the best of them. Vectors are used if the
 //! rule found is deleted, and where the tables would take too much memory.
 //!
-//! A dense word that every rule examines completely or not at all (an interface identifier) is hashed instead
-//! of divided into chunks.
+//! A dense word that every rule examines completely or not at all (such as an IPv6 interface identifier) is
+//! hashed instead of divided into chunks.
 
 use super::ends::Ends;
 use super::joining::{Side, joined};
@@ -28,7 +28,7 @@ pub(super) const RULES_MAX: usize = LENGTH_MAX * LINE_BITS as usize;
 /// Maximum number of lines in a vector.
 const LENGTH_MAX: usize = 8;
 
-/// Maximum number of keys in a pass that uses vectors instead of tables. For this few keys, successive table
+/// Maximum number of keys in a pass that uses vectors instead of tables. For so few keys, successive table
 /// lookups take longer than vectors.
 const ALONE_MAX: usize = 1;
 

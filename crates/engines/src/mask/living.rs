@@ -5,14 +5,14 @@
 use super::simd::{Kernel, LINE_BITS, Line};
 use crate::BitSet;
 
-/// Slots of one word of the tombstones. Their bits become the next bits of a line.
+/// Slots whose tombstones are in the same word. Their bits become the next bits of a line.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     word: u32,
     mask: u64,
 }
 
-/// Positions of the slots of each line's bits in the tombstones.
+/// For each line, the positions of its rules' bits in the tombstones.
 #[derive(Debug)]
 pub(super) struct Living {
     pieces: Vec<Piece>,
@@ -21,7 +21,7 @@ pub(super) struct Living {
 }
 
 impl Living {
-    /// Creates the positions for the slots of a vector's bits, in ascending order.
+    /// Creates the positions for a vector. `slots` holds the slot of each of its bits, in ascending order.
     pub fn new(slots: &[u32]) -> Self {
         let mut made = Self { pieces: Vec::new(), lines: vec![0] };
         for slots in slots.chunks(LINE_BITS as usize) {

@@ -4,8 +4,8 @@
 use super::simd::Paged;
 use std::collections::HashMap;
 
-/// Builds a table of the entries. If there are more than `direct`, it has pages of `1 << shift` entries.
-/// Returns `None` if there are no entries or too many pages.
+/// Builds a table of the entries. It has pages of `1 << shift` entries if there are more than `direct`
+/// entries and the pages save half of the memory. Returns `None` if there are no entries or too many pages.
 pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged> {
     let whole = || Paged::new(Vec::new(), entries.to_vec(), shift, entries.len());
     if entries.len() <= direct {

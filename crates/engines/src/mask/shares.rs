@@ -6,7 +6,8 @@ use super::layout::Dense;
 use super::simd::Line;
 use std::collections::HashMap;
 
-/// Maximum number of different rests for which hidden rules are searched.
+/// Maximum number of different rests. If there are more, no rules are removed, because comparing them costs
+/// too much.
 const SHARES_MAX: usize = 512;
 
 /// Rules in order of precedence. `rows` holds `dense` values and as many masks for each slot.

@@ -121,8 +121,8 @@ impl Nodes {
     /// Returns the first rule of a leaf that matches a key in the compared words and is `wanted`, or
     /// [`NONE`].
     ///
-    /// The loops are plain so that they are inlined. Iterators would become calls to code compiled without
-    /// the kernel's instructions.
+    /// This function uses `while` loops, because these are inlined. Iterators would become calls to code
+    /// compiled without the kernel's instructions.
     #[inline(always)]
     pub fn first_wanted<K: Kernel>(
         &self,
@@ -226,7 +226,8 @@ impl Paged {
         }
     }
 
-    /// Replaces each number by the entry at that number times `scale` plus its counterpart in `fellows`.
+    /// Replaces each number by the entry at index `number * scale + fellow`, where `fellow` is the element of
+    /// `fellows` at the same position.
     #[inline(always)]
     fn find_joined<const G: usize>(&self, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
         for (number, fellow) in numbers.iter_mut().zip(fellows) {
@@ -256,7 +257,7 @@ pub(super) const SOURCES_MAX: usize = DENSE_MAX * 4;
 /// Labels of a group, source by source.
 pub(super) type Found<const G: usize> = [[u32; G]; SOURCES_MAX];
 
-/// Maximum total number of lines for which vectors are not prefetched. This few lines stay in the private
+/// Vectors are prefetched only if there are more lines than this in total. Fewer lines stay in the private
 /// cache of a core.
 const NEAR_LINES: usize = 1 << 12;
 
@@ -383,8 +384,7 @@ pub(super) trait Kernel: Copy {
         table.find_parts(words, cut, labels);
     }
 
-    /// Replaces each number of a group by the table entry at that number times `scale` plus its counterpart
-    /// in `fellows`.
+    /// Replaces each number of a group by a table entry; see [`Paged::find_joined`].
     #[inline(always)]
     fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
         table.find_joined(scale, numbers, fellows);
@@ -509,7 +509,7 @@ mod wide {
 
     #[derive(Clone, Copy)]
     pub struct Avx2(());
-    /// A core with AVX-512 also supports all instructions of [`Avx2`].
+    /// Kernel with AVX-512. It contains an [`Avx2`], whose instructions every core with AVX-512 supports.
     #[derive(Clone, Copy)]
     pub struct Avx512(Avx2);
 

@@ -33,10 +33,12 @@ const COPIES_MAX: u32 = 16;
 /// No rule is copied in a tree that has more than this number of blocks per rule.
 const BLOCKS_PART: usize = 1;
 
-/// Once groups have at most this number of rules on average, no more bits are chosen.
+/// The chosen bits divide the rules into groups. No more bits are chosen once groups have at most this number
+/// of rules on average.
 const GROUP_WANTED: f32 = 2.0;
 
-/// A bit is worth choosing if it separates at least one pair per this many rules.
+/// A bit is chosen only if the number of pairs of rules that it separates is at least the number of rules
+/// divided by this.
 const WORTH_MIN: f32 = 50.0;
 
 /// Rules as dense rows: `dense` values, then as many masks.

@@ -26,8 +26,8 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Creates the table for distinct values under a mask, with labels counted from 1. Returns `None` if the
-    /// values find no places.
+    /// Creates the table for distinct values under a mask, with labels counted from 1. Returns `None` if none
+    /// of the secrets tried gives each value a separate place.
     pub fn new(mask: u64, values: &[u64]) -> Option<Self> {
         let secret = |at: u64| Seed::of_process().derive(mask ^ at) | 1;
         (0..SECRETS).find_map(|pair| Self::with([secret(2 * pair + 1), secret(2 * pair + 2)], mask, values))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prefixes at every level of instructions, with bursts of every length, deleted rules and groups, compared
-//! with a linear search. Also worst cases for prefixes.
+//! with a linear search. The tests include worst cases for prefixes.
 
 use engines::lpm::{Lpm, Piece, Prefixes};
 use engines::simd::Level;
@@ -20,8 +20,8 @@ struct Rows {
 const PRESENT: u64 = 1 << 40;
 
 impl Rows {
-    /// Creates rows for a field of `bits` bits, not aligned to the end of its word if it is shorter. The tag
-    /// has `tags` values.
+    /// Creates rows for a field of `bits` bits. A field of fewer than 64 bits is in the middle of its word.
+    /// The tag has `tags` values.
     fn new(bits: u32, tags: u64) -> Self {
         let first = bits.min(64);
         let mut field = vec![Piece { word: 1, shift: (64 - first) / 2, bits: first }];
