@@ -119,8 +119,8 @@ impl Expiry {
     }
 }
 
-/// Returns the time of the last hit of an entry, as reported by the data plane. Returns 0 if the data plane
-/// does not know the entry yet.
+/// Returns the time of the last hit of an entry, as reported by the data plane. Returns 0 if the entry has
+/// not been submitted to the data plane yet.
 fn used_ns<D: DataPlane>(store: &Store, plane: &mut D, id: EntryId) -> Nanos {
     match store.slot(id) {
         Some(slot) if slot.life != Life::Fresh => plane.entry_counters(id).used_ns,

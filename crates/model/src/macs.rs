@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Mask of the 12 bits of a VLAN ID.
 const VID_MASK: u16 = 0xfff;
-/// Multicast bit in the first byte of a MAC address. An address with this bit is never a source.
+/// Multicast bit in the first byte of a MAC address. A valid source address does not have this bit.
 const GROUP_BIT: u8 = 1;
 /// Number of MACs whose last use is checked when a MAC must be evicted.
 const EVICTION_TRIES: usize = 8;

@@ -22,7 +22,7 @@ pub struct GroupStats {
     pub group: Arc<Group>,
     /// Time since the group was added, in nanoseconds.
     pub duration_ns: Nanos,
-    /// Number of entries and groups that send to the group.
+    /// Number of entries that send to the group, and of groups that send to it or watch it.
     pub references: usize,
     /// Counters of the group.
     pub counters: GroupCounters,
@@ -74,7 +74,7 @@ impl<D: DataPlane> Model<D> {
         Some(&*self.rules.groups.get(id)?.what)
     }
 
-    /// Returns the lowest number of any group within a range.
+    /// Returns the lowest group number in use within a range.
     pub(crate) fn first_group(&self, range: &RangeInclusive<u32>) -> Option<GroupId> {
         first(self.rules.groups.records(), GroupId(*range.start())..=GroupId(*range.end()))
     }
@@ -101,7 +101,7 @@ impl<D: DataPlane> Model<D> {
         Some(&*self.rules.meters.get(&id)?.what)
     }
 
-    /// Returns the lowest number of any meter within a range.
+    /// Returns the lowest meter number in use within a range.
     pub(crate) fn first_meter(&self, range: &RangeInclusive<u32>) -> Option<MeterId> {
         first(&self.rules.meters, MeterId(*range.start())..=MeterId(*range.end()))
     }

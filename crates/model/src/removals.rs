@@ -30,7 +30,8 @@ pub(crate) struct Dying {
 #[derive(Debug, Default)]
 pub(crate) struct Removals {
     dying: VecDeque<Dying>,
-    /// A version that was active before the workers reported the events that are pending now.
+    /// Version that was active when the first of `backlog_events` was taken. Events that workers report after
+    /// this moment do not refer to entries that this version or an earlier one removed.
     settle_next: RuleVersion,
     /// Version up to which removed entries may be released: no unread event refers to them.
     settled: RuleVersion,
@@ -67,7 +68,7 @@ impl Removals {
         self.backlog_events = 0;
     }
 
-    /// Records that no more events are taken now, although more may wait.
+    /// Records that this poll takes no more events, although more may wait.
     pub fn events_end(&mut self) {
         if self.backlog_events > EVENTS_UNDER_WAY {
             self.settled = self.settle_next;

@@ -84,7 +84,8 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// Estimates the number of entries that the changes examine or modify. The estimate is bounded.
+    /// Estimates the number of entries that the changes examine or modify. Counting stops once the changes
+    /// are known to be long.
     pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
         changes::cost_of(&self.rules, changes)
     }

@@ -15,7 +15,8 @@ use std::collections::HashMap;
 
 const LIMIT: usize = 24;
 
-/// Entry of the list. If an add replaces the entry and continues its counts, the new entry has the same uid.
+/// Entry of the list. Packets are counted by `uid`. If an add replaces the entry and continues its counts,
+/// the new entry keeps the uid.
 #[derive(Clone, Debug)]
 struct Plain {
     uid: usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Application of the changes that a request makes, and the answer afterwards. Long changes are left to the
-//! driver, the thread that runs the agent.
+//! Applies the changes of a request, and answers it afterwards. Long changes are left to the driver, which is
+//! the thread that runs the agent.
 
 use super::channel::{Channel, ChannelEvent, Job};
 use super::context::{Context, Refusal};

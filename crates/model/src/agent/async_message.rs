@@ -19,7 +19,7 @@ pub fn kind(async_message: &AsyncMessage) -> AsyncKind {
 }
 
 /// Returns whether the channel's `miss_send_len` limits the packet-in. This is the case if no action gives a
-/// length (7.4.1).
+/// length (OpenFlow 1.3, section 7.4.1).
 pub fn is_cut_by_channel(async_message: &AsyncMessage) -> bool {
     matches!(async_message, AsyncMessage::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
 }
@@ -60,7 +60,7 @@ fn removed_reason(reason: RemovedReason) -> flow_mod::FlowRemovedReason {
 }
 
 /// Encodes packet-ins. If a packet is longer than `max_len`, it is buffered and only its beginning is sent.
-/// If no buffer is free, it is sent whole (7.4.1).
+/// If no buffer is free, it is sent whole (OpenFlow 1.3, section 7.4.1).
 fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let mut conditions = vec![FieldMatch::exact(Field::InPort, p.frame.meta.in_port.into())];
     if p.metadata != 0 {

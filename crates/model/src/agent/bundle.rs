@@ -24,12 +24,12 @@ pub struct Size {
 }
 
 impl Size {
-    /// Adds the size of new messages.
+    /// Returns the sum of both sizes.
     pub fn plus(self, other: Self) -> Self {
         Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
     }
 
-    /// Subtracts the size of removed bundles.
+    /// Returns this size less `other`, but at least 0.
     pub fn minus(self, other: Self) -> Self {
         Self {
             messages: self.messages.saturating_sub(other.messages),
@@ -68,7 +68,7 @@ impl Bundles {
         self.0.values().fold(Size::default(), |sum, bundle| sum.plus(bundle.size))
     }
 
-    /// Returns whether a bundle is open.
+    /// Returns whether there is a bundle with this ID, closed or not.
     pub fn is_open(&self, id: u32) -> bool {
         self.0.contains_key(&id)
     }
@@ -92,7 +92,7 @@ impl Bundles {
         Ok(())
     }
 
-    /// Returns an open bundle. Refuses flags other than those with which it was opened.
+    /// Returns the bundle with this ID. Refuses flags other than those with which the bundle was opened.
     pub fn get(&mut self, id: u32, flags: u16) -> Result<&mut Bundle, Refusal> {
         match self.0.get_mut(&id) {
             None => Err(Refusal::new(code::BAD_ID, format!("there is no bundle {id:#x}; open it first"))),

@@ -85,8 +85,8 @@ pub(super) enum Job {
 #[derive(Debug)]
 pub(super) enum Held {
     Request(Box<Request>),
-    /// A request that will be refused. It is invalid, or the channel is a slave when the request is
-    /// processed.
+    /// A request that cannot be decoded. It is refused when it is processed: because of the role if the
+    /// channel is a slave, else because of the format.
     Undecodable(Box<Undecodable>),
 }
 
@@ -327,7 +327,8 @@ impl Channel {
         }
     }
 
-    /// Removes the channel's waiting requests and bundles from the common limits when the channel is closed.
+    /// Called when the channel is closed. Subtracts its waiting requests and bundles from the totals of all
+    /// channels, and adds its lost messages to them.
     pub(super) fn give_back(self, shared: &mut Shared) {
         shared.bundled = shared.bundled.minus(self.bundles.size());
         shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Data that every request needs: the model, the time, and a way to be refused.
+//! Types that every request needs: the context with the model and the time, and the reason for a refusal.
 
 use crate::error::ModelError;
 use crate::model::Model;

@@ -20,7 +20,7 @@ enum List {
     MeterStats(Parts<MeterStatsEntry>),
 }
 
-/// A list that is being answered, and the range of numbers not answered yet.
+/// A list that is being sent, and the range of numbers that have not been sent yet.
 #[derive(Debug)]
 pub struct Numbered {
     list: List,

@@ -37,8 +37,7 @@ impl Channel {
                 if tables == TableSet::NONE {
                     return self.begin_dump(Dump::table_features(xid));
                 }
-                // If the last part names no tables, the earlier check of the role treated the request as a
-                // query.
+                // A last part without tables looked like a query, so the role has not been checked yet.
                 if let Some(refusal) = self.barred(shared) {
                     return Err(refusal);
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues in OpenFlow messages: QUEUE_GET_CONFIG (7.3.6) and OFPMP_QUEUE.
+//! Egress queues in OpenFlow messages: QUEUE_GET_CONFIG (OpenFlow 1.3, section 7.3.6) and OFPMP_QUEUE.
 
 use super::context::{Context, Refusal};
 use crate::port::Port;

@@ -49,7 +49,7 @@ pub fn of(table: TableId, max_entries: usize, pipeline: &TableSet) -> TableFeatu
 }
 
 /// Checks one part of a request. It must not request more than tables support. `named` is the set of tables
-/// that earlier parts name. Returns this set together with the tables of the part.
+/// that earlier parts name. Returns the union of this set and the tables of the part.
 pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
     for features in asked {
         let table = features.table;

@@ -40,7 +40,8 @@ pub(super) fn apply(
         GroupCommand::Add | GroupCommand::AddOrModify | GroupCommand::Modify => set(transaction, group),
         GroupCommand::Delete => delete(transaction, group.id),
         GroupCommand::DeleteAll => {
-            // One scan removes the entries of all groups, because a scan visits every entry of the switch.
+            // One scan removes the entries of all groups. A separate scan for each group would visit every
+            // entry of the switch each time.
             let users = groups.records().values().map(|record| record.users).sum();
             let uses = |entry: &FlowEntry| groups_of(&entry.instructions).next().is_some();
             transaction.remove_where(Some(users), uses, Some(RemovedReason::GroupDelete));

@@ -43,7 +43,8 @@ pub(super) fn apply(
         }
         MeterCommand::Delete => delete(transaction, meter.id),
         MeterCommand::DeleteAll => {
-            // One scan removes the entries of all meters, because a scan visits every entry of the switch.
+            // One scan removes the entries of all meters. A separate scan for each meter would visit every
+            // entry of the switch each time.
             let users = meters.values().map(|record| record.users).sum();
             let ids: Vec<MeterId> = meters.keys().copied().collect();
             let uses = |entry: &FlowEntry| entry.instructions.meter.is_some();

@@ -30,7 +30,7 @@ use flow::stateless::StatelessChange;
 use flow::syntax::{FileLine, RecordCommand};
 use transaction::Transaction;
 
-/// A request that examines or changes more entries than this takes several milliseconds.
+/// Number of entries above which a request is long: it takes several milliseconds to examine or change them.
 pub(crate) const LONG_ENTRIES: usize = 4_096;
 
 /// A request that changes the switch.

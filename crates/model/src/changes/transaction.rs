@@ -243,7 +243,8 @@ impl<'a> Transaction<'a> {
         self.work.stateless_config.get_or_insert(before);
     }
 
-    /// Changes the configuration of the stateless forwarder. Without one, `edit` gets an empty one.
+    /// Changes the configuration of the stateless forwarder. If there is none, `edit` gets an empty
+    /// configuration.
     pub fn edit_stateless(&mut self, edit: impl FnOnce(&mut StatelessConfig)) {
         let stateless = &mut self.rules.stateless;
         // The log shares the configuration, so the first edit of a transaction copies it.

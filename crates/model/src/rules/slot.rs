@@ -9,9 +9,9 @@ use std::sync::Arc;
 pub(crate) enum Life {
     /// The ID is free.
     Free,
-    /// The entry was added by a request that is not submitted yet. The data plane does not know it.
+    /// The entry was added by a request that has not been submitted to the data plane yet.
     Fresh,
-    /// The entry is known to the data plane.
+    /// The entry is in its table and has been submitted to the data plane.
     Live,
     /// The entry was removed from its table. Workers may still hit and count it.
     Dying,

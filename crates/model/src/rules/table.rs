@@ -84,7 +84,7 @@ impl Table {
         self.order.len()
     }
 
-    /// Returns the upper half of the 64-bit hash. 32 bits are enough to distinguish the entries of a table.
+    /// Returns the upper half of the 64-bit hash. With 32 bits, few entries of a table have equal hashes.
     pub fn hash(&self, priority: u16, matching: &Match) -> u32 {
         (self.hasher.hash_one((priority, matching)) >> 32) as u32
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compares how a worker handled a packet with the rules' requirements.
+//! Compares how a worker handled a packet with what the rules require.
 
 use super::Trace;
 use super::counts::TraceCounts;
