@@ -15,13 +15,13 @@ use std::sync::Arc;
 /// Lookup structure of a base.
 #[derive(Debug)]
 pub enum Engine {
-    /// One mask for all rules, except rules that match everything.
+    /// For rules of one mask, and rules that match everything.
     Exact(Exact),
-    /// Prefixes of one field.
+    /// For rules that are prefixes of one field.
     Lpm(Lpm),
-    /// Arbitrary rules.
+    /// For arbitrary rules.
     Mask(Mask),
-    /// Arbitrary rules of a small table.
+    /// For arbitrary rules of a small table.
     Scan(Scan),
     /// An engine from outside this crate. Benchmarks use it for comparison.
     Foreign(Box<dyn Lookup>),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hash of lookup keys: one folded 64 x 64 -> 128 bit multiplication per two words. The seed is drawn once
-//! per process, so that outsiders cannot choose packets that collide.
+//! per process, so that attackers cannot choose packets that collide.
 
 pub mod simd;
 

@@ -18,8 +18,8 @@ const ENTRIES_PER_LOOK: usize = 1_024;
 /// Maximum number of entries marked or unmarked per step. Workers apply up to this number of changes one by
 /// one. More changes would replace whole pages of cells.
 const MARKS_PER_LOOK: usize = 64;
-/// Minimum time between two steps in nanoseconds. With very many entries, the window therefore becomes
-/// longer.
+/// Minimum time between two steps in nanoseconds. With very many entries, a window therefore takes longer
+/// than configured.
 const LOOK_NS: Nanos = Nanos(1_000_000);
 /// Number of consecutive windows below half the rate after which an entry is no longer low-latency.
 const SLOW_WINDOWS: u8 = 2;

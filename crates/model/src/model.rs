@@ -38,7 +38,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) learner: MarkLearner,
     pub(crate) async_messages: AsyncQueue,
     settings: Settings,
-    /// Results of comparing traces of real packets with the rules.
+    /// Counts of the comparisons of recorded packets with the rules.
     pub(crate) trace_counts: TraceCounts,
 }
 

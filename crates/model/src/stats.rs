@@ -28,8 +28,8 @@ pub struct FlowStats {
 }
 
 /// Position of a walk over entries; the default is the start. The walk is ordered by table and, within a
-/// table, by time of adding. An entry present during the whole walk is visited exactly once. If an entry is
-/// replaced during the walk, its replacement may be visited in addition.
+/// table, by the time when entries were added. An entry present during the whole walk is visited exactly
+/// once. If an entry is replaced during the walk, its replacement may be visited in addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCursor {
     table: TableId,
@@ -71,7 +71,7 @@ pub struct TableStats {
 
 impl<D: DataPlane> Model<D> {
     /// Returns entries that the filter accepts, in parts. Each call examines at most `work` entries (at least
-    /// 1) and advances the cursor. Then [`FlowCursor::is_done`] returns whether the walk has ended.
+    /// 1) and advances the cursor. Afterwards, [`FlowCursor::is_done`] returns whether the walk has ended.
     pub fn flows(
         &mut self,
         now: Nanos,

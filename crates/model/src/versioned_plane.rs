@@ -12,7 +12,7 @@ pub(crate) struct VersionedPlane<D: DataPlane> {
 }
 
 impl<D: DataPlane> VersionedPlane<D> {
-    /// Takes a data plane to which nothing was submitted.
+    /// Wraps a data plane to which no operation has been submitted.
     pub fn new(plane: D) -> Self {
         Self { plane, version: RuleVersion(0) }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits of a controller's channel. Each limit is tested exactly and one step beyond it.
+//! Limits of a controller's channel. Each limit is tested at its exact value and one step beyond it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;

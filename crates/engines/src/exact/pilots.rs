@@ -11,7 +11,7 @@ use crate::NONE;
 /// Number of pilots to try for each group.
 pub const PILOTS: u8 = u8::MAX;
 
-/// Pilot of a group for which none was found: its values are spilled.
+/// Stored as the pilot of a group for which none was found. The values of the group are spilled.
 const SPILLED: u8 = PILOTS;
 
 /// Bytes after the last pilot, so that a pilot can be read with an 8-byte load.
@@ -260,7 +260,8 @@ mod tests {
                     (0..len as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
                 let (pilots, _) = Pilots::new(&hashes, ways, 1);
                 let (buckets, groups) = (pilots.buckets() as usize, pilots.groups() as usize);
-                // At most `percent` percent of the places are occupied, and one bucket less would be too few.
+                // At most `percent` percent of the places are occupied, and one bucket fewer would be too
+                // few.
                 let enough = |buckets: usize| len * 100 <= buckets * ways * percent;
                 assert!(enough(buckets) && !enough(buckets - 1), "{buckets} buckets for {len}, {ways} ways");
                 // On average, a group has at most `tenths` / 10 values.

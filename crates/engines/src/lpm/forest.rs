@@ -151,7 +151,7 @@ impl Forest {
         (SECOND..NONE).contains(&number)
     }
 
-    /// Returns the second-level tree with this number, or `None` if the number does not denote one.
+    /// Returns the second tree to which a number refers, or `None` if it does not refer to a tree.
     #[inline(always)]
     pub fn second(&self, number: u32) -> Option<Tree> {
         Self::is_second(number).then(|| self.trees[(number ^ SECOND) as usize])

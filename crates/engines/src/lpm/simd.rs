@@ -13,7 +13,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel of a level, limited to the core's instructions.
+    /// Returns the kernel for a level. If the core lacks instructions of the level, it uses a lower level.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()).min(most()) }
     }
@@ -64,7 +64,7 @@ mod wide {
     use crate::NONE;
     use std::arch::x86_64::*;
 
-    /// Maximum number of keys that are looked up one by one.
+    /// Keys are looked up one by one if there are at most this number of them.
     const FEW: usize = 4;
 
     /// Result of reading sixteen rows: two flags and the field of each.

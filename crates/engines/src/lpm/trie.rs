@@ -201,7 +201,8 @@ struct Draft {
     below: Nodes,
     /// Number of node numbers assigned below the front. Some of these nodes may not be built yet.
     numbered: u32,
-    /// Number of items reached after each number of steps below the front.
+    /// For each number of steps below the front, the number of items that are found after exactly these
+    /// steps.
     found: [usize; 8],
 }
 

@@ -33,8 +33,8 @@ impl Ends {
         Some(Self { steps })
     }
 
-    /// Returns for each key of a group the bit of its best rule, or the number of rules if none matches.
-    /// `read` stores the labels of a source.
+    /// Returns for each key of a group the index of its best rule's bit in the vectors, or the number of
+    /// rules if none matches. `read` stores the labels of a source.
     #[inline(always)]
     pub fn find<K: Kernel, const G: usize>(&self, kernel: K, read: impl Fn(u8, &mut [u32; G])) -> [u32; G] {
         let mut held = [[0; G]; HELD_MAX];

@@ -197,7 +197,7 @@ mod tests {
         let mut vain = Vain::default();
         assert!(!Labels::new(&slots, &rows, 1, &mut vain).unwrap().has_ends());
         assert!(!vain.suits(3_000) && vain.suits(2_000));
-        // The few rules could be joined, but according to the record a join is not worth a try.
+        // The few rules could be joined, but according to the record a join is not worth trying.
         let few = &slots[..2];
         assert!(Labels::new(few, &rows, 1, &mut Vain::default()).unwrap().has_ends());
         let mut known = Vain::default();

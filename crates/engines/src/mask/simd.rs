@@ -482,7 +482,7 @@ impl Kernel for Portable {
 pub(super) struct Width(Level);
 
 impl Width {
-    /// Returns the given level, limited to the core's instructions.
+    /// Returns the given level, or the core's highest level if that is lower.
     pub fn new(level: Level) -> Self {
         Self(level.min(Level::found()))
     }

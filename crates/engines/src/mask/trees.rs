@@ -62,7 +62,7 @@ pub(super) struct Grove<'r> {
     pub slots: Vec<[u32; LANES]>,
     pub trees: Vec<Tree>,
     expelled: Vec<u32>,
-    /// Values and masks of each rule in the bits of the tree under construction.
+    /// Values and masks of each rule, restricted to the bits that the tree under construction examines.
     projected: Vec<(u64, u64)>,
     depth: u32,
     /// Number of blocks before the current tree was begun.

@@ -25,7 +25,7 @@ impl Vain {
         if changed * CHANGED_PART > len { Self::default() } else { Self { changed, ..self } }
     }
 
-    /// Returns whether joining `rules` rules is worth a try.
+    /// Returns whether joining `rules` rules is worth trying.
     pub(super) fn suits(self, rules: usize) -> bool {
         self.rules == 0 || rules < self.rules - (self.rules >> FEWER_SHIFT)
     }

@@ -19,7 +19,7 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel of a level, limited to the core's instructions.
+    /// Returns the kernel for a level. If the core lacks instructions of the level, it uses a lower level.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Buffered packets. Their packet-ins carried only the beginning of the packet. The number and age of
-//! buffered packets are bounded.
+//! Buffered packets: packets that are kept because their packet-ins carry only the first bytes. The number
+//! and age of buffered packets are bounded.
 
 use flow::{Nanos, PortNo};
 use std::collections::VecDeque;

@@ -12,7 +12,7 @@ const BUNDLES: usize = 16;
 /// Maximum number of messages in the open bundles of all channels.
 pub(super) const MESSAGES: usize = 1_000_000;
 /// Maximum size in bytes of the messages in all open bundles, as received. It is enough for a million
-/// ordinary flow-mods. A decoded message takes up to about six times this size, if its actions have 8 bytes
+/// ordinary flow-mods. Decoded messages take up to about six times this size, if their actions have 8 bytes
 /// each.
 pub(super) const BYTES: usize = 192 * 1_024 * 1_024;
 

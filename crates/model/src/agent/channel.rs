@@ -208,7 +208,7 @@ impl Channel {
         self.session.next_deadline()
     }
 
-    /// Returns the messages dropped because the peer did not read.
+    /// Returns the numbers of messages dropped because the peer did not read.
     #[must_use]
     pub fn lost(&self) -> LostMessages {
         self.lost

@@ -149,7 +149,8 @@ impl Agent {
         }
     }
 
-    /// Returns the messages lost because controllers did not read, summed over all channels so far.
+    /// Returns the numbers of messages lost because controllers did not read, summed over all channels so
+    /// far.
     #[must_use]
     pub fn lost(&self) -> LostMessages {
         self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))

@@ -109,7 +109,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Applies a change. Its request gets a reply only if it is refused.
+    /// Applies a change. The controller gets an answer only if the change is refused.
     fn change<D: DataPlane>(
         &mut self,
         request: &Request,

@@ -45,7 +45,7 @@ pub(super) fn apply(
             let users = groups.records().values().map(|record| record.users).sum();
             let uses = |entry: &FlowEntry| groups_of(&entry.instructions).next().is_some();
             transaction.remove_where(Some(users), uses, Some(RemovedReason::GroupDelete));
-            // A group can be deleted only after the groups that send to it.
+            // A group can be deleted only after the groups that send to it or watch it.
             for id in transaction.rules().groups.senders_first() {
                 delete(transaction, id)?;
             }

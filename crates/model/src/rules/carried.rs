@@ -73,7 +73,7 @@ impl CarriedCounts {
 }
 
 /// Returns an entry's counts as reported to controllers. A count that the entry's flags switch off is all
-/// ones (OpenFlow 1.3, 5.8).
+/// ones (OpenFlow 1.3, section 5.8).
 pub(crate) fn reported(counters: EntryCounters, flags: EntryFlags) -> TrafficCount {
     TrafficCount {
         packets: if flags.no_packet_counts { u64::MAX } else { counters.packets },

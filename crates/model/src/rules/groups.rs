@@ -65,7 +65,7 @@ impl Groups {
         self.senders.get(&id).into_iter().flatten().copied()
     }
 
-    /// Returns all group numbers, each after the groups that send to it.
+    /// Returns all group numbers, each after the groups that send to it or watch it.
     pub fn senders_first(&self) -> Vec<GroupId> {
         let mut before = Memo::new();
         let mut ids: Vec<GroupId> = self.records.keys().copied().collect();

@@ -123,7 +123,7 @@ impl Table {
         }
     }
 
-    /// Empties the table. Returns its entries in order of adding.
+    /// Empties the table. Returns its entries in the order in which they were added.
     pub fn take_all(&mut self) -> Vec<EntryId> {
         self.index = HashTable::new();
         self.levels.clear();
@@ -136,7 +136,7 @@ impl Table {
         self.order.range(serial..).map(|(&serial, &id)| (serial, id))
     }
 
-    /// Returns all entries that `matching` covers, in order of adding.
+    /// Returns all entries that `matching` covers, in the order in which they were added.
     pub fn covered(&self, slots: &[Slot], matching: &Match) -> Vec<EntryId> {
         if matching.is_any() {
             return self.order.values().copied().collect();
