@@ -103,8 +103,8 @@ impl Match {
         Ok(made)
     }
 
-    /// Returns a match like [`Match::new`], but does not check prerequisites. Callers use it for matches
-    /// whose prerequisites cannot be expressed.
+    /// Returns a match like [`Match::new`], but does not check prerequisites. Callers use it for a packet's
+    /// field values, and for received matches whose prerequisites are checked later.
     ///
     /// # Errors
     /// Returns every [`MatchError`] except `Prerequisite`.

@@ -10,7 +10,7 @@ use std::time::Duration;
 impl Nanos {
     /// The clock's origin, or a span of zero length.
     pub const ZERO: Self = Self(0);
-    /// The last time that a clock can show.
+    /// The latest time, or the longest span.
     pub const MAX: Self = Self(u64::MAX);
     /// One second.
     pub const SECOND: Self = Self(1_000_000_000);

@@ -62,7 +62,8 @@ numbers! {
     /// Identifier of a flow entry, stable for the entry's lifetime. It is reused only when no references to
     /// the entry are left.
     EntryId(u32);
-    /// Port number. Real ports have 1 to [`port_no::MAX`](crate::port_no::MAX); higher numbers are reserved.
+    /// Port number. Real ports have the numbers 1 to [`port_no::MAX`](crate::port_no::MAX); higher numbers
+    /// are reserved.
     PortNo(u32);
     /// Number of an egress queue at its port, at most [`EgressQueue::ID_MAX`](crate::EgressQueue::ID_MAX).
     QueueId(u32);

@@ -38,7 +38,7 @@ pub struct TagTypes {
     pub keyflow: u16,
     /// freeRtr's PolKA.
     pub polka: u16,
-    /// Tag-and-Forward in the paper's form.
+    /// Tag-and-Forward in its published form.
     pub tf: u16,
     /// Tag-and-Forward in the wide form.
     pub tf_wide: u16,
@@ -125,7 +125,9 @@ impl NodeId {
     }
 }
 
-/// Gates of a switch for Tag-and-Forward. If a difference (d) is 0, the switch has no gates of that kind.
+/// Gates of a switch for Tag-and-Forward. The gate numbers of a kind are multiples of a difference (d): the
+/// value in a tag is rounded up to a multiple, which is the number of the output gate. If the difference is
+/// 0, the switch has no gates of that kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     /// Difference of the downward gates.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests with flows written by hand. tests/data/ovs-flows.txt, which ovs-golden.sh generates, contains flows
-//! that ovs-ofctl accepts, and the text that it prints for them. tests/data/own-flows.txt contains flows in
-//! Shunt's own syntax.
+//! Tests with flows written by hand. tests/data/ovs-flows.txt contains flows and the text that ovs-ofctl
+//! prints for them, which ovs-golden.sh generates. tests/data/own-flows.txt contains flows in Shunt's own
+//! syntax.
 
 use flow::entry::DEFAULT_PRIORITY;
 use flow::syntax::{ParseOptions, format_flow, parse_flow, parse_flows};

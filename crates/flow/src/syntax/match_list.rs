@@ -40,7 +40,7 @@ impl<'t> Conditions<'t> {
         self.push(at, field, value, field.full_mask());
     }
 
-    /// Takes an item. Returns false if `key` is not a condition.
+    /// Adds the condition that an item states. Returns false if `key` is not a condition.
     pub fn take(&mut self, key: Key, item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, bool> {
         let at = item.whole;
         let value =

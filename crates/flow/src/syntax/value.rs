@@ -201,7 +201,7 @@ fn literal<'t>(form: Form, text: &'t str, full: u128, options: ParseOptions<'_>)
     }
 }
 
-/// Parses the mask of an address. It is a prefix length, or is in the notation of the address.
+/// Parses the mask of an address. It is a prefix length, or has the notation of an address.
 fn address_mask(form: Form, text: &str, length: u32) -> Parsed<'_, u128> {
     if let Some(prefix) = number(text) {
         if prefix > u128::from(length) {
