@@ -39,8 +39,8 @@ impl ByteChange<'_> {
         }
     }
 
-    /// Returns whether bits in `from..to` were written. A checksum that was written explicitly is not
-    /// updated.
+    /// Returns whether any bit of the bytes in `from..to` was written. Callers do not update a checksum that
+    /// was written explicitly.
     fn wrote(&self, from: usize, to: usize) -> bool {
         let (first, last) = (self.at.max(from), (self.at + self.written.len()).min(to));
         first < last && self.written[first - self.at..last - self.at].iter().any(|bits| *bits != 0)
@@ -53,13 +53,13 @@ impl ByteChange<'_> {
     }
 }
 
-/// Updates the checksums after a change. `layers` are the headers from before the change, parsed down to L4.
+/// Updates the checksums after a change. `layers` are the headers as located before the change, down to L4.
 pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
     let l3 = usize::from(layers.l3);
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
-        // If the change wrote the header length, the previous length applies here, because the checksum
-        // covered the header up to it.
+        // If the change wrote the field of the header length, the previous length is used, because the
+        // checksum was computed over that many bytes.
         let header_end = if change.wrote(l3, l3 + 1) { header_end_before(&change, l3) } else { header_end };
         let at = l3 + IPV4_CHECKSUM;
         if !change.wrote(at, at + 2) {

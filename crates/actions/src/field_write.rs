@@ -29,7 +29,7 @@ impl FieldWrite {
         Self { field: set.field, value: set.value & set.mask, mask: set.mask }
     }
 
-    /// Writes the bits.
+    /// Writes the value into the packet, in the bits of the mask.
     ///
     /// # Errors
     /// Returns the drop reason if the packet does not have the field.
@@ -42,7 +42,7 @@ impl FieldWrite {
                 return self.write_ext(packet, s.offset_bits, length);
             }
             Field::Slice(s) => {
-                // All headers must be known to find the checksums that cover the slice.
+                // All headers must be located to find the checksums that cover the slice.
                 packet.locate(Depth::L4);
                 let end = u32::from(s.offset_bits) + u32::from(length);
                 let start = packet.slice_start(location.base, end).ok_or(DropReason::MissingHeader)?;

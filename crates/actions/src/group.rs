@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups: the actions of their buckets, compiled.
+//! Compiled groups: the steps of each bucket.
 
 use crate::action_set::ActionSet;
 use crate::program::ProgramStep;

@@ -26,7 +26,7 @@ struct Bits<T> {
 }
 
 impl MacWrite {
-    /// Writes nothing.
+    /// A write that changes nothing.
     pub const NONE: Self = Self { first: Bits { value: 0, mask: 0 }, last: Bits { value: 0, mask: 0 } };
 
     /// Compiles a set-field action. Returns `None` for fields other than the two MAC addresses.
@@ -112,7 +112,7 @@ enum Replaces {
     Both,
 }
 
-/// Whole MAC addresses that replace those of a packet.
+/// Whole MAC addresses that replace one or both addresses of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacReplacement {
     bytes: [u8; MACS_BYTES],
@@ -120,7 +120,7 @@ pub struct MacReplacement {
 }
 
 impl MacReplacement {
-    /// Replaces no address.
+    /// A replacement that changes nothing.
     pub const NONE: Self = Self { bytes: [0; MACS_BYTES], replaces: Replaces::None };
 
     /// Replaces the addresses of a packet that begins with `start`.

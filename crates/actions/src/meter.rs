@@ -46,7 +46,7 @@ struct Bucket {
     band: MeterBand,
     /// Index of the band in the meter's list.
     place: usize,
-    /// Theoretical arrival time, ns: the time at which all admitted packets are paid for.
+    /// Theoretical arrival time, in ns. Each admitted packet advances it by its cost.
     paid_ns: AtomicU64,
     count: MeterCount,
 }
@@ -149,7 +149,8 @@ impl Bucket {
     }
 }
 
-/// Raises the drop precedence of an assured forwarding class (RFC 2597). Other classes stay unchanged.
+/// Raises the drop precedence of an assured forwarding class (RFC 2597) by `steps`. Other classes stay
+/// unchanged.
 fn remark(packet: &mut PacketData, steps: u8) {
     if !packet.has(header::IP) {
         return;
@@ -161,7 +162,7 @@ fn remark(packet: &mut PacketData, steps: u8) {
     }
     let value = u128::from(class << 3 | precedence.saturating_add(steps).min(3) << 1);
     let set = SetField { field: Field::IpDscp, value, mask: Field::IpDscp.full_mask() };
-    // The caller has checked that the packet has an IP header, so the write cannot fail.
+    // The packet has an IP header, as checked above, so the write cannot fail.
     let _ = FieldWrite::compile(&set).run(packet);
 }
 

@@ -118,7 +118,8 @@ impl ProgramStep {
 
     /// Runs an action that sends nothing. Outputs and groups do nothing here.
     ///
-    /// # Errors Returns the drop reason if the action cannot be executed on the packet.
+    /// # Errors
+    /// Returns the drop reason if the action cannot be executed on the packet.
     #[inline(always)]
     pub fn rewrite(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
         // Routers decrement the TTL of every packet.
@@ -206,7 +207,7 @@ impl Route {
         }
     }
 
-    /// Rewrites nothing.
+    /// A route that changes nothing.
     pub const NONE: Self = Self { macs: MacWrite::NONE, dec_ttl: false };
 
     /// Returns one route that has the effect of `self` followed by `next`, on packets whose TTL does not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers of stateless forwarding: parsing, and the actions that push and pop them. They follow the MAC
-//! addresses.
+//! Headers of stateless forwarding, which follow the MAC addresses of a frame: parsing, and the actions that
+//! push and pop them.
 
 use crate::packet_data::PacketData;
 use crate::tags;
@@ -32,7 +32,7 @@ pub const TF_BYTES: usize = 8;
 /// Index of the bank of PolKA keys. It follows the banks of KeyFlow's two epochs.
 pub const POLKA_BANK: usize = 2;
 
-/// A complete header.
+/// A complete header of stateless forwarding.
 #[derive(Clone, Copy, Debug)]
 pub enum StatelessTag {
     /// A key of KeyFlow or PolKA.
@@ -48,14 +48,15 @@ pub enum StatelessTag {
     Tf {
         /// Egress queue.
         qid: u8,
-        /// Gate number for the way up, or 0 for none.
+        /// Gate number for the way up the tree of switches, or 0 if there is none.
         up: u32,
         /// Gate number for the way down.
         down: u32,
     },
 }
 
-/// Parses the header that a frame's EtherType announces. Returns `None` if it announces none.
+/// Parses the header that a frame's EtherType announces. Returns `None` if the EtherType is missing or is not
+/// one of `types`.
 #[inline(always)]
 pub fn parse(bytes: &[u8], types: &TagTypes) -> Option<Result<StatelessTag, DropReason>> {
     let eth_type = eth_type(bytes)?;
@@ -108,7 +109,7 @@ pub struct KeyPush {
 }
 
 impl KeyPush {
-    /// Compiles the action. Its validation guarantees keys of 1 to 4 units.
+    /// Compiles the action. Validation has ensured that the key has 1 to 4 units.
     pub fn compile(header: &KeyHeader) -> Self {
         let mut made = Self { hops: header.hops, epoch: header.epoch & 1, ..Self::default() };
         for (to, from) in made.key.iter_mut().zip(&header.key) {
@@ -121,7 +122,7 @@ impl KeyPush {
     /// Pushes the header.
     ///
     /// # Errors
-    /// Returns `NoHeadroom` if the frame has no space in front.
+    /// Returns `NoHeadroom` if the frame has too little headroom.
     pub fn run(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
         let key = self.key.get(..8 * usize::from(self.units)).unwrap_or_default();
         let first = keyflow::VERSION << 4 | self.epoch << 3;
@@ -147,7 +148,7 @@ impl PolkaPush {
     /// Pushes the header.
     ///
     /// # Errors
-    /// Returns `NoHeadroom` if the frame has no space in front.
+    /// Returns `NoHeadroom` if the frame has too little headroom.
     pub fn run(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
         push_behind_type(packet, types.polka, &self.key, |inner| [0, self.ttl, inner[0], inner[1]])
     }
@@ -187,7 +188,7 @@ impl TfPush {
     /// Pushes the tag.
     ///
     /// # Errors
-    /// Returns `NoHeadroom` if the frame has no space in front.
+    /// Returns `NoHeadroom` if the frame has too little headroom.
     pub fn run(&self, packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
         if !packet.frame.insert(TYPE_AT, TF_BYTES) {
             return Err(DropReason::NoHeadroom);
@@ -235,7 +236,7 @@ pub fn pop_tf(packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReaso
     }
 }
 
-/// Removes the tag of a frame that has one.
+/// Removes the Tag-and-Forward tag of a frame, which must have one.
 pub fn take_tf(frame: &mut Frame) -> Result<(), DropReason> {
     if !frame.remove(TYPE_AT, TF_BYTES) {
         return Err(DropReason::MissingHeader);

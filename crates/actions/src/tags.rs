@@ -21,11 +21,11 @@ const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 /// Minimum length of an Ethernet frame without its check sequence, in bytes.
 pub const FRAME_BYTES_MIN: usize = 60;
 
-/// Pushes a VLAN tag after the MAC addresses. Its TCI is copied from the outermost tag, or is 0 if there is
-/// no tag.
+/// Pushes a VLAN tag after the MAC addresses. The TCI is copied from the tag that was outermost before, or is
+/// 0 if there was no tag.
 ///
 /// # Errors
-/// Returns `NoHeadroom` if the frame has no space in front.
+/// Returns `NoHeadroom` if the frame has too little headroom.
 pub(crate) fn push_vlan(packet: &mut PacketData, tpid: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L2);
     let tci = packet.layers.vlan_tci;
@@ -51,10 +51,11 @@ pub(crate) fn pop_vlan(packet: &mut PacketData) -> Result<(), DropReason> {
 }
 
 /// Pushes an MPLS shim after the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
-/// Without an outer shim, the TTL is copied from the IP header.
+/// Without such a shim, the TTL is copied from the IP header.
 ///
-/// # Errors Returns `MissingHeader` for an LLC frame or a frame without an L3 header, and `NoHeadroom` if the
-/// frame has no space in front.
+/// # Errors
+/// Returns `MissingHeader` for an LLC frame or a frame without an L3 header. Returns `NoHeadroom` if the
+/// frame has too little headroom.
 pub(crate) fn push_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
@@ -94,12 +95,12 @@ pub(crate) fn pop_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), Dro
     pad(packet)
 }
 
-/// Pushes a PBB I-tag. The packet's MAC addresses become the customer's addresses. Copies of them in front
-/// become the backbone's addresses. The service instance is copied from the outermost I-tag, and the priority
-/// from a VLAN tag.
+/// Pushes a PBB I-tag. The packet's MAC addresses become the customer's addresses. Copies of these addresses
+/// at the front become the backbone's addresses. The service instance is copied from the outermost I-tag, and
+/// the priority from a VLAN tag.
 ///
 /// # Errors
-/// Returns `NoHeadroom` if the frame has no space in front.
+/// Returns `NoHeadroom` if the frame has too little headroom.
 pub(crate) fn push_pbb(packet: &mut PacketData, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));

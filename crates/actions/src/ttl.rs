@@ -44,15 +44,16 @@ fn dec_in(bytes: &mut [u8], layers: &Layers) -> Result<(), DropReason> {
     Ok(())
 }
 
-/// Decrements the TTL and updates the checksum. The four bytes are those of the TTL, the protocol and the
-/// checksum in an IPv4 header. The TTL must not be 0.
+/// Decrements the TTL and updates the checksum. The four bytes are the TTL, protocol and checksum fields of
+/// an IPv4 header. The TTL must not be 0.
 #[inline(always)]
 fn dec_ipv4([ttl, _, high, low]: &mut [u8; 4]) {
     *ttl = ttl.wrapping_sub(1);
     [*high, *low] = checksum::apply_ttl_decrement(u16::from_be_bytes([*high, *low])).to_be_bytes();
 }
 
-/// The first bytes of a frame and of the tailroom after it. In nearly all packets, the TTL is among them.
+/// The first 72 bytes from the start of a frame, including tailroom if the frame is shorter. In nearly all
+/// packets, the TTL is among them.
 pub type FrameStart = [u8; START_BYTES];
 
 /// Length of [`FrameStart`].
@@ -190,7 +191,7 @@ fn is_ipv4(bytes: &[u8]) -> bool {
         && usize::from(u16::from_be_bytes([bytes[2], bytes[3]])) >= header_bytes
 }
 
-/// Returns the TTL, the protocol and the checksum of an IPv4 header, whose TTL is at `at`.
+/// Returns the TTL, protocol and checksum fields of an IPv4 header. `at` is the offset of the TTL in `bytes`.
 #[inline(always)]
 fn ttl_word(bytes: &mut [u8], at: usize) -> Option<&mut [u8; 4]> {
     bytes.get_mut(at..)?.first_chunk_mut()
