@@ -12,7 +12,7 @@ const REASONS: usize = DropReason::ALL.len();
 pub struct DropCounts([u64; REASONS]);
 
 impl DropCounts {
-    /// Returns the counts that `count` gives for each reason.
+    /// Calls `count` for each reason and returns the results.
     #[must_use]
     pub fn from_fn(count: impl Fn(DropReason) -> u64) -> Self {
         Self(std::array::from_fn(|at| count(DropReason::ALL[at])))
@@ -42,7 +42,7 @@ impl Default for DropCounts {
     }
 }
 
-/// Takes counts in the order of [`DropReason::ALL`].
+/// Converts an array of counts in the order of [`DropReason::ALL`].
 impl From<[u64; REASONS]> for DropCounts {
     fn from(counts: [u64; REASONS]) -> Self {
         Self(counts)

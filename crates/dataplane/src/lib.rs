@@ -3,9 +3,9 @@
 //! types of its parameters and results.
 //!
 //! The crate neither forwards packets nor handles requests of controllers. `worker` implements the trait with
-//! its set of workers. Hardware or the reference interpreter can implement it
-//! without any code of the fast path. [`flow::Operation`], the type of all changes, is in `flow`, because
-//! `reference` applies operations too.
+//! its set of workers. Hardware or the reference interpreter could implement the trait without any code of
+//! the fast path. [`flow::Operation`], the type of all changes, is in `flow`, because `reference` applies
+//! operations too.
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
 //! that it returns, [`event`] the reports of workers, [`usage`] the usage of bounded resources, and

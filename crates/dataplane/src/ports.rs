@@ -3,14 +3,14 @@
 
 use flow::{PortNo, PortState};
 
-/// Number of low port numbers whose state is kept by number as well.
+/// Ports with numbers below this are also in an array that is indexed by the number.
 const LOW_PORTS: usize = 256;
 
 /// All ports of the datapath, sorted by number.
 #[derive(Clone, Debug)]
 pub struct PortTable {
     ports: Vec<PortState>,
-    /// Whether the port of each low number sends packets.
+    /// Whether a port with this number exists, is up and sends packets, for numbers below `LOW_PORTS`.
     open: [bool; LOW_PORTS],
 }
 

@@ -96,7 +96,7 @@ pub enum FoundBy {
     Inherited,
     /// The table's own lookup, while the packet was on the fast-forwarding path.
     Shared,
-    /// A LUT record of a normal entry.
+    /// A LUT record of a normal entry, which sent the packet from the fast-forwarding path to the tables.
     Known,
     /// A record of the packet's whole path.
     Express,
