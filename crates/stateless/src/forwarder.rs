@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The compiled stateless forwarder: decides by a frame's tag where the frame goes, and carries the decision
-//! out on its bytes.
+//! The compiled stateless forwarder: chooses the output port of a frame by its tag, and edits the frame
+//! before it is sent.
 
 use crate::residue::{Divisor, Keys, Residue};
 use actions::FRAME_BYTES_MIN;
@@ -11,8 +11,8 @@ use flow::{DropReason, Limits, PortNo, QueueId};
 use frame::Frame;
 use wire::ethernet::ETHERNET_BYTES;
 
-/// Number of frames whose headers are parsed together. If at least `KEYS_MIN` of them have keys, the
-/// residues are computed together.
+/// Number of frames whose headers are parsed together. If at least `KEYS_MIN` of them have 16-byte keys of
+/// the same bank, the residues of these keys are computed together.
 pub const TOGETHER: usize = 8;
 const KEYS_MIN: usize = 3;
 
@@ -71,7 +71,7 @@ struct GateRule {
     gates: Box<[GateRow]>,
 }
 
-/// A port that is a gate, with its number.
+/// A gate: its number and its port.
 #[derive(Clone, Copy, Debug)]
 struct GateRow {
     number: u32,
@@ -111,7 +111,8 @@ pub enum Edit {
     PopTf,
 }
 
-/// Result of a step of the decision. An error ends it early: the frame goes to the tables or is dropped.
+/// Result of a step of the decision. An error ends the decision early: the frame goes to the tables or is
+/// dropped.
 type Step<T> = Result<T, TagVerdict>;
 
 impl From<DropReason> for TagVerdict {
@@ -235,8 +236,8 @@ impl StatelessForwarder {
     }
 }
 
-/// Returns the length of the frame as sent, in bytes, as an MTU counts it. If the frame is to be segmented,
-/// this is the length of its longest segment.
+/// Returns the length in bytes that is compared with the MTU: the length of the frame as sent, without the
+/// Ethernet header. If the frame is to be segmented, this is the length of its longest segment.
 #[inline(always)]
 fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
     let segment =
@@ -267,7 +268,7 @@ impl KeyBank {
         Self { residue: Residue::by(bank.id), targets: targets.into() }
     }
 
-    /// Computes the labels of the frames whose keys belong to bank `number`, which is this bank.
+    /// Computes the labels of the frames whose keys belong to this bank. `number` is the number of the bank.
     #[inline(always)]
     fn label(&self, number: usize, frames: &[Frame], facts: &mut [HeaderFacts; TOGETHER]) {
         let (mut keys, mut whose, mut count) = (Keys::default(), [0; TOGETHER], 0);

@@ -9,12 +9,14 @@
 //! ```
 //!
 //! The crate must not look up flows, send frames, or count outcomes. The stage `pass_stateless` of `pipeline`
-//! sends the frames, counts them, and hands the others to the tables. Frames that the forwarder takes never
-//! become packets of the pipeline: they are changed in place and leave at once. Nothing is allocated per
-//! frame. The reference implementation is `reference::stateless`.
+//! carries out the decisions: it sends or drops frames, counts them, and passes all other frames to the
+//! tables. Frames that are sent or dropped by their tag never become packets of the pipeline: they are
+//! changed in place and leave at once. Nothing is allocated per frame. The reference implementation is
+//! `reference::stateless`.
 //!
 //! Begin with `forwarder.rs`: [`StatelessForwarder::facts`] parses tags, and
-//! [`StatelessForwarder::forward_by_tag`] decides by them. [`residue`] has the arithmetic.
+//! [`StatelessForwarder::forward_by_tag`] decides what happens to a tagged frame. [`residue`] has the
+//! arithmetic.
 
 mod forwarder;
 mod limbs;

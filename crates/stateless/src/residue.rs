@@ -137,7 +137,7 @@ impl Integer {
             let product = u128::from(above) * u128::from(self.weight) + u128::from(limb);
             let upper = (product >> 64) as u64 * self.weight;
             let (sum, carries) = upper.overflowing_add(product as u64);
-            // After a carry the sum is so small that adding 32 bits cannot overflow.
+            // After a carry the sum is so small that adding a 32-bit number cannot overflow.
             if carries { sum + self.weight } else { sum }
         });
         self.divisor.rest(last)
@@ -145,11 +145,10 @@ impl Integer {
 }
 
 /// Residues of polynomials over GF(2) without vector instructions. A table of 4 KiB holds the residue of each
-/// half byte at each position.
+/// value of a nibble (4 bits) at each position.
 #[derive(Clone, Debug)]
 struct Polynomial {
-    /// Residues. The first index is the position from the key's end, the second is the value of the half
-    /// byte.
+    /// Residues. The first index is the position from the key's end, the second is the value of the nibble.
     rests: [[u32; 16]; 2 * KEY_BYTES],
 }
 
@@ -193,7 +192,7 @@ mod tests {
         NodeId::new(arithmetic, modulus).unwrap()
     }
 
-    /// Returns moduli at the edges of ranges, and random ones.
+    /// Returns moduli at the edges of ranges, and random moduli.
     fn moduli(rng: &mut Rng) -> Vec<u32> {
         let edges = [2, 3, 4, 5, 255, 256, 65_535, 65_536, (1 << 16) + 1, (1 << 29) - 1, 1 << 30];
         let high = [(1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX];
@@ -216,8 +215,8 @@ mod tests {
                 for _ in 0..60 {
                     let by = u128::from(modulus);
                     let keys: Keys = [(); 8].map(|()| {
-                        // The number is a multiple of the modulus or one of its neighbours, including the
-                        // greatest number.
+                        // Cases 0 to 2 are numbers near the maximum and near multiples of the modulus. Case 3
+                        // are numbers with many one bits, and the last case are numbers of any length.
                         let number = match rng.u8(..5) {
                             0 => u128::MAX - rng.u128(..3 * by),
                             1 => (rng.u128(..) / by * by).saturating_add(rng.u128(..3)),
@@ -249,7 +248,7 @@ mod tests {
                         match round {
                             0 => key.fill(0xff),
                             1 => key.fill(0),
-                            // Most bytes of the key are ones.
+                            // Most bits of the key are ones.
                             2..8 => key.iter_mut().for_each(|byte| *byte |= rng.u8(..) | rng.u8(..)),
                             _ => {}
                         }

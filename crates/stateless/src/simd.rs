@@ -91,12 +91,14 @@ impl Carryless {
                 rest = low(limb);
                 continue;
             }
-            // The product has at most 94 bits. Its upper part is folded once more, which leaves 60 bits.
+            // The product has at most 94 bits. Its upper 30 bits are folded once more, to at most 60 bits, so
+            // that the low half of `rest` holds the whole sum.
             let product = _mm_xor_si128(low_by_low(rest, weight), low(limb));
             rest = _mm_xor_si128(high_by_low(product, weight), product);
         }
-        // Barrett reduction. The quotient of the low half is the upper half of the product of the bits above
-        // the degree and the reciprocal. It is exact, because carry-less products have no carries.
+        // Barrett reduction. The quotient of the low half of `rest` by the modulus is the upper half of the
+        // product of `above` and the reciprocal. The quotient is exact, because carry-less products have no
+        // carries.
         let above = _mm_srl_epi64(rest, low(self.degree.into()));
         let times = _mm_xor_si128(low_by_low(above, low(self.reciprocal)), _mm_slli_si128::<8>(above));
         _mm_cvtsi128_si32(_mm_xor_si128(high_by_low(times, low(self.modulus)), rest)) as u32
@@ -177,7 +179,7 @@ impl Doubles {
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     fn reduce(&self, keys: &Keys) -> [u32; 8] {
-        // Order in which the keys are processed. The shuffle below restores their original order.
+        // The keys are processed in this order so that the shuffle below restores their original order.
         let (one, other) = (self.rests(keys, [0, 4, 1, 5]), self.rests(keys, [2, 6, 3, 7]));
         let mut rests = [0; 8];
         // SAFETY: `rests` is an array of 32 bytes, the length of the store.
@@ -199,8 +201,8 @@ impl Doubles {
             let signed = _mm256_set1_pd(SIGNED);
             _mm256_sub_pd(_mm256_add_pd(_mm256_mul_pd(number, inverse), signed), signed)
         };
-        // `upper` is reduced to a value between minus half of the ID and half of the ID. The value times 2^32
-        // is therefore exact. Only its sum with `lower` is rounded, to estimate the quotient.
+        // `upper` is reduced to a value between -`by`/2 and `by`/2. The value times 2^32 is therefore exact.
+        // Only its sum with `lower` is rounded, to estimate the quotient.
         let upper = _mm256_fnmadd_pd(nearest(upper), by, upper);
         let two_32 = _mm256_set1_pd((1_u64 << 32) as f64);
         let above = _mm256_mul_pd(upper, two_32);
