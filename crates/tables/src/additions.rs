@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: content of the workers' deltas, and the position of the next addition in them.
+//! Control side of the workers' deltas: their content, and the position of each new addition.
 
 use engines::tuples::Tuples;
 use engines::{KeyPlan, NONE};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Minimum of the limit on the rules that lookups in a delta compare one by one. The limit grows with the
-/// number of such rules in the base.
+/// A lookup in a delta may always compare this many rules one by one. The actual limit grows with the number
+/// of rules that a lookup in the base compares one by one.
 const WALKED_MIN: usize = 64;
 
 /// Position of an addition in a delta.

@@ -2,9 +2,10 @@
 //! Choice of the engine that serves a table. It depends on the table's rules, and is made each time they are
 //! compiled (docs/adr/0011).
 //!
-//! 1. One mask for all rules, except rules that match everything and come last: `exact`.
-//! 2. Prefixes of one field, with other fields under one mask, and rules that match everything: `lpm`, if
-//!    there are more than [`SCAN_PREFIXES_MAX`] prefixes. Priorities need not follow the lengths.
+//! 1. All rules have the same mask, except rules that match everything and have the lowest priority: `exact`.
+//! 2. All rules match prefixes of one field and have the same masks in all other fields, except rules that
+//!    match everything: `lpm`, if there are more than [`SCAN_PREFIXES_MAX`] rules. Priorities need not follow
+//!    the prefix lengths.
 //! 3. More than [`SCAN_MAX`] rules, of which at least one examines a field: `mask`.
 //! 4. All others: `scan`. Comparing this few rules one by one costs less than a few probes. If all rules
 //!    match everything, keys have no words and the first active rule is the result. Only `scan` gets such

@@ -21,9 +21,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The capacity of a delta is this fraction (1/4) of the base. Adding n rules one by one then compiles fewer
-/// than 5 n rules in total. Above [`HEAD_LARGE`] additions the capacity is 1/[`HEAD_LARGE_PART`] of the base,
-/// because each new base needs a new delta, whose memory must be written.
+/// The capacity of a delta is 1/`HEAD_PART` of the number of rules in its base. Adding n rules one by one
+/// then compiles fewer than 5 n rules in total. The capacity is limited to [`HEAD_LARGE`] or
+/// 1/[`HEAD_LARGE_PART`] of the rules, whichever is greater, because each new base needs a new delta, whose
+/// memory must be written.
 const HEAD_PART: usize = 4;
 const HEAD_LARGE: usize = 16_384;
 const HEAD_LARGE_PART: usize = 16;
@@ -80,7 +81,7 @@ pub struct Compiled {
     pub(crate) rows: Arc<Vec<Row>>,
     /// Slot of each entry, by entry ID.
     pub(crate) slots: HashMap<EntryId, u32>,
-    /// Bookkeeping of an empty delta.
+    /// Control side of the empty deltas of the new base.
     pub(crate) additions: Additions,
     /// Hint for the filter of the deltas.
     pub(crate) hint: FilterHint,

@@ -3,7 +3,8 @@
 //!
 //! All memory is allocated when the delta is created. The control side's [`crate::additions::Additions`]
 //! decides the position of each addition. Adding or removing a rule takes a few stores, independently of the
-//! number of rules. Slots count all additions, including removed ones.
+//! number of rules. Slots are numbers of additions in the order of arrival. They are not reused after a
+//! removal.
 
 pub mod bit_vectors;
 mod bloom;
@@ -19,14 +20,14 @@ use engines::lpm::Piece;
 use engines::tuples::{TUPLES_MAX, bucket_hash};
 use flow::EntryId;
 
-/// A directory word has a tag of the hash in its high half and the bucket number + 1 in its low half; 0 marks
-/// a free place.
+/// The directory is a hash table that maps hashes to buckets. A word of it has the high half of the hash as a
+/// tag, and the bucket number + 1 in its low half; 0 marks a free place.
 const TAG_SHIFT: u32 = 32;
 
 /// Number of keys processed in one pass.
 pub(crate) const GROUP: usize = 32;
 
-/// Number of filter bits per bucket, for the delta's capacity of buckets.
+/// Number of bits of the directory filter for each addition that the delta has capacity for.
 const FILTER_BITS: usize = 8;
 
 /// Data of an addition, by slot.
@@ -48,8 +49,9 @@ pub struct Delta {
     capacity: usize,
     seed: Seed,
     directory: Box<[u64]>,
-    /// One bit for each hash in the directory, selected by high bits of the hash. Most keys match no
-    /// addition. The filter is so small that it fits into caches that are too small for the directory.
+    /// Filter of the directory: a bitmap in which high bits of each hash in the directory select a bit. Most
+    /// keys match no addition, and this filter excludes most of them. It fits into CPU caches that are too
+    /// small for the directory.
     directory_filter: Box<[u64]>,
     /// First addition of each bucket.
     buckets: Vec<u32>,
@@ -209,7 +211,7 @@ impl Delta {
         self.directory_filter[word] |= bit;
     }
 
-    /// Keeps the tuples sorted by their highest priority.
+    /// Records the priority of an addition to a tuple. Keeps the tuples sorted by their highest priority.
     fn rank(&mut self, tuple: u32, priority: u16) {
         let known = self.order.iter().position(|(_, other)| *other == tuple);
         if known.is_some_and(|at| self.order[at].0 >= priority) {
@@ -240,15 +242,15 @@ impl Delta {
         self.living -= 1;
     }
 
-    /// Returns the position of a hash in the filter: word and bit.
+    /// Returns the position of a hash in the directory filter: index of the word, and bit in the word.
     #[inline]
     fn filter_place(&self, hash: u64) -> (usize, u64) {
         // The lowest bits are not used, because they select the place in the directory.
         ((hash >> 32) as usize & (self.directory_filter.len() - 1), 1 << (hash >> 58))
     }
 
-    /// Returns one bit for each of up to [`GROUP`] keys, one row of words each. The bit is set if the key may
-    /// match an addition that beats the base's result, whose slot is in `slots`.
+    /// Returns a bitmap with one bit for each key. The bit is set if the key may match an addition that beats
+    /// the base's result, whose slot is in `slots`. There are up to [`GROUP`] keys, each a row of words.
     #[inline]
     pub fn may_match(&self, keys: &[u64], slots: &[u32]) -> u32 {
         match &self.filter {
@@ -263,7 +265,7 @@ impl Delta {
         &self.masks[tuple as usize * self.words..][..self.words]
     }
 
-    /// Looks up the keys that have a bit in `wanted`. There are up to [`GROUP`] keys, one row of words each.
+    /// Looks up the keys that have a bit in `wanted`. There are up to [`GROUP`] keys, each a row of words.
     ///
     /// For each of these keys, stores in `found` the best active addition that matches and has at least the
     /// priority in `least`. If there is none, `found` stays unchanged. `least` is overwritten.

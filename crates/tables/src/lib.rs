@@ -12,7 +12,7 @@
 //! The crate must not know about ports or protocols. It must not start the thread that compiles in the
 //! background: the data plane decides where a [`compile::Job`] runs.
 //!
-//! Begin reading with [`table`] (lookup), then [`delta`], and [`choice`] and [`rule_table`] (updates).
+//! Begin with [`table`] and [`delta`] for lookups, and with [`rule_table`] and [`choice`] for updates.
 
 pub mod additions;
 pub mod choice;

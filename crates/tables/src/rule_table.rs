@@ -3,8 +3,8 @@
 //! result from each change.
 //!
 //! Small changes are applied to deltas and tombstones. Many changes at once become one swap of the whole
-//! view, with the same base as long as they fit into its delta. If the delta is full, or if a rule does not
-//! suit the base, a new base is needed.
+//! view. The new view keeps the base as long as the changes fit into its delta. If the delta is full, or if a
+//! rule does not suit the base, a new base is needed.
 
 use crate::TableUpdate;
 use crate::choice::choose;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// addition takes a worker 55 to 145 ns in a large table, so this number takes 3 to 9 us.
 const SINGLY: usize = 64;
 
-/// Fraction of a base (1/16). If one operation changes more rules than this, a new base is compiled
-/// immediately. A change then compiles at most 16 rules on average.
+/// If one operation changes more rules than this fraction (1/16) of the base, a new base is compiled
+/// immediately. This is at most 16 compiled rules per change.
 const COMPILED_PART: usize = 16;
 
 /// Minimum number of deleted rules for which a base is recompiled. In large bases, half of the rules must be
@@ -238,8 +238,8 @@ impl RuleTable {
         self.now.added().max(self.now.view.tombstones().len())
     }
 
-    /// Returns a job for background compilation if any rule was added or is deleted. The caller uses it for
-    /// tables that have not changed for a while.
+    /// Returns a job for background compilation if rules were added or deleted since the base was compiled,
+    /// and no job is in progress. Callers use this method for tables that have not changed for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
         if self.next.is_some() || self.beside() == 0 {
             return None;

@@ -37,8 +37,8 @@ pub(crate) struct ShadowView {
     base_sequence: u64,
     /// Content of the deltas. `None` before the first base, or if no rule can be added.
     additions: Option<Additions>,
-    /// Slot in the deltas of each rule after the last one of the base, in order of addition. [`NONE`] if the
-    /// rule is not in the deltas.
+    /// Slot in the deltas of each rule added after the base was compiled, in order of addition, or [`NONE`]
+    /// if the rule is not in the deltas.
     delta_slots: Vec<u32>,
     /// Number of deleted rules in the base for each match, by the hash of the match.
     equal_tombstones: HashMap<u64, u32>,

@@ -106,8 +106,8 @@ impl Table {
         self.base.plan()
     }
 
-    /// Looks up `ids.len()` keys, one row of words each. Stores for each key the matching entry of highest
-    /// priority, or [`EntryId::NONE`]. Among equal priorities, this is the first entry added.
+    /// Looks up `ids.len()` keys, each a row of words in `keys`. Stores for each key the matching entry of
+    /// highest priority, or [`EntryId::NONE`]. Among equal priorities, this is the first entry added.
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         let words = self.plan().words();
         let mut slots = [NONE; GROUP];

@@ -5,8 +5,9 @@
 //! Additions are divided into 64 sets, by the position of their priorities among the base's priorities. For
 //! some bytes of the key there is a table of 256 words, one for each value of the byte. A word has one bit
 //! per set: whether an addition of the set matches the value. The AND of the words of a key's bytes gives the
-//! sets that may hold a match. Sets after the rule that the base found for the key are ignored. The bits of
-//! removed additions stay set until there is a new base, whose filter starts empty.
+//! sets that may hold a match. Sets whose priorities are below that of the rule that the base found for the
+//! key are ignored. The bits of removed additions stay set until there is a new base, whose filter starts
+//! empty.
 
 use engines::NONE;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use std::ops::Range;
 /// Maximum number of key bytes used. The bytes that distinguish the base's rules best are used.
 const BYTES: usize = 8;
 
-/// Number of bytes checked first. For most keys they suffice.
+/// Number of bytes checked first. For most keys, they already rule out a match.
 const FIRST: usize = 4;
 
 /// Number of sets of additions.
@@ -148,8 +149,8 @@ impl BitVectorFilter {
         }
     }
 
-    /// Returns one bit for each of the first 32 keys, `words` words each. The bit is set if the key may match
-    /// an addition that beats the base's result, whose slot is in `slots`.
+    /// Returns a bitmap with one bit for each of the first 32 keys. The bit is set if the key may match an
+    /// addition that beats the base's result, whose slot is in `slots`. Each key has `words` words.
     #[inline]
     pub fn marks(&self, keys: &[u64], words: usize, slots: &[u32]) -> u32 {
         let first = self.bytes.len().min(FIRST);

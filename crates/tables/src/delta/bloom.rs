@@ -18,8 +18,8 @@ use engines::simd::Level;
 const DEPTHS: &[u32] = &[16, 24];
 const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 
-/// Filter bits for each addition that the delta has capacity for. The size of the filter is a power of two
-/// within [`BITS`]: 512 B to 128 KiB.
+/// Filter bits for each addition that the delta has capacity for. The number of bits is a power of two with
+/// an exponent within [`BITS`], which is a size of 512 B to 128 KiB.
 const BITS_EACH: usize = 32;
 const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 
@@ -80,8 +80,8 @@ impl BloomFilter {
         Self { words, kernel: Kernel::new(Level::found()), used: 0, parts, bits: Bits::new(bits), all: false }
     }
 
-    /// Records an addition. If a bit of a word is not examined, all mask bits after it are also treated as
-    /// not examined.
+    /// Records an addition. If a bit of a word is not examined, all lower bits of the word are also treated
+    /// as not examined.
     pub fn add(&mut self, value: &[u64], mask: &[u64]) {
         let Some(last) = self.parts.last() else { return };
         let suits = |part: &Part| {
@@ -94,8 +94,8 @@ impl BloomFilter {
             let highest = u64::MAX.checked_shr((term.mask & !mask[term.word]).leading_zeros()).unwrap_or(0);
             term.mask & highest
         };
-        // Records all values of the only word that is not examined completely, combined with the hash of the
-        // other words.
+        // At most one word may be examined only in part. All values of this word that the addition matches
+        // are recorded, each combined with the hash of the other words.
         let mut opened = part.terms.iter().filter(|term| open(term) != 0);
         let (first, more) = (opened.next(), opened.next());
         let (left, factor) = first.map_or((0, 0), |term| (open(term), term.factor));
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// At each level, checks that all keys which match an addition are marked. Returns how many of 32 random
-    /// keys are marked at the level that marks the most.
+    /// Checks at each SIMD level that all keys which match an addition are marked. Returns how many of 32
+    /// random keys are marked at the level that marks the most.
     fn check(bloom: &BloomFilter, additions: &[(Vec<u64>, Vec<u64>)]) -> u32 {
         let mut most = 0;
         let mut rng = Rng::with_seed(9);
@@ -214,13 +214,13 @@ mod tests {
                         .map(|_| (vec![0x0800, rng.u64(..) & mask, 0], vec![0xffff, mask, 0]))
                         .collect();
                     let most = check(&bloom, &additions);
-                    // Longer prefixes are recorded value by value.
+                    // Shorter prefixes match so many values that the filter marks many random keys.
                     if length >= if bits > 32 { 18 } else { 10 } {
                         (marked, tried) = (marked + most, tried + 32);
                     }
                 }
                 assert!(marked * 16 <= tried, "{bits} bits, shift {shift}: {marked} of {tried}");
-                // Masks with holes.
+                // The filter also works for a mask with holes.
                 let mask = rng.u64(..) & piece.mask();
                 check(&bloom, &[(vec![0, rng.u64(..) & mask, 0], vec![0, mask, 0])]);
             }
@@ -240,7 +240,7 @@ mod tests {
         additions.push((vec![0; 4], vec![0; 4]));
         assert_eq!(check(&bloom, &additions), 32, "one addition may match any key");
         check(&BloomFilter::of_mask(Seed::of_number(1), 1, 1, &[0]), &[(vec![0], vec![0])]);
-        // The masks have holes. Some additions examine only a part of them.
+        // The masks have holes, and the additions examine only some bits of them.
         for _ in 0..300 {
             let mask: Vec<u64> = (0..2).map(|_| rng.u64(..) & rng.u64(..) & rng.u64(..)).collect();
             let bloom = BloomFilter::of_mask(Seed::of_number(1), 2, 1_000, &mask);

@@ -7,7 +7,7 @@
 pub(super) struct Term {
     pub word: usize,
     pub mask: u64,
-    /// Odd multiplier.
+    /// Odd number by which the masked word is multiplied.
     pub factor: u64,
 }
 

@@ -5,7 +5,7 @@
 use super::parts::{Bits, Part};
 use engines::simd::Level;
 
-/// Instructions to use. Only [`Kernel::new`] creates a kernel.
+/// Instruction set that the filter uses. Only [`Kernel::new`] creates a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     level: Level,
@@ -17,8 +17,8 @@ impl Kernel {
         Self { level: level.min(Level::found()) }
     }
 
-    /// Returns one bit for each of the first 32 keys, `words` words each. The bit is set if the bit for the
-    /// key's hash is set in `bits`.
+    /// Returns a bitmap with one bit for each of the first 32 keys, which have `words` words each. The bit is
+    /// set if the bit for the key's hash is set in `bits`.
     #[inline]
     pub fn marks(self, part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         match self.level {

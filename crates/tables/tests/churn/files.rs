@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists and routing tables from files. The samples in the tests of crate `engines` are always used,
-//! and the complete sets if they are present.
+//! Access lists and routing tables from files. The samples in the tests of crate `engines` are always used.
+//! The complete data sets are used, too, if they are present.
 
 use crate::rig::Rig;
 use crate::sets::{access_list, routes};
@@ -27,7 +27,8 @@ fn whole(name: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Assigns priorities in the order of the list. An access list has more rules than there are priorities.
+/// Assigns descending priorities in the order of the list. Neighbours may share a priority, because an access
+/// list can have more rules than there are priorities.
 fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
     let len = list.len();
     let priority = |place: usize| (65_535 - place * 65_535 / len.max(1)) as u16;
@@ -37,8 +38,8 @@ fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
         .collect()
 }
 
-/// Returns a routing table whose priorities follow the prefix lengths. All are below 1,000, with a default
-/// route and a table-miss entry at the end.
+/// Returns a routing table in which the priority of a route is its prefix length. A default route and a
+/// table-miss entry are at the end.
 fn by_length(routes: Vec<Match>) -> Vec<(u16, Match)> {
     let length = |route: &Match| route.fields().last().map_or(0, |c| c.mask.count_ones() as u16);
     let ether_type = routes[0].get(Field::EthType);

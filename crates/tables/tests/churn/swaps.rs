@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Updates that are sent to workers, and the times at which bases are compiled.
+//! Tests which updates are sent to workers, and when bases are compiled.
 
 use crate::rig::{Rig, entry};
 use fastrand::Rng;
@@ -97,8 +97,8 @@ fn a_base_with_many_deleted_rules_of_one_match_is_recompiled() {
     }
 }
 
-/// Lookups find these rules only by comparing all of them. The limit of the delta grows with the number of
-/// such rules in the base.
+/// Lookups compare rules that match everything one by one. The more of these rules the base has, the more may
+/// be in the delta.
 #[test]
 fn rules_that_match_everything_compile_few_bases() {
     let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
@@ -114,8 +114,8 @@ fn rules_that_match_everything_compile_few_bases() {
     }
 }
 
-/// Rules are added and removed one by one while the next base is compiled. No change may have to wait for a
-/// full delta.
+/// Rules are added and removed one by one while the next base is compiled. No change may find the delta full,
+/// because it would have to wait for a compilation.
 #[test]
 fn background_bases_are_ready_before_the_delta_is_full() {
     for later in [0, 1, 100, 300] {
@@ -160,14 +160,14 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     (1_000..1_100).for_each(|id| apply_updates(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
     let job = rule_table.background_job(1).unwrap();
     assert!(rule_table.background_job(1).is_none(), "one background compilation at a time");
-    // Removes a rule of the base, a rule of the delta, and a rule that is missing from the base being
-    // compiled.
+    // Removes a rule of the base, a rule of the delta, and an ID that has no rule yet. Then adds a rule with
+    // each ID.
     for id in [5, 1_050, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(EntryId(id))], 1, 1).unwrap());
         apply_updates(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
     rule_table.install(job.run());
-    // Removes a rule of the new base, and a rule that was added after the base was compiled.
+    // Removes a rule of the new base, and a rule that was added after the compilation had begun.
     for id in [8, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(EntryId(id))], 1, 1).unwrap());
     }
@@ -179,7 +179,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         (2, 1),
         "the new base has caught up with all changes"
     );
-    // Removes rules again, now that their positions are known.
+    // Removes rules once more, now that the new base is active.
     apply_updates(
         rule_table
             .change(&[RuleChange::Remove(EntryId(1_050)), RuleChange::Remove(EntryId(6))], 2, 1)
@@ -219,7 +219,7 @@ fn table_of(rules: usize) -> (RuleTable, impl FnMut(usize) -> Vec<RuleChange>) {
 
 #[test]
 fn operations_that_change_more_than_a_16th_of_the_base_recompile_it() {
-    // At least 64 changes are applied one by one.
+    // Up to 64 changes are always applied one by one.
     for (rules, most) in [(100, 64), (1_024, 64), (1_040, 65), (1_600, 100)] {
         let (mut rule_table, mut more) = table_of(rules);
         rule_table.change(&more(most), most, 1).unwrap();
