@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(table.run(100, 20, 10), Some((BypassChoice::Try, 30)));
         assert_eq!(table.run(100, 20, 10), Some((BypassChoice::GiveUp, 3)));
         assert_eq!(table.run(100, 20, 10), Some((BypassChoice::Try, 60)));
-        // The table has grown meanwhile.
+        // The table has grown meanwhile, so its LUT now saves time.
         assert_eq!(table.run(1_000, 20, 100), None);
         assert_eq!(table.run(10, 200, 100), Some((BypassChoice::GiveUp, 1)));
         assert_eq!(

@@ -55,7 +55,7 @@ impl CellStore {
         }
     }
 
-    /// Creates cells for an ID that no worker knows.
+    /// Creates cells for an ID that no worker uses.
     pub fn prepare(&mut self, id: EntryId, program: ProgramId, priority: u16) {
         // A retired page may still hold counts of an earlier entry with this ID.
         self.release(id);
@@ -93,7 +93,7 @@ impl CellStore {
         self.grown |= !numbers.is_empty();
     }
 
-    /// If there are new pages, appends them to each worker's parts.
+    /// If there are new pages, appends them to each worker's updates.
     pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
         if std::mem::take(&mut self.grown) {
             for (parts, pages) in parts.iter_mut().zip(&self.workers) {

@@ -88,7 +88,7 @@ fn counter() -> Option<Clock> {
     })
 }
 
-/// Reads both clocks at the same time.
+/// Reads both clocks at almost the same time.
 fn both() -> (u64, Instant) {
     let once = || {
         let before = tsc::read();

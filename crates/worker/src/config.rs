@@ -32,13 +32,13 @@ pub struct WorkerSetConfig {
     /// Limits of the two lanes. By default packets do not wait: each burst is finished before the next is
     /// received.
     pub lanes: LaneLimits,
-    /// Budgets for working off the backlog.
+    /// Budgets for processing the backlog.
     pub quanta: Quanta,
     /// Number of records of each LUT in each worker. 0 turns the fast-forwarding path off.
     pub lut_entries: usize,
     /// Number of path records in each worker. 0 turns the express path off.
     pub express_records: usize,
-    /// When the express path is bypassed.
+    /// Limits that decide when the express path is bypassed.
     pub express_bypass: BypassLimits,
     /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,

@@ -7,8 +7,8 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use tables::RuleTable;
 
-/// Number of changes per operation above which changes are not tracked one by one. Each record is then looked
-/// up again instead.
+/// If one operation changes more rules of a table than this, the changes are not tracked one by one. Instead,
+/// each record is looked up again at its next hit.
 const CHANGES_SINGLY: usize = 64;
 
 /// Mode of keeping LUT records consistent with rule changes. Results and counters are the same in all modes.
@@ -71,9 +71,10 @@ impl FromStr for Consistency {
     }
 }
 
-/// Returns the number of changes that can be compared in the time of one lookup. A record with a longer list
-/// is looked up instead. `lookup_ps` is the measured cost of a lookup in picoseconds, or 0 if it is unknown.
-/// The result is a power of two, so that it rarely changes while a table grows.
+/// Returns the number of changes with which a record can be compared in the time of one lookup. If more
+/// changes are pending for a record, it is looked up in the table instead. `lookup_ps` is the measured cost
+/// of a lookup in picoseconds, or 0 if it is unknown. The result is a power of two, so that it rarely changes
+/// while a table grows.
 pub(crate) fn list_max(rule_table: &RuleTable, lookup_ps: u64) -> u32 {
     let lookup_ps = match (lookup_ps, rule_table.engine_name()) {
         (0, "scan") => 10_000 + 1_000 * rule_table.len() as u64,

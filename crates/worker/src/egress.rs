@@ -12,7 +12,8 @@ use pipeline::{BacklogShare, Egress};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
-/// Bit in the home number of frames from the stock for the controller.
+/// Bit that is set in the home number of a frame if the frame belongs to the stock for packets to the
+/// controller.
 pub(crate) const STOCK: u16 = 0x8000;
 
 /// Usage of a worker's pools and of its rings to other workers.
@@ -22,7 +23,7 @@ pub(crate) struct EgressUsage {
     pub small_frames: Usage,
     /// Frames of the large pool that are not free.
     pub large_frames: Usage,
-    /// Buffers that are not free in the pool of the device that has the fewest free ones.
+    /// Used buffers in the pool of the device that has the fewest free buffers.
     pub device_buffers: Usage,
     /// Frames with packets for the controller.
     pub controller_frames: Usage,
@@ -38,7 +39,7 @@ pub(crate) struct WorkerEgress {
     pub routes: Routes,
     /// Outboxes of this worker's queues, in the order of the worker's list of queues.
     pub outboxes: Vec<Outbox>,
-    /// Whether an outbox has become long.
+    /// Whether an outbox or an egress queue is so long that it must be served before the next burst.
     pub long: bool,
     /// Whether low-latency frames are sent before normal frames.
     pub lanes: bool,
@@ -88,8 +89,8 @@ impl WorkerEgress {
         }
     }
 
-    /// Returns the usage of the pools, and of the fullest rings to other workers. `devices` are the pools of
-    /// the worker's devices.
+    /// Returns the usage of the pools, and of the fullest rings to other workers. `devices` are the fill
+    /// levels of the pools of the worker's devices.
     pub fn usage(&self, devices: impl Iterator<Item = FillLevel>) -> EgressUsage {
         let fullest =
             devices.filter(|level| level.total > 0).min_by_key(|level| level.free).unwrap_or_default();
@@ -198,7 +199,7 @@ impl WorkerEgress {
         frame: Frame,
         lane: Lane,
     ) -> Result<(), (Frame, DropReason)> {
-        // Only a frame's home worker knows whether its pool is scarce.
+        // The worker can check only its own pools. Frames of other workers do not count as scarce.
         let scarce = frame.home() == self.number && self.pools.is_scarce(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         outbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of entries: the program, the statistics cell and the marks of each entry that is not
+//! The control side of entries: the program, the statistics cell and the lane of each entry that is not
 //! released yet.
 
 use crate::cell_store::CellStore;
@@ -33,7 +33,7 @@ pub(crate) struct TableChanges {
     pub rules: Vec<RuleChange>,
     /// Entries that a modify command made low-latency (true) or normal (false).
     pub marks: Vec<(EntryId, bool)>,
-    /// Difference by which the number of low-latency entries changes.
+    /// Change of the number of low-latency entries in the table.
     pub low_latency: isize,
 }
 
@@ -51,7 +51,7 @@ impl Modified {
         self.programs.len() > MODIFIES_SINGLY
     }
 
-    /// Appends the modified entries to each worker's parts, unless their cells were replaced.
+    /// Appends the modified entries to each worker's updates, unless their cells were replaced.
     pub fn updates(&self, parts: &mut [Vec<Update>]) {
         if self.is_big() {
             // A new page of cells has the new programs, and its counters start at 0.
@@ -155,13 +155,14 @@ impl Entries {
         kind
     }
 
-    /// Appends new programs and cells to each worker's parts.
+    /// Appends new programs and cells to each worker's updates.
     pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
         self.programs.updates(parts);
         self.cells.updates(parts);
     }
 
-    /// Folds the counters of retired pages. `applied` returns the version that a worker has applied.
+    /// Adds up the counters of retired pages that workers no longer use, and releases these pages. `applied`
+    /// returns the version that a worker has applied.
     pub fn fold(&mut self, applied: impl Fn(usize) -> RuleVersion) {
         self.cells.fold(applied);
     }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// Time for which the records of the previous plan stay in use, in nanoseconds.
 const SERVES_NS: Nanos = Nanos(2_000_000_000);
 
-/// Time in which most flows get new records, in nanoseconds. If the new records are replaced earlier, the
-/// records of the plan before them stay in use.
+/// Time in which most flows get records of a new plan, in nanoseconds. If the plan changes again before that,
+/// the records of the earlier plan stay in use instead of the new, nearly empty ones.
 const WARM_NS: Nanos = Nanos(100_000_000);
 
 /// State of one worker's path records.
@@ -33,7 +33,7 @@ pub struct ExpressState {
 pub(crate) struct ExpressCaches {
     /// Number of records per worker, or 0 if the express path is off.
     records: usize,
-    /// When each worker bypasses its records.
+    /// Limits that decide when a worker bypasses its records.
     bypass: BypassLimits,
     counters: Vec<Arc<ExpressCounters>>,
     /// Plan of the keys in use, or `None` before the first one.
@@ -48,8 +48,8 @@ pub(crate) struct ExpressCaches {
 }
 
 impl ExpressCaches {
-    /// Creates the control side for `workers` workers with `records` records each. `bypass` states when
-    /// workers bypass their records.
+    /// Creates the control side for `workers` workers with `records` records each. `bypass` has the limits
+    /// that decide when workers bypass their records.
     pub fn new(workers: usize, records: usize, bypass: BypassLimits) -> Self {
         let counters = (0..workers).map(|_| Arc::default()).collect();
         let size = ExpressSize::default();
@@ -61,7 +61,7 @@ impl ExpressCaches {
         self.records
     }
 
-    /// Returns the number of the previous plan, while its records are in use.
+    /// Returns the version of the previous plan, while its records are in use.
     pub fn previous(&self) -> Option<PlanVersion> {
         self.previous.as_ref().map(ExpressPlan::version)
     }
@@ -82,8 +82,8 @@ impl ExpressCaches {
         sum
     }
 
-    /// Adds the changes of entries that concern paths to each worker's updates. `is_reached` returns whether
-    /// packets can reach a table, by the new rules.
+    /// Adds those changes of entries that concern path records to each worker's updates. `is_reached` returns
+    /// whether packets can reach a table under the new rules.
     pub fn note(
         &self,
         changes: &[EntryChange],

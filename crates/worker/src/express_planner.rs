@@ -17,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Time without changes after which a plan is made narrower, in nanoseconds.
 const NARROW_AFTER_NS: Nanos = Nanos(1_000_000_000);
 
-/// Bits that NORMAL examines: it looks both addresses up in the table of learned addresses, by VLAN ID.
+/// Bits that NORMAL examines: it looks up both addresses, each with the VLAN ID, in the table of learned
+/// addresses.
 const BY_NORMAL: [(Field, u128); 3] =
     [(Field::EthDst, 0xffff_ffff_ffff), (Field::EthSrc, 0xffff_ffff_ffff), (Field::VlanVid, 0xfff)];
 
@@ -63,7 +64,7 @@ impl LeadCounts {
         count(&mut self.normal, leads.normal) | count(&mut self.group, leads.group) | next
     }
 
-    /// Stops counting an entry.
+    /// Removes an entry from the counts.
     fn remove(&mut self, leads: Leads) {
         if let Some(next) = leads.next
             && let Some(count) = self.next.get_mut(&next)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of groups: compiled once, with counters in each worker.
+//! The control side of groups. Each group is compiled once, and has counters in each worker.
 
 use actions::CompiledGroup;
 use dataplane::{GroupCounters, TrafficCount};
@@ -36,7 +36,7 @@ impl Groups {
         self.groups.remove(&id);
     }
 
-    /// Appends the table of groups to each worker's parts.
+    /// Appends the table of groups to each worker's updates.
     pub fn updates(&self, parts: &mut [Vec<Update>]) {
         for (worker, parts) in parts.iter_mut().enumerate() {
             let of = |(id, (group, cells)): (&GroupId, &Entry)| {

@@ -13,7 +13,7 @@ use frame::{Frame, Lane};
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub port: PortNo,
-    /// Egress queue that the frame has chosen.
+    /// Egress queue that was chosen for the frame.
     pub queue: QueueId,
     pub frame: Frame,
 }
@@ -47,7 +47,7 @@ impl Peer {
         self.0.usage(lane)
     }
 
-    /// Returns whether the receiver has not taken all frames yet.
+    /// Returns whether there are frames that the receiver has not taken yet.
     pub fn is_awaited(&self) -> bool {
         self.0.is_awaited()
     }

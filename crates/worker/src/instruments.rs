@@ -26,8 +26,8 @@ impl BurstInstruments {
         Self { stopwatch, times: false, recorder: None, records: false }
     }
 
-    /// Returns whether an instrument needs the next burst. A record contains the version in `applied`. Called
-    /// once per received burst.
+    /// Returns whether an instrument needs the next burst. `applied` has the version of the rules, which the
+    /// recorder stores in its records. Called once per received burst.
     #[inline]
     pub fn listens(&mut self, applied: &AtomicU64) -> bool {
         let times = self.stopwatch.as_mut().is_some_and(Stopwatch::is_due);
@@ -36,8 +36,8 @@ impl BurstInstruments {
         times || self.records
     }
 
-    /// Like `listens`, but for packets from the backlog, which are not timed. They are counted separately:
-    /// otherwise the stopwatch might select only one of the two kinds of bursts.
+    /// Like `listens`, but for bursts from the backlog. These bursts are not timed, and the stopwatch does
+    /// not count them: otherwise it might select only one of the two kinds of bursts.
     #[inline]
     pub fn records_next(&mut self, applied: &AtomicU64) -> bool {
         self.times = false;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workers and their control side: a worker's poll loop over ports and clock, and the set of workers as a
+//! Workers and their control side: a worker's poll loop over its queues, and the set of workers as a
 //! [`dataplane::DataPlane`].
 //!
 //! The crate starts no thread and opens no socket: the owner of a [`Worker`] calls [`Worker::turn`] on a
 //! thread of its choice. A worker allocates no memory, takes no lock and writes no log for a packet.
 //!
-//! Begin reading with `worker.rs` (one poll iteration), then `egress.rs` (transmission) and `set.rs` (the
-//! control thread's side, which uses `compiler.rs`, `link.rs`, `reporter.rs` and `recording.rs`). `wiring.rs`
+//! Begin with `worker.rs` (one poll iteration), then `egress.rs` (transmission) and `set.rs` (the control
+//! thread's side, which uses `compiler.rs`, `link.rs`, `reporter.rs` and `recording.rs`). `wiring.rs`
 //! connects both sides.
 
 mod background_compile;

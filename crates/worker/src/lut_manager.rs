@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of the fast-forwarding path: selects how the path looks up each table, and translates
-//! rule changes to updates of its LUT. A LUT is an exact-match flow cache of one table.
+//! The control side of the fast-forwarding path: selects how the path looks up packets in each table, and
+//! translates rule changes to updates of the table's LUT. A LUT is an exact-match flow cache of one table.
 
 use crate::bypass::{Bypass, BypassChoice, Measured};
 use crate::consistency::{Consistency, list_max};
@@ -12,14 +12,17 @@ use std::sync::Arc;
 use tables::RuleTable;
 use tables::rule_table::RuleChange;
 
-/// Method by which the fast-forwarding path looks up a table.
+/// Method by which the fast-forwarding path looks up packets in a table.
 #[derive(Debug, Default)]
 enum TableMode {
+    /// The path is closed at this table, because none of its entries is low-latency.
     #[default]
     Closed,
+    /// By the table's own lookup, which is as fast as a LUT.
     Shared,
-    /// In the table itself, because a LUT would cost more than it saves.
+    /// By the table's own lookup, because a LUT would cost more than it saves.
     Bypassed,
+    /// By a LUT.
     Lut {
         plan: Arc<KeyPlan>,
         mask: Vec<u64>,
@@ -68,9 +71,8 @@ impl LutManager {
         *low_latency = low_latency.saturating_add_signed(by);
     }
 
-    /// Updates a table's lookup mode and LUT after rule changes. `rule_table` has the new rules, and
-    /// `changes` are the changes. `lookup_ps` is the cost of a lookup in the table in picoseconds, or 0 if it
-    /// is unknown.
+    /// Updates a table's lookup mode and LUT after rule changes. `changes` have already been applied to
+    /// `rule_table`. `lookup_ps` is the cost of a lookup in the table in picoseconds, or 0 if it is unknown.
     pub fn follow(
         &mut self,
         number: TableId,
@@ -100,11 +102,11 @@ impl LutManager {
             mode => {
                 let plan = Arc::clone(rule_table.plan());
                 let examined = rule_table.examined_fields();
-                // The previous LUT stays in use together with the new one, and its rows may have another
-                // layout. The new LUT inherits its records only if packets with equal values in the new LUT
-                // also have equal values in the previous LUT. Otherwise one of these packets could wait for a
-                // table while another inherits a record. Later packets would use this record and overtake the
-                // waiting packet.
+                // The previous LUT stays in use beside the new LUT, and may have another key layout. The new
+                // LUT inherits records from it only if packets with equal values in the new LUT also have
+                // equal values in the previous LUT. Otherwise one of two packets with the same new value
+                // could wait for the table while the other inherits a record. Later packets would use this
+                // record and overtake the waiting packet.
                 let before = match mode {
                     TableMode::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
                         Some(Arc::clone(before))
@@ -315,7 +317,8 @@ fn added(change: &RuleChange) -> Option<&FlowEntry> {
     }
 }
 
-/// Translates changes to updates of the records in a LUT of layout `plan`, and in the previous LUT.
+/// Translates changes to updates of the records in a LUT of layout `plan`, and in the previous LUT. `before`
+/// is the layout of the previous LUT if it differs from `plan`.
 fn cleans(
     changes: &[RuleChange],
     coherence: Coherence,

@@ -28,7 +28,7 @@ impl Meters {
         self.meters.remove(&id);
     }
 
-    /// Appends the table of meters to each worker's parts.
+    /// Appends the table of meters to each worker's updates.
     pub fn updates(&self, parts: &mut [Vec<Update>]) {
         let meters = self.meters.iter().map(|(id, state)| (*id, Arc::clone(state))).collect();
         let table = Arc::new(MeterTable::new(meters));

@@ -16,17 +16,17 @@ use port::{Outstanding, Queue};
 /// frames are dropped as `transmit_full`.
 pub(crate) const OUTBOX_FRAMES: usize = 512;
 
-/// Number of frames above which an outbox is sent before the next burst, so that bursts of other ports do not
-/// overflow it.
+/// An outbox with this many frames is sent before the next burst is received, so that bursts from other ports
+/// do not overflow it.
 pub(crate) const LONG_FRAMES: usize = 128;
 
-/// Maximum number of normal frames moved from the egress queues to the outbox at once. It is small enough for
-/// other queues' frames not to wait long, and large enough for one doorbell. While the device does not accept
-/// all frames, it is 1.
+/// Maximum number of normal frames moved from the egress queues to the outbox at once. The number is small
+/// enough that frames of other queues do not wait long, and large enough to spread the cost of a doorbell.
+/// While the device does not accept all frames, only one frame is moved at once.
 const CHUNK_FRAMES: usize = 32;
 
-/// Minimum charge of a frame in bytes until the device is queried: the overhead of a buffer, and its size
-/// rounded to a power of two.
+/// Minimum number of bytes by which a frame raises the estimate of outstanding bytes. It covers the overhead
+/// of a buffer, and the rounding of its size to a power of two.
 const CHARGE_BYTES: usize = 2_304;
 
 /// Usage of an outbox and of its device.
@@ -60,7 +60,7 @@ pub(crate) struct Outbox {
     part: Vec<Frame>,
     /// Stamps of the frames that were last passed to the device.
     runs: StampRuns,
-    /// Whether a frame of the lane would have had to wait after the device was last served.
+    /// Whether a frame of the lane would have to wait, as of the last time that the device was served.
     left: PerLane<bool>,
     /// Number of frames of a lane that can be added without any check. It is 0 while a frame may have to be
     /// refused or queued elsewhere.
@@ -98,7 +98,7 @@ impl Outbox {
         }
     }
 
-    /// Creates an outbox behind egress queues.
+    /// Creates an outbox for a port with egress queues.
     pub fn behind(queues: &[EgressQueue], device: &dyn Queue, limit: usize, frames: usize) -> Self {
         let (shaper, outstanding) = (Some(Box::new(Shaper::new(queues))), device.outstanding());
         Self { shaper, outstanding, empty_spare: PerLane::default(), ..Self::new(limit, frames) }
@@ -140,8 +140,8 @@ impl Outbox {
         self.append(frame, lane);
     }
 
-    /// Adds all of these frames, if they can be added without a check. Returns false, and takes none,
-    /// otherwise.
+    /// Adds all of these frames if they can be added without a check. Otherwise takes none of them and
+    /// returns false.
     #[inline]
     pub fn push_all(&mut self, frames: &mut Vec<Frame>, lane: Lane) -> bool {
         let takes = self.spare[lane] >= frames.len();
@@ -163,8 +163,8 @@ impl Outbox {
         }
     }
 
-    /// Sets which lanes would have to wait, and how many frames can be added without any check. Called after
-    /// the device was served.
+    /// Updates `left` and `spare`: which lanes would have to wait, and how many frames can be added without
+    /// any check. Called after the device was served.
     #[inline]
     fn settle_lanes(&mut self) {
         (self.left, self.spare) = (PerLane::default(), self.empty_spare);
@@ -232,7 +232,7 @@ impl Outbox {
         }
     }
 
-    /// Inserts the waiting low-latency frames into `normal`, after the frames that go before them.
+    /// Moves the waiting low-latency frames into `normal`, after the frozen frames.
     fn merge(&mut self) {
         let count = self.low_latency.len();
         if count > 0 {
@@ -425,7 +425,7 @@ mod tests {
         b"ab".iter().for_each(|name| lab.push(*name, Normal));
         lab.push(b'X', LowLatency);
         lab.outbox.freeze();
-        // From now on "a" is low-latency and "X" is normal.
+        // From now on, the flow of "a" is low-latency and the flow of "X" is normal.
         lab.push(b'x', Normal);
         lab.push(b'A', LowLatency);
         assert_eq!([lab.send(), lab.send()], ["X", "a"]);

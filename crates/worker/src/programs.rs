@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The compiled programs in use; entries with equal instructions share one. A program's ID can be reused as
-//! soon as the operation that removes the program is queued, because workers apply operations in order.
+//! The compiled programs in use. Entries with equal instructions share a program. A program's ID can be
+//! reused as soon as the operation that removes the program is queued, because workers apply operations in
+//! order.
 
 use actions::Program;
 use flow::{FlowEntry, Instructions};
@@ -100,7 +101,7 @@ impl Programs {
         }
     }
 
-    /// Appends the changes since the last call to each worker's parts.
+    /// Appends the changes since the last call to each worker's updates.
     pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
         if self.changed.is_empty() {
             return;

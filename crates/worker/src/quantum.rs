@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Budget of packets that are taken from the backlog before the next receive. A low-latency packet that
-//! arrives meanwhile has to wait for the whole quantum. Quanta are therefore small while such packets arrive.
-//! Otherwise they are large, which costs less per packet.
+//! A quantum is the number of packets that are taken from the backlog before the next receive. A low-latency
+//! packet that arrives meanwhile has to wait for the whole quantum. Quanta are therefore small while such
+//! packets arrive. Otherwise they are large, which costs less per packet.
 
 use flow::Nanos;
 use pipeline::BURST;

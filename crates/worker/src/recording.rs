@@ -68,7 +68,7 @@ impl Recording {
         was_active
     }
 
-    /// Takes the next record.
+    /// Takes the next record of the active recording, or `None` if there is none.
     pub fn next_record(&mut self) -> Option<TraceRecord> {
         for _ in 0..self.workers.len() {
             let at = self.next;

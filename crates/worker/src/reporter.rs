@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reports of workers that need no ring: counters, latencies, and the snapshots that they publish.
+//! Reports that workers deliver without a ring: counters, latencies, and published snapshots.
 
 use crate::clock::Clock;
 use crate::latency::{Latencies, LatencyCells};
@@ -10,7 +10,7 @@ use pipeline::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Shared data in which one worker reports.
+/// Shared data through which one worker reports.
 pub(crate) struct WorkerReports {
     pub counters: Arc<Counters>,
     pub latencies: Arc<LatencyCells>,

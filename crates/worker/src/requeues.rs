@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Detects which rule changes may move a flow to another egress queue. After such a change, frames queued
-//! earlier are sent before all later frames, which suspends priorities for a while. Therefore most changes
-//! must be recognized as harmless.
+//! earlier are sent before all later frames, which suspends priorities for a while. The detection should
+//! therefore report as few harmless changes as possible.
 
 use flow::group::Group;
 use flow::{Action, GroupId, Instructions, TableId};
@@ -51,7 +51,7 @@ impl Choice {
     }
 }
 
-/// Entries and active groups that may choose a queue. Counted only if some port has egress queues.
+/// Entries and active groups that may choose a queue. The counts matter only if some port has egress queues.
 #[derive(Debug, Default)]
 pub(crate) struct Requeues {
     on: bool,

@@ -50,8 +50,8 @@ impl WorkerSet {
     }
 
     /// Enables background compilation of table bases. A table gets a new base once `least` rules are in its
-    /// delta; [`BACKGROUND_ADDITIONS_MIN`](crate::BACKGROUND_ADDITIONS_MIN) is a good value. `run` gets one
-    /// job at a time and must execute it on another thread.
+    /// delta; [`BACKGROUND_ADDITIONS_MIN`](crate::BACKGROUND_ADDITIONS_MIN) is a good value. `run` is called
+    /// with one job at a time and must execute it on another thread.
     ///
     /// Without background compilation, a table is compiled by the rule change that overflows its delta.
     pub fn set_compiler(&mut self, least: usize, run: Box<dyn FnMut(BackgroundTask) + Send>) {
@@ -101,7 +101,7 @@ impl WorkerSet {
         self.compiler.records.examined()
     }
 
-    /// Returns the number of the previous plan of the express path's keys, while its records are in use.
+    /// Returns the version of the previous plan of the express path's keys, while its records are in use.
     #[must_use]
     pub fn express_previous(&self) -> Option<PlanVersion> {
         self.compiler.records.previous()
@@ -192,7 +192,7 @@ impl WorkerSet {
         self.recording.is_active()
     }
 
-    /// Takes the next record.
+    /// Takes the next record of the active recording, or `None` if there is none.
     pub fn next_record(&mut self) -> Option<TraceRecord> {
         self.recording.next_record()
     }
@@ -211,7 +211,8 @@ impl WorkerSet {
         self.reclaim_and_flush();
     }
 
-    /// Moves parked updates into the rings, frees retired updates, and folds the counters of retired pages.
+    /// Moves parked updates into the rings, frees retired updates, and adds up the counters of retired pages
+    /// that workers no longer use.
     fn reclaim_and_flush(&mut self) {
         self.links.flush();
         self.compiler.entries.fold(|worker| self.links.applied_by(worker));

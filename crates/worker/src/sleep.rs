@@ -68,7 +68,7 @@ impl SleepFlag {
     }
 }
 
-/// A device that ends a thread's sleep, such as an eventfd.
+/// A means of ending a thread's sleep, such as an eventfd.
 pub trait Alarm {
     /// Ends the current sleep, or the next one. Any thread may call it.
     fn raise(&self);
@@ -139,7 +139,7 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         }
     }
 
-    /// Wakes the worker if it sleeps, for published work.
+    /// Wakes the worker if it sleeps, so that it handles work that was published before.
     pub fn wake(&self, published: &PublishFence) {
         if self.flag.is_set(published) {
             self.alarm.raise();
@@ -159,7 +159,8 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
     }
 
     /// If no work waits, releases the lock and calls `wait` with the result of `prepare`. `wait` sleeps until
-    /// the alarm is raised, or for a shorter time. The caller must look for work afterwards.
+    /// the alarm is raised, or for a shorter time. Returns with the worker locked again. The caller must look
+    /// for work afterwards.
     pub fn sleep<'w, T>(
         &'w self,
         worker: MutexGuard<'w, W>,

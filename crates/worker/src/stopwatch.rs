@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures the cost of lookups by timing one burst in many, step by step. The control thread uses it to
-//! decide whether a LUT is worthwhile.
+//! Measures the cost of lookups by timing one burst in many, step by step. From these costs, the control
+//! thread decides whether a LUT is worthwhile.
 
 use flow::{Nanos, TableId};
 use pipeline::{Probe, ProbeStep};
@@ -138,7 +138,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Creates a stopwatch that times one in `bursts` bursts; 0 counts as 1.
+    /// Creates a stopwatch that times one in `bursts` bursts. `bursts` must be at least 1.
     pub fn new(clock: fn() -> Nanos, bursts: u32, costs: Arc<Costs>) -> Self {
         let readings: [Nanos; READINGS] = std::array::from_fn(|_| clock());
         let between = readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
@@ -196,7 +196,7 @@ mod tests {
 
     thread_local!(static NOW: Cell<Nanos> = const { Cell::new(Nanos(0)) });
 
-    /// Each reading takes 10 ns.
+    /// Reads a clock that advances by 10 ns with each reading.
     fn clock() -> Nanos {
         NOW.with(|now| {
             now.set(now.get() + Nanos(10));

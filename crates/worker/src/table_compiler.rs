@@ -27,7 +27,8 @@ pub(crate) struct TableCompiler {
 }
 
 impl TableCompiler {
-    /// Creates empty tables for workers with the given costs. `luts` creates the LUTs for a number of tables.
+    /// Creates empty tables for workers with the given costs. `luts` creates the manager of the LUTs for the
+    /// given number of tables.
     pub fn new(costs: Vec<Arc<Costs>>, luts: impl FnOnce(usize) -> LutManager) -> Self {
         let mut rule_tables = Vec::with_capacity(MAC_TABLE.index() + 1);
         rule_tables.resize_with(MAC_TABLE.index() + 1, RuleTable::default);
@@ -100,7 +101,7 @@ impl TableCompiler {
     }
 
     /// Installs bases that were compiled in the background, requests further ones, and chooses how the
-    /// fast-forwarding path looks up each table. Returns whether there are updates to send.
+    /// fast-forwarding path looks up packets in each table. Returns whether there are updates to send.
     pub fn tick(&mut self, now: Nanos, parts: &mut [Vec<Update>]) -> bool {
         let mut changed = self.catch_up(parts);
         if let Some(background) = &mut self.background {
@@ -135,7 +136,7 @@ impl TableCompiler {
     }
 }
 
-/// Appends the updates of a table's views to each worker's parts.
+/// Appends the updates of a table's views to each worker's updates.
 fn push_table_updates(number: TableId, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) {
     for (parts, updates) in parts.iter_mut().zip(updates) {
         parts.extend(updates.into_iter().map(|update| match update {

@@ -28,7 +28,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Creates workers without instruments.
+/// Creates a set of workers without a probe.
 #[must_use]
 pub fn build(config: &WorkerSetConfig, ports: Vec<PortQueues>) -> (WorkerSet, Vec<Worker>) {
     build_with(config, ports, || ())
@@ -42,7 +42,7 @@ pub fn without_workers() -> WorkerSet {
     set
 }
 
-/// Creates workers. `probe` creates a separate probe for each of them.
+/// Creates a set of workers. `probe` creates a separate probe for each of them.
 #[must_use]
 pub fn build_with<P: Probe>(
     config: &WorkerSetConfig,
@@ -213,11 +213,12 @@ struct WorkerEnd {
     published: Published<WorkerUsage>,
 }
 
-/// A worker's ends of the rings to and from other workers. Lists of senders are indexed by worker.
+/// A worker's ends of the rings to and from other workers. The lists of sending ends are indexed by the
+/// receiving worker.
 struct WorkerRings {
-    /// Rings for frames that other workers send.
+    /// Rings to the workers that transmit frames on behalf of this worker.
     peers: Vec<Option<Peer>>,
-    /// Rings for frames from other workers that this worker sends.
+    /// Rings from the workers on whose behalf this worker transmits frames.
     arrivals: Vec<Arrivals>,
     /// Rings that return frames to the workers that own them.
     homes: Vec<Option<CachePadded<Producer<Frame>>>>,
@@ -225,7 +226,7 @@ struct WorkerRings {
     returned: Vec<CachePadded<Consumer<Frame>>>,
 }
 
-/// Rings from each worker to each other worker: producers by sender, consumers by receiver.
+/// Rings from each worker to every other worker: producers by sender, consumers by receiver.
 type Mesh<In, Out> = (Vec<Vec<Option<In>>>, Vec<Vec<Out>>);
 
 fn mesh<In, Out>(workers: usize, ring: impl Fn() -> (In, Out)) -> Mesh<In, Out> {

@@ -24,19 +24,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// operations.
 const OPERATIONS_PER_TURN: usize = 16;
 
-/// Number of applied parts after which no further operation is started in a poll iteration. A part that adds
-/// a rule to a large table takes about 0.1 us; a part that swaps a view counts as [`SWAP_PARTS`]. An
-/// operation is applied as a whole, and it has at most about this many parts.
+/// Number of applied parts after which no further operation is started in a poll iteration. A part is one
+/// [`Update`] of an operation. A part that adds a rule to a large table takes about 0.1 us; a part that swaps
+/// a view counts as [`SWAP_PARTS`]. An operation is applied as a whole, and it has at most about this many
+/// parts.
 const PARTS_PER_TURN: usize = 128;
 
-/// Cost of a swap in parts: it accesses cache lines that are not cached.
+/// Cost of a swap, in parts. A swap accesses memory that is not in the caches.
 const SWAP_PARTS: usize = 16;
 
 /// Backlog length in packets above which whole bursts are processed while an operation waits for an empty
 /// backlog.
 const LONG_PACKETS: usize = 8 * BURST;
 
-/// Maximum number of times that a port's egress queues are served before the next port.
+/// Maximum number of times that a port's egress queues are served before those of the next port.
 const PARTS_PER_SEND: usize = 8;
 
 /// A queue that this worker serves.
@@ -89,8 +90,8 @@ impl Turn {
     }
 }
 
-/// One worker. Its alignment keeps other data out of its pairs of cache lines. `P` is its probe; `()` stands
-/// for no probe.
+/// One worker. Its alignment keeps other data out of its cache lines, which cores prefetch in pairs. `P` is
+/// its probe; `()` stands for no probe.
 #[repr(align(128))]
 pub struct Worker<P: Probe = ()> {
     pub(crate) pipeline: Pipeline,
@@ -161,7 +162,7 @@ impl<P: Probe> Worker<P> {
             if self.quantum.is_due() {
                 turn.worked += self.work_quantum(self.quantum.size(now), &mut turn.sent);
                 // The quantum may have included packets of low-latency flows: first packets of new flows, or
-                // held ones.
+                // held packets.
                 turn.sent += if self.egress.lanes { self.send() } else { self.send_long() };
             }
         }
@@ -181,8 +182,8 @@ impl<P: Probe> Worker<P> {
         turn
     }
 
-    /// Forwards a burst with the instruments of `BurstInstruments`. It is a second instantiation of the same
-    /// code, so that other bursts do not pay for the instruments.
+    /// Forwards a burst with the instruments of `BurstInstruments`. This is a second instantiation of the
+    /// same code, so that other bursts do not pay for the instruments.
     #[inline(never)]
     fn forward_instrumented(&mut self, now: Nanos) -> usize {
         let mut both = (&mut self.probe, &mut self.instruments);
@@ -207,8 +208,9 @@ impl<P: Probe> Worker<P> {
         if self.pipeline.held() > 0 { self.work(most, sent) } else { 0 }
     }
 
-    /// Processes up to `most` packets of the backlog and all packets held for them. Returns their number.
-    /// Frames are sent between bursts, so that outboxes do not overflow; their number is added to `sent`.
+    /// Processes up to `most` packets of the backlog, and all held packets that waited only for them. Returns
+    /// their number. Frames are sent between bursts, so that outboxes do not overflow; their number is added
+    /// to `sent`.
     fn work(&mut self, most: usize, sent: &mut usize) -> usize {
         let mut worked = self.work_once(most);
         while self.pipeline.releases() {
@@ -289,8 +291,8 @@ impl<P: Probe> Worker<P> {
     fn take_over(&mut self) -> usize {
         let mut sent = 0;
         for at in 0..self.arrivals.len() {
-            // Takes only the frames present at the start, because the other worker may be faster than this
-            // one.
+            // Takes only the frames present at the start, because the other worker may add frames faster than
+            // this worker sends them.
             for _ in 0..self.arrivals[at].len() {
                 let Some((handover, begins)) = self.arrivals[at].next() else { break };
                 if begins {

@@ -53,7 +53,7 @@ impl<T> Sender<T> {
         (limit - ring.slots(), limit)
     }
 
-    /// Returns whether the receiver has not taken all items yet.
+    /// Returns whether there are items that the receiver has not taken yet.
     pub fn is_awaited(&self) -> bool {
         self.rings.iter().any(|ring| ring.slots() < ring.buffer().capacity())
     }
@@ -82,8 +82,9 @@ impl<T> Receiver<T> {
             let heads = [self.low_latency.peek(), self.normal.peek()];
             let epochs = heads.into_iter().flatten().map(|stamped| stamped.epoch);
             let next = epochs.min_by_key(|next| next.wrapping_sub(epoch))?;
-            // Look twice before the epoch advances. An item sent to one ring before an item of the other may
-            // become visible only after the first look.
+            // Both rings are checked twice before the epoch advances. An item of this epoch may have become
+            // visible in one ring after that ring was checked, although a later item was already visible in
+            // the other ring.
             if seen {
                 (self.epoch, begins) = (next, true);
             }

@@ -73,7 +73,8 @@ impl Ages {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct LatencyCells {
-    /// Histograms by lane, each [without a gap while the frame was in the switch, with a gap].
+    /// Two histograms for each lane: the first is for frames without a gap while they were in the switch, the
+    /// second for frames with a gap.
     ages: PerLane<[Ages; 2]>,
     gaps: AtomicU64,
     stolen: AtomicU64,

@@ -8,7 +8,7 @@
 //! us.
 //!
 //! For 10 ms after an operation, 50 us are allowed instead of 2 us, because records are cleaned and caches
-//! are cold. The time beyond the usual duration counts as stolen.
+//! are cold. In a gap, the time beyond the usual duration counts as stolen.
 //!
 //! Gaps that are not detected count as latency of the switch: gaps shorter than 2 us, and all gaps in the
 //! first 64 spans.
@@ -16,13 +16,13 @@
 use crate::clock::Clock;
 use flow::Nanos;
 
-/// Excess over the permitted duration above which a span is a gap, in nanoseconds.
+/// A span is a gap if it exceeds `FACTOR` times its usual duration by more than this, in nanoseconds.
 const SLACK_NS: Nanos = Nanos(2_000);
 
-/// The same excess shortly after rule changes, in nanoseconds.
+/// The same limit shortly after rule changes, in nanoseconds.
 const CHANGING_NS: Nanos = Nanos(50_000);
 
-/// Duration of the wider limit after an operation, in nanoseconds.
+/// Time after an operation for which the wider limit applies, in nanoseconds.
 const CHANGE_NS: Nanos = Nanos(10_000_000);
 
 /// Multiple of its usual duration that work may take.
@@ -78,7 +78,7 @@ pub(super) struct Gaps {
     slack: u64,
     changing: u64,
     change: u64,
-    /// End of the wider limit after the last rule change.
+    /// Time until which the wider limit applies, because of the last rule change.
     changes_until: u64,
 }
 

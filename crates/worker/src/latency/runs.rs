@@ -25,8 +25,8 @@ impl Run {
     }
 }
 
-/// Stamps and lanes of adjacent frames. An outbox keeps the value, because it is too large to be moved for
-/// each doorbell.
+/// Stamps and lanes of adjacent frames. Each outbox keeps and reuses one value, because the value is too
+/// large to be moved for each doorbell.
 #[derive(Debug, Default)]
 pub(crate) struct StampRuns {
     runs: ArrayVec<Run, RUNS>,
@@ -35,7 +35,7 @@ pub(crate) struct StampRuns {
 
 impl StampRuns {
     /// Reads the stamps of these frames, or of the first of them if the stamps change more than [`RUNS`]
-    /// times. Returns the number of frames.
+    /// times. Returns the number of frames whose stamps were read.
     #[inline]
     pub fn read(&mut self, frames: &[Frame]) -> usize {
         self.runs.clear();

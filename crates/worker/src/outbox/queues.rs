@@ -62,7 +62,8 @@ impl Outbox {
         self.is_empty() && self.shaper.as_ref().is_some_and(|shaper| shaper.is_ready())
     }
 
-    /// Ends fetching for now: frames left in the queues are waiting.
+    /// Called when no more frames are fetched for now. From then on, frames left in the queues count as
+    /// waiting.
     pub fn settle(&mut self) {
         if let Some(shaper) = &mut self.shaper {
             shaper.settle();

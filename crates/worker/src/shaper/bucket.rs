@@ -8,7 +8,7 @@ use flow::Nanos;
 const TOKENS_PER_BYTE: i64 = 8_000_000;
 
 /// Depth of a bucket, as the time in nanoseconds in which it fills at its rate. A worker that wakes up late
-/// within this time loses no tokens.
+/// by at most this time loses no tokens.
 const DEPTH_NS: i64 = 10_000_000;
 
 /// Minimum depth of a bucket in bytes: two long frames.

@@ -210,7 +210,7 @@ impl Shaper {
         if line.is_guaranteed() {
             line.min.iter_mut().for_each(|min| min.take(bytes));
         } else {
-            // A queue does not get the bytes that it could have sent while it was idle.
+            // A queue gets no credit for the time in which it was idle.
             let progress = &mut self.progress[usize::from(line.settings.priority)];
             *progress = line.progress.max(*progress);
             line.progress = *progress + bytes as u64;
@@ -222,7 +222,7 @@ impl Shaper {
         Some(frame)
     }
 
-    /// Returns whether frames wait that only the device delays, and not a rate.
+    /// Returns whether frames wait only for the device, and not for their queue's maximum rate.
     pub fn is_ready(&self) -> bool {
         self.frames > 0 && self.lines.iter().any(|line| line.len() > 0 && line.may_send())
     }
