@@ -226,7 +226,7 @@ fn bridged_flows_follow_stations_that_move() {
         both(lab, 1, 2);
         both(lab, 1, 4);
         both(lab, 3, 4);
-        // The station has moved to the other station's port, so packets between them must not be sent back.
+        // Both stations are now at port 4, so packets between them must not be sent back.
         both(lab, 4, 4);
         both(lab, 1, 4);
         lab.model.set_link(lab.now, PortNo(4), false).unwrap();
@@ -245,7 +245,7 @@ fn reserved_multicast_is_dropped_although_stations_are_known() {
             bridge(lab, 1, &[between(1, 2)]);
             bridge(lab, 2, &[between(2, 1)]);
         }
-        // The packet takes the slot in which both addresses were known last.
+        // This packet uses the slot of the previous packet, both of whose addresses were known.
         bridge(lab, 3, &[bpdu.clone(), bpdu.clone()]);
     });
 }
@@ -278,7 +278,7 @@ fn bridged_packets_refresh_their_source_address() {
             bridge(lab, 1, &[between(1, 2)]);
             bridge(lab, 3, &[between(3, 1)]);
         }
-        // Only the other station has been silent.
+        // Only station 2 has been silent for more than 300 s.
         bridge(lab, 3, &[between(3, 2), between(3, 1)]);
     });
     assert!(hits >= 15, "{hits}");
@@ -354,9 +354,9 @@ const BRANCH: [&str; 6] = [
     "table=2,priority=5,udp,tp_dst=1,actions=output:4",
 ];
 
-/// Sends packets of three flows before and after changes of rules: to the destinations 1 and 2, and to 3,
-/// which no entry of table 0 matches. Returns how many of the first packets after the changes had a record.
-/// Treatment and counters must be the same as without records.
+/// Sends packets of three flows before and after changes of rules: to destinations 1 and 2, and to
+/// destination 3, which no entry of table 0 matches. Returns how many of the first packets after the changes
+/// had a record. Treatment and counters must be the same as without records.
 fn hits_after(flows: &[&str], change: impl Fn(&mut Lab)) -> u64 {
     let burst = [1, 2, 3].map(|dst| packet(dst, 64));
     let hits_of = |bursts_after: usize| {
@@ -500,7 +500,7 @@ fn recompiled_bases_outdate_no_records() {
     assert_eq!((verified(&mut lab), lab.express()), (before, hits + 3));
 }
 
-/// Lets the control thread work after a pause of the rules.
+/// Lets time pass without rule changes, and lets the control thread do its background work.
 fn rest(lab: &mut Lab, seconds: u64) {
     for _ in 0..2 {
         lab.now += Nanos(seconds * 1_000_000_000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steps of a poll iteration and their numbers of units, as a worker reports them to its probe. Virtual time
-//! is computed from these marks.
+//! Tests the marks of a poll iteration: the steps that a worker reports to its probe, each with its number of
+//! units. Virtual time is computed from these marks.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
@@ -11,7 +11,7 @@ use port::Queue;
 use port::mem::{self, MemHandle};
 use worker::{PortQueues, Worker, WorkerSet, build_with};
 
-/// Records the marks.
+/// A probe that records all marks.
 #[derive(Default)]
 struct Marks(Vec<(ProbeStep, u32)>);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's thread neither allocates nor frees memory, for any packet or operation. The control thread
-//! allocates and frees, and changes rules during the test.
+//! A worker's thread must neither allocate nor free memory, for any packet or operation. The control thread
+//! may do both. It changes rules during the test.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -42,7 +42,7 @@ const TURN_NS: Nanos = Nanos(20_000_000);
 /// Number of poll iterations of a worker before allocations are counted.
 const WARM_UP: usize = 300;
 
-/// Maximum number of changes of a table at once that are tracked one by one.
+/// Maximum number of changes of a table in one operation that are tracked one by one.
 const CHANGES_SINGLY: u32 = 64;
 
 /// Minimum number of operations that must take effect during the test.
@@ -183,7 +183,7 @@ impl Control {
     }
 }
 
-/// Returns more rules of the access list than are tracked one by one. They match no packet.
+/// Returns additional rules of the access list, more than are tracked one by one. No packet matches them.
 fn more_listed() -> impl Iterator<Item = String> {
     let rule = |n| format!("low_latency,table=6,priority=5,udp,nw_src=10.1.{n}.0/24,actions=output:2");
     (0..=CHANGES_SINGLY).map(rule)
@@ -244,7 +244,8 @@ fn nor_with_lanes() {
     }
 }
 
-/// Runs until the LUTs have done everything that `figures` selects. A recreated LUT counts from 0.
+/// Runs until each counter that `figures` selects has been above 0. The counters of a recreated LUT start at
+/// 0.
 fn neither_allocates_nor_frees<const N: usize>(
     consistency: Consistency,
     lanes: LaneLimits,

@@ -148,8 +148,8 @@ fn each_output_is_transmitted_or_counted_as_lost() {
 fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
     let to_queue = |queue| vec![Action::SetQueue(queue), Action::output(PortNo(QUEUED))];
     for kind in [GroupType::All, GroupType::Indirect, GroupType::Select, GroupType::FastFailover] {
-        // Actions after the group use the packet's queue. The last group of a packet works on the packet
-        // itself.
+        // Actions after the group use the packet's queue. The last group works on the packet itself instead
+        // of a copy.
         for (actions, expected) in [
             ("group:1,output:4", [1, 1, 0]),
             ("set_queue:2,group:1,output:4", [0, 1, 1]),
@@ -174,7 +174,7 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
     }
 }
 
-/// A packet may grow by 128 bytes. So may the copy on which a bucket works.
+/// A packet may grow by 128 bytes, and so may the copy to which a bucket is applied.
 #[test]
 fn every_bucket_can_push_up_to_the_remaining_headroom() {
     // A VLAN tag has 4 bytes, and a PBB header has 18.
@@ -264,8 +264,7 @@ fn a_group_follows_a_change_of_its_watched_port_or_group() {
 fn tables_are_counted_by_their_full_number_on_every_path() {
     let tables = [0u8, 1, 15, 16, 17, 31, 100, 128, 254];
     for low_latency in ["", "low_latency,"] {
-        // In the first case the rule examines bits, so that the table has a LUT. In the second case it does
-        // not.
+        // The first match examines headers of the packet, the second only the ingress port.
         for matching in ["udp,tp_dst=2000,", "in_port=1,"] {
             let mut lab = Lab::new([64; PORTS as usize]);
             for pair in tables.windows(2) {

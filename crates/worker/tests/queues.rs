@@ -28,7 +28,7 @@ struct Lab {
 
 impl Lab {
     /// Creates two receiving ports and one port with egress queues. Each port has a device queue per worker.
-    /// For `outstanding_bytes` see `Queue`.
+    /// `outstanding_bytes` is the watermark of each device queue.
     fn new(workers: usize, small_frames: usize, outstanding_bytes: usize, egress: Vec<EgressQueue>) -> Self {
         let config = worker::WorkerSetConfig {
             workers,
@@ -113,7 +113,7 @@ fn a_worker_that_sleeps_between_frames_keeps_the_rate() {
         }
         let opens = lab.turn().unwrap();
         turns += 1;
-        // The worker sleeps as long as the rate permits.
+        // The worker sleeps until the queue's rate permits the next frame.
         assert!(opens > lab.now);
         lab.now = opens;
         bytes += lab.popped(0).iter().map(|(_, len)| len).sum::<usize>();
@@ -280,7 +280,7 @@ fn enabling_stateless_forwarding_keeps_the_order() {
     let push = |lab: &mut Lab, names: std::ops::Range<u8>| {
         for name in names {
             let mut bytes = vec![0; 60];
-            // The packet begins with a KeyFlow header with key 0.
+            // The packet has a KeyFlow header with key 0.
             bytes[..1].copy_from_slice(&[name]);
             bytes[12..17].copy_from_slice(&[0x88, 0xb5, 0x10, 9, 1]);
             assert!(lab.handles[0].push(0, &bytes));

@@ -241,8 +241,7 @@ impl Rig {
     }
 }
 
-/// Returns a gap between two packets of a flow, according to the model of the port-cache thesis: lognormal
-/// with mu 0.9 and sigma 2.3, in ms.
+/// Returns a random gap between two packets of a flow: lognormal with mu 0.9 and sigma 2.3, in ms.
 fn gap(rng: &mut Rng) -> Nanos {
     let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
     Nanos(((0.9 + 2.3 * normal).exp() * MS.0 as f64) as u64)
@@ -284,7 +283,8 @@ fn new_flows_get_records(lanes: LaneLimits) {
     assert!(fast * 10 >= sent * 9, "{fast} of {sent} hit");
 }
 
-/// Flows whose entries are no longer low-latency arrive at the same rate. Their records may be displaced.
+/// Packets of flows whose entries are no longer low-latency arrive at the same rate as packets of new
+/// low-latency flows. The new flows must be able to displace the records of the old ones.
 #[test]
 fn entries_that_are_unmarked_leave_the_lut_to_others() {
     LANES.into_iter().for_each(unmarked_ones_leave_the_lut);

@@ -180,7 +180,8 @@ fn path_records_are_traced() {
     }
 }
 
-/// Planted fault: some rules are given to the worker only, so that worker and model have different rules.
+/// Plants a fault: some rule changes are given to the worker only, so that worker and model have different
+/// rules.
 #[test]
 fn a_worker_that_deviates_from_the_rules_is_detected() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(is_found_out);

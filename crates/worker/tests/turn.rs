@@ -6,7 +6,7 @@ use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Nanos, PortN
 use model::Model;
 use worker::{Worker, WorkerSet, WorkerSetConfig, build};
 
-/// Returns a route with a number. The rules of a table are all different.
+/// Returns a flow-mod that adds a route to a table. Each number gives a different route.
 fn add(table: TableId, number: u32) -> FlowMod {
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: u128::from(number) << 8, mask: 0xffff_ff00 };
     FlowMod {
@@ -49,7 +49,8 @@ fn a_few_bundles_of_single_parts_fill_a_poll_iteration() {
 #[test]
 fn a_bundle_for_many_tables_swaps_them() {
     let (mut model, mut worker) = waiting(40, 8, 60);
-    // Each bundle consists of 40 swaps instead of 2,400 parts. A poll iteration applies at most 40 swaps.
+    // Each bundle consists of 40 swaps instead of 2,400 parts. The cost of these swaps exceeds the limit of a
+    // poll iteration, so only one bundle is applied at a time.
     assert_eq!(worker.turn(Nanos(1)).applied, 1);
     assert_eq!(model.plane_mut().engine(TableId(39)).0, "exact");
     assert_eq!(worker.turn(Nanos(2)).applied, 1);

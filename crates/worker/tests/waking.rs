@@ -157,7 +157,7 @@ fn operations_that_a_worker_does_not_apply_are_counted_as_parked() {
         while others[0].apply() > 0 {}
         model.plane_mut().parked()
     };
-    // The ring to the stopped worker takes the first operations.
+    // The ring to the idle worker has space for the first operations.
     let mut room = 0;
     while submit(&mut model) == 0 {
         room += 1;

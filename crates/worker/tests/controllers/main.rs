@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Controllers that send random messages of every type, valid and mutated, over several channels at a time.
-//! They pass through session, agent, model and a worker. Generator and checks are in `storm`. The fuzz target
-//! `controllers` drives the same code from bytes.
+//! The messages pass through session, agent, model and a worker. The generator and the checks are in `storm`.
+//! The fuzz target `controllers` drives the same code with the bytes of a fuzzer.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::expect_used)]
 
 #[path = "../../../openflow/tests/common/mod.rs"]

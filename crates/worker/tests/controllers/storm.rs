@@ -42,7 +42,7 @@ const OUTPUT_MAX: usize = 1_024 * 1_024 + 2 * openflow::MESSAGE_BYTES_MAX;
 const PORT_FRAMES: usize = 512;
 const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
-/// Number of requests for all entries sent at once.
+/// Number of requests for the statistics of all entries that are sent at once.
 const DUMPS: usize = 200;
 
 /// Numbers of events in a storm.
@@ -286,7 +286,8 @@ impl Storm {
                 break;
             }
         }
-        // The controller sends nothing while the switch does not read from it.
+        // If the switch has stopped reading from the controller, the controller reads its answers again.
+        // Otherwise neither side would make progress.
         let blocked = controller.outbox.len() > 4 * openflow::MESSAGE_BYTES_MAX;
         controller.reads |= blocked;
         false
@@ -430,7 +431,8 @@ impl Controller {
     }
 }
 
-/// Adds a KeyFlow header to a packet. If stateless forwarding is on, it handles the packet.
+/// Adds a KeyFlow header to a packet. If stateless forwarding is configured, it handles the packet before any
+/// table.
 fn push_key(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let [high, low] = wire::keyflow::ETHERTYPE.to_be_bytes();
     let (epoch, hops) = (rng.u8(..2), rng.u8(..4));

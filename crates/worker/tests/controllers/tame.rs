@@ -40,7 +40,8 @@ fn group(rng: &mut Rng) -> GroupId {
     if rng.u8(..16) == 0 { openflow::group::ALL } else { GroupId(rng.u32(..GROUPS)) }
 }
 
-/// Returns the flags of a bundle. All messages of one bundle have the same flags.
+/// Returns the flags of a bundle message. They are usually 1, because all messages of a bundle must have the
+/// same flags.
 fn flags(rng: &mut Rng) -> u16 {
     if rng.u8(..8) == 0 { rng.u16(..8) } else { 1 }
 }

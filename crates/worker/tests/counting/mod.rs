@@ -8,12 +8,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::Sub;
 
-/// Numbers of calls of the allocator.
+/// Numbers of calls to the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Number of allocations, including changes of size.
+    /// Number of allocations, including reallocations.
     pub allocated: u64,
-    /// Number of frees, including changes of size.
+    /// Number of frees, including reallocations.
     pub freed: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The order of flows while a LUT is replaced by another and records are cleaned.
+//! Tests the order of the packets of a flow while a LUT is replaced and its records are cleaned.
 
 use crate::lab::{Lab, RULES, USUAL, low, udp};
 use flow::FlowModCommand;
@@ -9,7 +9,7 @@ use flow::FlowModCommand;
 const OTHERS: u8 = 30;
 const OTHERS_RULE: &str = "priority=30,udp,nw_dst=10.2.0.0/16,actions=output:3";
 
-/// Number of poll iterations in which the LUT is cleaned after a rule change, one slice per burst.
+/// Number of poll iterations in which the LUT is cleaned after a rule change, one part of it per burst.
 const CLEANING_TURNS: usize = 64;
 
 fn push_others(lab: &mut Lab) {
@@ -23,7 +23,7 @@ fn push_others(lab: &mut Lab) {
 fn a_flow_continues_with_its_inherited_record() {
     let others = format!("low_latency,{OTHERS_RULE}");
     let rules = [RULES, &[&others]].concat();
-    // There are so many records that a change is cleaned in several slices.
+    // There are so many records that the cleaning after a change takes several bursts.
     let frames = worker::WorkerSetConfig {
         small_frames: 1_024,
         large_frames: 0,
@@ -57,8 +57,8 @@ fn a_flow_continues_with_its_inherited_record() {
 }
 
 /// After a rule is deleted, its table may no longer examine addresses. Packets of two flows, with different
-/// values in the previous LUT, then have the same value. If a packet of one flow inherits a record, packets
-/// of the other flow must not use the record to overtake a packet that waits for the table.
+/// values in the previous LUT, then have the same value in the new LUT. If a packet of one flow inherits a
+/// record, packets of the other flow must not use the record to overtake a packet that waits for the table.
 #[test]
 fn flows_with_the_same_new_value_do_not_share_inherited_records() {
     let host = "priority=30,udp,nw_dst=10.2.0.1";

@@ -142,7 +142,7 @@ pub fn udp(dst: [u8; 4], source_port: u16, ttl: u8, mark: u8) -> Vec<u8> {
 /// The default limits of the daemon.
 pub const USUAL: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
-/// Rules that send all packets to port 3. 10.0.0.0/24 is low-latency, 10.1.0.0/16 is normal.
+/// Rules that send the tests' packets to port 3. 10.0.0.0/24 is low-latency, 10.1.0.0/16 is normal.
 pub const RULES: &[&str] = &[
     "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
     "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",

@@ -64,8 +64,8 @@ fn waiting_packets_are_reported_with_their_limit() {
 #[test]
 fn packets_that_wait_at_the_end_are_counted() {
     let mut lab = lab(LaneLimits { normal: 256, unknown: 256, hold: 64 });
-    // Sends more frames than the device accepts and more packets than the worker forwards. Some packets are
-    // held.
+    // More frames are sent than the device accepts, and more packets arrive than the worker forwards. Some
+    // packets are held.
     for turn in 0..200 {
         (0..BURST).for_each(|_| lab.push(1, &normal()));
         (0..BURST / 2).for_each(|_| {

@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Maximum number of poll iterations until an operation is active under any load. An operation waits eight
-/// iterations, then the iterations in which the shares shrink to zero, and then the iterations in which the
-/// backlog is processed. The last eight bursts of the backlog are processed in small quanta.
+/// iterations, then the iterations in which the limits of the backlog shrink to zero, and then the iterations
+/// in which the backlog is processed. The last eight bursts of the backlog are processed in small quanta.
 const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
 
 /// All packets are equal in all bits that a table examines. One packet is dropped after its first output,
@@ -123,7 +123,7 @@ fn an_operation_waits_for_no_more_than_some_turns() {
     }
 }
 
-/// When frames are scarce, known normal packets leave some of them for unknown packets.
+/// When frames are scarce, known normal packets leave some frames for unknown packets.
 #[test]
 fn a_flow_is_learned_while_frames_are_scarce() {
     let mut lab = Lab::new(USUAL, 1_024, RULES);
@@ -138,7 +138,7 @@ fn a_flow_is_learned_while_frames_are_scarce() {
     assert!(lab.dropped(DropReason::BacklogNormal) > 0 && lab.model.plane_mut().totals().fast > 100);
 }
 
-/// Received bursts alternate with quanta. Lookup costs must still be measured.
+/// Received bursts alternate with bursts from the backlog. Lookup costs must still be measured.
 #[test]
 fn costs_of_lookups_are_measured_with_lanes() {
     fn elapsed() -> Nanos {

@@ -6,7 +6,7 @@ use dataplane::DataPlane;
 use flow::{DropReason, FlowModCommand};
 use pipeline::LaneLimits;
 
-/// Limits of 16 waiting packets of unknown flows.
+/// Limits of 16 packets each for known normal packets, unknown packets and the hold queue.
 const NARROW: LaneLimits = LaneLimits { normal: 16, unknown: 16, hold: 16 };
 
 /// Rule sets under which all packets of [`flows`] are sent to port 3 by low-latency entries.
@@ -92,7 +92,7 @@ fn packets_of_low_latency_entries_take_the_path_for_any_match() {
     }
 }
 
-/// On 16 ports, more packets arrive than the tables can process.
+/// On 17 ports, more packets arrive than the tables can process.
 #[test]
 fn no_packet_of_a_learned_flow_is_lost_as_unknown_under_load() {
     let config = worker::WorkerSetConfig {
@@ -122,7 +122,8 @@ fn no_packet_of_a_learned_flow_is_lost_as_unknown_under_load() {
     }
 }
 
-/// The number of bits that a table examines grows and shrinks down to 0. Finally, the table has no entry.
+/// In each round, the number of bits that a table examines grows and shrinks to 0, and the table is emptied
+/// and filled again.
 #[test]
 fn a_table_may_stop_and_resume_examining_bits() {
     let routes = [
@@ -160,8 +161,8 @@ fn a_table_may_stop_and_resume_examining_bits() {
     }
 }
 
-/// A modify command marks an entry as low-latency, as learning does. Before that, other entries of its table
-/// examined bits.
+/// A modify command marks an entry as low-latency, as learning does. In the second case, other entries of its
+/// table examined bits before that.
 #[test]
 fn an_entry_that_matches_everything_may_become_low_latency() {
     for others in

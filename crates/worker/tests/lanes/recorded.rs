@@ -14,7 +14,7 @@ fn lab(express_records: usize) -> Lab {
     Lab::with(&worker::WorkerSetConfig { lanes: USUAL, express_records, ..frames }, RULES)
 }
 
-/// Marks of the packets that a port has sent, in order.
+/// Returns the marks of the packets that port 3 has sent, in order.
 fn marks(lab: &mut Lab) -> Vec<u8> {
     lab.pop(3).iter().filter_map(|bytes| bytes.last().copied()).collect()
 }
@@ -32,7 +32,7 @@ fn a_low_latency_packet_leaves_before_known_normal_ones_and_all_keep_their_order
         }
         marks(&mut lab);
         let before = lab.model.plane_mut().totals();
-        // A full burst, so that the worker processes no backlog after it.
+        // The burst is full, so the worker processes no backlog after it.
         (1..=31).for_each(|mark| lab.push(1, &normal(mark)));
         lab.push(1, &low(64, 100));
         lab.turn_alone();

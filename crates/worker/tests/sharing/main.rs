@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory written by two workers: each worker writes only its own cache lines, except for the rings between
-//! them. Cache lines are examined in pairs, because cores prefetch 128 bytes.
+//! Checks the memory that two workers write: each worker may write only its own cache lines, except for the
+//! rings between the workers. Cache lines are examined in pairs, because cores prefetch 128 bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -31,13 +31,13 @@ const LARGE: usize = 10;
 const CONTROLLER: usize = 64;
 /// Capacity of the rings that return frames.
 const HOMES: usize = SMALL + LARGE + CONTROLLER + CONTROLLER / 16;
-/// A port served by worker 1 alone: worker 0 hands frames off to it.
+/// A port served by worker 1 alone. Worker 0 hands frames for this port off to worker 1.
 const FAR_PORT: u32 = 4;
 /// A port served by worker 0 alone.
 const NEAR_PORT: u32 = 5;
 const TURNS: usize = 400;
 
-/// Serializes the tests, because the writes of another test would be detected.
+/// Serializes the tests, because the writes of another test would be detected as well.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A worker that other threads can access, as in the daemon.
@@ -132,7 +132,8 @@ fn shared(both: [&BTreeSet<usize>; 2], rings: &[(usize, usize)]) -> Vec<usize> {
     both[0].intersection(both[1]).copied().filter(|block| !is_ring(*block)).collect()
 }
 
-/// Returns the position of the rings for frames between workers: the memory of their indices and their slots.
+/// Returns offset and size of the memory of the rings for frames between workers: their indices and their
+/// slots.
 fn rings(since: usize) -> Vec<(usize, usize)> {
     let large = arena::large(since);
     let is_places = |(_, size): &(usize, usize)| {
