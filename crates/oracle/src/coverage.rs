@@ -13,9 +13,10 @@ pub struct Coverage {
     pub packets: usize,
     /// Packets that matched two or more entries of some table.
     pub overlapping: usize,
-    /// Flow-mods, bundles and port changes made by the driver.
+    /// Updates made by the driver: changes of entries, groups, meters and ports. Changes of groups and
+    /// meters, and deletes of entries by output, are counted only if they are live.
     pub updates: usize,
-    /// Updates that changed the treatment of a flow in use.
+    /// Live updates: those that changed the treatment of a packet in use.
     pub live_updates: usize,
     /// All operations, including those of set-up, learning and expiry.
     pub operations: usize,
@@ -33,10 +34,10 @@ pub struct Coverage {
     pub refused: usize,
     /// Number of times that a low-latency packet was held to keep the order of its flow.
     pub held_back: u64,
-    /// Flows whose packets differ in bits that no rule examines, summed over all periods with constant
-    /// examined bits.
+    /// Flows that consist of several of the driver's flows, because no rule examines the bits in which these
+    /// differ. They are counted in each of the checker's views, and the counts are added up.
     pub merged_flows: usize,
-    /// Packets forwarded, consumed and dropped.
+    /// Numbers of packets that were forwarded, consumed and dropped, in this order.
     pub outcomes: [usize; 3],
     /// Packets sent to the controller.
     pub packet_ins: usize,
@@ -58,17 +59,17 @@ pub struct Coverage {
     pub fast: u64,
     /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
-    /// Activity of the LUTs.
+    /// Counters of the LUTs.
     pub luts: LutFigures,
-    /// Activity of the express path.
+    /// Counters of the express path.
     pub express: ExpressFigures,
     /// Changes made while packets pass, by kind. Changes of entries are not included.
     pub changes: ChangeCounts,
-    /// Packets that encountered a feature of the flow model, by feature.
+    /// Number of packets that used each feature of the flow model.
     pub features: BTreeMap<&'static str, usize>,
     /// Dropped packets by reason.
     pub drops: BTreeMap<&'static str, usize>,
-    /// Frames that left an egress queue only when its maximum rate allowed it.
+    /// Frames that waited in an egress queue because of its maximum rate.
     pub rate_held: usize,
     /// Number of calm cases with LUTs of sufficient size. In a calm case, all entries are low-latency and
     /// rules rarely change.

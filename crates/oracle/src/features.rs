@@ -32,7 +32,7 @@ const MORE_OUTPUTS: Set = 1 << 11;
 const IPV6_HOST: Set = 1 << 12;
 const MASKED_L4: Set = 1 << 13;
 const LINEAR: Set = 1 << 14;
-/// A frame that needs a large buffer and leaves no work to a device.
+/// A frame needs a large buffer, and its sender left no work to a device.
 const LONG: Set = 1 << 15;
 const FROM_ANY: Set = 1 << 16;
 const FROM_LOCAL: Set = 1 << 17;
@@ -64,7 +64,7 @@ const COUNTED: [(&str, Set); 20] = [
     ("packet-outs from ports", FROM_PORT),
 ];
 
-/// Features of the rules that are installed at the checker's position in the list of operations.
+/// Features of the rules in force after the operations that the checker has applied so far.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     entries: BTreeMap<EntryId, Set>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coverage of cases about keys: how the compared pairs of packets differ.
+//! Coverage of cases that check keys: how the compared pairs of packets differ.
 
 use std::ops::AddAssign;
 
-/// Coverage of one or several cases about keys.
+/// Coverage of one or several cases that check keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyCoverage {
     /// Plans whose keys were compared.

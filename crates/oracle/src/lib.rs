@@ -62,7 +62,7 @@ pub struct CaseOptions {
 }
 
 impl CaseOptions {
-    /// Returns the parameters of a case with one worker that draws rules and no packets.
+    /// Returns the parameters of a case with one worker and random rules, but without packets.
     fn without_packets() -> Self {
         Self {
             packets: 0,
@@ -107,11 +107,11 @@ pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
     Ok(Coverage { offered, calm: usize::from(calm), path, ..coverage })
 }
 
-/// Runs one case about keys of the express path: compares the keys of random pairs of packets under random
-/// rules with the bits that the rules examine.
+/// Runs one case that checks keys of the express path: compares the keys of random pairs of packets under
+/// random rules with the bits that the plan examines, and the plan with the rules.
 ///
 /// # Errors
-/// Returns the first pair whose keys are wrong.
+/// Returns the first wrong key, or the first difference between the plan and the rules.
 pub fn run_key_case(seed: u64) -> Result<KeyCoverage, Breach> {
     let options = CaseOptions::without_packets();
     let case = drive::Driver::new(seed, options).run_keys();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of a running case: the order of each worker, operations, and sent frames.
+//! Records of a running case: the order of each worker's steps, operations, and sent frames.
 
 use super::coverage::ChangeCounts;
 use super::room::Room;
@@ -55,7 +55,7 @@ pub(super) enum Walker {
     Injected(RuleVersion),
 }
 
-/// A lookup whose entry was executed at this moment.
+/// A lookup, and the moment at which its entry was executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lookup {
     pub walker: Walker,
@@ -316,14 +316,14 @@ impl Arrival {
         INJECTED | number as u64
     }
 
-    /// Returns whether the packet is a packet-out, which arrives on no port queue.
+    /// Returns whether the packet is a packet-out, which does not arrive at a receive queue.
     pub fn is_injected(&self) -> bool {
         self.flow >= INJECTED
     }
 }
 
-/// Length in bytes of the tag at the end of a packet, which identifies the packet. Rules do not examine the
-/// tag and actions do not write it, unless the packet was cut short.
+/// Length in bytes of the tag at the end of a packet, which identifies the packet. Unless the packet was cut
+/// short, rules do not examine the tag, and actions do not write it.
 pub(super) const TAG_BYTES: usize = 8;
 
 /// Returns the first half of a tag, derived from the second. A tag that was partly overwritten is therefore
@@ -375,7 +375,7 @@ pub(super) struct Submission {
 pub(super) struct Control {
     /// Moment at which the poll began.
     pub moment: Moment,
-    /// Number of operations submitted until the end of the poll.
+    /// Number of operations submitted before the end of the poll.
     pub operations: usize,
 }
 
@@ -424,7 +424,7 @@ pub(super) struct Record {
     pub expired: usize,
     /// Work that each frame of `sent` left to its port's device.
     pub unfinished: Vec<Vec<Unfinished>>,
-    /// Frames that left an egress queue only after its maximum rate allowed it.
+    /// Number of frames that waited in an egress queue because of its maximum rate.
     pub rate_held: usize,
     /// Number of changes made by the driver, by kind.
     pub changes: ChangeCounts,
@@ -435,7 +435,7 @@ pub(super) struct Record {
     /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
     pub luts: pipeline::LutFigures,
-    /// Activity of the express path.
+    /// Counters of the express path.
     pub express: pipeline::ExpressFigures,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames whose checksum or segmentation is left to a device, as workers and as the reference represent them.
+//! Conversion of frames whose checksum or segmentation is left to a device, between the representations in
+//! workers and in the reference.
 
 use super::templates::Template;
 use fastrand::Rng;
@@ -27,7 +28,7 @@ pub(super) fn unfinished_frame(bytes: &[u8], unfinished: Unfinished) -> Frame {
     frame
 }
 
-/// Returns the remaining work that the metadata of a frame describe.
+/// Returns the remaining work that a frame's metadata describes.
 pub(super) fn unfinished_of(meta: &Meta) -> Unfinished {
     Unfinished {
         checksum: meta

@@ -13,20 +13,20 @@ const JUDGED_FROM: usize = 20;
 pub struct TableUse {
     /// Packets that reached the table on the path.
     pub reached: usize,
-    /// Packets of `reached` that continued on the path, or left the switch from it.
+    /// Number of packets of `reached` that continued on the path, or left the switch from it.
     pub passed: usize,
     /// Lookup method on the path: a LUT, the table itself, or an index of a linear table.
     pub way: &'static str,
 }
 
-/// Use of the path by repeated packets. A packet is repeated if all entries that it hits are low-latency and
-/// its values are not new. Values are not new if the worker had finished another packet with the same values,
-/// under the same rules, before the packet arrived.
+/// Use of the path by repeated packets. A packet counts as repeated if all entries that it hits are
+/// low-latency, and if the worker had already finished a packet with the same values, under the same rules,
+/// before the packet arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
-    /// Repeated packets, except packets that a full backlog refused.
+    /// Number of repeated packets, without those that a full backlog refused.
     pub repeated: usize,
-    /// Packets of `repeated` that stayed on the path.
+    /// Number of repeated packets that stayed on the path.
     pub fast: usize,
     /// Use of each table of a case. It is empty in a sum over cases.
     pub tables: BTreeMap<TableId, TableUse>,

@@ -21,7 +21,7 @@ pub(super) struct Template {
     pub unfinished: Unfinished,
 }
 
-/// Kind of most packets of a case. With one kind, rules match more of the packets.
+/// Kind of most packets of a case. If most packets are of one kind, rules match more of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Family {
     /// Any packets.
@@ -79,7 +79,7 @@ fn l4_port(rng: &mut Rng) -> u16 {
     [53, 80, 443, 5_000][rng.usize(0..4)]
 }
 
-/// Returns a type of service: an arbitrary one, or one of an assured forwarding class, which meters remark.
+/// Returns a ToS byte. Its DSCP is arbitrary, or is one of an assured forwarding class, which meters remark.
 fn tos(rng: &mut Rng) -> u8 {
     let dscp = if rng.bool() { rng.u8(0..4) } else { [10, 12, 14, 18, 34, 46][rng.usize(0..6)] };
     dscp << 2 | rng.u8(0..4)
@@ -110,8 +110,8 @@ fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
     [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()
 }
 
-/// Returns the frame with a header of stateless forwarding in front of it. The header is occasionally
-/// damaged.
+/// Returns the frame with a header of stateless forwarding after its MAC addresses. The header is
+/// occasionally damaged.
 fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     let (macs, rest) = frame.split_at(12);
     let hops = rng.u8(0..4);

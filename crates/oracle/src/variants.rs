@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Variants of a packet: the same packet with other headers, other lengths, or single bits changed. Pairs of
-//! a packet and its variant show which of its bits a key depends on.
+//! Variants of a packet: the same packet with other headers, other lengths, or single changed bits. The keys
+//! of a packet and its variant show on which bits of the packet a key depends.
 
 use fastrand::Rng;
 use flow::{Field, FieldBase, PortNo};
@@ -127,7 +127,7 @@ impl Subject {
         }
     }
 
-    /// Adds an extension header of eight bytes behind the fixed header of IPv6.
+    /// Adds an extension header of eight bytes after the fixed header of IPv6.
     fn add_extension(&mut self, rng: &mut Rng, l3: usize) {
         let kind = EXTENSIONS[rng.usize(0..5)];
         let next = std::mem::replace(&mut self.bytes[l3 + 6], kind);

@@ -22,8 +22,8 @@ const TABLE_PERMILLE: u64 = 100;
 /// Minimum share of the repeated packets of all calm cases that must stay on the path, in percent.
 const CALM_PERCENT: usize = 90;
 
-/// Number of packets of a case in which flows repeat, in percent of the packets of other cases. Such a case
-/// then has as many changes as others.
+/// Number of packets of a case in which flows repeat, in percent of the number in other cases. With more
+/// packets, such a case has as many changes as other cases.
 const REPEATS_PERCENT: usize = 160;
 
 /// Minimum share of the packets looked up in the express path that must have a record, in percent. Over 2,000
@@ -40,8 +40,9 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Returns lane limits and budgets. There are no limits, minimal limits, limits so large that nothing is
-/// dropped, or limits in between. Budgets range from single packets upwards.
+/// Returns lane limits and budgets for a case. A sixth of the cases has no lanes, and a sixth has limits of
+/// at most 20 packets. The other cases have the usual limits of the backlog and a random limit of the hold
+/// queue. Budgets range from single packets upwards.
 fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut size = |sizes: [u16; 5]| sizes[rng.usize(0..sizes.len())];
@@ -59,9 +60,9 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     (limits, Quanta { small, large, quiet_ns: Nanos(quiet_ns) })
 }
 
-/// Returns when the express path is bypassed. With tiny LUTs, its use and its bypass alternate after few
-/// packets: many flows then have a path record but no LUT record, so their packets wait when they bypass the
-/// path. In other cases, too few packets pass for a bypass.
+/// Returns the limits at which the express path is bypassed. In cases with tiny LUTs, the path is used and
+/// bypassed alternately, for few packets each. Many flows then have a path record but no LUT record, so their
+/// packets wait while the path is bypassed. In other cases, too few packets pass for a bypass.
 fn bypass(seed: u64, lut_entries: usize) -> BypassLimits {
     if lut_entries != TINY_LUT_ENTRIES {
         return BypassLimits::USUAL;
@@ -152,8 +153,8 @@ fn check_calm(coverage: &Coverage, cases: usize) {
     }
 }
 
-/// Checks that the cases are useful: most packets are forwarded, use several tables and use the path; rules
-/// overlap; and updates change the treatment of packets.
+/// Checks that the cases are useful: most packets are forwarded, pass several tables and stay on the path;
+/// rules overlap; and updates change how packets are treated.
 fn check_power(coverage: &Coverage) {
     let packets = coverage.packets;
     let [.., dropped] = coverage.outcomes;
@@ -238,7 +239,7 @@ fn check_changes(coverage: &Coverage, cases: usize) {
     }
 }
 
-/// Checks that the cases did their work: entries time out, backlogs overflow, and all engines and all
+/// Checks that the cases reach rare situations: entries time out, backlogs overflow, and all engines and all
 /// cleaning methods are used.
 fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
     assert!(coverage.expired > 0 && coverage.packet_ins > 0 && coverage.group_uses > 0);

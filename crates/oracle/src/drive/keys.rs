@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A case about keys of the express path. It changes random rules like other cases, and compares the keys of
-//! pairs of packets with the reference: two packets have equal keys if and only if they arrive on the same
-//! port and are equal in every bit that the rules examine. It also compares keys with rules: a packet that
-//! matches a rule has a key that may match it.
+//! A case that checks keys of the express path. It changes the rules at random, as other cases do. After each
+//! change it compares the keys of pairs of packets with the reference: two packets must have equal keys if
+//! and only if they arrive on the same port and are equal in every bit that the key plan examines. It also
+//! compares keys with rules: if a packet matches a rule, its key must not rule out this match.
 
 use super::Driver;
 use crate::key_coverage::KeyCoverage;
@@ -20,14 +20,15 @@ const CHANGES: usize = 12;
 /// Number of pairs that are compared after each change.
 const PAIRS: usize = 40;
 
-/// Time after which the control side has narrowed a plan, including a margin, in nanoseconds.
+/// Time in nanoseconds within which the control side narrows a plan, with a margin.
 const REST_NS: Nanos = Nanos(1_100_000_000);
 
-/// Number of rests after which no entry with a timeout is left, and the rules have not changed for a while.
+/// Number of periods of `REST_NS` after which all entries with timeouts have expired and the plan has been
+/// narrowed.
 const RESTS: usize = 8;
 
 impl Driver {
-    /// Runs a case about keys.
+    /// Runs a case that checks keys.
     pub fn run_keys(mut self) -> Result<KeyCoverage, String> {
         let mut coverage = KeyCoverage::default();
         self.first_rules()?;
@@ -42,7 +43,8 @@ impl Driver {
         Ok(coverage)
     }
 
-    /// Waits until the plan is as narrow as the rules, and checks that it is.
+    /// Waits until the plan has been narrowed, and checks that it examines exactly the bits that the rules
+    /// examine.
     fn check_exact_plan(&mut self) -> Result<(), String> {
         for _ in 0..RESTS {
             self.now += REST_NS;
@@ -51,7 +53,8 @@ impl Driver {
         }
         let (planned, examined) = (self.planned(), self.shadow.examined());
         let mut by_normal = examined.clone();
-        // The control side does not follow which group a packet reaches.
+        // The control side does not determine which groups packets reach. If any group outputs to NORMAL, it
+        // assumes that packets reach this group.
         if self.style.groups > 0 {
             by_normal.add(Field::EthDst, Field::EthDst.full_mask());
             by_normal.add(Field::EthSrc, Field::EthSrc.full_mask());
@@ -90,7 +93,8 @@ impl Driver {
             if bytes.len() < port::MIN_FRAME_BYTES {
                 continue;
             }
-            // A variant of a variant may differ from every template.
+            // Half of the pairs start from a variant, because the templates lack some combinations of
+            // headers.
             let mut one = Subject { port, bytes };
             if self.rng.bool() {
                 one = one.variant(&mut self.rng, &planned);
@@ -106,7 +110,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns a random entry of a table, which may be one that packets cannot reach.
+    /// Returns a random entry of a random table. It is possible that packets do not reach this table.
     fn any_entry(&mut self) -> Option<Arc<FlowEntry>> {
         let tables: Vec<TableId> = self.style.tables.iter().map(|table| table.number).collect();
         let entries = self.shadow.entries(tables[self.rng.usize(0..tables.len())]);
@@ -147,7 +151,7 @@ fn key_of(plan: &ExpressPlan, packet: &Subject) -> ExpressKey {
     key
 }
 
-/// Checks that the key of a packet may match an entry that the packet matches.
+/// Checks that the key of a packet does not rule out an entry that the packet matches.
 fn check_rule(
     plan: &ExpressPlan,
     entry: &FlowEntry,
@@ -165,7 +169,7 @@ fn check_rule(
     Ok(())
 }
 
-/// Checks that the key of a packet may match an entry that the packet matches after rewrites.
+/// Checks that the key of a packet does not rule out an entry that the packet matches after rewrites.
 fn check_rewritten(plan: &ExpressPlan, entry: &FlowEntry, packets: [&Subject; 2]) -> Result<(), String> {
     let [packet, rewritten] = packets;
     let may_match = plan.may_match(&entry.matching, &key_of(plan, packet), Rewritten::MacsOrTtl);

@@ -88,13 +88,13 @@ impl Driver {
         if self.rng.u8(0..6) == 0 { self.style.any_port(&mut self.rng) } else { self.homes[template] }
     }
 
-    /// Returns an entry that matches some of the packets.
+    /// Returns a flow-mod that adds an entry which matches some of the packets.
     fn random_entry(&mut self, table: TableId) -> FlowMod {
         let (template, port) = self.packet_in_use();
         self.style.entry(&mut self.rng, table, &self.templates[template], port)
     }
 
-    /// Returns an entry for packets that no other entry matches.
+    /// Returns a flow-mod that adds an entry for packets that no other entry matches.
     fn random_resort(&mut self, table: TableId) -> FlowMod {
         let (template, port) = self.packet_in_use();
         self.style.last_resort(&mut self.rng, table, &self.templates[template], port)
@@ -140,12 +140,13 @@ impl Driver {
         }
     }
 
-    /// Applies the operations of requests to the shadow reference.
+    /// Applies new operations, which the driver's requests caused, to the shadow reference.
     fn follow(&mut self) -> Result<(), String> {
         self.take_over(Origin::Request)
     }
 
-    /// Applies operations to the shadow reference, and records each worker's log length.
+    /// Applies new operations to the shadow reference, and records each worker's log length and the cause
+    /// `origin`.
     fn take_over(&mut self, origin: Origin) -> Result<(), String> {
         let lengths: Vec<usize> = self.workers.iter_mut().map(|w| w.probe().entries.len()).collect();
         let recorder = self.model.plane_mut();

@@ -21,11 +21,12 @@ use worker::{PortQueues, build_with};
 /// Capacity of a port's queue in packets.
 const QUEUE_FRAMES: usize = 512;
 
-/// Learning parameters with which a few packets mark an entry, and a short silence removes the mark.
+/// Learning parameters. A few packets are enough to mark an entry as low-latency, and the mark is lost again
+/// after a short time without packets.
 const LEARNING: Learning = Learning { min_pps: 10, window: Nanos(100_000_000), min_timeout: Nanos(0) };
 
-/// Capacity of a port's queue in a tight case. In such a case, frames are not always taken from the device,
-/// and wait in the outbox.
+/// Capacity of a port's queue in a tight case. In such a case, the driver does not always take frames from
+/// the devices, so frames wait in the outboxes.
 const TIGHT_QUEUE_FRAMES: usize = 8;
 
 /// Ageing times of learned addresses, used by successive cases. A case lasts about 20 s of virtual time.
@@ -35,8 +36,8 @@ const MAC_AGEING: [Nanos; 4] =
 /// Cases are divided into blocks of three. In one of three blocks, all packets are recorded for traces.
 const RECORDED: u64 = 3;
 
-/// Cases with egress queues, as remainders of the seed modulo 16. One of these cases has one worker, the
-/// other has two. Rules also select a queue that does not exist.
+/// Cases with egress queues, as remainders of the seed modulo 16. Cases with an odd seed have two workers,
+/// the others one. Rules also select a queue that does not exist.
 const QUEUED: [u64; 2] = [1, 8];
 
 /// One in this many cases has frames that need a large buffer.
@@ -56,7 +57,7 @@ pub(super) const LARGE_FRAMES: usize = 256;
 /// fast-forwarding path.
 const CALM: u64 = 7;
 
-/// Ports, split into the parts of the driver and of the workers.
+/// Ports. `handles` is the driver's side of each port, and `queues` is the workers' side.
 struct Ports {
     handles: Vec<MemHandle>,
     queues: Vec<PortQueues>,
@@ -143,8 +144,7 @@ impl Driver {
         let Ports { handles, queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
         let (mut plane, workers) = build_with(&config, queues, OrderLog::default);
         if seed % 4 < 2 {
-            // A background compilation finishes immediately, and its result is applied with the next
-            // operation.
+            // Background compilations run immediately, and their results are applied with the next operation.
             plane.set_compiler(2, Box::new(|task| task()));
         }
         let mut recorder = Recorder::new(plane);
@@ -209,7 +209,7 @@ impl Driver {
         for at in 0..self.style.tables.len() {
             let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);
             let most = if large == Some(at) || self.rng.u8(0..3) == 0 { kind.large() } else { 24 };
-            // Most tables have an entry for packets that no other entry matches.
+            // Most tables have an entry that handles packets which no other entry matches.
             if self.rng.u8(0..20) != 0 {
                 mods.push(self.random_resort(table));
             }
@@ -248,7 +248,7 @@ pub(super) fn port_desc(number: PortNo) -> PortDesc {
     PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }
 }
 
-/// A clock that returns arbitrary times.
+/// Clock of the workers' stopwatch. It returns arbitrary times.
 fn any_time() -> Nanos {
     thread_local!(static CLOCK: Cell<u64> = const { Cell::new(0) });
     CLOCK.with(|clock| {
@@ -258,7 +258,7 @@ fn any_time() -> Nanos {
     })
 }
 
-/// Returns egress queues with this capacity per lane, some with a maximum rate.
+/// Returns egress queues that hold `limit_frames` frames per lane. Some have a guaranteed or a maximum rate.
 fn egress(rng: &mut Rng, limit_frames: u16) -> Vec<EgressQueue> {
     let queue = |rng: &mut Rng, id| EgressQueue {
         min_rate_kbps: rng.bool().then(|| rng.u32(1..1_000_000)),

@@ -12,35 +12,35 @@ use flow::PortNo;
 use frame::Meta;
 use worker::Turn;
 
-/// Maximum number of packets queued at one port queue in a tight case.
+/// Maximum number of packets that wait in one receive queue in a tight case.
 const TIGHT_WAITING_MAX: usize = 8;
 
-/// Maximum number of packets queued at one port queue. With this limit, a poll iteration makes no more copies
-/// than the outboxes can hold.
+/// Maximum number of packets that wait in one receive queue. With this limit, a poll iteration makes no more
+/// copies than the outboxes can hold.
 const WAITING_MAX: usize = 16;
 
-/// Maximum number of packets queued for a worker. With this limit, outboxes and frames suffice for all
-/// copies.
+/// Maximum number of packets that wait for one worker. With this limit, there are enough frames and enough
+/// space in the outboxes for all copies.
 const ALL_WAITING_MAX: usize = 64;
 
-/// Maximum number of packets queued for a worker in a tight case.
+/// Maximum number of packets that wait for one worker in a tight case.
 const TIGHT_ALL_WAITING_MAX: usize = 20;
 
-/// Maximum number of large buffers that packets of a worker and their copies take until everything is sent.
-/// If fewer than a quarter of the buffers are free, workers drop frames for devices that accept none. The
-/// rules may change before a packet is processed, so its copies are only estimated, and half of the buffers
-/// are a reserve.
+/// Maximum number of large buffers of a worker that unsent packets and their copies may use. If fewer than a
+/// quarter of the buffers are free, workers drop frames for devices that accept none. The rules may change
+/// before a packet is processed, so the number of its copies is only an estimate. Half of the buffers are
+/// therefore kept as a reserve.
 const LARGE_TAKEN_MAX: usize = LARGE_FRAMES / 2;
 
-/// Maximum number of rounds over all workers until everything is sent. This includes frames that wait for the
-/// rates of egress queues.
+/// Maximum number of rounds over all workers until everything is sent, including frames that wait because of
+/// the rates of egress queues.
 const ROUNDS_MAX: usize = 10_000;
 
 impl Driver {
     /// Puts some packets into the queues of one worker.
     pub(super) fn push(&mut self) {
         let worker = self.rng.usize(0..self.options.workers);
-        // Some flows send more than others.
+        // Only the first `most` templates are used, so that some flows send more than others.
         let most = self.rng.usize(1..=self.templates.len());
         // Occasionally all packets arrive on one port in one burst.
         let one = self.rng.usize(0..self.homes.len());
@@ -131,7 +131,7 @@ impl Driver {
         self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
     }
 
-    /// Records which engines served the lookups since the last poll iteration.
+    /// Counts the lookups since the last poll iteration under the engines that served them.
     fn count_lookups(&mut self) {
         let plane = self.model.plane_mut();
         for table in self.style.tables.iter().map(|t| t.number).chain([self.style.linear]) {
@@ -159,7 +159,7 @@ impl Driver {
 
     /// Runs poll iterations until all packets are sent and all operations are applied.
     pub(super) fn settle(&mut self) -> Result<(), String> {
-        // Whether the only remaining frames wait for the maximum rates of egress queues.
+        // Whether the remaining frames wait only because of the maximum rates of egress queues.
         let mut rate_holds = false;
         for _ in 0..ROUNDS_MAX {
             let (mut idle, mut still, mut opens_ns, mut taken) = (true, true, None, 0);
@@ -183,7 +183,7 @@ impl Driver {
                 self.large_taken.fill(0);
                 return Ok(());
             }
-            // Advances the time until egress queues may send again.
+            // Advances the time to the moment at which egress queues may send again.
             self.now = self.now.max(opens_ns.unwrap_or_default());
         }
         Err("workers and control thread do not become idle".into())

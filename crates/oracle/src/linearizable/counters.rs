@@ -7,8 +7,8 @@ use crate::log::Record;
 use dataplane::TrafficCount;
 use flow::DropReason;
 
-/// Compares counters with those of the reference, and returns the number of counters compared. A bucket for
-/// which no frame was free is counted, but the groups to which it refers are not.
+/// Compares counters with the reference's counters, and returns the number of counters compared. If no frame
+/// is free for a bucket, the worker still counts the bucket, but not the groups to which the bucket refers.
 pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
     let buckets_lost = record.totals.dropped_in_all(DropReason::NoBuffer) > 0;
     let reference = &replay.reference;

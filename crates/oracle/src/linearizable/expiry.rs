@@ -15,7 +15,7 @@ const SECOND_NS: Nanos = Nanos(1_000_000_000);
 /// Maximum delay of an expiry, in nanoseconds.
 const LATE_NS: Nanos = SECOND_NS;
 
-/// Times at which an entry's timeouts pass, as far as they are known at some moment.
+/// Times at which an entry's timeouts pass, computed from the uses of the entry before some moment.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     /// Earliest and latest time of the idle timeout. For a learned address, the exact time of its last use
@@ -79,7 +79,7 @@ fn timed_out(life: &Life, record: &Record) -> Option<Moment> {
     (submission.origin == Origin::Poll && !life.replaced).then_some(submission.moment)
 }
 
-/// Returns the timeout that must be reported as the reason of an entry's removal.
+/// Returns the timeout that must be reported as the reason for an entry's removal.
 pub(super) fn reason(life: &Life, record: &Record) -> Option<RemovedReason> {
     let moment = timed_out(life, record)?;
     Due::of(life, record, moment).reason(moment.at)

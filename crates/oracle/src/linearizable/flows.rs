@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Eras {
     /// Examined bits of each era.
     bits: Vec<ExaminedBits>,
-    /// Era of each packet, and the values that lookups examined in changed headers. `None` if no table
-    /// handled the packet.
+    /// Era of each packet, and the values that lookups examined in changed headers. The values are `None` if
+    /// no table handled the packet. The element is `None` if the packet was not recorded.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
     /// The driver's flows whose packets differ in examined bits, because a changed header made a lookup
     /// examine their tags.
@@ -28,7 +28,7 @@ pub(super) struct Eras {
 /// Identity of a flow in a view.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
-    /// Packets that no table handled, by the driver's number.
+    /// The driver's flow number, for packets that no table handled.
     Driver(u64),
     /// Values examined on arrival, and values examined in changed headers.
     Values(FlowValues, FlowValues),
@@ -52,7 +52,7 @@ impl FlowView {
         &self.bits
     }
 
-    /// Returns the number of flows whose packets differ in bits that are not examined.
+    /// Returns the number of flows that consist of several of the driver's flows.
     pub fn merged(&self) -> usize {
         self.merged
     }
@@ -63,8 +63,8 @@ impl Eras {
         Self { bits: Vec::new(), packets: vec![None; packets], unlike: BTreeSet::new() }
     }
 
-    /// Begins the packets of a version of the rules. `lut_bits` are the bits that LUTs and express keys
-    /// examine in this version.
+    /// Starts a version of the rules: packets recorded from now on belong to it. `lut_bits` are the bits that
+    /// LUTs and express keys examine in this version.
     pub fn begin(&mut self, rules: &Reference, lut_bits: Option<&ExaminedBits>) {
         let mut bits = rules.examined();
         if let Some(lut_bits) = lut_bits {
@@ -90,9 +90,9 @@ impl Eras {
         self.packets[number] = Some((era, exposed));
     }
 
-    /// Returns whether the packets of a driver's flow belong to one flow. A rule may write the length of an
-    /// IPv4 header, so that a later table examines the tags as ports of layer 4. The views compare the order
-    /// of such packets.
+    /// Returns whether the packets of a driver's flow belong to one flow. This is not so if a rule writes the
+    /// length of an IPv4 header and a later table therefore examines the tags as ports of layer 4. The order
+    /// of such packets is compared only within the views.
     pub fn is_one_flow(&self, flow: Flow) -> bool {
         !self.unlike.contains(&flow)
     }

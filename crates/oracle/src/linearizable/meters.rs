@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of meters. The reference's meters charge packets in the order in which the workers executed the
-//! entries. This determines the bands that each packet exceeds. The reference gets these bands when it
-//! processes the packet.
+//! entries. This determines the bands that each packet exceeds. The checker passes these bands to the
+//! reference before the reference processes the packet.
 
 use crate::log::{Lookup, Moment, Record, Walker};
 use dataplane::{MeterCounters, TrafficCount};
@@ -23,14 +23,14 @@ struct Charge {
 /// A packet, with its worker.
 type Place = (usize, Walker);
 
-/// Effects of meters on each packet.
+/// Effects of the meters on all packets.
 #[derive(Debug, Default)]
 pub(super) struct Bands {
     /// Meters that each packet reached, each with the band that the packet exceeded.
     packets: BTreeMap<Place, Vec<(Metered, Option<Band>)>>,
     /// Final state of each meter.
     meters: BTreeMap<MeterId, MeterDebts>,
-    /// Number of packets to which a band applied.
+    /// Number of times that a band applied to a packet.
     pub exceeded: usize,
 }
 

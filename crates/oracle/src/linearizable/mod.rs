@@ -129,8 +129,8 @@ fn numbers(record: &Record) -> BTreeMap<(PortNo, usize, u64), usize> {
     arrived.map(|(number, a)| ((a.port, a.worker, a.sequence), number)).collect()
 }
 
-/// Runs the reference through the serial order. Between two versions, the packets of one worker follow those
-/// of the previous worker.
+/// Runs the reference through the serial order. Between two versions, it processes the packets worker by
+/// worker.
 fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
     let by_place = numbers(record);
     let refused = refused(record);
@@ -252,8 +252,9 @@ impl Replay {
     }
 }
 
-/// Returns the flow of a sent packet by its tag: worker, flow and ingress port. A packet has no flow and is
-/// compared without order if its tag was overwritten, or if a rule examined the tags of its flow.
+/// Returns the flow of a sent packet (worker, flow number and ingress port), which the packet's tag
+/// identifies. A packet has no flow and is compared without order if its tag was overwritten, or if a rule
+/// examined the tags of its flow.
 fn flow_of(record: &Record, replay: &Replay, bytes: &[u8]) -> Option<Flow> {
     let arrival = record.arrivals.get(tag(bytes)?)?;
     let flow = (arrival.worker, arrival.flow, arrival.port);

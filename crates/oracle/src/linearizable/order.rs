@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of the workers' logs: each packet and each operation appears once, within its bounds.
+//! Checks of the workers' logs: each packet and each operation must appear once, and neither too early nor
+//! too late.
 
 use crate::log::{Entry, Record};
 use flow::{PortNo, RuleVersion};

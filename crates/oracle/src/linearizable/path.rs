@@ -89,7 +89,7 @@ fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<TableId> {
     left.missed.or_else(|| lookups.iter().find(off_path).map(|lookup| lookup.table))
 }
 
-/// Returns the name of the path's lookup method, given how a worker found the entry.
+/// Returns the name of the method by which an entry was found.
 fn way(by: FoundBy) -> &'static str {
     match by {
         FoundBy::Index => "index",

@@ -13,18 +13,20 @@ type Place = (PortNo, Option<Flow>);
 /// Copies by output port and flow.
 type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
 
-/// Copies of one flow at one port that have no common order, by egress queue.
+/// Copies of one flow at one port, by egress queue. Copies in different queues have no order among each
+/// other.
 type ByQueue<'a> = BTreeMap<QueueId, Vec<&'a [u8]>>;
 
-/// Returns the egress queue of a port that a queue number selects.
+/// Returns the egress queue that a queue number selects. If no queue has this number, it is the default
+/// queue.
 pub(super) fn egress(record: &Record, queue: QueueId) -> QueueId {
     let known = record.egress.iter().any(|known| known.id == queue);
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }
 
-/// Returns the copies of flows that use several queues of a port without an order between the queues. Either
-/// a packet is sent to several queues, or one queue has a maximum rate, which does not delay other queues
-/// (ADR 0022).
+/// Returns the copies of flows that use several queues of a port and have no order between these queues. Such
+/// an order is missing if a packet is sent to several queues, or if one queue has a maximum rate, which does
+/// not delay the other queues (ADR 0022).
 fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place, ByQueue<'a>> {
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();

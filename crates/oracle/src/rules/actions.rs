@@ -38,8 +38,8 @@ impl Style {
             made.meter = Some(MeterId(rng.u32(1..=self.meters)));
         }
         made.next = next;
-        // An entry that ends the pipeline sends the packet itself, or an earlier entry has written an output
-        // to the action set.
+        // Most entries without a next table get an output. Packets of the others leave only if an earlier
+        // entry has written an output to the action set.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
             let later = made.next.is_some() || rng.u8(0..4) == 0;
@@ -52,8 +52,8 @@ impl Style {
                 made.apply.extend(more);
             }
         }
-        // An entry that sends a packet and continues with another table is not low-latency. Most such entries
-        // are therefore changed to send only.
+        // An entry that applies an output and continues with another table cannot be low-latency. In most
+        // such entries, the outputs are therefore moved to the action set.
         if !made.may_be_low_latency() && (self.calm || rng.u8(0..10) > 0) {
             let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
             let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);
@@ -123,7 +123,7 @@ impl Style {
         (made, scope)
     }
 
-    /// Returns an output. It is rarely the ingress port of the packets.
+    /// Returns an output action. Its port is rarely the packets' ingress port.
     pub(super) fn output(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
         Action::output(match rng.u8(0..32) {
             0 => port_no::IN_PORT,

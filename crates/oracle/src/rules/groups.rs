@@ -23,14 +23,15 @@ impl Style {
         Group { id, kind, buckets: buckets.collect() }
     }
 
-    /// Returns the group with the same actions, but with other weights and other watched ports and groups.
+    /// Returns a copy of the group with the same actions, but other weights and other watched ports and
+    /// groups.
     pub fn reweighed(&self, rng: &mut Rng, group: &Group) -> Group {
         let buckets =
             group.buckets.iter().map(|b| self.watched(rng, group.id, group.kind, b.clone())).collect();
         Group { buckets, ..group.clone() }
     }
 
-    /// Returns the bucket with a random weight and a port or group to watch.
+    /// Returns the bucket with a random weight and, in some cases, with a port or group to watch.
     fn watched(&self, rng: &mut Rng, id: GroupId, kind: GroupType, bucket: Bucket) -> Bucket {
         let watches = kind == GroupType::FastFailover || rng.u8(0..6) == 0;
         Bucket {

@@ -16,7 +16,7 @@ pub(super) fn slice(rng: &mut Rng) -> Field {
     };
     let length = [1, 3, 8, 8, 12, 16, 16, 32, 48, 64, 100, 128][rng.usize(0..12)].min(bits);
     let offset = if rng.bool() { rng.u32(0..=(bits - length) / 8) * 8 } else { rng.u32(0..=bits - length) };
-    // By construction, the slice is within the limits. Otherwise the EtherType is used instead.
+    // The slice is always within the limits, so the alternative is never used.
     Slice::new(base, offset, length).map_or(Field::EthType, Field::Slice)
 }
 
@@ -55,12 +55,12 @@ pub(super) fn matching(
         };
         put(field, mask);
     }
-    // If prerequisites cannot be met, a match of every packet is also correct.
+    // If the conditions are invalid, the result matches every packet, which is also correct.
     Match::new(conditions).unwrap_or_default()
 }
 
-/// Returns prefix lengths of three kinds: hosts, short prefixes, and prefixes that differ only in the last
-/// bits.
+/// Returns a prefix length of one of three kinds: the full length, a length at most 3 bits shorter, or any
+/// length.
 fn prefix_length(rng: &mut Rng, bits: u32) -> u32 {
     match rng.u8(0..3) {
         0 => bits,

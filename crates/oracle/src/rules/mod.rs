@@ -31,14 +31,14 @@ pub(super) struct Style {
     /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
     /// examine the TTL.
     pub ttl_varies: bool,
-    /// Number of entries, out of 16 that lead to another table, that rewrite packets as a router does.
-    /// Packets that hit only such entries before their last table can have a path record.
+    /// Among the entries that lead to another table, the share that rewrite packets as a router does, in
+    /// sixteenths. Packets that hit only such entries before their last table can have a path record.
     pub routing: u8,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
     /// Number of meters, numbered from 1. Some may be missing at times.
     pub meters: u32,
-    /// Number of low-latency entries per ten entries.
+    /// Share of low-latency entries, in tenths.
     pub low_latency: u8,
     /// Priorities of the entries. There are so few that many entries have equal priorities.
     pub priorities: Vec<u16>,
@@ -89,8 +89,8 @@ impl Kind {
         }
     }
 
-    /// Returns the number of rules in a large table of this kind. A large table gets another engine than a
-    /// small one.
+    /// Returns the number of rules in a large table of this kind. A large table is served by a different
+    /// engine than a small one.
     pub fn large(&self) -> usize {
         if matches!(self, Self::Routes(_)) { 120 } else { 400 }
     }
@@ -118,7 +118,7 @@ pub(super) struct Scope<'a> {
 const TAGGED: u32 = 1 << 31;
 
 impl<'a> Scope<'a> {
-    /// Returns the scope of any packets, including the template's.
+    /// Returns the scope of arbitrary packets, of which the template is one.
     pub fn any(template: &'a Template, in_port: PortNo) -> Self {
         Self { template, in_port, known: 0 }
     }
@@ -129,7 +129,7 @@ impl<'a> Scope<'a> {
         Self { template, in_port, known: template.layers().present | tagged }
     }
 
-    /// Returns the scope of the packets that satisfy a match, including the template's.
+    /// Returns the scope of the packets that satisfy a match, of which the template is one.
     pub fn matching(self, rng: &mut Rng, matching: &Match) -> Self {
         let exact = |field| matching.get(field).filter(|c| c.is_exact()).map(|c| c.value);
         let mut known: u32 = match exact(Field::EthType) {
@@ -295,8 +295,8 @@ impl Style {
                 [rng.usize(0..5)],
             _ => loop {
                 let field = Field::NAMED[rng.usize(0..Field::NAMED.len())];
-                // The physical port equals the ingress port here. The prerequisite of the field would only
-                // restrict the rules.
+                // The physical port always equals the ingress port here. A match on it would also need a
+                // match on the ingress port, which would only restrict the rules.
                 if field != Field::InPhyPort {
                     break field;
                 }

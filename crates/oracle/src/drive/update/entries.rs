@@ -57,8 +57,8 @@ impl Driver {
             (3 | 4, _) => FlowMod { command: FlowModCommand::ModifyStrict, instructions, ..same },
             (5, _) => FlowMod { command: FlowModCommand::Modify, instructions, ..same },
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
-            // The packet may have changed after the first table. The match of the entry that it hits there
-            // certainly matches it.
+            // The packet may have been changed before it reached this table. The match of the entry that it
+            // hits here certainly matches it.
             (_, Some(priority)) if table > TableId(0) && self.rng.u8(0..4) > 0 => {
                 FlowMod { priority, matching: hit.matching.clone(), instructions, ..entry }
             }
@@ -92,11 +92,12 @@ impl Driver {
                 &mut changes.deletes_by_port
             } += 1;
         }
-        // The copy may have been sent by NORMAL, a flood or a bucket. The filter does not cover such copies.
+        // The packet's copy may have been sent by NORMAL, a flood or a bucket. The filter does not select
+        // entries for such outputs.
         self.account_if_live(&subject)
     }
 
-    /// Moves a flow to another egress queue of its output port, by an entry that is not low-latency.
+    /// Moves a flow to another egress queue of its output port, by adding an entry that is not low-latency.
     pub(super) fn requeue(&mut self, subject: &Subject) -> Result<(), String> {
         let egress = subject.before.sent.first().map_or(subject.port, |copy| copy.port);
         let (table, hit) = subject.before.hits.first().copied().unwrap_or_default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of rules, groups, meters, ports and settings while packets pass. Most changes target the treatment
-//! of a packet in use.
+//! Changes of rules, groups, meters, ports and settings while packets pass. Most changes are chosen so that
+//! they affect a packet in use.
 
 mod entries;
 mod groups;
@@ -18,7 +18,7 @@ use reference::{Processed, Unfinished};
 /// Maximum number of attempts to find an update that changes the treatment of a packet in use.
 const LIVE_TRIES: usize = 8;
 
-/// A packet in use, and its treatment before an update.
+/// A packet in use, and the reference's result for it before an update.
 struct Subject {
     template: usize,
     port: PortNo,
@@ -27,7 +27,7 @@ struct Subject {
 }
 
 impl Driver {
-    /// Makes a random change that is likely to change the treatment of a packet in use.
+    /// Makes a random change that is likely to affect a packet in use.
     pub(super) fn update(&mut self) -> Result<(), String> {
         self.control()?;
         let disturbed = self.restore_ports()?;
@@ -56,7 +56,8 @@ impl Driver {
                 self.disturb_ports(&subject);
                 self.account(&subject)
             }
-            // If no frame is free, a packet-out never enters the pipeline.
+            // Without a free frame, a packet-out never enters the pipeline, so cases that lack frames send
+            // none.
             36..48 if !self.record.room.lacks_frames() => {
                 for _ in 0..self.rng.u8(1..4) {
                     self.inject(subject.template)?;
@@ -135,8 +136,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts an update that did not target the packet. Also counts it as live if it changed the treatment of
-    /// the packet.
+    /// Counts an update, as an update and as live, only if it changed the treatment of the packet.
     fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
         let live = usize::from(self.changes(subject)?);
         self.record.updates += live;
