@@ -6,8 +6,8 @@ use flow::Nanos;
 
 type Read<T> = Result<T, DecodeError>;
 
-/// Reader of the unread part of a structure. Reading past the end is an error with the structure's error
-/// code.
+/// Reader of a structure's bytes, from the first to the last. An attempt to read past the end fails with the
+/// structure's error code.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -16,7 +16,8 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader of the structure named `what`. `short` is the error code for a wrong length.
+    /// Creates a reader. `what` names the structure in error messages. `short` is the error code for a wrong
+    /// length.
     pub fn new(bytes: &'a [u8], what: &'static str, short: ErrorCode) -> Self {
         Self { rest: bytes, what, short }
     }

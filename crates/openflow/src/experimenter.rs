@@ -12,7 +12,7 @@ pub(crate) const ONF: u32 = 0x4f4e_4600;
 /// Number of the OXM field for an index of a linear table.
 pub(crate) const OXM_INDEX: u8 = 4;
 
-/// Subtypes of Shunt's actions.
+/// Subtypes of experimenter actions: Shunt's own, and two of Nicira's.
 pub(crate) mod action {
     pub const PUSH_KEY: u16 = 1;
     pub const POP_KEY: u16 = 2;
@@ -20,9 +20,9 @@ pub(crate) mod action {
     pub const PUSH_TF_WIDE: u16 = 4;
     pub const POP_TF: u16 = 5;
     pub const PUSH_POLKA: u16 = 6;
-    /// Nicira's write of a run of bits.
+    /// Nicira's `reg_load`, which writes a range of bits.
     pub const NICIRA_REG_LOAD: u16 = 7;
-    /// Nicira's masked set-field.
+    /// Nicira's `reg_load2`, which is a set-field with a mask.
     pub const NICIRA_REG_LOAD2: u16 = 33;
 }
 

@@ -68,13 +68,13 @@ pub enum Fragments {
     Reassemble,
 }
 
-/// Configuration of the switch in OpenFlow (SET_CONFIG).
+/// Switch configuration, as read by GET_CONFIG and changed by SET_CONFIG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SwitchConfig {
     /// Treatment of IP fragments.
     pub fragments: Fragments,
-    /// Maximum length in bytes of a packet-in that no output action caused. The value 0xffff requests the
-    /// whole packet without buffering.
+    /// Maximum number of bytes of a packet that is sent to the controller without an output action. The value
+    /// 0xffff requests the whole packet without buffering.
     pub miss_send_len: u16,
 }
 

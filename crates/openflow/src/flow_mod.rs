@@ -128,7 +128,7 @@ pub struct FlowRemovedMessage {
     pub cookie: u64,
     /// Priority of the entry.
     pub priority: u16,
-    /// Reason of the removal.
+    /// Reason for the removal.
     pub reason: FlowRemovedReason,
     /// Table of the entry.
     pub table: TableId,

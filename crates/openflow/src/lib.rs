@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.3 codec and connection state machine, without I/O. The inputs are bytes and the time, and the
-//! outputs are bytes and events.
+//! Codec of OpenFlow 1.3 messages, and state machine of a connection, both without I/O. The inputs are bytes
+//! and the time; the outputs are bytes and events.
 //!
 //! The crate must not open sockets, read clocks or keep tables: the agent in `model` interprets the messages.
 //! Begin with [`Message`] for the codec and with [`Session`] for a connection.
@@ -10,7 +10,7 @@
 //! - [`multipart::parts::Parts`] writes long replies in parts.
 //! - [`Session`] is one connection of a switch. It negotiates the version, answers echoes, refuses
 //!   undecodable messages, detects silent peers, and reports when to stop reading.
-//! - [`experimenter`] lists Shunt's extensions of OpenFlow 1.3: slices, stateless headers, stateless
+//! - [`experimenter`] has the numbers of Shunt's extensions of OpenFlow 1.3, for example slices and stateless
 //!   forwarding.
 
 mod action;

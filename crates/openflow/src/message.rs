@@ -100,8 +100,8 @@ pub enum Message {
 /// any version. All other messages must have the version of OpenFlow 1.3.
 ///
 /// # Errors
-/// Returns an error with the code of the ERROR message to send. The next message cannot be decoded if the
-/// code is OFPBRC_BAD_VERSION, or if it is OFPBRC_BAD_LEN because `bytes` is not exactly one message.
+/// Returns an error with the code of the ERROR message to send. The start of the next message is unknown if
+/// the code is OFPBRC_BAD_VERSION, or if it is OFPBRC_BAD_LEN because `bytes` is not exactly one message.
 pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
     let Some(header) = Header::read(bytes) else {
         return error::BAD_LEN

@@ -48,7 +48,7 @@ pub(crate) const IN_SET_FIELD: Codes = Codes {
 /// Returns the length of a field's value on the wire in bytes.
 pub(crate) fn value_bytes(field: Field) -> usize {
     match field {
-        // The field has 20 bits in a 32-bit word.
+        // On the wire, these 20-bit fields are 32-bit words.
         Field::MplsLabel | Field::Ipv6Flabel => 4,
         other => usize::from(other.location().length_bits.div_ceil(8)),
     }

@@ -38,13 +38,13 @@ pub struct PacketInMessage {
     pub buffer_id: Option<u32>,
     /// Length of the packet in bytes. `data` may contain only its beginning.
     pub total_len: u16,
-    /// Reason of the packet-in.
+    /// Reason for the packet-in.
     pub reason: PacketInCode,
     /// Table of the entry that sent the packet.
     pub table: TableId,
     /// Cookie of this entry. All bits are set if the cookie is unknown.
     pub cookie: u64,
-    /// Fields that are not part of the packet's bytes: ingress port, metadata and tunnel ID.
+    /// Match fields that are not part of the packet's bytes: ingress port, metadata and tunnel ID.
     pub matching: Match,
     /// Bytes of the packet, possibly truncated.
     pub data: Vec<u8>,
@@ -84,13 +84,14 @@ impl PacketInMessage {
     }
 }
 
-/// Packet to send. The caller must check its actions with `flow::validate::validate_actions`. In addition to
-/// the output ports of a flow, `port_no::TABLE` is allowed and starts the pipeline.
+/// Packet to send. The caller must check its actions with `flow::validate::validate_actions`. Besides the
+/// outputs that flow entries may have, an output to `port_no::TABLE` is allowed, which passes the packet to
+/// the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOutMessage {
     /// Buffered packet to send, or `None` to send the packet in `data`.
     pub buffer_id: Option<u32>,
-    /// Ingress port with which the packet is processed: a real port or CONTROLLER.
+    /// Ingress port with which the packet is processed: a real port, or CONTROLLER, LOCAL, ANY or 0 for none.
     pub in_port: PortNo,
     /// Actions applied to the packet.
     pub actions: Vec<Action>,

@@ -93,7 +93,7 @@ impl PortDescription {
     }
 }
 
-/// Reason of a PORT_STATUS message (OFPPR_*).
+/// Reason for a PORT_STATUS message (OFPPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortStatusReason {
     /// The port was added.
@@ -107,7 +107,7 @@ pub enum PortStatusReason {
 /// Notification that a port was added, changed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PortStatus {
-    /// Reason of the notification.
+    /// Reason for the notification.
     pub reason: PortStatusReason,
     /// The port after the change.
     pub port: PortDescription,

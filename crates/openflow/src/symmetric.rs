@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ERROR (section 7.4.4) and experimenter messages (7.5.4). The known experimenter messages are the ONF's
-//! bundles and Shunt's own messages. All others are refused.
+//! ERROR (section 7.4.4) and experimenter messages (7.5.4). Of the experimenter messages, only the ONF's
+//! bundles and Shunt's own messages are supported. All others are refused.
 
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
@@ -15,7 +15,7 @@ pub struct ErrorMessage {
     /// Type and code of the error.
     pub code: ErrorCode,
     /// First 64 bytes of the refused message, or the whole message if it is shorter. For OFPET_HELLO_FAILED,
-    /// the data is a text.
+    /// the data is text.
     pub data: Vec<u8>,
 }
 

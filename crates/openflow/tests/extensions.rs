@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The examples of docs/openflow-extensions.md must decode to their documented meaning, and encode to the
-//! same bytes. Invalid examples must be refused with the documented error code. This is tested in flow-mods,
-//! in bundles and in statistics.
+//! same bytes. Invalid examples must be refused with the documented error code. Each example is tested inside
+//! a flow-mod, a bundle and a statistics reply.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -26,7 +26,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// Returns the accepted examples, or the refused ones.
+/// Returns the refused examples if `refused` is true, or else the accepted ones.
 fn examples(refused: bool) -> Vec<Example> {
     let line = |line: &'static str| {
         let mut parts = line.split(" | ").map(str::trim);

@@ -40,7 +40,7 @@ fn messages_of_ovs_ofctl_decode_and_encode_to_the_same_bytes() {
         let (message, made) = again(bytes);
         exact += usize::from(made == *bytes);
         // Three differences are permitted. `reg_load` is encoded as the equivalent `reg_load2`. ovs-ofctl
-        // orders fields differently. ovs-ofctl deletes meters without giving their unit.
+        // orders fields differently. When ovs-ofctl deletes a meter, it sets no flag for the meter's unit.
         assert_eq!(decode(&made).unwrap(), message, "{name}");
         if !hex(bytes).contains("ffff001800002320") && name != "del_meter" {
             let sorted = |bytes: &[u8]| {
@@ -81,7 +81,7 @@ fn flows_of_ovs_ofctl_equal_flows_of_our_syntax() {
     ] {
         let parsed = parse_flow(text, flow::FlowModCommand::Add, ParseOptions::default()).unwrap();
         let printed = format_flow(&parsed);
-        // For a modify, ovs-ofctl prints a priority, which has no meaning.
+        // For a modify command, ovs-ofctl prints a priority, which has no effect.
         assert!(flows.contains(&printed), "{printed}\nis not among\n{}", flows.join("\n"));
     }
 }

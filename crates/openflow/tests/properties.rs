@@ -61,7 +61,7 @@ fn truncated_messages_are_refused_or_decode_to_shorter_ones() {
     }
 }
 
-/// Decodes any bytes. An accepted message must survive encoding and decoding. Returns the refusal, if the
+/// Decodes arbitrary bytes. An accepted message must survive encoding and decoding. Returns the error if the
 /// message is refused.
 fn check(bytes: &[u8]) -> Option<DecodeError> {
     let taken = match decode(bytes) {

@@ -130,7 +130,8 @@ fn encoded(message: &Message) -> Vec<u8> {
     out
 }
 
-/// Returns the page's examples with their documented meaning.
+/// Returns the examples of docs/openflow-extensions.md with their documented meaning: the refused examples if
+/// `refused` is true, or else the accepted ones.
 fn examples(refused: bool) -> Vec<(Vec<u8>, &'static str)> {
     let line = |line: &'static str| {
         let mut parts = line.split(" | ").map(str::trim);

@@ -98,7 +98,7 @@ pub struct ControllerCopy {
     pub table: TableId,
     /// Entry whose action sent the copy. If the action set sent it, this is the entry hit last.
     pub entry: EntryId,
-    /// Reason of the packet-in.
+    /// Reason for the packet-in.
     pub reason: PacketInReason,
     /// Number of bytes that the controller requested.
     pub max_len: u16,

@@ -67,7 +67,7 @@ pub enum CaptureError {
     Write {
         /// Number of the packet, or 0 for the file header.
         packet: u64,
-        /// Reason of the failure.
+        /// Reason for the failure.
         reason: String,
     },
 }

@@ -20,7 +20,7 @@ pub struct FlowQuery {
     pub out_port: Option<PortNo>,
     /// Group that the entries use, or `None` for no restriction by group.
     pub out_group: Option<GroupId>,
-    /// Cookie of the entries, compared under the mask.
+    /// Cookie value that the entries must have, in the bits of `cookie_mask`.
     pub cookie: u64,
     /// Bits of the cookie to compare. 0 accepts any cookie.
     pub cookie_mask: u64,

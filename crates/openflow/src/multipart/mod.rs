@@ -35,7 +35,7 @@ pub(crate) mod kind {
     pub const EXPERIMENTER: u16 = 0xffff;
 }
 
-/// Flag of a message that another part follows (OFPMPF_REQ_MORE, OFPMPF_REPLY_MORE).
+/// Flag: another part follows this message (OFPMPF_REQ_MORE, OFPMPF_REPLY_MORE).
 pub(crate) const MORE: u16 = 1;
 
 pub(crate) fn put_multipart_header(number: u16, more: bool, out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writer of list replies. It writes them item by item and part by part, so that a dump of a million entries
-//! needs memory for only one part.
+//! Writer of replies that are lists. It keeps only the current part in memory, so that a dump of a million
+//! entries needs memory for only one part.
 
 use super::{MORE, put_multipart_header};
 use crate::bytes::{Put, Reader};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capabilities of tables (section 7.3.5.5). ovs-ofctl accepts a reply only if it has at least one table, and
-//! if every table has the eight properties for ordinary entries.
+//! Capabilities of tables (section 7.3.5.5). ovs-ofctl accepts a reply only if it lists at least one table,
+//! and if every table has the eight properties for ordinary entries.
 
 use super::kind;
 use super::parts::private::Coded;

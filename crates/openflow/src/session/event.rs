@@ -12,7 +12,7 @@ use flow::Nanos;
 /// Type of a multipart message with table features (OFPMP_TABLE_FEATURES).
 const TABLE_FEATURES: u16 = 12;
 
-/// Number of bytes of the refused message that an ERROR returns.
+/// Maximum number of bytes of the refused message in an ERROR.
 const ERROR_DATA_BYTES: usize = 64;
 
 /// Timeouts and limits of a session.
@@ -20,11 +20,11 @@ const ERROR_DATA_BYTES: usize = 64;
 pub struct SessionConfig {
     /// Time within which the peer must send its HELLO.
     pub hello_timeout_ns: Nanos,
-    /// Time without a message after which an echo request is sent.
+    /// Time since the last message after which an echo request is sent.
     pub echo_interval_ns: Nanos,
-    /// Time after the echo request, without any message, after which the connection is closed.
+    /// Time after an echo request after which the connection is closed if no message was received.
     pub echo_timeout_ns: Nanos,
-    /// Pending output in bytes above which no input is read or processed.
+    /// Limit of the pending output in bytes. Above this limit, no input is read or processed.
     pub output_limit: usize,
 }
 
@@ -108,20 +108,20 @@ impl RequestHead {
 pub struct Request {
     /// Transaction number, which replies carry.
     pub xid: u32,
-    /// Message of the request. ERROR messages are passed on as requests too.
+    /// Message of the request. An ERROR message of the controller is also reported as a request.
     pub message: Message,
     /// First bytes of the message, for [`crate::Session::send_error`].
     pub head: RequestHead,
 }
 
-/// A request that cannot be decoded and that a slave must not send. The caller knows the sender's role, so
-/// the caller decides whether the ERROR reports the role or the malformed message. The caller answers with
-/// [`crate::Session::send_error`].
+/// A request that cannot be decoded and that a slave must not send. The session does not know the sender's
+/// role. The caller therefore decides whether the ERROR reports the role or the malformed message, and sends
+/// it with [`crate::Session::send_error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
     /// Transaction number.
     pub xid: u32,
-    /// Reason of the refusal.
+    /// Reason for the refusal.
     pub error: DecodeError,
     /// First bytes of the message.
     pub head: RequestHead,
@@ -147,7 +147,7 @@ pub enum CloseReason {
     /// Neither an echo reply nor another message was received in time.
     #[error("the peer did not answer an echo request in time")]
     EchoTimeout,
-    /// The end of a message is unknown, or the message has another version.
+    /// The end of a message is unknown, or a message has another version.
     #[error("{0}; the following bytes cannot be parsed")]
     Framing(DecodeError),
 }
@@ -165,18 +165,18 @@ pub enum SessionEvent {
     Refused {
         /// Transaction number of the message.
         xid: u32,
-        /// Reason of the refusal.
+        /// Reason for the refusal.
         error: DecodeError,
     },
     /// The session has ended. The caller writes the remaining output and closes the connection. This is the
     /// last event.
     Closed {
-        /// Reason of the end.
+        /// Reason for the end.
         reason: CloseReason,
     },
 }
 
-/// Returns the versions that a peer supports, in the notation that users know.
+/// Returns the versions that a peer supports as text, such as "1.3".
 pub(super) fn versions(peer: &Hello) -> String {
     let name = |version: u8| match version {
         1..=6 => format!("1.{}", version - 1),

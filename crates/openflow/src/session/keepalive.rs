@@ -4,7 +4,7 @@
 use super::SessionConfig;
 use flow::Nanos;
 
-/// Action that the session takes.
+/// Action that the session takes after a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
@@ -14,12 +14,12 @@ pub(super) enum Step {
     GiveUp,
 }
 
-/// Times at which the peer was last known to be alive.
+/// Times from which the session determines whether the peer is alive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keepalive {
     begun_ns: Nanos,
     heard_ns: Nanos,
-    /// Time of the echo request that the peer has not answered with any message yet.
+    /// Time at which an echo request was sent, if no message was received since.
     asked_ns: Option<Nanos>,
     /// Whether the peer accepted output since the last step, while the session did not read.
     unblocked: bool,
@@ -35,8 +35,8 @@ impl Keepalive {
         self.asked_ns = None;
     }
 
-    /// Records that the peer accepted output while output was above its limit. The session does not read in
-    /// this state, so this is the only sign that the peer is alive.
+    /// Records that the peer accepted output while the pending output was above its limit. The session does
+    /// not read in this state, so this is the only sign that the peer is alive.
     pub fn unblocked(&mut self) {
         self.unblocked = true;
     }

@@ -7,8 +7,8 @@
 //!
 //! Memory is bounded. Input holds one message. While output exceeds its limit, no further message is
 //! processed, so output holds at most the limit and the reply to one request. Messages that the driver sends
-//! without a request are added to this. Before it sends one, the driver can check
-//! [`Session::is_output_full`].
+//! without a request, such as packet-ins, are added to this. Before it sends such a message, the driver can
+//! check [`Session::is_output_full`].
 
 mod event;
 mod keepalive;
@@ -43,7 +43,7 @@ pub struct Session {
     output: Vec<u8>,
     sent: usize,
     keepalive: Keepalive,
-    /// Reason of the end, until the caller has received it.
+    /// Reason for the end, until the caller has received it.
     closing: Option<CloseReason>,
 }
 
@@ -65,9 +65,9 @@ impl Session {
         session
     }
 
-    /// Accepts received bytes in pieces of any size, and returns the number of bytes accepted. Bytes beyond
-    /// one pending message are not accepted. The caller then processes the events and passes the remaining
-    /// bytes again.
+    /// Accepts received bytes in pieces of any size, and returns the number of bytes accepted. Input is
+    /// limited to the maximum length of one message. If bytes are left over, the caller processes the events
+    /// and then passes these bytes again.
     pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> usize {
         if self.state == State::Closed {
             return bytes.len();
@@ -104,7 +104,7 @@ impl Session {
         self.state == State::Open
     }
 
-    /// Returns whether the session is closed. The last event may not have been taken yet.
+    /// Returns whether the session is closed. The caller may still have to take the last event.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed

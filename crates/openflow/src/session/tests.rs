@@ -31,7 +31,7 @@ fn said(session: &mut Session) -> Vec<Message> {
     let mut messages = Vec::new();
     while let Some(header) = Header::read(rest) {
         let (one, next) = rest.split_at(usize::from(header.length));
-        // The answer to a HELLO may have another version.
+        // The ERROR that refuses a HELLO may have another version.
         let mut one = one.to_vec();
         one[0] = VERSION;
         messages.push(crate::decode(&one).unwrap());
@@ -211,7 +211,7 @@ fn an_error_of_another_version_closes_and_is_not_answered() {
     assert_eq!(said(&mut session), []);
 }
 
-/// The caller decides whether the role of the sender or the message is at fault.
+/// The caller decides whether the ERROR reports the sender's role or the malformed message.
 #[test]
 fn undecodable_messages_barred_for_slaves_are_left_to_the_caller() {
     let bundle_add = [&experimenter::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
@@ -271,7 +271,7 @@ fn output_is_limited_if_a_peer_never_reads() {
     }
     assert!(most <= 10_000 + 1_000, "{most} bytes of output");
     assert!(session.is_output_full() && !session.wants_read());
-    // Input that was accepted is answered as soon as the output has space.
+    // Requests that were already accepted are answered as soon as the output has space.
     session.consume(most);
     assert_eq!(session.next_event(), None);
     assert!(session.output().len() > 10_000);

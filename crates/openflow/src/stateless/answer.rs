@@ -16,8 +16,8 @@ const ROOM_BYTES: usize = (MESSAGE_BYTES_MAX - HEAD_BYTES) / 8 * 8;
 /// Maximum number of labels and backups of a bank that is alone in its message. Each of them takes 8 bytes.
 const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 
-/// Iterator over the messages of a reply. Each section is contained completely in one message. The exception
-/// is a bank of more than 8,186 labels and backups, which a single stateless_mod cannot set.
+/// Iterator over the messages of a reply. Each section is contained completely in one message, except a bank
+/// of more than 8,186 labels and backups. A single stateless_mod cannot set such a bank.
 #[derive(Debug)]
 pub struct StatelessReplies {
     stateless_config: Option<Arc<StatelessConfig>>,
@@ -26,7 +26,8 @@ pub struct StatelessReplies {
     is_done: bool,
 }
 
-/// Number of the section, and number of the labels and backups of its bank that have already been sent.
+/// Position in a reply: the number of the section and, if it is a bank, the number of its labels and backups
+/// that have already been sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     section: usize,

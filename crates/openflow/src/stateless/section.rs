@@ -39,7 +39,7 @@ pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<StatelessSection>> 
     Ok(sections)
 }
 
-/// Returns the identity of a section: its type and, for a bank, its epoch.
+/// Returns the type of a section and, for a bank, its epoch. Together they identify the section.
 fn place(section: &StatelessSection) -> (u16, u8) {
     match section {
         StatelessSection::Types(_) => (TYPES, 0),

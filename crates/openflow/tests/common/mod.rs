@@ -19,7 +19,7 @@ pub fn some<T>(rng: &mut fastrand::Rng, mut make: impl FnMut(&mut fastrand::Rng)
     (0..count).map(|_| make(rng)).collect()
 }
 
-/// Returns a number or `None`. It is never the number that stands for "none" on the wire.
+/// Returns `None`, or a number that does not stand for "none" on the wire.
 pub fn maybe(rng: &mut fastrand::Rng) -> Option<u32> {
     rng.bool().then(|| rng.u32(..u32::MAX))
 }
