@@ -24,8 +24,8 @@ use crate::view::Field;
 use crate::{arp, ethernet, icmpv4, icmpv6, ipv6, sctp, tcp, udp};
 
 /// Frame under construction. Each method appends a header, or sets a field of the last header that has this
-/// field. If no header has the field, the method does nothing. An IP packet can have at most 65,535 bytes. If
-/// it is longer, its length field is too small.
+/// field. If no header has the field, the method does nothing. An IP packet must not exceed 65,535 bytes: the
+/// length of a longer packet is written modulo 65,536.
 #[derive(Clone, Debug)]
 pub struct PacketBuilder {
     bytes: Vec<u8>,
@@ -34,16 +34,16 @@ pub struct PacketBuilder {
     len_min: usize,
 }
 
-/// Position at which the type of the next header is written.
+/// Offset of the field in which the type of the next header is written.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     EtherType(usize),
     Proto(usize),
-    /// There is no such position: the last header has no type field, or the caller has written the field.
+    /// There is no such field: the last header has none, or the caller has already written it.
     Untold,
 }
 
-/// A header that is completed later, with its kind and its offset.
+/// A header whose lengths and checksums are filled in later.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     kind: Kind,
@@ -253,7 +253,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Sets the sequence and acknowledgement number of TCP.
+    /// Sets the sequence number and the acknowledgement number of TCP.
     pub fn tcp_numbers(mut self, seq: u32, ack: u32) -> Self {
         if let Some(at) = self.last(&[Kind::Tcp]) {
             self.put(at + 4, seq);
@@ -329,7 +329,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends payload bytes after the headers so far.
+    /// Appends payload bytes.
     pub fn payload(mut self, payload: &[u8]) -> Self {
         self.append(payload);
         self

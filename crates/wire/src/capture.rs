@@ -27,7 +27,7 @@ const ETHERNET: u32 = 1;
 /// Maximum length of a packet in bytes, as in libpcap. A larger length indicates a corrupt file.
 pub const PACKET_LEN_MAX: usize = 262_144;
 
-/// Error of reading or writing a capture. Packets are numbered from 1.
+/// Error in reading or writing a capture. Packets are numbered from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -87,7 +87,7 @@ pub struct CapturedPacket<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The whole input. The first four bytes were read to detect the format, and are chained before the rest.
+/// The whole input. Its first four bytes, which were read to detect the format, are chained before the rest.
 type Input = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 /// Reads a capture packet by packet.
@@ -97,7 +97,8 @@ pub struct CaptureReader {
     bytes: Vec<u8>,
     /// Number of packets read.
     packets: u64,
-    /// Whether no more packets can be read, because the end was reached or an error cannot be skipped.
+    /// Whether reading has ended, at the end of the file or because of an error after which the file cannot
+    /// be read further.
     ended: bool,
 }
 
@@ -164,7 +165,8 @@ impl CaptureReader {
         if self.ended {
             return Ok(None);
         }
-        // The flag is set before the packet is parsed, because no later length can be trusted after an error.
+        // Reading ends unless this packet is parsed successfully, because no later length can be trusted
+        // after an error.
         self.ended = true;
         let packet = self.packets + 1;
         let bad = |reason| CaptureError::Packet { packet, reason };

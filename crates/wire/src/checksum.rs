@@ -19,7 +19,8 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Returns the ones-complement sum of `bytes`. If the last byte is odd, a zero byte is assumed to follow it.
+/// Returns the ones-complement sum of `bytes`. If the number of bytes is odd, a zero byte is assumed to
+/// follow.
 pub fn sum(bytes: &[u8]) -> u16 {
     // Byte-swapped words have the byte-swapped sum (RFC 1071, section 2), so words are read in native order.
     // The sum of 32-bit words, folded to 16 bits, equals the sum of 16-bit words.
@@ -39,7 +40,7 @@ pub fn add(a: u16, b: u16) -> u16 {
     sum + u16::from(carry)
 }
 
-/// Returns the checksum of an IPv4 header with its options. The checksum field itself is not included.
+/// Returns the checksum of an IPv4 header with its options. The checksum field itself is treated as zero.
 pub fn ipv4_header(header: &[u8]) -> u16 {
     let (before, rest) = header.split_at(header.len().min(10));
     !add(sum(before), sum(rest.get(2..).unwrap_or_default()))
@@ -68,7 +69,7 @@ pub fn l4(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     !add(pseudo, sum(header_and_payload))
 }
 
-/// Returns the checksum like [`l4`], but for UDP. A checksum of zero is returned as 0xffff, because zero
+/// Returns the checksum of a UDP datagram, like [`l4`]. A result of zero is returned as 0xffff, because zero
 /// means that there is no checksum (RFC 768).
 pub fn udp(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     match l4(pseudo, header_and_payload) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hash for comparing frames without keeping their bytes.
+//! Hash of a frame, with which frames can be compared without keeping their bytes.
 
 /// Returns the 64-bit FNV-1a hash of the bytes.
 #[must_use]

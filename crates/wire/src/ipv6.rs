@@ -13,7 +13,7 @@ pub const FRAGMENT: u8 = 44;
 pub const ESP: u8 = 50;
 /// Next-header number of the authentication header.
 pub const AUTHENTICATION: u8 = 51;
-/// Next-header number that means: no next header.
+/// Next-header number for "no next header".
 pub const NO_NEXT: u8 = 59;
 /// Next-header number of destination options.
 pub const DESTINATION: u8 = 60;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Offsets of a packet's headers, found in one walk over its bytes to a requested depth, without allocation.
 //!
-//! The walk returns offsets and the few values without a fixed position (EtherType after VLAN tags, protocol
-//! after IPv6 extension headers). It never fails. If a header is cut short or inconsistent, its bit in
-//! `present` is not set, and the bytes after it are not examined.
+//! The walk returns offsets. It also returns the values that have no fixed position: the EtherType after VLAN
+//! tags, and the protocol after IPv6 extension headers. It never fails. If a header is cut short or
+//! inconsistent, its bit in `present` is not set, and the bytes after it are not examined.
 
 mod common;
 mod ip;
@@ -51,9 +51,9 @@ pub mod header {
     pub const IP: u32 = 1 << 14;
 }
 
-/// Pseudo-header bits of the IPv6 extension headers seen, as OpenFlow numbers them (OFPIEH_*).
+/// Bits of OpenFlow's match field for IPv6 extension headers (OFPIEH_*).
 pub mod exthdr {
-    /// "No next header" found.
+    /// The last header has the next-header number "no next header".
     pub const NONEXT: u16 = 1 << 0;
     /// Encapsulating security payload.
     pub const ESP: u16 = 1 << 1;
@@ -67,13 +67,13 @@ pub mod exthdr {
     pub const ROUTER: u16 = 1 << 5;
     /// Hop-by-hop options.
     pub const HOP: u16 = 1 << 6;
-    /// Unexpected repeated headers.
+    /// A header is repeated, although it should occur once.
     pub const UNREP: u16 = 1 << 7;
     /// Headers not in the order that RFC 8200 recommends.
     pub const UNSEQ: u16 = 1 << 8;
 }
 
-/// EtherType assigned to 802.3 frames with LLC and without a SNAP EtherType, as in Open vSwitch.
+/// Value used as the EtherType of 802.3 frames with LLC that have no SNAP EtherType, as in Open vSwitch.
 pub const ETH_TYPE_LLC: u16 = 0x05ff;
 
 /// Depth of the walk. Each level includes all levels before it.

@@ -3,9 +3,9 @@
 //!
 //! Hosts hand over frames whose checksum field holds only the sum of the pseudo-header (CHECKSUM_PARTIAL).
 //! They also hand over super-frames of up to 64 KiB that a device would segment (TSO, USO). VLAN tags, IPv4
-//! options and IPv6 extension headers are supported. For a super-frame in tunnels, `layers` describes the
-//! innermost packet; the outer headers are corrected in each segment. IP fragmentation (UFO) is not
-//! supported.
+//! options and IPv6 extension headers are supported. If a super-frame is in one or more tunnels, `layers`
+//! describes the innermost packet, and the outer headers are corrected in each segment. IP fragmentation
+//! (UFO) is not supported.
 
 mod outer;
 
@@ -67,8 +67,8 @@ pub struct Segments<'a> {
     count: u16,
 }
 
-/// Segments a TCP super-frame, whose headers `layers` describes ([`crate::Depth::L4`]), into at most `size`
-/// payload bytes each. The TCP checksum must be partial, as virtio-net requires for segmentation.
+/// Segments a TCP super-frame. Each segment has at most `size` payload bytes. `layers` describes the frame's
+/// headers ([`crate::Depth::L4`]). The TCP checksum must be partial, as virtio-net requires for segmentation.
 ///
 /// Returns `None` in these cases:
 /// - there is no complete TCP header in an unfragmented packet;
@@ -76,8 +76,9 @@ pub struct Segments<'a> {
 /// - `size` is 0;
 /// - the packet is in a tunnel of an unknown kind, or in a tunnel with sequence numbers.
 ///
-/// Headers are copied; sequence numbers and IPv4 identifications advance. PSH and FIN are kept only in the
-/// last segment, and CWR is kept only in the first segment (RFC 3168, section 6.1.2).
+/// Each segment gets a copy of the headers, in which sequence number and IPv4 identification advance. PSH and
+/// FIN are kept only in the last segment, and CWR is kept only in the first segment (RFC 3168, section
+/// 6.1.2).
 pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::TCP == 0 {
         return None;
@@ -87,8 +88,8 @@ pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option
     Segments::new(frame, layers, size, segment.header_len(), TCP_CHECKSUM)
 }
 
-/// Segments a UDP super-frame like [`tcp_segments`]. Its payload is split into datagrams of `size` bytes
-/// (USO).
+/// Segments a UDP super-frame (USO), under the same conditions as [`tcp_segments`]. Its payload is split into
+/// datagrams of `size` bytes.
 pub fn udp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::UDP == 0 {
         return None;
@@ -106,8 +107,8 @@ impl<'a> Segments<'a> {
         if size == 0 || layers.fragment || l4 < l3 + ip_len_min || header_len > frame.len() {
             return None;
         }
-        // If the payload length is zero but there is a payload, a jumbo option contains the length. Segments
-        // must not have that option.
+        // A payload length of zero means that a jumbo option contains the length. Segments must not have this
+        // option.
         if !is_v4 && frame[l3 + 4..l3 + 6] == [0, 0] {
             return None;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Common parts of the protocol views: big-endian fields at fixed offsets, and one length check.
 
-/// Error of a view: the bytes are not the expected header.
+/// Error of a view: the bytes do not contain the expected header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {header} in {len} bytes: truncated or inconsistent; at least {len_min} bytes are needed")]
 pub struct Malformed {

@@ -31,7 +31,7 @@ fn samples() -> Vec<PathBuf> {
     captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"))
 }
 
-/// Returns large captures stored next to the repository, if there are any.
+/// Returns the captures in a directory next to the repository, if it exists.
 fn shared() -> Vec<PathBuf> {
     captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap"))
 }
@@ -81,7 +81,7 @@ fn check(data: &[u8], layers: &Layers) {
 
 const DEPTHS: [Depth; 4] = [Depth::None, Depth::L2, Depth::L3, Depth::L4];
 
-/// Parses every prefix of a packet that may cut a header.
+/// Parses prefixes of a packet that may end within a header.
 fn check_prefixes(packet: &[u8]) {
     for depth in DEPTHS {
         let whole = locate(packet, depth);
@@ -148,7 +148,8 @@ proptest! {
         check_prefixes(&data);
     }
 
-    /// Real packets with changed bytes reach more code of the walk than random bytes do.
+    /// The packets are real ones with changed bytes, because they reach more code of the walk than random
+    /// bytes do.
     #[test]
     fn corrupt_packets_cause_no_panic(
         which: usize,

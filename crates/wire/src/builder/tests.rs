@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Built frames must contain the requested fields, and their checksums must be valid.
+//! Tests that built frames contain the requested fields, and that their checksums are valid.
 
 use super::PacketBuilder;
 use crate::layers::{exthdr, header};

@@ -18,9 +18,10 @@ impl ChecksumDelta {
         self.total += u64::from(!old) + u64::from(new);
     }
 
-    /// Records the change of a range of bytes. `odd` states whether the range begins at an odd offset of the
-    /// covered bytes. The lengths may differ if the bytes after the range move by an even number. `old` is
-    /// empty for inserted bytes, and `new` is empty for removed bytes.
+    /// Records that the bytes `old` were replaced by `new`. `odd` states whether they begin at an odd offset
+    /// in the covered bytes. `old` is empty for inserted bytes, and `new` is empty for removed bytes. If
+    /// covered bytes follow, the lengths may differ only by an even number, so that the bytes that follow
+    /// keep their places within words.
     #[inline]
     pub fn replace_bytes(&mut self, old: &[u8], new: &[u8], odd: bool) {
         let (old, new) = (sum(old), sum(new));
@@ -32,7 +33,7 @@ impl ChecksumDelta {
         }
     }
 
-    /// Returns whether the changes leave every sum unchanged.
+    /// Returns whether the changes cancel out, so that no checksum changes.
     #[inline]
     pub fn is_zero(&self) -> bool {
         self.total.is_multiple_of(0xffff)
@@ -48,8 +49,8 @@ impl ChecksumDelta {
 }
 
 /// Returns the checksum after the changes: ~(~HC + ~m + m') of RFC 1624. A zero delta leaves the checksum
-/// unchanged. Otherwise the result is in 0..=0xfffe. A full computation over bytes that are not all zero has
-/// the same range.
+/// unchanged. Otherwise the result is in 0..=0xfffe, as in a full computation over bytes that are not all
+/// zero.
 #[inline]
 pub fn apply(checksum: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { checksum } else { !delta.added_to(!checksum) }
@@ -64,8 +65,8 @@ pub fn apply_ttl_decrement(checksum: u16) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// Returns the checksum like [`apply`], but for UDP: a checksum of zero (none) stays, and a result of zero
-/// becomes 0xffff.
+/// Returns the UDP checksum after the changes. It differs from [`apply`] in two cases: a checksum of zero,
+/// which means none, stays zero, and a result of zero becomes 0xffff.
 #[inline]
 pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     if checksum == 0 || delta.is_zero() {
@@ -77,9 +78,9 @@ pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     }
 }
 
-/// Returns the new value of a field that contains the uncomplemented sum of the pseudo-header
-/// (CHECKSUM_PARTIAL). An offload completes this field later. `delta` must contain only changes of the
-/// pseudo-header.
+/// Returns the new value of a checksum field that contains only the sum of the pseudo-header, not
+/// complemented (CHECKSUM_PARTIAL). An offload completes this field later. `delta` must contain only changes
+/// of the pseudo-header.
 #[inline]
 pub fn apply_partial(field: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { field } else { delta.added_to(field) }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk's result for the most common packets, without a walk: TCP or UDP in IPv4 without options or in
-//! IPv6 without extension headers, in an Ethernet frame with at most one VLAN tag.
+//! Fast parser for common packets, which gives the same result as the walk. A common packet is TCP or UDP in
+//! IPv4 without options or in IPv6 without extension headers, in an Ethernet frame with at most one VLAN tag.
 //!
-//! All offsets are constants here, so one comparison of the length replaces the checks of the walk.
+//! In such packets all headers have constant offsets, so one comparison of the length replaces the checks of
+//! the walk.
 
 use super::walk::is_tpid;
 use super::{Depth, Layers, header};
@@ -13,9 +14,9 @@ const TYPE_MIN: u16 = 0x0600;
 /// Offset of the EtherType without a VLAN tag.
 const TYPE_AT: usize = 12;
 
-/// Bytes of an Ethernet header without a tag.
+/// Length of an Ethernet header without a tag, in bytes.
 const UNTAGGED: usize = 14;
-/// Bytes of an Ethernet header with one tag.
+/// Length of an Ethernet header with one tag, in bytes.
 const TAGGED: usize = 18;
 
 /// Minimum length of the frames that are handled here. It suffices for one tag with IPv4 and TCP, and for one
@@ -25,7 +26,7 @@ const FRAME_MIN: usize = TAGGED + 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A [`CommonGuard`] reads words that begin before this offset.
+/// The words that a [`CommonGuard`] reads begin before this offset, in bytes.
 const GUARDED_FROM: usize = 32;
 
 /// Number of bytes at the start of a frame that a [`CommonGuard`] reads.
@@ -33,32 +34,34 @@ const GUARDED_BYTES: usize = GUARDED_FROM + 8;
 
 const _: () = assert!(GUARDED_BYTES <= FRAME_MIN && TAGGED - 2 + 8 < GUARDED_FROM);
 
-/// Recognises the common packets with one combination of headers by two words of the frame.
+/// Recognises common packets that have one particular combination of headers. It compares two words of the
+/// frame and, if there is a VLAN tag, the tag protocol identifier.
 ///
-/// A recognised packet is one in which these headers are at these offsets.
+/// In every recognised packet, these headers are at the same offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct CommonGuard {
-    /// Bits that all such packets have in common, and their values. The first byte is the lowest. The words
-    /// begin two bytes before the L3 header, at the EtherType.
+    /// Bits of the two words that are the same in all such packets, and their values. The words are
+    /// little-endian. The first one begins at the EtherType, two bytes before the L3 header.
     masks: [u64; 2],
     values: [u64; 2],
-    /// The first word of a frame with a VLAN tag; its mask is 0 if there is none.
+    /// Expected tag protocol identifier, in the 32 bits at offset 12. The mask is 0 if there is no tag.
     tag_mask: u32,
     tag_value: u32,
-    /// Offset of the first word, bytes.
+    /// Offset of the first word in bytes.
     at: usize,
-    /// Position of the length field of the IP header in the first word, bits.
+    /// Position of the IP header's length field in the first word, in bits.
     length_bit: u32,
-    /// Minimum value of this field.
+    /// Minimum value of the length field, in bytes.
     length_min: u16,
-    /// Minimum length of the frame, bytes.
+    /// Minimum length of the frame in bytes.
     frame_min: usize,
 }
 
 impl CommonGuard {
-    /// Returns the guard for packets with the headers of `layers`, if they are those of common packets. The
-    /// headers are located to [`Depth::L4`], or to [`Depth::L2`] for any upper layers; then the packets also
-    /// have the same EtherType. The tag is an IEEE 802.1Q tag if there is one.
+    /// Returns the guard for packets with the headers of `layers`, or `None` if there is no such guard. If
+    /// `layers` were located to [`Depth::L4`], they must be the result of [`locate_common`]. For tagged
+    /// packets, the guard recognises only C-tags (0x8100). If they were located to [`Depth::L2`], the guard
+    /// recognises untagged packets that have the same EtherType and any headers after it.
     #[must_use]
     pub fn new(layers: &Layers) -> Option<Self> {
         match layers.depth {
@@ -70,7 +73,7 @@ impl CommonGuard {
 
     /// Returns the guard for packets without a tag that have the same EtherType.
     fn of_type(layers: &Layers) -> Option<Self> {
-        // The EtherType of a frame that ends within its tag is that of the tag.
+        // If a frame ends within its tag, `eth_type` is the tag protocol identifier.
         let is_type = layers.eth_type >= TYPE_MIN && !is_tpid(layers.eth_type);
         let is_plain = layers.present == 0 && layers.type_at == TYPE_AT as u16 && is_type;
         is_plain.then(|| Self {
@@ -94,12 +97,12 @@ impl CommonGuard {
         let (l3, tag) = if is_tagged { (TAGGED, [0x81, 0]) } else { (UNTAGGED, [0, 0]) };
         let mut bytes = [(0u8, 0u8); 16];
         let mut expect = |at: usize, value, mask| bytes[at] = (value, mask);
-        // Bytes from the EtherType on, each with the bits that are compared.
+        // Expected bytes, with offsets from the EtherType, and the mask of the compared bits.
         let (length_bit, length_min, frame_min) = if layers.present & header::IPV4 != 0 {
             expect(0, 0x08, 0xff);
             expect(1, 0x00, 0xff);
             expect(2, 0x45, 0xff);
-            // No fragment: neither the flag nor an offset.
+            // The packet is not a fragment: the more-fragments bit and the offset are 0.
             expect(8, 0, 0x3f);
             expect(9, 0, 0xff);
             expect(11, protocol, 0xff);
@@ -126,8 +129,8 @@ impl CommonGuard {
         }
     }
 
-    /// Returns whether a frame of `len` bytes is such a packet. `start` begins with the frame; bytes after
-    /// its end have any value.
+    /// Returns whether the guard recognises a frame of `len` bytes. `start` contains the first bytes of the
+    /// frame. If the frame is shorter, the bytes after its end may have any value.
     #[must_use]
     #[inline(always)]
     pub fn recognises<const BYTES: usize>(&self, len: usize, start: &[u8; BYTES]) -> bool {
@@ -147,11 +150,11 @@ impl CommonGuard {
     }
 }
 
-/// Finds the headers of a common packet to depth [`Depth::L4`], as [`super::locate`] does. Returns false, and
-/// leaves `layers` unchanged, for other packets.
+/// Finds the headers of a common packet to depth [`Depth::L4`], with the same result as [`super::locate`].
+/// For any other packet, returns false and leaves `layers` unchanged.
 ///
-/// Each value is written directly to its field: copying a value that was just written in parts stalls the
-/// core (failed store forwarding).
+/// Each value is written directly to its field, because copying a value that was just written in parts would
+/// stall the core (failed store forwarding).
 #[must_use]
 #[inline(always)]
 pub fn locate_common(data: &[u8], layers: &mut Layers) -> bool {
@@ -165,7 +168,7 @@ pub fn locate_common(data: &[u8], layers: &mut Layers) -> bool {
     }
 }
 
-/// Handles a packet with a VLAN tag.
+/// Finds the headers of a packet with a VLAN tag, if it is a common packet.
 #[inline(never)]
 fn tagged(len: usize, start: &[u8; FRAME_MIN], layers: &mut Layers) -> bool {
     let found = match u16::from_be_bytes([start[16], start[17]]) {
@@ -180,8 +183,8 @@ fn tagged(len: usize, start: &[u8; FRAME_MIN], layers: &mut Layers) -> bool {
     found
 }
 
-/// Returns the minimum length of the upper-layer header, and its bit. For protocols that are not handled
-/// here, no payload reaches the returned length.
+/// Returns the minimum length of the upper-layer header in bytes, and its bit in [`header`]. For protocols
+/// other than TCP and UDP, returns the maximum length and no bit.
 #[inline(always)]
 fn upper(ip_proto: u8) -> (u16, u32) {
     match ip_proto {
@@ -191,7 +194,7 @@ fn upper(ip_proto: u8) -> (u16, u32) {
     }
 }
 
-/// Handles IPv4 at offset `L3` of a frame of `len` bytes.
+/// Finds the headers of a common IPv4 packet whose IP header is at offset `L3` of a frame of `len` bytes.
 #[inline(always)]
 fn ipv4<const L3: usize>(len: usize, start: &[u8; FRAME_MIN], layers: &mut Layers) -> bool {
     let total_len = u16::from_be_bytes([start[L3 + 2], start[L3 + 3]]);
@@ -218,7 +221,7 @@ fn ipv4<const L3: usize>(len: usize, start: &[u8; FRAME_MIN], layers: &mut Layer
     is_common
 }
 
-/// Handles IPv6 at offset `L3` of a frame of `len` bytes.
+/// Finds the headers of a common IPv6 packet whose IP header is at offset `L3` of a frame of `len` bytes.
 #[inline(always)]
 fn ipv6<const L3: usize>(len: usize, start: &[u8; FRAME_MIN], layers: &mut Layers) -> bool {
     let payload_len = u16::from_be_bytes([start[L3 + 4], start[L3 + 5]]);

@@ -130,7 +130,7 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
         next = extension[0];
         at += len;
         // Offset (13 bits) and more-fragments bit, with two reserved bits between them. If both are 0, the
-        // header is an "atomic fragment", which is the whole packet.
+        // packet is an "atomic fragment": it has a fragment header but is complete.
         is_fragment |= fragment & 0xfff9 != 0;
         if fragment & 0xfff8 != 0 {
             break;
@@ -149,8 +149,8 @@ struct Order {
     /// Position reached in the recommended order.
     place: u8,
     destinations: u8,
-    /// Headers seen so far, to detect repeats. `bits` cannot be used for this, because some headers have no
-    /// bit there.
+    /// Bitmap of the headers seen so far, to detect repeated headers. `bits` cannot be used for this, because
+    /// some headers have no bit in it.
     seen: u8,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Walks over frames written by hand.
+//! Tests of the walk and of its fast parser, with frames written by hand and with random frames.
 
 use super::{CommonGuard, Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate, locate_common};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn ipv6(payload_len: u16, next: u8) -> Vec<u8> {
 }
 
 /// Returns an IPv6 frame with extension headers, followed by `upper` of protocol `proto`. Each extension
-/// header is given by its number and its bytes. The first byte is omitted.
+/// header is given by its number, and by its bytes without the first one.
 fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layers {
     let first = extensions.first().map_or(proto, |extension| extension.0);
     let mut payload = Vec::new();
@@ -141,7 +141,8 @@ fn inconsistent_ipv4_headers_are_absent() {
 
 #[test]
 fn padding_is_not_payload() {
-    // A UDP header does not fit into a total length of 27, even if more bytes follow.
+    // A UDP header does not fit into a packet with a total length of 27 bytes, even if more bytes follow in
+    // the frame.
     let cut = locate(&frame(&[&[8, 0], &ipv4(27, 0, 17), &[0; 26]]), Depth::L4);
     assert_eq!((cut.present, cut.l4_end), (header::IPV4 | header::IP, 41));
     let whole = locate(&frame(&[&[8, 0], &ipv4(28, 0, 17), &[0; 26]]), Depth::L4);
@@ -323,7 +324,7 @@ proptest! {
         let is_common = locate_common(&data, &mut found);
         let right = if is_common { locate(&data, Depth::L4) } else { before };
         prop_assert_eq!(found, right);
-        // A buffer goes on after the packet, with the bytes of an earlier one.
+        // Bytes of an earlier packet follow in the buffer, as in a buffer that is reused.
         let len = data.len();
         data.extend_from_slice(&common_frames()[cut]);
         let start = data.first_chunk::<64>().unwrap();
@@ -332,7 +333,8 @@ proptest! {
         if let Some(guard) = CommonGuard::new(&to_type) {
             prop_assert!(guard.recognises(len, start));
         }
-        // The guard of a frame that ends within its tag must not recognise whole frames with such a tag.
+        // A guard made from a frame that ends within its tag must not recognise complete frames with such a
+        // tag.
         for other in [[0x08, 0], [0x86, 0xdd], [0x81, 0], [0x88, 0xa8], [data[12], data[13]]] {
             let short = locate(&frame(&[&other]), Depth::L2);
             let recognised = CommonGuard::new(&short).is_some_and(|guard| guard.recognises(len, start));
@@ -384,8 +386,8 @@ fn common_packets_are_recognised_at_their_least_length() {
             let v6 = frame(&[tag, &[0x86, 0xdd], &ipv6(upper as u16, proto), &vec![7; upper]]);
             for mut data in [v4, v6] {
                 let least = data.len();
-                // Frames below 58 bytes are left to the walk, even if the packet is complete. Such frames are
-                // padded here.
+                // The fast parser does not handle frames below 58 bytes, even if the packet is complete. Such
+                // frames are padded here.
                 data.resize(least.max(58), 0);
                 let mut found = Layers::default();
                 assert!(locate_common(&data, &mut found));

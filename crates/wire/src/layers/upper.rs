@@ -31,11 +31,11 @@ pub(super) fn transport(len: usize, proto: u8) -> u32 {
     if len >= len_min { bit } else { 0 }
 }
 
-/// Contents of an ICMPv6 message.
+/// Result of parsing an ICMPv6 message.
 #[derive(Default)]
 pub(super) struct Icmpv6 {
     pub present: u32,
-    /// Offsets of the link-layer addresses, valid with their bits in `present`.
+    /// Offsets of the link-layer addresses. Each is valid only if its bit is set in `present`.
     pub sll: u16,
     pub tll: u16,
 }

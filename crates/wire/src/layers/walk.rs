@@ -2,9 +2,9 @@
 //! The walk over the headers of a frame. This file parses Ethernet and VLAN tags; `ip` and `upper` parse the
 //! headers that follow.
 //!
-//! Code that every packet executes is inlined and writes each value directly to its field. Rare cases are
-//! separate functions that return values. Results are not built elsewhere and then copied, because copying a
-//! value that was just written in parts stalls the core (failed store forwarding).
+//! Code that runs for every packet is inlined and writes each value directly to its field. It does not build
+//! a result elsewhere and then copy it, because copying a value that was just written in parts stalls the
+//! core (failed store forwarding). Rare cases are separate functions that return values.
 
 use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
@@ -40,7 +40,7 @@ pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
         *layers = Layers::default();
     }
     layers.depth = depth;
-    // A type offset of 0 means that there is no complete Ethernet header.
+    // If `type_at` is 0, the frame has no complete Ethernet header.
     if if from == Depth::L2 { layers.type_at == 0 } else { !link(data, layers) } {
         return;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outer headers of a tunnelled super-frame, which the sender left to its device to segment.
+//! Outer headers of a super-frame in a tunnel. The sender of such a frame leaves the segmentation to its
+//! device.
 //!
 //! A walk from the start of the frame to the innermost IP header finds the fields to correct in each segment.
 //! These are lengths, identifications and checksums of outer IP, UDP and GRE headers. The walk supports
@@ -130,7 +131,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks from the Ethernet header at `at`. `outer` has the headers before it.
+    /// Walks from the Ethernet header at `at`. `outer` holds the headers found before it.
     fn ethernet(&self, at: usize, outer: Outer) -> Option<Outer> {
         let layers = locate(self.frame.get(at..)?, Depth::L3);
         let l3 = at + usize::from(layers.l3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segments are compared with frames that the builder makes from the same payload.
+//! Compares segments with frames that the builder makes from the same payload.
 
 use proptest::prelude::*;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segments of tunnelled super-frames are compared with segments that are put into the same tunnels one by
-//! one.
+//! Compares segments of super-frames in tunnels with segments that are put into the same tunnels one by one.
 
 use proptest::prelude::*;
 
