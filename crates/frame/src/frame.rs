@@ -22,8 +22,8 @@ pub type CacheLine = [u8; LINE_BYTES];
 /// Length of the two MAC addresses in bytes.
 const MACS_BYTES: usize = 12;
 
-/// An owned packet buffer. Its bytes are the frame from the destination MAC address to the last byte before
-/// the FCS.
+/// An owned packet buffer. It contains an Ethernet frame, from the destination MAC address to the last byte
+/// before the FCS.
 ///
 /// A `Frame` is a pointer to the head of its buffer, because frames are moved often: through pools, bursts
 /// and queues. A slice of frames can be passed to DPDK as an array of `rte_mbuf *`. On drop the buffer
@@ -97,7 +97,7 @@ impl Frame {
         frame
     }
 
-    /// Gives the buffer to the caller, without returning it to its owner.
+    /// Gives the buffer to the caller instead of returning it to its owner.
     #[inline]
     pub fn into_head(self) -> NonNull<Head> {
         self.0.into_head()
@@ -132,8 +132,8 @@ impl Frame {
         self.0.window()
     }
 
-    /// Returns the first `BYTES` bytes of the buffer from the frame's first byte on, or `None` if the frame
-    /// and the [`TAILROOM_BYTES`] after it are shorter. Bytes after the frame's end are not part of the
+    /// Returns `BYTES` bytes of the buffer, from the frame's first byte on. Returns `None` if the frame and
+    /// the [`TAILROOM_BYTES`] after it together are shorter. Bytes after the frame's end are not part of the
     /// packet.
     #[must_use]
     #[inline(always)]
@@ -198,7 +198,7 @@ impl Frame {
         self.0.device_level()
     }
 
-    /// Empties the frame: no bytes, full headroom, default metadata.
+    /// Empties the frame. It then has no bytes, full headroom and default metadata.
     #[inline]
     pub fn reset(&mut self) {
         self.0.reset();
@@ -224,8 +224,8 @@ impl Frame {
     }
 
     /// Replaces the frame by a copy of the first `len` bytes of these cache lines, with this metadata and
-    /// sequence. Short frames are copied in whole lines. Returns false, and leaves the frame unchanged, if
-    /// the copy does not fit or there are too few lines.
+    /// sequence number. Short frames are copied in whole lines. Returns false, and leaves the frame
+    /// unchanged, if the copy does not fit or there are too few lines.
     #[must_use]
     #[inline]
     pub fn receive(&mut self, lines: &[CacheLine], len: usize, meta: &Meta, sequence: u64) -> bool {
@@ -240,7 +240,7 @@ impl Frame {
         self.receive_long(lines, len, meta, sequence)
     }
 
-    /// Receives a frame that is longer than a cache line, or is received into a small buffer.
+    /// Receives a frame that is longer than a cache line, or whose capacity is less than a cache line.
     #[inline(never)]
     fn receive_long(&mut self, lines: &[CacheLine], len: usize, meta: &Meta, sequence: u64) -> bool {
         let Some(bytes) = lines.as_flattened().get(..len) else { return false };
@@ -282,15 +282,16 @@ impl Frame {
         true
     }
 
-    /// Returns the capacity that a copy of this frame by [`copy_with_room`](Self::copy_with_room) needs.
+    /// Returns the capacity in bytes that a frame needs to receive a copy of this frame by
+    /// [`copy_with_room`](Self::copy_with_room).
     #[must_use]
     pub fn room_len(&self) -> usize {
         self.len() + self.0.offset().saturating_sub(HEADROOM_BYTES)
     }
 
-    /// Makes this frame a copy of `other`, with bytes, metadata and the remaining headroom of `other`. A push
-    /// of a header therefore succeeds or fails for both frames alike. Returns false, and leaves the frame
-    /// unchanged, if the copy does not fit.
+    /// Makes this frame a copy of `other`: its bytes, its metadata and the size of its remaining headroom. A
+    /// push of a header therefore succeeds for both frames or fails for both. Returns false, and leaves the
+    /// frame unchanged, if the copy does not fit.
     #[must_use]
     pub fn copy_with_room(&mut self, other: &Self) -> bool {
         if other.is_hollow() {

@@ -2,10 +2,10 @@
 //! Packet buffers: frames with their metadata, pools of frames, and the layout that frames share with DPDK's
 //! mbufs.
 //!
-//! A frame has one owner at a time. A freed frame returns to the pool it was taken from, identified by its
-//! home number, or to its device. The crate does no I/O and does not interpret packets; it only keeps offsets
-//! in the metadata valid when headers are inserted or removed. `unsafe` code is in `memory.rs` and
-//! `prefetch.rs` only.
+//! A frame has one owner at a time. A freed frame returns to its device or to the pool from which it was
+//! taken; the frame's home number identifies this pool. The crate does no I/O and does not interpret packets.
+//! It only keeps the offsets in the metadata valid when headers are inserted or removed. Only `memory.rs` and
+//! `prefetch.rs` contain `unsafe` code.
 //!
 //! Begin reading with [`Frame`] in `frame.rs`, then [`Meta`] and [`Pool`].
 

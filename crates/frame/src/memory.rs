@@ -49,8 +49,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Creates an owner. `free` returns a buffer to it, on the thread on which the frame is dropped. `level`
-    /// returns the fill level of the pool to which a buffer belongs.
+    /// Creates an owner. `free` returns a buffer to the owner; it is called on the thread that drops the
+    /// frame. `level` returns the fill level of the pool to which a buffer belongs.
     ///
     /// # Safety
     /// It must be sound to call `free` once, on any thread, for each frame made by [`Frame::from_device`]
@@ -326,7 +326,7 @@ impl Buffer {
         self.head().len as usize
     }
 
-    /// Makes the `len` bytes at `offset` the packet. Returns false, and changes nothing, if these bytes and
+    /// Sets the packet to the `len` bytes at `offset`. Returns false, and changes nothing, if these bytes and
     /// the tailroom are not inside the memory, or if the offset exceeds 65,535.
     #[inline]
     pub fn set_range(&mut self, offset: usize, len: usize) -> bool {
@@ -346,9 +346,9 @@ impl Buffer {
         }
     }
 
-    /// Sets the metadata, with this sequence, and makes the `len` bytes after a full headroom the packet.
-    /// Returns false, and changes nothing, if the memory has no space for these bytes and the tailroom, or
-    /// for `room` bytes and the tailroom.
+    /// Begins a packet of `len` bytes after a full headroom, with this metadata and sequence number. Returns
+    /// false, and changes nothing, if the memory has no space for the headroom, the larger of `len` and
+    /// `room` bytes, and the tailroom.
     #[inline]
     pub fn begin(&mut self, room: usize, len: usize, meta: &Meta, sequence: u64) -> bool {
         if HEADROOM_BYTES + room.max(len) + TAILROOM_BYTES > self.memory_bytes() {
@@ -375,8 +375,8 @@ impl Buffer {
         }
     }
 
-    /// Returns the first `BYTES` bytes from the start of the packet on, or `None` if they are not inside the
-    /// packet and the tailroom.
+    /// Returns `BYTES` bytes from the start of the packet on, or `None` if the packet and the tailroom
+    /// together are shorter.
     #[inline(always)]
     pub fn start<const BYTES: usize>(&self) -> Option<&[u8; BYTES]> {
         let head = self.head();
@@ -444,7 +444,7 @@ impl Buffer {
 }
 
 impl Frame {
-    /// Makes a frame from a buffer of a device, with its previous metadata.
+    /// Makes a frame from a device's buffer. The metadata in the buffer is not changed.
     ///
     /// # Safety
     /// The head must have been set up by [`Head::prepare`]. The packet and [`TAILROOM_BYTES`] after it must
@@ -458,7 +458,8 @@ impl Frame {
     }
 }
 
-/// Moves the last `count` frames of `from`, or all frames if there are fewer, to the end of `to` by one copy.
+/// Moves the last `count` frames of `from`, or all frames if there are fewer, to the end of `to`. All frames
+/// are copied at once.
 #[inline]
 pub(crate) fn move_last(from: &mut Vec<Frame>, count: usize, to: &mut Vec<Frame>) {
     let count = count.min(from.len());
@@ -476,7 +477,7 @@ pub(crate) fn move_last(from: &mut Vec<Frame>, count: usize, to: &mut Vec<Frame>
 }
 
 impl Drop for Buffer {
-    /// Inlined because most dropped frames are hollow: their buffer has been moved out of them.
+    /// Inlined because most dropped frames are hollow: their buffers have been moved elsewhere.
     #[inline]
     fn drop(&mut self) {
         if !self.is_shared() {

@@ -7,10 +7,10 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Lane {
-    /// For all packets that are not low-latency.
+    /// Lane of all packets that are not low-latency.
     #[default]
     Normal,
-    /// For packets that hit only low-latency entries.
+    /// Lane of packets that hit only low-latency entries.
     LowLatency,
 }
 
@@ -81,7 +81,7 @@ pub enum GsoKind {
 pub struct Gso {
     /// Protocol of the segments.
     pub kind: GsoKind,
-    /// Whether the sender has set the ECN flag. If so, only the first segment gets CWR.
+    /// Whether the sender has set the ECN flag. Only the first segment then gets the TCP flag CWR.
     pub ecn: bool,
     /// Payload bytes per segment.
     pub size: u16,
@@ -90,7 +90,7 @@ pub struct Gso {
 }
 
 /// Time of a receive poll in units of the worker's latency clock, modulo 2^48. The lower 32 bits of a
-/// reading are not 0.
+/// measured time are never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     low: u32,
@@ -109,16 +109,17 @@ impl Stamp {
     }
 }
 
-/// Metadata of a frame. The order of the fields makes [`lane_stamp`](Self::lane_stamp) one load.
+/// Metadata of a frame. The fields are ordered so that [`lane_stamp`](Self::lane_stamp) needs one load only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
-    /// Index of the frame among all frames received from its queue, from 0. Tests identify packets by it.
+    /// Sequence number: index of the frame among all frames received from its queue, from 0. Tests identify
+    /// packets by this number.
     pub sequence: u64,
     /// Time of the receive poll in units of the worker's latency clock, modulo 2^32, or 0 if the frame was
     /// not received. Copies have the same stamp.
     pub stamp: u32,
-    /// Higher bits of the time in `stamp`, modulo 2^16.
+    /// Bits 32 to 47 of the time in `stamp`.
     pub stamp_round: u16,
     /// Transmit lane of the frame.
     pub lane: Lane,
@@ -152,7 +153,8 @@ impl Meta {
         (self.stamp, self.stamp_round) = (stamp.low, stamp.round);
     }
 
-    /// Returns stamp and lane in one word, for comparisons: bits 0 to 47 are the time of the receive poll.
+    /// Returns stamp and lane in one word, so that both can be compared at once. Bits 0 to 47 are the time of
+    /// the receive poll.
     #[must_use]
     #[inline]
     pub fn lane_stamp(&self) -> u64 {
@@ -161,5 +163,5 @@ impl Meta {
     }
 }
 
-// The metadata is half of the cache line in which a frame keeps everything except its bytes.
+// The metadata fills half of the cache line that is the private area of a buffer's head.
 const _: () = assert!(size_of::<Meta>() == 32);

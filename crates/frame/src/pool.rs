@@ -25,7 +25,7 @@ impl Pool {
         Self { free, home, total: count, capacity_bytes, kind }
     }
 
-    /// Takes an empty frame; `None` if no frame is free.
+    /// Takes an empty frame. Returns `None` if no frame is free.
     #[inline]
     pub fn get(&mut self) -> Option<Frame> {
         let mut frame = self.free.pop()?;
@@ -33,8 +33,8 @@ impl Pool {
         Some(frame)
     }
 
-    /// Takes a frame and fills it as [`Frame::receive`] does; `None` if no frame is free or the copy does not
-    /// fit.
+    /// Takes a frame and fills it as [`Frame::receive`] does. Returns `None` if no frame is free or the copy
+    /// does not fit.
     #[inline]
     pub fn receive(&mut self, lines: &[CacheLine], len: usize, meta: &Meta) -> Option<Frame> {
         let mut frame = self.free.pop()?;
@@ -45,10 +45,10 @@ impl Pool {
         None
     }
 
-    /// Appends a frame to `burst` for each of these packets, given as cache lines and length, and fills it as
-    /// [`Frame::receive`] does. `first` is the metadata of the first frame; each further frame has the next
-    /// sequence. Ends at the first packet for which no frame is free, or whose copy does not fit. Returns the
-    /// number of frames and of their bytes.
+    /// Appends a frame to `burst` for each of these packets, and fills it as [`Frame::receive`] does. A
+    /// packet is given by its cache lines and its length. `first` is the metadata of the first frame; each
+    /// further frame has the next sequence number. Stops at the first packet for which no frame is free or
+    /// whose copy does not fit. Returns the number of frames and their total number of bytes.
     #[inline]
     pub fn receive_burst<'a>(
         &mut self,
@@ -74,8 +74,8 @@ impl Pool {
         (filled, bytes)
     }
 
-    /// Puts a frame back into the pool. If the frame belongs to another home or the
-    /// pool is full, the frame is returned to the caller as the error.
+    /// Puts a frame back into the pool. If the frame belongs to another home or the pool is full, returns the
+    /// frame as the error.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
         if !self.is_ours(&frame) || self.free.len() == self.total {
@@ -85,8 +85,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Puts all of these frames back into the pool. Returns false, and takes none, if one of them does not
-    /// belong to this pool.
+    /// Puts all these frames back into the pool. Returns false, and changes nothing, if a frame does not
+    /// belong to this pool or if the pool has too little space.
     #[inline]
     pub fn put_all(&mut self, frames: &mut Vec<Frame>) -> bool {
         let others = frames.iter().fold(0, |others, frame| others | (frame.kind() ^ self.kind));

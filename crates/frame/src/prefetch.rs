@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefetch of memory into the cache, so that the cache misses of a burst's packets overlap. A prefetch has
-//! no other effect.
+//! Prefetching of memory into the CPU's cache. The cache misses of a burst's packets thereby overlap. A
+//! prefetch has no other effect.
 #![allow(unsafe_code)]
 
 /// Prefetches the cache line of the element `at` of a slice. An index out of range is harmless.
