@@ -29,7 +29,7 @@ const DATAPATHS: usize = 256;
 /// Maximum number of controllers of a datapath. It is also the maximum number of addresses on which the
 /// datapath listens.
 const ENDPOINTS: usize = 16;
-/// Upper limit of CPU numbers on Linux.
+/// Maximum number of CPUs on Linux. CPU numbers are lower than this.
 const CPUS: i64 = 8_192;
 
 /// Returns the configurations of a file. They are valid only if `mistakes` is empty after the call.
@@ -88,7 +88,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
     made
 }
 
-/// Returns the path of a datapath's control socket. Only the first datapath may use the file's `control` key.
+/// Returns the path of a datapath's control socket: its own `control` key or, for the first datapath only,
+/// the `control` key of the file.
 fn socket(
     n: usize,
     datapath: &str,
@@ -112,7 +113,8 @@ fn socket(
     Some(path)
 }
 
-/// Checks that the datapath at `key` shares no ID, socket, address or device with another datapath.
+/// Checks that the datapath at `key` does not have the ID, a socket, an address or a device of another
+/// datapath.
 fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     let id = other.datapath.id;
     if one.datapath.id == id {
@@ -145,8 +147,9 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     }
 }
 
-/// Keeps only the workers that serve a port of this datapath, and renumbers them. With several datapaths,
-/// each datapath runs separate threads for its workers, with the CPUs and the idle mode from the file.
+/// Keeps only the workers that serve a port of this datapath, and renumbers them. If there are several
+/// datapaths, each has its own threads for its workers. CPU and idle mode of each worker are those from the
+/// file.
 fn keep_used_workers(config: &mut Config) {
     let ports = &mut config.datapath.ports;
     let used: Vec<usize> = (0..config.workers.len())
@@ -210,7 +213,7 @@ fn workers(
     Some(workers)
 }
 
-/// Key of a datapath in the file, and the settings with which the datapath must be consistent.
+/// Key of a datapath in the file, and other settings against which the datapath is checked.
 struct Context<'a> {
     key: &'a str,
     workers: Option<&'a [WorkerConfig]>,

@@ -93,7 +93,7 @@ pub struct ExpressSection {
 }
 
 impl ExpressSection {
-    /// Switches the express path on or off, whatever the file says.
+    /// Switches the express path on or off, regardless of the file.
     pub fn set_enabled(&mut self, enabled: bool) {
         self.enabled = Some(enabled);
     }

@@ -70,7 +70,7 @@ impl Mistakes {
     }
 }
 
-/// Error of a refused flow file, with one sentence per line.
+/// Error for a refused flow file. Each line of the text is one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FlowFileError(String);
@@ -85,7 +85,8 @@ impl FlowFileError {
 }
 
 impl FlowFile {
-    /// Creates an empty file. Its flows may refer to ports by the names in `names`.
+    /// Creates a flow file without any lines. Lines that are added may refer to ports by the names in
+    /// `names`.
     #[must_use]
     pub fn new(names: PortNames) -> Self {
         Self { names, ..Self::default() }
@@ -126,7 +127,7 @@ impl FlowFile {
         Err(io::Error::new(io::ErrorKind::InvalidData, sentence))
     }
 
-    /// Parses the next piece of text, which may end anywhere.
+    /// Parses the next piece of text, which may end within a line.
     pub fn push(&mut self, text: &str) {
         let mut rest = text;
         while let Some((line, after)) = rest.split_once('\n') {
@@ -157,8 +158,8 @@ impl FlowFile {
         self.asked.is_empty()
     }
 
-    /// Returns the ports to which the lines read so far output packets, and the ports that they match or
-    /// watch.
+    /// Returns the ports that the lines read so far name as outputs, in matches, or as watched ports of
+    /// buckets.
     #[must_use]
     pub fn ports(&self) -> BTreeSet<PortNo> {
         self.asked.iter().flat_map(FileLine::ports).collect()
@@ -216,7 +217,7 @@ impl FlowFile {
             }
         }
         if self.mistakes.is_empty() {
-            // Each line is accepted on its own, so only the bundle as a whole has an error.
+            // Each line was accepted separately, so the error occurs only in the bundle as a whole.
             self.mistakes.add(|| format!("line {line}: {refused}"));
         }
         self.mistakes.refuse().map(|()| Changed::default())

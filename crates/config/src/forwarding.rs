@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Forwarding settings of a datapath: low latency, fast-forwarding path and lanes. The daemon's file and
-//! scenarios contain the same settings. Begin with [`forwarding`].
+//! Forwarding settings of a datapath: low latency, fast-forwarding path, express path and lanes. The daemon's
+//! file and scenarios contain the same settings. Begin with [`forwarding`].
 
 use crate::file::{
     ExpressSection, FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection,
@@ -13,25 +13,25 @@ use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
 use worker::{Consistency, Quanta, WorkerSetConfig};
 
-/// Range of the window over which learning measures packet rates, in ns: 100 ms to 1 hour.
+/// Range of the window in which learning measures packet rates, in ns: 100 ms to 1 hour.
 const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = Nanos(100_000_000)..=Nanos(3_600_000_000_000);
 
-/// Default of `outstanding_bytes`: normal frames wait while their device has more bytes outstanding. A 10
-/// Gbit/s device needs 0.2 ms to send this number of bytes. Within this time, it reports that earlier frames
-/// were sent.
+/// Default of `outstanding_bytes`. Normal frames wait while more bytes than this are outstanding in their
+/// device. A 10 Gbit/s device needs 0.2 ms to send this number of bytes. It reports sent frames within this
+/// time, so it does not become idle.
 const OUTSTANDING_BYTES: usize = 256 * 1024;
 
-/// Maximum of `outstanding_bytes`. It exceeds the size of a socket's buffer, so it has the effect of no
-/// limit.
+/// Maximum of `outstanding_bytes`. Because it exceeds the size of a socket's buffer, it works like no limit.
 const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 
-/// Maximum of `quiet`, in ns. With a longer time, the small quantum would be in use almost always.
+/// Maximum of `lanes.quiet` in ns, the time without low-latency packets after which the large quantum is
+/// used. With a longer time, the small quantum would be used almost always.
 const QUIET_MAX_NS: Nanos = Nanos(1_000_000_000);
 
 /// Forwarding settings of a datapath, without ports and controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forwarding {
-    /// Entries whose cookie matches are low-latency.
+    /// Cookie value and mask. Entries with a matching cookie are low-latency.
     pub low_latency_cookie: Option<CookieMask>,
     /// Learning of low-latency entries. If `None`, learning is off.
     pub learning: Option<Learning>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of a configuration against this machine: CPUs, devices and socket directories.
+//! Checks of a configuration against this build and this machine: drivers, CPUs, devices and socket
+//! directories.
 
 use crate::endpoint::Endpoint;
 use crate::mistakes::Mistakes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collection of all mistakes in a file, each with its place and key.
+//! Mistakes in a file, each with its place and key.
 
 use crate::places::{TextPlace, Tree, offset_of};
 use std::fmt;
@@ -41,7 +41,7 @@ impl Mistakes {
         }
     }
 
-    /// Returns the checked value, or adds the mistake and returns `None`.
+    /// Returns the value in `checked`. If there is a mistake instead, adds it and returns `None`.
     pub fn take<T>(&mut self, checked: Result<T, Mistake>) -> Option<T> {
         checked.map_err(|mistake| self.add(mistake)).ok()
     }
@@ -84,7 +84,7 @@ impl Mistakes {
     }
 }
 
-/// Returns a key's value, or the mistake in the value.
+/// Returns a key's value, or converts the error text to a mistake for this key.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Position in a text. Lines and columns are counted from 1, and columns in characters.
+/// Position in a text. Lines and columns are counted from 1. Columns are counted in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPlace {
     /// Line, from 1.
@@ -68,8 +68,9 @@ impl KeyPath {
         (names.join("."), names.last().copied().unwrap_or_default())
     }
 
-    /// Returns the path up to the last key in the notation of the checks, such as `datapath.port[2].workers`.
-    /// If there is only one datapath, it has no index.
+    /// Returns the path up to the last key in the notation of
+    /// [`Mistake::key`](crate::mistakes::Mistake::key), such as `datapath.port[2].workers`. If there is only
+    /// one datapath, it has no index.
     pub fn path(&self, tree: &Tree<'_>) -> String {
         path_of(&self.0[..self.to_last_key()], tree)
     }
@@ -119,7 +120,7 @@ fn only_datapath(tree: &Tree<'_>) -> bool {
     datapath.is_some_and(|value| value.get_ref().as_array().is_some_and(|list| list.len() == 1))
 }
 
-/// Removes the key to which `steps` leads. The last step must be a key.
+/// Removes the key at the end of the path `steps` from the table. The last step must be a key.
 fn remove_from(table: &mut DeTable<'_>, steps: &[Step]) -> bool {
     match steps.split_first() {
         Some((Step::Key(name), [])) => table.remove(name.as_str()).is_some(),
@@ -174,8 +175,8 @@ fn search_value(
 }
 
 /// Returns the byte offset of the value at a path such as `datapath.port[2].workers`. If the value is
-/// missing, returns the offset of the innermost part of the path that exists. A list of tables without an
-/// index means its first table. Returns `None` if no part of the path exists.
+/// missing, returns the offset of the innermost part of the path that exists. If the path has no index after
+/// a list of tables, it refers to the first table. Returns `None` if no part of the path exists.
 pub fn offset_of(tree: &Tree<'_>, path: &str) -> Option<usize> {
     let mut table = Some(tree.get_ref());
     let mut found = None;

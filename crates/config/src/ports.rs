@@ -44,7 +44,7 @@ pub fn ports(
     ports
 }
 
-/// Checks that no earlier port has the same number, name or device.
+/// Checks that none of `others`, the ports before this one, has the same number, name or device.
 fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistakes: &mut Mistakes) {
     let at = |is_same: &dyn Fn(&file::PortSection) -> bool| others.iter().position(is_same);
     if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {
@@ -153,7 +153,7 @@ fn queue(at: &str, queue: &file::QueueSection, mistakes: &mut Mistakes) -> Optio
     let id = mistakes
         .needed(key("id"), queue.id, "id = 1")
         .and_then(|id| mistakes.at(key("id"), in_range(id, 0..=EgressQueue::ID_MAX.0.into())));
-    // A rate out of range makes the queue invalid. A missing rate does not.
+    // A queue is invalid if a rate is out of range, but not if a rate is missing.
     let rate = |kbps: Option<Option<u64>>| kbps.map_or(Some(None), |kbps| kbps.map(|kbps| Some(kbps as u32)));
     Some(EgressQueue {
         id: QueueId(id? as u32),

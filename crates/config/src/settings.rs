@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// Default path of the control socket.
 pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
 
-/// Checked settings of the daemon of one datapath. A process runs one daemon per datapath.
+/// Checked settings of one datapath, with its workers and its control socket. A process can run several
+/// datapaths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Path of the control socket.
@@ -26,21 +27,22 @@ pub struct Config {
     pub pace: Pace,
     /// The datapath.
     pub datapath: Datapath,
-    /// Notes on settings that are accepted but have no effect, one sentence each.
+    /// Notes on settings that are accepted but have no effect or may not be intended. Each note is one
+    /// sentence.
     pub notes: Vec<String>,
 }
 
 /// Settings of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerConfig {
-    /// CPU that the worker is pinned to, if any.
+    /// CPU to which the worker is pinned, if any.
     pub cpu: Option<usize>,
     /// Behaviour while there are no packets.
     pub idle: Idle,
 }
 
 /// Timing of a worker's sleep: how soon it sleeps, and when it wakes without a signal. Production uses the
-/// default. Tests make workers sleep immediately, and wake only if another thread wakes them.
+/// default values. In tests, workers sleep immediately and wake only if another thread wakes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Time that a worker spins after its last packet, in ns.
@@ -92,7 +94,7 @@ pub struct OpenFlow {
     pub controllers: Vec<Endpoint>,
     /// Endpoints that controllers and tools can connect to.
     pub listen: Vec<Endpoint>,
-    /// Whether the datapath forwards by learned MACs while no controller of the list is connected.
+    /// Whether the datapath forwards by learned MAC addresses while it is connected to none of `controllers`.
     pub standalone: bool,
 }
 
@@ -110,9 +112,9 @@ pub struct ConfiguredPort {
     /// Numbers of the workers that serve the port's queues.
     pub workers: Vec<usize>,
     /// Watermark in bytes. While more bytes are outstanding in the device, normal frames wait in the switch.
-    /// With `usize::MAX`, they never wait.
+    /// With `usize::MAX`, normal frames never wait.
     pub outstanding_bytes: usize,
-    /// Egress queues. Without queues, frames leave in the order of output.
+    /// Egress queues. Without queues, frames leave in the order in which they were output.
     pub queues: Vec<flow::EgressQueue>,
 }
 

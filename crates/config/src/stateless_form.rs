@@ -57,7 +57,8 @@ pub struct BankForm {
     pub epoch: i64,
     /// Arithmetic, `integer` (default) or `polynomial`.
     pub arithmetic: Option<String>,
-    /// ID of the switch, which is the modulus. The bits of a polynomial's ID are its coefficients.
+    /// ID of the switch, which is the modulus. With polynomial arithmetic, its bits are the coefficients of
+    /// the polynomial.
     pub id: i64,
     /// Meaning of label 0, label 1 and so on.
     #[serde(default)]
@@ -81,13 +82,13 @@ pub enum LabelForm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatesForm {
-    /// Difference d of the downward gates, or 0 if there are no such gates.
+    /// Difference d: the numbers of downward gates are multiples of it. It is 0 if there are no such gates.
     #[serde(default)]
     pub down_d: i64,
-    /// Difference d of the upward gates, or 0 if there are no such gates.
+    /// Difference d: the numbers of upward gates are multiples of it. It is 0 if there are no such gates.
     #[serde(default)]
     pub up_d: i64,
-    /// Difference d of the external gates, or 0 if there are no such gates.
+    /// Difference d: the numbers of external gates are multiples of it. It is 0 if there are no such gates.
     #[serde(default)]
     pub external_d: i64,
     /// Highest server gate. If `external_d` is not 0, a greater value of DOWN selects an external gate.
@@ -112,7 +113,7 @@ fn port(key: &str, value: i64) -> Result<PortNo, Wrong> {
     number(key, value, 1, flow::port_no::MAX.0.into()).map(PortNo)
 }
 
-/// Inserts a pair into a map. Returns a mistake if the map already contains the port.
+/// Inserts a port and its value into a map. Returns a mistake for `key` if the map already contains the port.
 fn once<V>(key: &str, map: &mut BTreeMap<PortNo, V>, at: PortNo, value: V) -> Result<(), Wrong> {
     match map.insert(at, value) {
         None => Ok(()),

@@ -106,7 +106,7 @@ fn learning_is_off_unless_it_is_enabled() {
         .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");
     assert_ne!(minimal, text);
     assert_eq!(Config::parse(&minimal).unwrap().datapath.forwarding.learning, Some(learning));
-    // Without the fast-forwarding path, the low-latency mark has no effect. A note reports this.
+    // Without the fast-forwarding path, learned low-latency marks have no effect. A note reports this.
     let idle = text.replace("[datapath.ffp]\nenabled = true", "[datapath.ffp]\nenabled = false");
     assert_eq!(Config::parse(&idle).unwrap().notes.len(), 1);
 }
@@ -486,7 +486,7 @@ fn missing_cpus_and_devices_are_reported_only_in_the_scope_of_the_machine() {
     );
 }
 
-/// The grammar must contain every key that the reader accepts, with an example. The reader must read every
+/// The grammar must contain every key that the reader accepts, with an example. The reader must accept every
 /// key of the grammar.
 #[test]
 fn the_grammar_has_the_keys_that_are_read() {

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use toml::de::{DeTable, Deserializer, Error};
 
-/// Keys of one kind of file. If the meaning of a key depends on its table, the key is listed with its path.
+/// Lists of the keys of one kind of file. A key whose meaning depends on its table is listed with its path.
 pub type Grammar = &'static [&'static [Key]];
 
 /// A key, its type in words, and an example.
@@ -108,16 +108,16 @@ pub const TABLES: &str = "a list of tables";
 /// Maximum size of a file, in bytes.
 const FILE_BYTES: u64 = 16 * 1_024 * 1_024;
 
-/// Maximum number of unknown keys and wrong types that are searched for. Each of them costs one more pass
-/// over the file.
+/// Maximum number of unknown keys and wrong types that are searched for. Each of them needs another pass over
+/// the file.
 const READS: usize = 100;
 
 /// Result of reading a file's text.
 struct Reading<'t, T> {
     /// Tree of all keys and values.
     tree: Tree<'t>,
-    /// The file without its wrong parts. `None` if the text is not TOML, or if some mistakes cannot be
-    /// removed.
+    /// The structure of the file without its wrong parts. `None` if the text is not TOML, or if a wrong part
+    /// cannot be removed.
     file: Option<T>,
     /// Syntax errors, unknown keys and wrong types.
     mistakes: Mistakes,
@@ -218,7 +218,7 @@ fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     mistakes
 }
 
-/// Replaces the parser's message about a syntax error by a message that names a fix.
+/// Replaces the parser's message about a syntax error by a message that says how to fix the error.
 fn in_our_words(message: &str) -> String {
     let words = [
         (
@@ -264,7 +264,7 @@ fn is_missing(name: &str, way: &KeyPath, grammar: Grammar) -> String {
     }
 }
 
-/// Replaces the parser's message about a key by a message that names a fix.
+/// Replaces the parser's message about a key by a message that says how to fix the key.
 fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
     if let Some((_, known)) = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
@@ -282,7 +282,7 @@ fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
     }
 }
 
-/// Replaces the parser's word for a wrong value, such as "map", by the word that TOML uses.
+/// Replaces the parser's name for the type of a wrong value, such as "map", by the name that TOML uses.
 fn in_words(found: &str) -> String {
     let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
     let kind = match (kind, value) {

@@ -39,7 +39,8 @@ impl PacketForm {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is wrong, or contradicts itself.
+    /// Returns an error if neither or both of `fields` and `hex` are given, if the text cannot be parsed, or
+    /// if two different ingress ports are given.
     pub fn frame(&self, names: &PortNames) -> Result<(PortNo, Vec<u8>), PacketError> {
         let (port, frame) = match (&self.fields, &self.hex) {
             (Some(fields), None) => {

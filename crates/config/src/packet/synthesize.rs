@@ -23,7 +23,7 @@ const TTL_KEY: &str = "nw_ttl=";
 /// Synthetic packet and its ingress port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synthesized {
-    /// Ingress port, if the list names one.
+    /// Ingress port, if the list of fields contains one.
     pub in_port: Option<PortNo>,
     /// Bytes of the frame.
     pub frame: Vec<u8>,
@@ -45,12 +45,13 @@ pub enum Masks {
     Allowed,
 }
 
-/// Template of packets: fields with fixed values, and random values for the bits outside their masks.
+/// Template of packets: fields with fixed values, and masks. Bits outside the masks get different values in
+/// each packet.
 #[derive(Clone, Debug)]
 pub struct Template {
     matching: Match,
     ttl: u8,
-    /// Ingress port, if the list names one.
+    /// Ingress port, if the list of fields contains one.
     pub in_port: Option<PortNo>,
 }
 
@@ -113,8 +114,8 @@ impl Template {
     }
 }
 
-/// Returns the bits of a field that are not fixed. The VLAN ID has none: if a condition examines only the
-/// PCP, the VLAN ID of the packet is 0.
+/// Returns the bits of a field that may differ between packets. The VLAN ID has no such bits: if a condition
+/// examines only the PCP, the VLAN ID of all packets is 0.
 fn open(condition: &FieldMatch) -> u128 {
     if condition.field == Field::VlanVid { 0 } else { condition.field.full_mask() & !condition.mask }
 }
@@ -134,8 +135,8 @@ fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
     Ok((rest.join(","), ttl))
 }
 
-/// Checks that a received packet can have these fields: values are exact, and no field is one that only
-/// tables can write.
+/// Checks that a received packet can have these fields. Fields that only tables can write are refused, and so
+/// are masks, unless `masks` allows them.
 fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
         return Err(PacketError::Field("index".into(), "selects an entry of a table; packets have no index"));

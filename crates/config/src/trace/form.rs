@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Form of traces on the control socket and in the output of `--json`.
+//! Serialized form of traces, for the control socket and for the output of `--json`.
 
 use flow::{GroupId, PortNo, QueueId, RuleVersion, TableId};
 use serde::{Deserialize, Serialize};
@@ -29,11 +29,11 @@ pub struct TraceForm {
     pub normal_from: Option<TableId>,
     /// Whether the fast-forwarding path alone can forward the packet.
     pub fast: bool,
-    /// Reason or condition for the value of `fast`.
+    /// Sentence that gives the reason or the condition for the value of `fast`.
     pub fast_why: String,
-    /// Whether a path record can forward the packet. Such a record names the entries in `tables`.
+    /// Whether a path record can forward the packet. Such a record contains the entries listed in `tables`.
     pub express: bool,
-    /// Reason or condition for the value of `express`.
+    /// Sentence that gives the reason or the condition for the value of `express`.
     pub express_why: String,
     /// Outcome: `forwarded`, `consumed` (controller only) or `dropped`.
     pub outcome: String,

@@ -25,8 +25,8 @@ pub enum TraceError {
     },
 }
 
-/// Traces a packet through the flows of a file. The switch has the ports that the flows name, and the ingress
-/// port.
+/// Traces a packet through the flows of a file. The simulated switch has the packet's ingress port and all
+/// ports that the flows name.
 ///
 /// # Errors
 ///
