@@ -20,11 +20,11 @@ use worker::WorkerSet;
 
 /// Maximum number of traffic classes in a scenario.
 const TRAFFIC: usize = 64;
-/// Maximum number of packets that wait to be received.
+/// Maximum of `ring`, the number of packets that can wait to be received.
 const RING: i64 = 65_536;
 /// Maximum duration of a run, in ns.
 const TIME_NS: u64 = LONGEST_NS as u64;
-/// Maximum fixed time for input and output, in ns.
+/// Maximum of `io`, the fixed time for input and output of a packet, in ns.
 const IO_NS: u64 = 1_000_000_000;
 /// Maximum number of packets in a run.
 const PACKETS: f64 = 1e11;
@@ -111,7 +111,7 @@ fn packets(file: &file::ScenarioFile, mistakes: &mut Mistakes) -> Option<u64> {
     mistakes.at("packets", in_range(packets, 1..=PACKETS as i64))
 }
 
-/// Returns the only switch, or adds a mistake if there are several.
+/// Returns the switch, or adds a mistake if there is not exactly one.
 fn only(datapaths: Vec<file::SwitchSection>, mistakes: &mut Mistakes) -> Option<file::SwitchSection> {
     match <[file::SwitchSection; 1]>::try_from(datapaths) {
         Ok([one]) => Some(one),
@@ -144,7 +144,8 @@ fn switch_settings(
     let sections = ForwardingSections { low_latency, ffp, express, lanes, port_cache };
     let forwarding = forwarding("datapath", sections, mistakes);
     let rules = mistakes.take(rules(datapath, folder));
-    // Simulated devices send without delay, so bytes are never outstanding.
+    // Simulated devices send without delay, so no bytes are ever outstanding, and `outstanding_bytes` is not
+    // used.
     let forwarding = forwarding?;
     let marks = Marks { cookie: forwarding.low_latency_cookie, learning: forwarding.learning };
     Some(SwitchSettings { config: forwarding.worker_set(), marks, rules: rules? })
@@ -203,8 +204,8 @@ fn rules(datapath: &file::SwitchSection, folder: &Path) -> Result<String, Mistak
     Ok(text)
 }
 
-/// Returns the traffic classes with their rates, and the load factor if there is one. With a load factor, the
-/// rates are relative, because the capacity of the switch is not known yet.
+/// Returns the traffic classes with their rates, and the load factor if the scenario gives one. In that case
+/// the rates are relative, because the capacity of the switch is not known yet.
 fn rates(
     load: Option<file::LoadSection>,
     traffic: Vec<Traffic>,
@@ -241,7 +242,8 @@ fn rates(
         return Err(wrong("traffic", format!("has shares that add up to {shares}; they must add up to 1")));
     }
     let rated = |one: Traffic| {
-        // Divides by the exact sum, so that another run with the reported rate has the same rates.
+        // Divides by the exact sum of all shares, so that a run with the reported total rate has the same
+        // rates per class.
         let rate_pps = if one.shared { one.class.rate_pps / shares * all_pps } else { one.class.rate_pps };
         Class { rate_pps, ..one.class }
     };

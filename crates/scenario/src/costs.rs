@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Costs of the worker's steps, in the form in which scenarios and reports contain them.
+//! Costs of a worker's steps, as scenarios and reports represent them.
 
 use crate::error::ScenarioError;
 use config::Mistake;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sim::cost::{CostTable, step_name, step_named};
 use std::fmt;
 
-/// Maximum number of steps in a list. There are fewer kinds of steps.
+/// Maximum number of steps in a list. It exceeds the number of kinds of steps.
 const STEPS: usize = 4_096;
 
 /// Maximum cost of a step or a unit, in ns.
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for CostsSection {
 }
 
 impl CostsSection {
-    /// Returns the cost table of given costs, or `None` if the costs are to be measured.
+    /// Returns the cost table if the scenario gives the costs, or `None` if they are to be measured.
     pub fn table(&self) -> Result<Option<CostTable>, Mistake> {
         match self {
             Self::Measured => Ok(None),
@@ -141,7 +141,7 @@ fn above_0(ns: f64) -> Result<f64, String> {
     if ns > 0.0 { Ok(ns) } else { Err("is 0, so no time would pass; use 10, for instance".to_owned()) }
 }
 
-/// Returns the steps of a cost table. A scenario with these steps repeats the run.
+/// Returns the steps of a cost table. A scenario that lists these steps gives the same result as this run.
 pub fn steps_of(table: &CostTable) -> Vec<StepCost> {
     let step = |row: &sim::cost::Row| {
         let (name, of_table) = step_name(row.step);
@@ -183,7 +183,7 @@ impl fmt::Display for StepCost {
 /// Costs of a run, and how they were obtained.
 pub struct Costs {
     pub table: CostTable,
-    /// Name of the source in the report.
+    /// Source of the costs, as named in the report.
     pub from: &'static str,
     pub steps: Vec<StepCost>,
     /// Ratio of virtual time to real time during the measurement, if there was one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures that the results of both switches and networks contain.
+//! Figures that are part of the results of both switches and networks.
 
 use serde::Serialize;
 use sim::arrivals::ArrivalTimes;

@@ -26,7 +26,7 @@ const ALL_BYTES: usize = 256 * 1_024 * 1_024;
 /// Maximum number of packets in a capture.
 const CAPTURED: usize = 4_000_000;
 
-/// Maximum number of random draws per flow to get a packet that differs from all other packets.
+/// Maximum number of random packets that are tried per flow until one differs from all other packets.
 const ATTEMPTS: usize = 64;
 
 /// Packets of a traffic class.
@@ -36,7 +36,7 @@ pub struct Packets {
     pub flows: Arc<[Vec<u8>]>,
     /// Order and times of captured packets.
     pub capture: Option<Arc<Capture>>,
-    /// Ingress port in the templates.
+    /// Ingress port that the templates give, if any.
     pub in_port: Option<PortNo>,
 }
 

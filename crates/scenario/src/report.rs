@@ -8,7 +8,7 @@ use sim::arrivals::{ClassReport, Load, Report};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Key for packets that were sent to the controller only.
+/// Name under which the simulation's report counts packets that were sent only to the controller.
 const CONSUMED: &str = "consumed";
 
 /// Result of a simulated switch. Rates are in packets per second. Times are virtual, in ns, unless the name
@@ -28,7 +28,8 @@ pub struct ScenarioOutcome {
     pub steps: Vec<StepCost>,
     /// Total offered load.
     pub offered_pps: f64,
-    /// Maximum rate of this mix of traffic with almost no loss, if it was searched for.
+    /// Capacity: the maximum rate of this traffic mix with almost no loss. It is present if the run
+    /// determined the capacity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_pps: Option<f64>,
     /// Warm-up time. Packets that arrived during this time are not counted.
@@ -70,7 +71,7 @@ pub struct TrafficShare {
     pub overtaken: u64,
     /// Latency from arrival to the end of transmission, plus the fixed time of input and output.
     pub latency_ns: Latency,
-    /// Times until flows used the fast-forwarding path or a path record.
+    /// How many flows began to use the fast-forwarding path or a path record, and after what time.
     pub learned: LearnedFlows,
 }
 
@@ -79,8 +80,8 @@ pub struct TrafficShare {
 pub struct LearnedFlows {
     /// Number of flows.
     pub flows: u64,
-    /// Longest time in ns from the arrival of a flow's first packet until the first packet of the flow left
-    /// on the path.
+    /// Longest time in ns from the arrival of a flow's first packet until a packet of the flow first left by
+    /// such a path.
     pub longest_ns: f64,
 }
 

@@ -11,10 +11,10 @@ use sim::arrivals::{
 use sim::cost::MeasurePlan;
 use std::path::PathBuf;
 
-/// Duration of the measurement of costs.
+/// Extent of the cost measurement.
 const PLAN: MeasurePlan = MeasurePlan { windows: 400, turns: 16, warm_up: 20 };
 
-/// Share of packets lost for lack of space above which a switch counts as overloaded.
+/// If a larger share of the packets is lost for lack of space, a switch counts as overloaded.
 const OVERLOAD: f64 = 0.01;
 
 /// A scenario of one switch and its traffic.
@@ -28,7 +28,8 @@ pub struct SwitchScenario {
     pub(crate) config: worker::WorkerSetConfig,
     pub(crate) marks: Marks,
     pub(crate) costs: CostsSection,
-    /// Arriving packets. If `factor` is given, their rates are relative to the switch's capacity.
+    /// Arriving packets. If `factor` is given, their rates are relative, and the run computes the final
+    /// rates.
     pub(crate) load: Load,
     /// Offered load relative to the switch's capacity.
     pub(crate) factor: Option<f64>,

@@ -102,7 +102,7 @@ fn every_packet_is_delivered_or_lost_by_a_named_reason() {
     assert!((outcome.offered_pps - 4e6).abs() < 1.0);
 }
 
-/// Path records change how entries are found, but not what happens to packets.
+/// Path records affect how entries are found, but not how packets are treated.
 #[test]
 fn the_express_path_can_be_overridden() {
     let without_lanes = GOOD.replace("normal = 128\nunknown = 64", "enabled = false");

@@ -50,8 +50,8 @@ pub fn traffic(n: usize, t: file::TrafficSection, folder: &Path, seed: u64) -> R
         (None, false) => {
             let flows = at(key("flows"), in_range(t.flows.unwrap_or(1), 1..=packets::FLOWS as i64))?;
             let bytes = at(key("bytes"), in_range(t.bytes.unwrap_or(64), packets::BYTES))?;
-            // The seed of each class is derived from the index of the class. Adding a class thus does not
-            // change other classes.
+            // The seed of each class is derived from its index, so that an added class does not change the
+            // packets of the classes before it.
             let seed = seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             at(key("packets"), packets::made(&t.packets, flows as usize, bytes as usize, seed))?
         }

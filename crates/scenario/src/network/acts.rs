@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scheduled changes of a network: failures, repairs, and a change of numbering.
+//! Scheduled changes of a network: failures, repairs, and a renumbering.
 
 use super::file::{FailureSection, Renumber};
 use super::plan::{Graph, Setups};
@@ -19,7 +19,7 @@ enum Part {
     Node(usize),
 }
 
-/// Returns the time in ns that a required key specifies.
+/// Returns the time in ns that a required key contains. `text` is its value.
 fn needed_time(key: &str, text: Option<&String>) -> Result<Nanos, Mistake> {
     time(key, text.ok_or_else(|| wrong(key, "is missing; write at = \"10ms\""))?)
 }
@@ -31,7 +31,7 @@ fn time(key: &str, text: &str) -> Result<Nanos, Mistake> {
     at(key, duration(text).and_then(refuse))
 }
 
-/// Returns the changes that entry `n` of the failure list describes, with their times in ns.
+/// Returns the failures and repairs that entry `n` of the failure list describes, with their times in ns.
 pub fn failure(
     n: usize,
     failure: &FailureSection,
@@ -141,8 +141,8 @@ fn interval(
     Ok(every_ns)
 }
 
-/// Returns the steps of a change of numbering, with their times in ns. Each switch changes at a random time
-/// within the spread of a step.
+/// Returns the steps of a renumbering, with their times in ns. In each step, every switch changes at a random
+/// time within the step's spread.
 pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Vec<(Nanos, Act)>, Mistake> {
     let key = |name: &str| format!("network.renumber.{name}");
     let first_ns = needed_time(&key("at"), section.at.as_ref())?;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios of networks: all switches of a plan, hosts that send packets, failures, and a change of
-//! numbering.
+//! Scenarios of networks: all switches of a plan, hosts that send packets, failures, and a renumbering.
 //!
-//! The simulation itself is [`sim::network`]. This module turns plan and scenario into switch settings,
-//! traffic and scheduled changes. Begin with `check`, then read `plan`.
+//! The simulation itself is [`sim::network`]. From the plan and the scenario, this module derives switch
+//! settings, traffic and scheduled changes. Begin with `check`, then read `plan`.
 
 mod acts;
 mod check;

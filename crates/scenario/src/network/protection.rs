@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The protection that a plan promises, the part of it that a run exercised, and the checks of
-//! `[network.require]`.
+//! Protection: which links and switches a plan promises to protect, which of them a run exercised, and the
+//! checks of `[network.require]`.
 
 use super::file::Require;
 use super::plan::Numberings;
@@ -19,7 +19,7 @@ pub struct Protection {
     pub switches: Protected,
 }
 
-/// Counts of links, or of switches.
+/// Counts of links, or counts of switches. Both are called parts below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Protected {
     /// Number of links, or of switches, in the network.
@@ -55,7 +55,8 @@ pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Links and switches that planned paths use. The value is true if all these paths protect the part.
+/// Links and switches that planned paths cross. The value is true if every path that crosses the part
+/// protects it.
 struct Parts(HashMap<NetworkPlace, bool>);
 
 impl Parts {

@@ -45,7 +45,8 @@ pub struct NetworkOutcome {
     pub duplicated: u64,
     /// Number of packets that crossed more links than allowed.
     pub over_budget: u64,
-    /// Number of packets lost without a failure that excuses the loss. See `met`.
+    /// Number of packets that were lost although they encountered no failure that explains the loss. See
+    /// `met`.
     pub lost_wrongly: u64,
     /// Whether all packets were handled correctly.
     pub right: bool,
@@ -98,7 +99,8 @@ pub struct LossReport {
 pub struct Met {
     /// Kind of failure.
     pub failure: &'static str,
-    /// Whether none of these packets may be lost, except for lack of buffer space.
+    /// Whether the protection covers this kind of failure, so that these packets may be lost only for lack of
+    /// buffer space.
     pub safe: bool,
     /// Number of packets that arrived.
     pub delivered: u64,
@@ -117,7 +119,7 @@ pub struct FailureMet {
     pub at_ns: u64,
     /// Number of packets whose path crossed the failed part.
     pub packets: u64,
-    /// Number of these packets that were protected against the failure and encountered it after its
+    /// Number of those packets that were protected against the failure and encountered it after its
     /// detection.
     pub protected: u64,
 }
@@ -164,11 +166,12 @@ pub struct Range {
 /// Sizes of the headers that packets carry, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkHeader {
-    /// Number of bits by which packets are longer on links between switches than at the sending host. The run
-    /// measures this number.
+    /// Number of bits that packets are longer on links between switches than at the sending host, as measured
+    /// in the run.
     pub on_links_bits: Range,
-    /// Sizes of keys or tags in bits. A KeyFlow key counts as the largest key with the same IDs, a freeRtr
-    /// key as its own length, and a tag as the lengths of its UP and DOWN.
+    /// Sizes of keys or tags in bits. For a KeyFlow key, this is the size of the largest key with the same
+    /// IDs. For a freeRtr key, it is the size of the key itself. For a tag, it is the sum of the sizes of UP
+    /// and DOWN.
     pub key_bits: Range,
 }
 

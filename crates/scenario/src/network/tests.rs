@@ -129,7 +129,7 @@ fn polynomials_protect_as_many_parts_as_integers() {
     assert_eq!((links.protected, links.exercised, switches.protected, switches.exercised), (12, 12, 7, 7));
 }
 
-/// The sample has 800 routes, which together cross all links.
+/// The run samples 800 pairs, whose routes together cross all links.
 #[test]
 fn each_link_of_a_large_backbone_fails() {
     let outcome = run(
@@ -288,7 +288,7 @@ fn losses_for_lack_of_a_backup_are_reported() {
     let outcome = run(&plan, FAILURES);
     let (_, lost) = met(&outcome, "protected hop, detected");
     assert!(!outcome.right && lost > 0 && lost == outcome.lost_wrongly, "{outcome:?}");
-    // The backup of the first switch is in its entry, not in its bank.
+    // The backup of a route's first switch is in the switch's entry, not in its bank.
     let mut plan = self::plan("abilene.json");
     for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
         route["segments"][0]["backup_port"] = Value::Null;
@@ -328,7 +328,7 @@ fn a_route_may_be_split_at_a_waypoint() {
     assert_eq!((outcome.delivered, outcome.state.without_entries), (1, 8), "{outcome:?}");
 }
 
-/// A detour may reach a waypoint by the port to which the next key leads.
+/// A detour may reach a waypoint through the port to which the waypoint's next key leads.
 #[test]
 fn protected_routes_that_are_split_lose_nothing() {
     let failures = FAILURES.replace("1600ms", "4150ms").replace("packets = 300", "packets = 780");

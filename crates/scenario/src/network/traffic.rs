@@ -14,7 +14,8 @@ use wire::PacketBuilder;
 
 /// Maximum number of packets in a run. The simulation keeps state for each packet.
 const PACKETS: u64 = 100_000_000;
-/// Maximum number of flows. There is one flow per path of a pair. Each flow keeps a template and its path.
+/// Maximum number of flows. There is one flow per path of a pair. The simulation keeps a template and the
+/// path of each flow.
 const FLOWS: u64 = 2_000_000;
 /// Range of packet lengths in bytes. The shortest packet holds all headers and the packet's number. The
 /// longest packet fits into a small frame, even with a 256-bit key.
@@ -23,7 +24,7 @@ const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 const FCS_BYTES: usize = 4;
 /// Total length of the Ethernet, IPv4 and UDP headers in bytes.
 const HEADER_BYTES: usize = 42;
-/// Range of source ports in which a port for each path is searched.
+/// Range of UDP source ports in which a port for each path is searched.
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 1_024..=u16::MAX;
 const TARGET_PORT: u16 = 9;
 
@@ -99,8 +100,8 @@ fn these(listed: &[[String; 2]], plan: &PathPlan) -> Result<Vec<Pair>, Mistake> 
     Ok(pairs)
 }
 
-/// Draws `count` pairs, or all if there are fewer. Hosts send in turn, each to a random host to which it has
-/// a route.
+/// Draws `count` pairs at random, or almost all pairs if there are fewer. The hosts take turns as senders.
+/// The receiver is a random host to which the sender has a route.
 fn sample(plan: &PathPlan, count: usize, seed: u64) -> Vec<Pair> {
     let mut random = fastrand::Rng::with_seed(seed);
     let graph = plan.graph();

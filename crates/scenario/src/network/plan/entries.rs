@@ -21,7 +21,7 @@ pub fn mac(host: usize) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// Packets that an entry matches: packets to one host in one table.
+/// Packets that an entry matches: the packets to one host in one table, from any or from one ingress port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// Table of the entry.
@@ -49,8 +49,8 @@ impl Selector {
     }
 }
 
-/// Returns the entries of table 0. Packets with this EtherType lose their header and continue in [`POPPED`].
-/// All other packets continue in [`HOSTS`].
+/// Returns the changes that add the entries of table 0. Packets with this EtherType lose their stateless
+/// header and continue in [`POPPED`]. All other packets continue in [`HOSTS`].
 pub fn doors(ethertype: u16, pop: Action) -> Result<[Change; 2], MatchError> {
     let door = |priority, matching, apply, table| {
         let instructions = Instructions { apply, next: Some(Next::Table(table)), ..Instructions::default() };
@@ -78,13 +78,14 @@ struct Output {
 }
 
 impl Output {
-    /// OpenFlow requires the reserved port `IN_PORT` for an output to the ingress port of a packet.
+    /// Uses the reserved port `IN_PORT` if `port` is the ingress port, as OpenFlow requires.
     fn new(port: PortNo, in_port: Option<PortNo>) -> Self {
         Self { watch: port, port: if in_port == Some(port) { port_no::IN_PORT } else { port } }
     }
 }
 
-/// Fast-failover groups of a switch. They output to a port, or to a backup while the port is down.
+/// Fast-failover groups of a switch. Each group outputs to a port, or to a backup port while the port is
+/// down.
 #[derive(Debug, Default)]
 pub struct Failovers {
     ids: BTreeMap<[Output; 2], GroupId>,

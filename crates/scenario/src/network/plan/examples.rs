@@ -11,7 +11,7 @@ pub fn plan(name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
 }
 
-/// Returns the fat tree with an external host at each of two core switches.
+/// Returns the plan of the fat tree, with an additional external host at each of two core switches.
 pub fn tree_with_external_hosts() -> Value {
     let mut plan = plan("tree.json");
     for (core, port) in [("cs1", 5), ("cs4", 6)] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans that use keys: KeyFlow, PolKA's arithmetic with KeyFlow's header, and PolKA with freeRtr's header.
+//! Plans that use keys. There are three kinds: KeyFlow, PolKA's arithmetic with KeyFlow's header, and PolKA
+//! with freeRtr's header.
 
 use super::entries::{self, Failovers, HOSTS, POPPED, Selector};
 use super::graph::{self, Graph};
@@ -111,7 +112,7 @@ struct Segment {
     hops: Vec<Hop>,
 }
 
-/// The task of an entry.
+/// What an entry does with its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Task<'a> {
     /// Outputs to the port of a host at this switch.
@@ -120,7 +121,7 @@ enum Task<'a> {
     Push(&'a Segment),
 }
 
-/// The switch and the packets to which a task applies.
+/// Switch and packets of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     node: usize,
@@ -132,14 +133,14 @@ impl Place {
         Self { node, selector: Selector::to(table, host) }
     }
 
-    /// Returns this place, restricted to packets of one ingress port.
+    /// Returns the place restricted to packets from one ingress port.
     fn by(mut self, port: PortNo) -> Self {
         self.selector.in_port = Some(port);
         self
     }
 
-    /// Returns this place for all ingress ports. Where there is an entry for one port, an entry for all ports
-    /// is also needed.
+    /// Returns the place for packets from all ingress ports. An entry for one ingress port is always
+    /// accompanied by an entry for all ports.
     fn by_any(mut self) -> Self {
         self.selector.in_port = None;
         self
@@ -275,8 +276,8 @@ impl KeyflowPlan {
             most.push(segments.iter().map(|segment| 1 + u32::from(segment.key.hops)).sum::<u32>());
             split |= segments.len() > 1;
         }
-        // During a renumbering, a packet may be forwarded to a waypoint with one numbering and continue with
-        // the other.
+        // During a renumbering, a packet may reach a waypoint with a key of one numbering and continue with a
+        // key of the other.
         way.hops_max = if split { most.iter().sum() } else { most.iter().max().copied().unwrap_or(0) };
         way
     }
@@ -331,7 +332,8 @@ impl KeyflowPlan {
                 stage(&Tasks::new(), Some(&[new.epoch]))?;
                 for place in before.keys().filter(|place| !after.contains_key(*place)) {
                     if let [.., change, end] = &mut stages[..] {
-                        // If the entry for one port were kept, it would hide the changed entry for all ports.
+                        // If the entry for one port were kept, it would take precedence over the changed
+                        // entry for all ports.
                         let stage = if after.contains_key(&place.by_any()) { change } else { end };
                         stage[place.node].changes.push(entries::without(place.selector)?);
                     }
@@ -509,8 +511,8 @@ fn read_segment(
         let port = if at == 0 {
             Some(out_port)
         } else {
-            // Of several parallel links, the route uses the link that the key selects. If the key selects
-            // none of these links, the run reports the fault.
+            // If there are several parallel links, the route uses the link that the key selects. If the key
+            // selects none of them, the first link is used here, and the run reports the fault.
             let chosen = banks[pair[0]][epoch].as_ref().and_then(|bank| output(bank, &key));
             chosen.filter(leads).or_else(|| graph.trusted[pair[0]].iter().copied().find(leads))
         };

@@ -54,7 +54,7 @@ fn wrong(place: impl Into<String>, problem: impl Into<String>) -> PathPlanError 
     PathPlanError { place: place.into(), problem: problem.into() }
 }
 
-/// Numberings of a plan that a run uses.
+/// Numberings of a plan that a run uses. A numbering consists of the switch IDs and keys of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numberings {
     /// Only the newest numbering.
@@ -82,8 +82,9 @@ pub struct Way {
     pub routes: Vec<Vec<Hop>>,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
-    /// Sizes of the keys or tags in bits. A KeyFlow key counts as the largest key with the same IDs, a
-    /// freeRtr key as its own length, and a tag as the lengths of its UP and DOWN.
+    /// Sizes of the keys or tags in bits. For a KeyFlow key, this is the size of the largest key with the
+    /// same IDs. For a freeRtr key, it is the size of the key itself. For a tag, it is the sum of the sizes
+    /// of UP and DOWN.
     pub key_bits: Vec<u32>,
 }
 
@@ -101,7 +102,7 @@ impl PathPlan {
     /// Reads a plan from a file.
     pub fn open(path: &Path) -> Result<Self, PathPlanError> {
         let refuse = |error: std::io::Error| wrong("", format!("cannot read the plan: {error}"));
-        // A pipe or a device could deliver data without end.
+        // Only regular files are read, because a pipe or a device could deliver an unlimited amount of data.
         if !std::fs::metadata(path).map_err(refuse)?.is_file() {
             return Err(wrong("", "is not a regular file; name the file of a plan"));
         }
@@ -137,7 +138,7 @@ impl PathPlan {
         }
     }
 
-    /// Returns the name of the plan's kind for the report.
+    /// Returns the kind of the plan, as named in the report.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::KeyFlow(plan) => plan.kind(),
@@ -166,7 +167,7 @@ impl PathPlan {
         }
     }
 
-    /// Limits the number of paths per pair.
+    /// Limits the number of paths per pair. Only tag plans have several paths per pair.
     pub fn limit_paths(&mut self, most: usize) {
         if let Self::Tags(plan) = self {
             plan.paths_max = most;
@@ -182,7 +183,8 @@ impl PathPlan {
         }
     }
 
-    /// Returns the number of paths of a pair, at least 1. A path gets the packets whose hash is in its share.
+    /// Returns the number of paths of a pair that has a route. Packets are distributed over the paths by
+    /// their hashes, so each path has a share of the packets.
     pub fn shares(&self, pair: Pair) -> usize {
         match self {
             Self::KeyFlow(_) => 1,

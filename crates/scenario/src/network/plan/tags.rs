@@ -54,9 +54,9 @@ struct PlaceDocument {
     gate: u16,
 }
 
-/// Numbers of bits of UP and DOWN in the wide header.
+/// Sizes of UP and DOWN in the wide header, in bits.
 const WIDE_BITS: [u32; 2] = [29, 16];
-/// Numbers of bits of UP and DOWN in the paper's header.
+/// Sizes of UP and DOWN in the paper's header, in bits.
 const PAPER_BITS: [u32; 2] = [32, 13];
 
 /// A plan that uses tags.
@@ -258,8 +258,8 @@ impl TagPlan {
         }
     }
 
-    /// Returns the links of a share, none of which is protected. Returns `None` if the network lacks one of
-    /// them.
+    /// Returns the hops of a share's path. None of them is protected. Returns `None` if the network lacks a
+    /// link of the path.
     fn route(&self, pair: Pair, share: usize) -> Option<Vec<Hop>> {
         let (from, to) = self.ends(pair);
         let [source, target] = [&self.switches[from.node], &self.switches[to.node]];
@@ -285,7 +285,7 @@ impl TagPlan {
     }
 
     /// Returns the number of paths from the source switch to the host, at most `paths_max`. Returns 1 if both
-    /// hosts are at the same switch.
+    /// hosts are at the same switch, and 0 if there is no path.
     pub fn shares(&self, pair: Pair) -> usize {
         self.all_shares(pair).min(self.paths_max)
     }
@@ -350,7 +350,7 @@ impl TagPlan {
         Some(Choice { up, down, port: *source.uplinks.get(plane)? })
     }
 
-    /// Returns the port by which a core switch sends packets to a gate below it.
+    /// Returns the port through which a core switch sends packets downwards to the gate `down`.
     fn way_down(&self, core: usize, down: u16) -> Option<PortNo> {
         let gates = &self.switches[core].gates;
         let number = u32::from(down).checked_next_multiple_of(gates.down_d.max(1));
