@@ -12,8 +12,8 @@ pub(crate) fn read(bytes: &[u8], first: usize, length: usize) -> Option<u128> {
     Some(value)
 }
 
-/// Writes the bits of `value` that are set in `mask`, both right-aligned in `length` bits from `first` on.
-/// Bits after the end of `bytes` are ignored.
+/// Writes `value` to the `length` bits from `first` on, but changes only the bits that are set in `mask`.
+/// `value` and `mask` are right-aligned. Bits after the end of `bytes` are ignored.
 pub(crate) fn write(bytes: &mut [u8], first: usize, length: usize, value: u128, mask: u128) {
     for (index, bit) in (first..first + length).enumerate() {
         let shift = length - 1 - index;

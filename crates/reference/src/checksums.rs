@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Updates checksums by summing all covered bytes before and after a change. A checksum that was wrong before
-//! stays wrong by the same difference.
+//! Updates of checksums, which sum all covered bytes before and after a change. A checksum that was wrong
+//! before the change stays wrong by the same difference.
 
 use crate::OpenChecksum;
 use crate::walk::{Headers, Network, Upper};
 use std::ops::Range;
 
-/// Adjusts the checksums in `after` to the changes from `before`, whose headers are `headers`. The bits set
-/// in `written` are those that the change wrote. A checksum that was itself written is not adjusted. An
-/// `open` checksum contains only the sum of its pseudo-header.
+/// Adjusts the checksums in the frame `after`, which a write made from the frame `before`. `headers` are the
+/// headers of `before`. `written` has a 1 for each bit that was written. A checksum of which any bit was
+/// written is not adjusted. If the upper layer has the `open` checksum, its field contains only the sum of
+/// the pseudo-header.
 pub(crate) fn keep_right(
     headers: &Headers,
     before: &[u8],
@@ -79,7 +80,7 @@ pub(crate) fn keep_right(
     after[field].copy_from_slice(&adjusted.to_be_bytes());
 }
 
-/// Adjusts checksums like [`keep_right`], but only the checksum of the IPv4 header at `at`.
+/// Adjusts the checksum of the IPv4 header at `at`, as [`keep_right`] does.
 pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8], written: &[u8]) {
     let field = at + 10..at + 12;
     if written[field.clone()].iter().any(|bits| *bits != 0) {
@@ -91,14 +92,14 @@ pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8],
     after[field].copy_from_slice(&adjust(checksum, &old, &new).to_be_bytes());
 }
 
-/// Returns the bytes of `range`, in which the bytes of `field` are replaced by zeros.
+/// Returns the bytes of `range`, with zeros in place of the bytes of `field`.
 fn without(frame: &[u8], range: Range<usize>, field: &Range<usize>) -> Vec<u8> {
     let is_field = |at: &usize| field.contains(at);
     range.map(|at| if is_field(&at) { 0 } else { frame[at] }).collect()
 }
 
-/// Returns the sum of 16-bit words modulo 0xffff. If the last byte is odd, a zero byte is assumed to follow
-/// it.
+/// Returns the sum of 16-bit words modulo 0xffff. If the number of bytes is odd, a zero byte is assumed to
+/// follow.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Selection of a group's bucket: liveness, the hash of a packet's flow, and the bucket of a hash. This code
-//! is written from the semantics, independently of `flow::group`, which the fast path uses.
+//! Selection of a group's bucket: whether a bucket is live, the hash of a packet's flow, and the bucket that
+//! a hash selects. This code is written from the semantics in this crate's documentation, independently of
+//! `flow::group`, which the fast path uses.
 
 use crate::packet::ReferencePacket;
 use crate::rules::RuleSource;
@@ -30,15 +31,15 @@ pub(crate) fn is_live(rules: &dyn RuleSource, bucket: &Bucket) -> bool {
     watched.buckets.iter().any(|other| is_live(rules, other))
 }
 
-/// Returns the index of the bucket of a select group that a hash selects.
+/// Returns the index of the bucket that a hash selects in a select group.
 pub(crate) fn chosen(rules: &dyn RuleSource, group: &Group, hash: u32) -> Option<usize> {
     let weights: Vec<u128> =
         group.buckets.iter().map(|b| if is_live(rules, b) { b.weight.into() } else { 0 }).collect();
     share_of(hash, &weights)
 }
 
-/// Returns the index of the share that contains a hash. Shares divide the range of hashes in order, in
-/// proportion to their weights.
+/// Returns the index of the share that contains a hash. The range of hashes is divided into consecutive
+/// shares, whose sizes are proportional to `weights`.
 pub(crate) fn share_of(hash: u32, weights: &[u128]) -> Option<usize> {
     let total: u128 = weights.iter().sum();
     let point = u128::from(hash) * total / (1 << 32);
@@ -59,7 +60,8 @@ pub(crate) fn mixed(bytes: &[u8]) -> u32 {
     ((folded * GOLDEN % modulus) >> 32) as u32
 }
 
-/// Returns the bytes that identify a packet's flow, as the packet reaches the group.
+/// Returns the bytes that identify a packet's flow. They are read from the packet in the state in which it
+/// reached the group.
 fn flow_bytes(packet: &ReferencePacket) -> Vec<u8> {
     let (frame, headers) = (&packet.bytes, &packet.headers);
     let [type_high, type_low] = headers.eth_type.to_be_bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bits that the rules examine. They decide which packets belong to one flow.
+//! Bits that the rules examine. They determine which packets belong to one flow.
 
 use crate::run::Run;
 use crate::{Reference, ReferencePacket, RuleSource, Unfinished};
@@ -32,8 +32,8 @@ impl ExaminedBits {
         other.0.iter().all(|(field, mask)| self.0.get(field).is_some_and(|own| mask & !own == 0))
     }
 
-    /// Returns the packet's value of each field under its mask, in the order of the fields. It is `None` for
-    /// a field that the packet does not have.
+    /// Returns the examined bits of each field in the packet, in the order of the fields. The value is `None`
+    /// for a field that the packet does not have.
     #[must_use]
     pub fn values_of(&self, packet: &ReferencePacket) -> Vec<Option<u128>> {
         self.0.iter().map(|(field, mask)| Some(packet.value(*field)? & mask)).collect()
@@ -43,9 +43,9 @@ impl ExaminedBits {
 /// Values of a packet that determine its flow.
 pub type FlowValues = Vec<Option<u128>>;
 
-/// Rules that record the examined values of a packet at each lookup before which its bits have moved, if the
-/// values differ from those on arrival. Such values may come from other positions of the received frame, for
-/// example from behind a header.
+/// Rules that record values of a packet while it is processed. After the packet's bits have moved or its
+/// headers have changed, each lookup records the examined values if they differ from the values on arrival.
+/// Such values may come from other positions of the received frame, for example from behind a header.
 struct Watched<'a> {
     rules: &'a Reference,
     bits: &'a ExaminedBits,
@@ -136,8 +136,8 @@ struct Reached {
 }
 
 impl Reference {
-    /// Returns the bits that are examined in the tables that received packets can reach. NORMAL examines both
-    /// MAC addresses and the VLAN ID.
+    /// Returns the bits that are examined by the tables and groups that received packets can reach. NORMAL
+    /// examines both MAC addresses and the VLAN ID.
     #[must_use]
     pub fn examined(&self) -> ExaminedBits {
         let mut reached = Reached::default();
@@ -155,9 +155,9 @@ impl Reference {
         bits
     }
 
-    /// Returns the examined values of a received frame at each lookup before which its bits have moved, if
-    /// the values have changed. These values may come from other positions of the received frame. Returns
-    /// `None` if no table handles the frame.
+    /// Processes a received frame, and returns the examined values at each lookup at which the frame's bits
+    /// have moved or its headers have changed, if the values differ from those on arrival. These values may
+    /// come from other positions of the received frame. Returns `None` if no table handles the frame.
     #[must_use]
     pub fn exposed_values(
         &self,

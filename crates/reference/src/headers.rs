@@ -51,8 +51,8 @@ pub(crate) fn pop_mpls(packet: &mut ReferencePacket, eth_type: u16) -> Done {
 }
 
 /// Pushes EtherType, I-tag (priority 3 bits, 5 zero bits, service instance 24) and a copy of the MAC
-/// addresses. The addresses before the I-tag then belong to the backbone, and the addresses after it to the
-/// customer.
+/// addresses. The addresses before the I-tag are then backbone addresses, and the addresses after it are
+/// customer addresses.
 pub(crate) fn push_pbb(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     let found = &packet.headers;
     let priority = (found.vlan_tci.unwrap_or(0) >> 13) as u8;
@@ -66,7 +66,7 @@ pub(crate) fn push_pbb(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     packet.insert(12, &inserted, None)
 }
 
-/// Pops the I-tag. The customer's frame that follows must have at least an EtherType.
+/// Pops the I-tag. The customer's frame after it must have at least a complete Ethernet header.
 pub(crate) fn pop_pbb(packet: &mut ReferencePacket) -> Done {
     let found = &packet.headers;
     if found.network != Network::Pbb || found.type_at != 12 || packet.bytes.len() < 18 + 14 {
@@ -131,8 +131,8 @@ enum Inner {
     Ipv6,
 }
 
-/// Returns the offset of the outermost shim, and the second header with a TTL. Returns `None` if there are
-/// not two such headers.
+/// Returns the offset of the outermost shim, and the kind of the header after it. Returns `None` if one of
+/// them is missing.
 fn two_ttls(packet: &ReferencePacket) -> Option<(usize, Inner)> {
     let outer = shim_at(packet).ok()?;
     let bytes = &packet.bytes;

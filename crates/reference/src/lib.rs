@@ -112,7 +112,8 @@ pub struct ControllerCopy {
     pub bytes: Vec<u8>,
 }
 
-/// Location of a MAC address that is missing from the table of learned addresses.
+/// A MAC address and the port on which it was seen, if the table of learned addresses does not contain this
+/// pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnedMac {
     /// VLAN ID, or 0 for an untagged packet.
@@ -205,11 +206,11 @@ impl Reference {
         Self::default()
     }
 
-    /// Executes an operation.
+    /// Applies an operation.
     ///
     /// # Errors
-    /// Returns a description if the operation violates a precondition that `flow::operation` states. Entry
-    /// changes that precede the invalid one stay applied.
+    /// Returns a description of the problem if the operation violates a precondition that `flow::operation`
+    /// states. Entry changes before the invalid one stay applied.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), String> {
         match operation {
             Operation::Entries(changes) => changes.iter().try_for_each(|change| self.change(change)),
@@ -234,7 +235,8 @@ impl Reference {
                 self.groups.insert(group.id, Arc::clone(group));
                 Ok(())
             }
-            // The clock determines whether a packet exceeds a band; see `Reference::exceed`.
+            // The reference has no clock, so the caller states which bands a packet exceeds; see
+            // `Reference::exceed`.
             Operation::Meter(meter) => {
                 self.meters.insert(meter.id, Arc::clone(meter));
                 Ok(())

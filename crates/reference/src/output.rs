@@ -7,7 +7,7 @@ use crate::{ControllerCopy, LearnedMac, Sent, bits};
 use flow::{DropReason, FlowEntry, PacketInReason, PortNo, PortState, port_no};
 
 impl Run<'_> {
-    /// Makes the copies of an output action, or records why no copy is made.
+    /// Makes the copies for an output action, or records the drop reason if no copy is made.
     pub(crate) fn output(&mut self, port: PortNo, max_len: u16, entry: &FlowEntry) {
         let copies = match port {
             port_no::IN_PORT => self.send(self.packet.in_port),

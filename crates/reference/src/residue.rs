@@ -12,7 +12,7 @@ pub fn residue(key: &[u8], id: NodeId) -> u32 {
     }
 }
 
-/// Long division in base 256, in which each byte is a digit.
+/// Computes the residue of an integer by long division in base 256, in which each byte is a digit.
 fn integer(key: &[u8], modulus: u32) -> u32 {
     let mut rest = 0_u64;
     for digit in key {
@@ -21,8 +21,8 @@ fn integer(key: &[u8], modulus: u32) -> u32 {
     rest as u32
 }
 
-/// Long division of polynomials over GF(2), bit by bit. If the remainder reaches the degree of the modulus,
-/// the modulus is subtracted (XOR).
+/// Computes the residue of a polynomial over GF(2) by long division, bit by bit. If the remainder reaches the
+/// degree of the modulus, the modulus is subtracted (XOR).
 fn polynomial(key: &[u8], modulus: u32) -> u32 {
     let degree = modulus.ilog2();
     let mut rest = 0_u64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interface to the tables and other state that the processing of a packet reads. The same interpreter can
-//! run on the oracle's own lists, and on tables of other crates.
+//! Interface to the tables and other state that the processing of a packet reads. Through this interface, the
+//! interpreter can use this crate's own lists or tables of other crates.
 
 use crate::packet::ReferencePacket;
 use crate::run::Run;
@@ -11,13 +11,13 @@ use flow::stateless::StatelessConfig;
 use flow::{EntryId, Field, FlowEntry, GroupId, MeterId, PortNo, PortState, TableId};
 use std::sync::Arc;
 
-/// Minimum size of a copy for the copy budget, in bytes.
+/// Minimum number of bytes that a copy takes from the copy budget.
 pub const COPY_BYTES_MIN: usize = 1_024;
 
 /// Tables, groups and ports at one moment.
 pub trait RuleSource {
-    /// Returns the byte budget for all copies of a packet. If it is used up, copies fail for lack of a
-    /// buffer. A copy counts at least as [`COPY_BYTES_MIN`].
+    /// Returns the budget for all copies of a packet, in bytes. If it is used up, further copies fail with
+    /// `NoBuffer`. Each copy counts as at least [`COPY_BYTES_MIN`] bytes.
     fn copy_bytes_max(&self) -> usize {
         usize::MAX
     }
@@ -40,8 +40,8 @@ pub trait RuleSource {
     /// Returns whether a meter has bands that remark packets.
     fn remarks(&self, meter: MeterId) -> bool;
 
-    /// Returns the entry that the packet hits in a table: of the matching entries with the highest priority,
-    /// the one added first.
+    /// Returns the entry that the packet hits in a table. If several matching entries have the highest
+    /// priority, it is the entry that was added first.
     fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
 
     /// Returns the entry at the index of a linear table to which the packet was sent.

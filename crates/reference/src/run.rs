@@ -63,20 +63,22 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reserves budget for a copy.
+    /// Takes a copy of the packet from the copy budget, or fails if the budget is used up.
     pub fn take_room(&mut self) -> Result<(), DropReason> {
         self.copied_bytes = self.copied_bytes.saturating_add(self.packet.bytes.len().max(COPY_BYTES_MIN));
         if self.copied_bytes > self.rules.copy_bytes_max() { Err(DropReason::NoBuffer) } else { Ok(()) }
     }
 
-    /// Processes a received packet. Errors of the steps are the reasons for which processing ends early.
+    /// Processes a received packet. If a step fails, processing ends, and the error is recorded as a drop
+    /// reason.
     pub fn process(&mut self) {
         if let Err(reason) = self.receive().and_then(|()| self.forward()) {
             self.reasons.push(reason);
         }
     }
 
-    /// Processes a packet-out: its actions, then the tables if its last output is to TABLE.
+    /// Processes a packet-out by executing its actions in order. An output to TABLE passes the packet through
+    /// the tables.
     pub fn packet_out(&mut self, actions: &[Action]) {
         if self.packet.bytes.len() < 14 {
             self.reasons.push(DropReason::Runt);
@@ -273,8 +275,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// If configured, sends a packet-in for a packet whose TTL was too small. The packet is dropped in any
-    /// case.
+    /// If `done` states that the TTL was too small, sends a packet-in, provided that this is configured. Such
+    /// a packet is dropped in any case.
     fn decremented(&mut self, done: Result<(), DropReason>, entry: &FlowEntry) -> Result<(), DropReason> {
         if done == Err(DropReason::TtlExpired)
             && self.rules.settings().report_invalid_ttl

@@ -31,8 +31,8 @@ pub enum Worked {
     Gate(u64, Option<PortNo>),
 }
 
-/// Returns the value computed from a frame's header, which explains the decision. Returns `None` if
-/// processing ends before a value is computed.
+/// Returns the label or gate that is computed from a frame's header, which explains the decision. Returns
+/// `None` if processing ends before it is computed.
 #[must_use]
 pub fn worked(stateless_config: &StatelessConfig, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
     let label = |bank: &Option<Bank>, key: Range<usize>| {
@@ -94,7 +94,7 @@ struct Node<'a> {
     in_port: PortNo,
 }
 
-/// A copy to send, `None` if the packet enters the tables, or a drop reason.
+/// Result of the processing: the frame to send, `None` if the packet enters the tables, or a drop reason.
 type Step = Result<Option<Sent>, DropReason>;
 
 impl Node<'_> {
@@ -118,8 +118,8 @@ impl Node<'_> {
         }
     }
 
-    /// Processes KeyFlow and PolKA. Both headers have the hop count at byte 15. If it is below `hops_min`,
-    /// the packet is dropped.
+    /// Processes a packet with a KeyFlow or PolKA header. Both headers have the hop limit or TTL at byte 15
+    /// of the frame. If it is below `hops_min`, the packet is dropped.
     fn by_key(&self, bank: &Bank, key: &[u8], frame: &[u8], hops_min: u8) -> Step {
         let label = residue(key, bank.id);
         let out = match bank.labels.get(&label) {
@@ -140,7 +140,7 @@ impl Node<'_> {
         self.send(port, QueueId(0), bytes)
     }
 
-    /// Processes Tag-and-Forward.
+    /// Processes a packet with a Tag-and-Forward tag.
     fn by_gate(&self, frame: &[u8], qid: u8, up: u32, down: u32) -> Step {
         let Some(gates) = &self.stateless_config.gates else { return Ok(None) };
         let number = gate(gates, self.in_port, up, down);
@@ -163,7 +163,7 @@ impl Node<'_> {
         self.ports.get(&port).is_some_and(|state| state.up && !state.no_fwd)
     }
 
-    /// Sends a frame if the part after the 14 bytes of its Ethernet header fits into the port's MTU.
+    /// Sends a frame, unless the bytes after its first 14 exceed the port's MTU.
     fn send(&self, port: PortNo, queue: QueueId, bytes: Vec<u8>) -> Step {
         match self.stateless_config.mtu_bytes.get(&port) {
             Some(mtu) if bytes.len() - 14 > *mtu => Err(DropReason::OverMtu),

@@ -94,7 +94,8 @@ impl Tables {
 }
 
 /// Checks the interpreter's preconditions. A goto must lead to a higher table, so that processing terminates.
-/// Entries of learned MAC addresses must have a fixed form, and no goto may lead to their table.
+/// Entries of learned MAC addresses must have the form that NORMAL reads, and no goto may lead to their
+/// table.
 fn check(entry: &FlowEntry) -> Result<(), String> {
     let FlowEntry { id, table, .. } = entry;
     if let Some(next) = entry.instructions.next {
@@ -121,7 +122,7 @@ fn check(entry: &FlowEntry) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the output port of instructions that consist of a single applied output.
+/// Returns the output port if the instructions consist of one apply-actions instruction with one output.
 fn the_output(instructions: &Instructions) -> Option<PortNo> {
     match instructions.apply.as_slice() {
         [action @ Action::Output { port, .. }] => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that a sender left to its device to finish. They have an open checksum, or are to be segmented.
+//! Frames that the sender left to its device to finish. Their checksum is open, or they must be segmented.
 
 use crate::checksums::sum;
 
@@ -69,8 +69,8 @@ impl Unfinished {
     }
 }
 
-/// Returns the frames that a device puts on the wire. Returns `None` if the frame does not match the
-/// description of the remaining work.
+/// Returns the finished frames, as a device sends them on the wire. Returns `None` if the frame does not
+/// match the description of the remaining work.
 #[must_use]
 pub fn finished(frame: &[u8], unfinished: Unfinished) -> Option<Vec<Vec<u8>>> {
     let Some(open) = unfinished.checksum else {
@@ -89,8 +89,8 @@ fn completed(frame: &[u8], open: OpenChecksum) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the checksum of bytes that contain the sum of their pseudo-header. A UDP checksum (at offset 6) is
-/// never 0.
+/// Returns the checksum of the bytes `covered`. They include the checksum field, which holds the sum of the
+/// pseudo-header or 0. The result is never 0 for UDP, whose checksum is at offset 6.
 fn checksum_of(covered: &[u8], offset: usize) -> u16 {
     let sum = match sum(covered) {
         0 => 0xffff,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Walk over a frame's headers. It is written from the protocols' specifications and the presence rules in
-//! `wire::layers::header`. A test compares it with `wire::locate`.
+//! Walk over a frame's headers. It is written from the specifications of the protocols. The documentation of
+//! `wire::layers::header` states when a header counts as present. A test compares this walk with
+//! `wire::locate`.
 
 /// EtherType that stands for a frame with LLC and without a SNAP EtherType.
 pub(crate) const LLC: u16 = 0x05ff;
@@ -33,7 +34,7 @@ pub(crate) enum Upper {
     Icmpv6,
 }
 
-/// Common results for IPv4 and IPv6.
+/// Values that the walk finds in both IPv4 and IPv6 headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ip {
     /// ToS or traffic class byte.

@@ -34,7 +34,7 @@ fn frame(tagged: bool) -> Vec<u8> {
     frame
 }
 
-/// The values come from a separate program that implements only the documented semantics.
+/// The expected values were computed by a separate program that was written from the documented semantics.
 #[test]
 fn hashes_have_fixed_values() {
     assert_eq!([mixed(b""), mixed(b"a"), mixed(b"shunt")], [0x8570_e254, 0x82b1_9d9c, 0x054a_69b3]);

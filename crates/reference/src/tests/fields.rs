@@ -114,7 +114,7 @@ fn metadata_slices_read_the_extended_header() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-    /// The table of field locations in `flow` must give the same value for every named field.
+    /// Every named field must have the same value if it is read at the location that `flow` states.
     #[test]
     fn values_equal_those_at_the_locations_of_the_field_table(frame in frames::broken()) {
         prop_assume!(frame.len() >= 14);

@@ -26,7 +26,7 @@ pub(crate) fn udp() -> Vec<u8> {
     ipv4().udp(1000, 2000).build()
 }
 
-/// Returns the names of a frame's wrong checksums. Each checksum is recomputed, except in first fragments.
+/// Returns the names of a frame's wrong checksums. In fragments, only the IPv4 header checksum is checked.
 pub(crate) fn wrong_checksums(frame: &[u8]) -> Vec<&'static str> {
     let found = locate(frame, Depth::L4);
     let has = |bit| found.present & bit != 0;

@@ -236,7 +236,7 @@ proptest! {
         prop_assume!(place(&old) == place(&new));
         let (l3, l4) = (usize::from(old.l3), usize::from(old.l4));
         let written = written(&frame, &old, field, mask);
-        // Ranges of all positions that a checksum can have in any protocol.
+        // Byte ranges of the checksum fields of all protocols.
         let checksums = [l3 + 10..l3 + 12, l4 + 2..l4 + 4, l4 + 6..l4 + 12, l4 + 16..l4 + 18];
         prop_assume!(!checksums.into_iter().flatten().any(|at| written.get(at) == Some(&true)));
         prop_assert_eq!(wrong_checksums(&changed), Vec::<&str>::new());

@@ -131,7 +131,7 @@ fn instructions_in_order() {
         Instructions { clear: true, write: vec![Action::output(PortNo(3))], ..Instructions::default() };
     add(&mut reference, entry(8, TableId(1), Match::unchecked_prerequisites(both).unwrap(), cleared));
     assert_eq!(ports(&mut reference, &udp()), [3]);
-    // Bytes are counted with the frame's length at that moment.
+    // Each entry counts the frame's length at the moment of its lookup.
     assert_eq!(
         (reference.entry_counters(EntryId(7)), reference.entry_counters(EntryId(8))),
         (Some((1, 42)), Some((1, 46)))

@@ -18,7 +18,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the UDP test packet behind the headers that `built` contains.
+/// Returns the UDP test packet, preceded by the headers that `built` contains.
 fn under(built: wire::PacketBuilder) -> Vec<u8> {
     let packet = udp();
     let mut bytes = built.ipv4([0; 4], [0; 4]).build();

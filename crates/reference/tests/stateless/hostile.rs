@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests arithmetic with random numbers, and stateless forwarding with hostile headers.
+//! Tests of the arithmetic with random numbers, and of stateless forwarding with hostile headers.
 
 use super::ports;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId};
@@ -12,8 +12,8 @@ fn id(arithmetic: Arithmetic, modulus: u32) -> NodeId {
     NodeId::new(arithmetic, modulus).unwrap()
 }
 
-/// Residue as switch hardware computes it: the CRC of all bytes except the last two, to which the last two
-/// are added.
+/// Computes a residue as switch hardware does: the CRC of all bytes except the last two, XORed with the last
+/// two bytes.
 fn crc16(key: &[u8], polynomial: u16) -> u16 {
     let (front, back) = key.split_at(key.len() - 2);
     let mut register = 0_u16;
@@ -148,8 +148,8 @@ proptest! {
         }
     }
 
-    /// No input may cause a failure. Tags from untrusted ports must not be forwarded, and sent frames must
-    /// have no undocumented changes.
+    /// No input may cause a panic. Tags from untrusted ports must not be forwarded, and sent frames must have
+    /// no undocumented changes.
     #[test]
     fn hostile_packets_are_handled_as_documented(config in any_stateless(), frame in any_frame(), in_port in any_port(7), up in prop::collection::btree_set(any_port(7), 0..7)) {
         match stateless(&config, &ports(up.iter().map(|port| port.0)), in_port, &frame) {

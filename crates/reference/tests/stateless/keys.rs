@@ -48,7 +48,7 @@ impl Plan {
         let key = u128::from_str_radix(key, 16).unwrap().to_be_bytes();
         let mut frame = under(ethernet().keyflow(1, hops, &key));
         let mut visited = vec![source];
-        // The first switch sends by a fast-failover group of the port and its backup.
+        // The first switch sends the packet by a fast-failover group, which has the port and its backup.
         let is_up = |port: &&PortNo| self.ports(source, down)[port].up;
         let backup = || self.banks.get(&source).and_then(|bank| bank.backups.get(&port));
         let first = Some(&port).filter(is_up).or_else(backup).filter(is_up);

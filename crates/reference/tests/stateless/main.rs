@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stateless forwarding: the papers' examples, walks of the planners' own data planes, hostile packets.
+//! Tests of stateless forwarding: the papers' examples, walks that the planner's own data planes computed,
+//! and hostile packets.
 
 // Clippy recognises tests by their attribute, which helper functions do not have.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -20,7 +21,7 @@ fn ports(numbers: impl IntoIterator<Item = u32>) -> BTreeMap<PortNo, PortState> 
     numbers.into_iter().map(PortNo).map(|number| (number, PortState::up(number))).collect()
 }
 
-/// Returns the inner packet, long enough to be sent without padding.
+/// Returns the packet inside the stateless header. It is long enough to be sent without padding.
 fn inner() -> Vec<u8> {
     ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(&[7; 40]).build()
 }
@@ -29,7 +30,7 @@ fn ethernet() -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, 0xb], [2, 0, 0, 0, 0, 0xa])
 }
 
-/// Returns the inner packet behind a header.
+/// Returns the inner packet with a stateless header after its MAC addresses.
 fn under(header: PacketBuilder) -> Vec<u8> {
     let packet = inner();
     let mut bytes = header.ethertype(0x0800).build();
@@ -37,7 +38,8 @@ fn under(header: PacketBuilder) -> Vec<u8> {
     bytes
 }
 
-/// Returns a bank without backups. Labels count from 0; `None` means the tables.
+/// Returns a bank without backups. `labels` are the meanings of label 0, label 1 and so on; `None` means the
+/// tables.
 fn bank(arithmetic: Arithmetic, id: u32, labels: &[Option<PortNo>]) -> Bank {
     let labels = labels.iter().map(|port| port.map_or(Label::Tables, Label::Port));
     Bank {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Examples of the papers.
+//! Examples from the papers.
 
 use super::{bank, ethernet, inner, keyed, ports, under};
 use flow::stateless::{Arithmetic, Gate, GateFlag, Gates, NodeId};
@@ -13,7 +13,8 @@ use wire::tf::Form;
 fn the_key_25() {
     let by = |id| residue(&[25], NodeId::new(Arithmetic::Integer, id).unwrap());
     assert_eq!([4, 3, 5].map(by), [1, 1, 0]);
-    // The same example as packets. A residue is a label: here label 0 is port 10 and label 1 port 11.
+    // The same example with packets. The residue is the label: here label 0 is port 10, and label 1 is port
+    // 11.
     let mut frame = under(ethernet().keyflow(0, 9, &25_u64.to_be_bytes()));
     for (id, out, hops) in [(4, 11, 8), (3, 11, 7), (5, 10, 6)] {
         let config = keyed(bank(Arithmetic::Integer, id, &[Some(PortNo(10)), Some(PortNo(11))]), [1]);
@@ -46,8 +47,8 @@ fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) ->
     }
 }
 
-/// Figure of the Tag-and-Forward paper with k = 4. The packet has UP 48 and DOWN 30. It goes from the first
-/// edge switch via its first aggregation switch to the first server of the last edge switch.
+/// Example from a figure of the Tag-and-Forward paper, with k = 4. The packet has UP 48 and DOWN 30. It goes
+/// from the first edge switch via its first aggregation switch to the first server of the last edge switch.
 #[test]
 fn the_packet_across_the_tree() {
     use GateFlag::{Assists, External, None, Server};
