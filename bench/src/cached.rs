@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Caches in front of a worker's tables, which the benchmarks of the scenarios measure separately.
+//! Caches in front of a worker's tables. The benchmarks of the scenarios measure each cache separately.
 
 use clap::ValueEnum;
 
 /// Number of records of each LUT, enough for all flows of the scenarios.
 pub const LUT_ENTRIES: usize = 16_384;
 
-/// Number of path records of a worker, enough for the same flows.
+/// Number of path records of a worker, enough for all flows of the scenarios.
 pub const EXPRESS_RECORDS: usize = 16_384;
 
 /// Value of the option `--express`.
@@ -41,8 +41,8 @@ pub enum Cached {
 }
 
 impl Cached {
-    /// Returns the caches that the option selects, each of which is a row. Without the option, both caches
-    /// are selected.
+    /// Returns the caches to measure. Each cache is a row of the report. Without the option, both caches are
+    /// measured.
     #[must_use]
     pub fn selected(option: Option<ExpressOption>) -> &'static [Self] {
         match option {
@@ -52,7 +52,7 @@ impl Cached {
         }
     }
 
-    /// Returns the words that stand for the mechanism in names of figures.
+    /// Returns the phrase that describes the mechanism in the names of figures.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -73,7 +73,7 @@ fn exact(name: &str, matching: impl Fn(u8) -> String) -> Case {
     }
 }
 
-/// Returns a learning bridge: 25 addresses behind each of four ports, each sending to addresses behind the
+/// Returns a learning bridge with 25 hosts behind each of four ports. Each host sends to hosts behind the
 /// other ports.
 fn normal() -> Case {
     let behind = |port: u32| {
@@ -88,8 +88,9 @@ fn normal() -> Case {
     }
 }
 
-/// Returns a routing pipeline of three tables. They match the MAC address, the destination (and rewrite MAC
-/// addresses and TTL), and the protocol. `flag` is written before each match.
+/// Returns a routing pipeline of three tables. Table 0 matches the destination MAC address, table 1 the
+/// destination IP address, and table 2 the UDP port. Table 1 also rewrites both MAC addresses and the TTL.
+/// `flag` is written before each match.
 fn three_tables(name: &str, flag: &str) -> Case {
     let mut flows = String::new();
     for n in 0..MANY {

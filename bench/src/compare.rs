@@ -35,7 +35,7 @@ impl Plan {
     }
 }
 
-/// Target for the ratio of ours to the peer's.
+/// Target for the ratio of Shunt's figure to the peer's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bar {
     /// Minimum ratio, where more is better.
@@ -79,11 +79,11 @@ pub struct Side {
 /// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Result of ours.
+    /// Result of the contender `ours`.
     pub ours: Side,
-    /// Result of the peer.
+    /// Result of the contender `peer`.
     pub peer: Side,
-    /// Median of the undisturbed pairs' ratios of ours to the peer's.
+    /// Median of the undisturbed pairs' ratios. A ratio is the figure of `ours` divided by that of `peer`.
     pub ratio: f64,
     /// Lower end of the ratio's 95 % interval (order statistics).
     pub low: f64,
@@ -136,8 +136,8 @@ pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) 
     pool.sum_up()
 }
 
-/// Pairs of windows that are run at several times, between which the contenders may change. They are reported
-/// as one comparison, whose interval covers all pairs.
+/// Pairs of windows that are collected in several runs. Each run may have other contenders. All pairs
+/// together give one comparison and one interval.
 #[derive(Default)]
 pub struct Pool {
     tally: Tally,

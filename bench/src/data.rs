@@ -69,7 +69,7 @@ impl Sources {
         })
     }
 
-    /// Returns the given rule sets, and the samples for those not given.
+    /// Reads the given files. A sample replaces each file that is not given.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read.

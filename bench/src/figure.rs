@@ -17,13 +17,13 @@ pub struct Figure {
     pub figure: String,
     /// Description of the measured case.
     pub case: String,
-    /// Median of ours.
+    /// Median of the contender `ours`.
     pub ours: f64,
-    /// Median of the peer; null without a peer.
+    /// Median of the contender `peer`; null without a peer.
     pub peer: Option<f64>,
     /// Unit of both medians.
     pub unit: String,
-    /// Median of the pairs' ratios of ours to the peer's; null without a peer.
+    /// Median of the pairs' ratios of `ours` to `peer`; null without a peer.
     pub ratio: Option<f64>,
     /// Lower end of the 95 % confidence interval of the ratio, or of the median if there is no peer.
     pub low: f64,
@@ -125,7 +125,7 @@ impl Figure {
     }
 
     /// Returns a figure of several runs without a peer, with a maximum as its target. The interval is the
-    /// range of the runs. Returns `None` without runs.
+    /// range of the runs. Returns `None` if there are no runs.
     #[must_use]
     pub fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64>) -> Option<Self> {
         let found = Alone {
@@ -149,7 +149,7 @@ impl Figure {
 
     /// Returns a figure of rounds, each of which measured both Shunt and the peer. It contains the medians of
     /// both sides, and the median of the ratios with its 95 % interval. With fewer than six rounds, the
-    /// interval is their whole range. Returns `None` without rounds.
+    /// interval is their whole range. Returns `None` if there are no rounds.
     #[must_use]
     pub fn of_rounds(
         figure: &str,

@@ -17,7 +17,7 @@ use worker::{PortQueues, Worker, WorkerSet, build_with};
 
 use crate::Error;
 
-/// Number of poll iterations before the first window, in which addresses are learned and caches are filled.
+/// Number of poll iterations before the first window. During them, addresses are learned and caches filled.
 const WARM_UP: usize = 1_000;
 
 /// Virtual time per poll iteration in nanoseconds.
@@ -110,7 +110,7 @@ impl Rig {
 
 impl<P: Probe + Default> Rig<P> {
     /// Creates a worker with one queue for each of ports 1, 2, and so on. Its rules are applied after a few
-    /// poll iterations. The maker, if given, creates the engines.
+    /// poll iterations. `maker`, if given, creates the table engines.
     ///
     /// # Errors
     /// Returns an error if a rule is refused.

@@ -139,7 +139,7 @@ impl<F: FnMut() -> u64> Loop<F> {
         Self { turns, gap_limit: GAP_LIMIT, burst }
     }
 
-    /// Sets the limit for bursts that take longer than [`GAP_LIMIT`] without interruption.
+    /// Sets the time limit of a burst, for bursts that exceed [`GAP_LIMIT`] even without interruption.
     #[must_use]
     pub fn gap_limit(self, gap_limit: Duration) -> Self {
         Self { gap_limit, ..self }

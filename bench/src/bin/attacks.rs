@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Effect of crafted packets on established flows, compared with the effect of ordinary new flows. The
-//! packets touch every mask of an access list. Tests cover floods and scans, and the records that they
-//! displace (`crates/worker/tests/storms.rs`).
+//! packets touch every mask of an access list. `crates/worker/tests/storms.rs` tests how many records storms
+//! and scans of new flows displace.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -23,7 +23,7 @@ use shunt_bench::{
 #[path = "attacks/explosion.rs"]
 mod explosion;
 
-/// Number of records of a LUT, and of path records.
+/// Number of records of each LUT, and number of path records.
 const RECORDS: usize = 256;
 
 /// Number of established flows. Each has a record.
@@ -35,7 +35,7 @@ const SHARE: usize = 10;
 /// Number of distinct packets of the attacker.
 const ATTACKS: usize = 2_048;
 
-/// Number of poll iterations before the measurement, in which LUTs learn.
+/// Number of poll iterations before the measurement. During them, LUTs learn the flows.
 const WARM_UP: usize = 500;
 
 /// Number of poll iterations per window, which takes a few tenths of a millisecond.
@@ -191,7 +191,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the instructions per packet, counted by callgrind. The difference of two runs of different lengths
+/// Returns the number of instructions per packet, counted by callgrind. The difference of two runs of different lengths
 /// excludes set-up. Returns `None` if valgrind is not installed.
 fn instructions(traffic: &str, express: ExpressOption) -> Result<Option<f64>, Box<dyn Error>> {
     let program = std::env::current_exe()?;

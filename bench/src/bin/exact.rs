@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `exact` under traffic and rules of an attacker who knows its code but not its hash seed. The peer
-//! looks up random packets with the same rules. Also measures build time and memory.
+//! Speed of engine `exact` with packets and rules of an attacker who knows its code but not its hash seed.
+//! The peer looks up random packets with the same rules. Also measures build time and memory.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -42,7 +42,7 @@ struct Arguments {
     rules: usize,
 }
 
-/// Rules whose rows have one word in common and a variable number of other words.
+/// Rules of an engine. All rows have the same first word, followed by words that differ.
 struct Rules {
     name: String,
     words: usize,

@@ -33,7 +33,7 @@ use switches::{Cores, Switch};
 /// Folder for the switches' files. A private file system is mounted on it, which hides its previous contents.
 const FOLDER: &str = "/run";
 
-/// Measures every case and writes target/report/flow_mods.jsonl, unless options select less.
+/// Measures every case, or the cases that options select, and writes target/report/flow_mods.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Number of flows.
@@ -120,7 +120,7 @@ fn done(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// Kind of flows.
+/// A set of flows to add: its name in the report, the file for ovs-ofctl, and the encoded flow-mods.
 struct Flows {
     name: &'static str,
     file: PathBuf,

@@ -28,7 +28,7 @@ const PAIRS: usize = 100;
 
 const UNIT: &str = "Mpps/CPU-s";
 
-/// Measures every case and writes target/report/forward.jsonl, unless options select less.
+/// Measures every case, or the cases that options select, and writes target/report/forward.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Run only the case with this name. If there is none, run the cases whose names begin with it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shunt's table engines compared with the DPDK libraries on the same rules and keys, for up to 32 keys at a
 //! time: `mask` with `rte_acl`, `lpm` with `rte_fib` and `rte_fib6`, `exact` with `rte_hash`. The libraries
-//! may use 512-bit vectors. They implement lookups only, without counters, updates under traffic, or
-//! priorities in addition to prefixes.
+//! may use 512-bit vectors. They implement lookups only, without counters and without updates under traffic.
+//! Libraries for prefixes have no priorities other than the prefix length.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ struct Arguments {
     /// Pairs of windows per figure.
     #[arg(long, default_value_t = 100)]
     windows: usize,
-    /// Skip tables of medium size, and lists of 100,000 rules, which the library builds in minutes.
+    /// Skip tables of medium size, and lists of 100,000 rules, which take the library minutes to build.
     #[arg(long)]
     quick: bool,
 }

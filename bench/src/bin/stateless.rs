@@ -24,13 +24,14 @@ use wire::tf::Form;
 /// Number of bursts per window, which takes a third of a millisecond.
 const TURNS: u32 = 100;
 
-/// Number of entries in the peer's tables, and number of packets in each set.
+/// Number of entries in the peer's tables.
 const ENTRIES: usize = 10_000;
+/// Number of packets in each set.
 const PACKETS: usize = 4_096;
 
-/// Number of keys in a set, all of which are processed per iteration. They are processed in groups of eight,
-/// as the pipeline does.
+/// Number of keys in a set.
 const KEYS: usize = 4_096;
+/// Number of keys per loop iteration. They are processed in groups of eight, as in the pipeline.
 const KEYS_A_TURN: usize = 128;
 
 /// Measures stateless forwarding; writes target/report/stateless.jsonl.

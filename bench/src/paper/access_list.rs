@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists in `ClassBench` format as 5-tuples: as ternary rows for a trie, and as packets that hit them.
-//! The lists are for IPv4 and can be converted to IPv6.
+//! Access lists of 5-tuples, parsed from the `ClassBench` format. A list can be converted to ternary rows for
+//! a trie, and packets can be drawn that hit its rules. The lists are for IPv4 and can be converted to IPv6.
 
 use fastrand::Rng;
 
@@ -73,8 +73,8 @@ impl AccessList {
         if self.address_bits == 32 { 2 } else { 5 }
     }
 
-    /// Returns ternary rows with values, masks and ids; an id is a rule's index. A rule takes one row for
-    /// each combination of prefixes that make up its ranges.
+    /// Returns ternary rows with values, masks and ids; an id is a rule's index. A rule has one row for
+    /// each combination of the prefixes into which its port ranges are divided.
     #[must_use]
     pub fn rows(&self) -> Rows {
         let mut rows = Rows { words: self.words(), values: Vec::new(), masks: Vec::new(), ids: Vec::new() };

@@ -112,7 +112,7 @@ impl AclTrie {
         self.tries.len()
     }
 
-    /// Returns the memory in bytes.
+    /// Returns the size of the tries in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.tries.iter().map(|trie| trie.automaton.bytes()).sum::<usize>() + self.ids.len() * 4

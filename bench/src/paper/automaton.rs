@@ -74,7 +74,7 @@ impl Automaton {
         edges.map(|edge| self.held(edge))
     }
 
-    /// Returns the memory of the nodes in bytes.
+    /// Returns the size of the nodes in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.edges.len() * size_of::<Edge>() + self.maps.len() * size_of::<[u8; 256]>()
     }

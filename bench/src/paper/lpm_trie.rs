@@ -50,8 +50,8 @@ impl LpmTrie {
             return None;
         }
         let mut routes = routes.to_vec();
-        // Routes are sorted by length, shortest first. A longer prefix then overwrites a part of a shorter
-        // one, and finds no group in its last step.
+        // Routes are added by length, shortest first. A longer prefix then overwrites a part of a shorter
+        // prefix. None of the entries that it overwrites leads to a group yet.
         routes.sort_by_key(|route| route.length);
         let mut trie = Self { words, root: vec![0; 1 << ROOT_BITS].into_boxed_slice(), groups: Vec::new() };
         routes.iter().for_each(|route| trie.add(route));
@@ -114,7 +114,7 @@ impl LpmTrie {
         }
     }
 
-    /// Returns the memory in bytes.
+    /// Returns the size of the trie in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.root.len() + self.groups.len()) * 4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of the kind that a DPDK switch in the paper uses, for comparison only; no forwarding code uses
-//! them. There is a trie for ternary rules ([`AclTrie`]) and a trie for prefixes ([`LpmTrie`]). Both tries
+//! Tables of the kind that the paper's DPDK switch uses. They are for comparison only, and no forwarding code
+//! uses them. There is a trie for ternary rules ([`AclTrie`]) and a trie for prefixes ([`LpmTrie`]). Both tries
 //! consume eight bits per step without vector instructions, like scalar `rte_acl` and `rte_lpm6`.
 
 mod access_list;

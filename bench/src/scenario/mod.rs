@@ -76,7 +76,7 @@ impl Kind {
 pub struct Options {
     /// Kind of scenario.
     pub kind: Kind,
-    /// Number of entries in table 1, and in table 2.
+    /// Number of entries in each of tables 1 and 2.
     pub rules: usize,
     /// Number of flows that hit low-latency entries only.
     pub flows: usize,
@@ -135,7 +135,7 @@ struct Recipe {
     fields: Vec<Field>,
     /// EtherType of the packets, and its notation in table 0.
     ether_type: (u16, &'static str),
-    /// Text before the fields of table 1, and text before the fields of table 2.
+    /// Text that precedes the fields of each entry in table 1 and in table 2.
     headers: [&'static str; 2],
     /// Table 1, best first; priorities are assigned later.
     list: Vec<Rule>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Last stage: routes of a real table by destination address, or hosts by destination MAC address.
+//! Rules of table 2: routes of a real table by destination address, or hosts by destination MAC address.
 
 use std::net::Ipv6Addr;
 
@@ -54,7 +54,7 @@ pub(super) fn by_prefix(routes: &[Prefix], field: usize, of: Field) -> Vec<Rule>
     rules
 }
 
-/// Returns the address of host `n`, in one of the blocks of stage 1.
+/// Returns the MAC address of host `n`, in one of the blocks that table 0 distinguishes.
 pub(super) fn host(n: usize) -> u128 {
     let block = n as u128 % BLOCKS;
     // 20 bits that differ between the hosts of a block, in scattered order. Multiplication by an odd factor

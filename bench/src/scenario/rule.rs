@@ -74,13 +74,13 @@ pub(super) struct Condition {
     pub mask: u128,
 }
 
-/// Rule of a stage.
+/// Rule of one table of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub conditions: Vec<Condition>,
     pub priority: u16,
     pub low_latency: bool,
-    /// Address of the next hop and output port, for rules of the last stage.
+    /// MAC address of the next hop, and output port, for rules of table 2.
     pub leaves: Option<(u128, u32)>,
 }
 

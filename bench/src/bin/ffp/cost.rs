@@ -207,8 +207,8 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
         let part = mix.path[i];
         pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
     }
-    // The LUT knows the values of normal flows, so packets leave the path at that stage without a table
-    // lookup. The stage's instructions are executed.
+    // The LUT of stage 2 has records of normal flows, so their packets leave the path there without a table
+    // lookup. The instructions of stage 2 are executed.
     let low_latency = path.rest + t_l.iter().sum::<f64>();
     let leaving = path.rest + t_l[0] + t_l[1] + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions per low-latency packet over the path or by path records, against tables of the paper's kind.
-//! Counted by callgrind, which has no AVX-512. The counts do not depend on the load of the machine.
+//! Number of instructions per low-latency packet on the fast-forwarding path or with path records, compared
+//! with tables of the paper's kind. The counts are from callgrind, which does not support AVX-512. They do
+//! not depend on the load of the machine.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -53,7 +54,7 @@ pub fn run(case: &str, ways: &[Cached]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the instructions per packet. The difference of two runs of different lengths excludes set-up.
+/// Returns the number of instructions per packet. The difference of two runs of different lengths excludes set-up.
 /// Returns `None` if valgrind is not installed.
 fn count(kind: Kind, way: &[&str]) -> Result<Option<f64>, Box<dyn Error>> {
     let (program, mut counts) = (std::env::current_exe()?, [0.0; TURNS.len()]);

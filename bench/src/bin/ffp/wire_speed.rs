@@ -20,7 +20,7 @@ const WIRE_MPPS: f64 = 14.88;
 /// Total size in bytes of the received packets' buffers.
 const SPREAD_BYTES: usize = 64 << 20;
 
-/// Number of flows, which follow Zipf's law.
+/// Number of flows. Packets are drawn from them by Zipf's law.
 pub const FLOWS: usize = 10_000;
 
 /// Number of bursts per window.
@@ -48,8 +48,8 @@ pub fn run(case: &str, ways: &[Cached], windows: usize) -> Result<(), Box<dyn Er
     })
 }
 
-/// Forwards `turns` bursts of the first case without output, after its few flows are learned. Without a
-/// cache, the tables are of the paper's kind.
+/// Forwards `turns` bursts of the first case without output, after the cache has learned its flows. Without
+/// a cache, the tables are of the paper's kind.
 pub fn turn(case: &str, cached: Cached, turns: u64) -> Result<(), Box<dyn Error>> {
     let (_, kind, rules) = cases(case).next().ok_or_else(|| format!("no case begins with \"{case}\""))?;
     let scenario = scenario(&Options::new(kind, rules, FLOWS))?;

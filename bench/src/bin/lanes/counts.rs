@@ -29,8 +29,8 @@ fn turns(which: Normal) -> [u32; 2] {
     }
 }
 
-/// Number of packets per poll iteration. It is one less than a full burst, which the worker would take for
-/// overload.
+/// Number of packets per poll iteration. It is one less than a full burst, because the worker treats a full
+/// burst as overload.
 const BURST: usize = 31;
 
 /// Simulated caches: the first-level caches of a core, and its share of the last-level cache.

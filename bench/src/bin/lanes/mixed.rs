@@ -14,13 +14,13 @@ use crate::overload::FLOOD_PPS;
 use crate::report::against;
 use crate::traffic::{KNOWN, NORMAL, Normal, Traffic, load};
 
-/// Number of low-latency flows, which follow Zipf's law.
+/// Number of low-latency flows. Packets are drawn from them by Zipf's law.
 const FLOWS: usize = 10_000;
 
 /// Low-latency shares of the packets, in percent.
 const SHARES: [u32; 3] = [10, 50, 90];
 
-/// Offered load as a share of the capacity of the slowest of the three switches.
+/// Offered load as a share of the capacity of the slowest of the compared switches.
 const LOAD: f64 = 0.6;
 
 /// Duration of the arrivals in nanoseconds of virtual time.

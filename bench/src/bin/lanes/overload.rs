@@ -35,7 +35,7 @@ const SPAN_NS: f64 = 1e8;
 /// A rate that exceeds any worker's capacity, in packets/s.
 pub const FLOOD_PPS: f64 = 2e7;
 
-/// Maximum ratio of latencies.
+/// Maximum ratio of the low-latency p99.9 under overload to the p99.9 without normal traffic.
 const RATIO_MAX: f64 = 1.5;
 
 /// Maximum time until new flows are learned, in milliseconds.

@@ -13,7 +13,7 @@ use shunt_bench::{EXPRESS_RECORDS, LUT_ENTRIES, Sources};
 use sim::arrivals::{Class, Load, Marks, Pattern, Switch};
 use tables::compile::Maker;
 
-/// Number of repeating normal flows, which follow Zipf's law.
+/// Number of repeating normal flows. Packets are drawn from them by Zipf's law.
 const REPEATING: usize = 1_000;
 
 /// Number of first-seen normal flows, which repeat too rarely to be known.
@@ -81,8 +81,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Creates traffic with `rules` rules in each of tables 1 and 2. `low_flows` low-latency flows, which
-    /// follow Zipf's law, are known before the measurement. Packets have 64 bytes.
+    /// Creates traffic with `rules` rules in each of tables 1 and 2. There are `low_flows` low-latency flows
+    /// that are learned before the measurement. Their packets are drawn by Zipf's law and have 64 bytes.
     pub fn new(kind: Kind, rules: usize, low_flows: usize) -> Result<Self, Box<dyn Error>> {
         let list = if rules > 1_000 { "acl1_10k" } else { "acl1_1k" };
         let normal_flows = REPEATING + FIRST_SEEN;

@@ -20,7 +20,7 @@ pub const BURST: usize = 32;
 /// Number of distinct keys.
 const KEYS: usize = 100_000;
 
-/// A table under test; see the module.
+/// A table under test: Shunt's engine, the keys to look up, and the input of the library's program.
 pub struct Case {
     /// Name of the case in the report.
     pub name: String,

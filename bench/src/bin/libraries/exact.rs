@@ -25,7 +25,7 @@ pub struct Layout {
     key_bytes: usize,
 }
 
-/// A row of a 5-tuple has one word more than the library's key: the presence bits of headers.
+/// Measured layouts. A row of a 5-tuple has one more word than the library's key, the header presence bits.
 pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "MAC pairs in VLANs, rows of 16 bytes by keys of 16",

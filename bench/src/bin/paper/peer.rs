@@ -32,7 +32,7 @@ pub fn compile() -> Result<Option<PathBuf>, Box<dyn std::error::Error>> {
     Ok(Some(program))
 }
 
-/// Minimum number of free huge pages of 2 MiB with which the program uses huge pages.
+/// Minimum number of free 2 MiB huge pages. With fewer, the program uses ordinary pages.
 const PAGES: u64 = 1_024;
 const FREE_PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 

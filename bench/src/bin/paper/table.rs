@@ -45,7 +45,7 @@ impl Trie {
         }
     }
 
-    /// Returns the memory in bytes.
+    /// Returns the size of the trie in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Acl(trie) => trie.bytes(),
@@ -71,7 +71,7 @@ pub enum Packets {
 }
 
 impl Rules {
-    /// Draws rules uniformly, and random values for the bits that a rule leaves open.
+    /// Draws a key for each of many random rules, with random values in the bits that the rule leaves open.
     pub fn draw(&self, rng: &mut Rng) -> Packets {
         match self {
             Self::Access(list) => Packets::Tuples((0..KEYS).map(|_| list.draw(rng)).collect()),
