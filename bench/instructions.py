@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts exactly the instructions per packet of the cases of bench/instructions.json.
+"""Counts the exact number of instructions per packet in the cases of bench/instructions.json.
 
-By default, callgrind counts them, with vector instructions limited to those of every CPU. With `--steps`, the
+By default, callgrind counts them, with only the vector instructions that every CPU has. With `--steps`, the
 program runs instruction by instruction (ptrace), with the widest vectors of this CPU. Each count is a row of
 target/report/instructions.jsonl.
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws figures 11 to 16 of the composite pipeline's paper and writes its tables 3 and 4, with Shunt's figures:
-`make figures`.
+"""Draws figures 11 to 16 of the composite pipeline's paper and writes tables 3 and 4, with Shunt's figures.
+
+`make figures` runs this program.
 
 Reads ffp.jsonl, ffp_sizes.jsonl and lanes.jsonl of target/report, which the benchmarks `ffp` and `lanes`
 write. Writes figure-11.svg to figure-16.svg and tables.md to target/report/paper. If a report has no values
@@ -145,7 +146,7 @@ def figure_16(values, rules):
 
 
 def table_3(values, rules):
-    """Returns the lines of table 3: round trips and reliability at a fifth of low-latency packets."""
+    """Returns the lines of table 3: round trips and reliability if a fifth of the packets is low-latency."""
     yield "| traffic | mean round trip, us | delivered of begun round trips | paper: round trip, us | paper: reliability |"
     yield "|---|--:|--:|--:|--:|"
 
@@ -162,7 +163,7 @@ def table_3(values, rules):
 
 
 def table_4(values, rules):
-    """Returns the lines of table 4: round trips before and after, and the reduction for both kinds of packets."""
+    """Returns the lines of table 4: round trips without and with each approach, and the reduction."""
     yield "| approach | before, us | after, us | reduction for normal packets | reduction for low-latency packets |"
     yield "|---|--:|--:|--:|--:|"
     for row in TABLE_4:

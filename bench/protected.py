@@ -3,13 +3,13 @@
 """Checks protected KeyFlow plans by failing each link and each switch of many graphs in `shunt sim`.
 
 A guard is the protection of a hop against the failure of its next link or switch. A plan must be made within
-ten minutes, and all of its guards must hold. `plan check` walks all guards. In `shunt sim`, no packet may be
-lost at a guarded hop after the failure is detected. Some graphs were planned before waypoints could send
-packets back; at least 95 % of the hops protected then must be protected now. A graph that cannot be planned
-is listed with the reason. Figures are written to target/report/protected.jsonl.
+ten minutes, and all of its guards must hold: `plan check` walks the failures that they cover, and in `shunt
+sim` no packet may be lost at a guarded hop after the failure is detected. Some graphs were planned before
+waypoints could send packets back; at least 95 % of the hops protected then must be protected now. A graph
+that cannot be planned is listed with the reason. Figures are written to target/report/protected.jsonl.
 
-Graphs come from ../shared/data/topo beside the repository, from --graphs, and from a generator of odd graphs
-(random graphs of unusual shapes). --quick runs only small odd graphs.
+Graphs come from the folder --graphs (default: ../shared/data/topo beside the repository), and from a
+generator of odd graphs (random graphs of unusual shapes). --quick runs only small odd graphs.
 """
 
 import argparse
@@ -36,8 +36,8 @@ WIDTHS = (64, 128)
 PLAN_SECONDS = 600
 PACKETS = 3_000_000
 KEPT = 0.95
-# Number of hops with a protected link, and with a protected next switch, when waypoints could not yet send
-# packets back. The limit of 20,000 routes was the same.
+# By graph and key width: the number of hops with a protected link, and with a protected next switch, before
+# waypoints could send packets back. The limit of 20,000 routes was the same.
 BEFORE = {
     ("Abilene", 64): (259, 147),
     ("Abilene", 128): (259, 147),

@@ -8,7 +8,7 @@
  *   '4', '6'  access list of that family, rte_acl
  *   'L'       IPv6 routes, rte_lpm6
  *   'F', 'f'  IPv6 and IPv4 routes, rte_fib6 and rte_fib
- *   'S', 's'  the same routes to 256 next hops in turn
+ *   'S', 's'  the same routes, which use 256 next hops in rotation
  *   'H', 'h'  keys of 40 and of 16 bytes, rte_hash
  *
  * After `ready BUILD-MS` the program executes one line at a time:
@@ -37,7 +37,7 @@
 #include <rte_lpm6.h>
 
 #define BATCH_MAX 32
-/* Keys per turn of lookups in a hash. A lookup takes no longer than reading the clock, so a turn has many. */
+/* Keys per turn for rte_hash. A lookup takes no longer than reading the clock, so a turn has many lookups. */
 #define HASH_TURN 256
 /* rte_hash compares keys with vector instructions if their size is a multiple of 16 bytes, and with memcmp
  * otherwise. */
@@ -469,8 +469,8 @@ static void look_on(struct contender *of, uint32_t batch, uint32_t count)
 }
 
 /*
- * Prints a window in the format of bench/src/window.rs. For a hash, all keys are looked up first to fill the
- * caches that other programs used.
+ * Prints a window in the format of bench/src/window.rs. For rte_hash, all keys are looked up first, because
+ * other programs may have displaced them from the CPU caches.
  */
 static void window(struct contender *of, uint32_t batch, uint32_t turns)
 {

@@ -103,7 +103,7 @@ def tables(flows, version, popularity="uniform", **how):
 
 
 def express(flows, version, popularity="uniform", **how):
-    """Returns a row over three tables with rewrites, with path records alone."""
+    """Returns a row over three tables with rewrites, with path records and without the FFP."""
     return Row(flows, version, popularity=popularity, rewrites=True, ours=by_records(flows), **how)
 
 

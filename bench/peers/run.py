@@ -57,8 +57,8 @@ NEW_SHARE_OFF, SHARE_WINDOW_S = 0.05, 1.0
 
 
 class NewFlows(OpenVswitch):
-    """Open vSwitch that forgets all flows at the start of a window, and receives no packet twice until its
-    end."""
+    """Open vSwitch that forgets all flows at the start of each window, and receives no packet twice within a
+    window."""
 
     def settle(self):
         self.lift_limit()

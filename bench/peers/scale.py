@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the scaling from one to two workers with that of dpdk-testpmd with one and two cores.
 
-Both sides forward the same 1,000 flows by destination MAC address. They read them from the same capture
-through the same driver, with one queue per core. Four programs run, each side with one core and with two;
-they forward in turn while the others are paused. A round gives each side a ratio: the packets per CPU-second
+Both sides forward by destination MAC address. They read the same 1,000 flows from the same capture through
+the same driver, with one queue per core. Four programs run: each side with one core and with two. One of them
+forwards at a time, while the others are paused. A round gives each side a ratio: the packets per CPU-second
 of a core while two cores forward, divided by the same figure while one core forwards. The figure compares the
 ratios of both sides. Figures are written to target/report/scale.jsonl.
 """

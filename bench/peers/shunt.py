@@ -10,7 +10,7 @@ from machine import CONTROL_CPU, FORWARDING_CPU, ROOT, Failed, Process, Thread, 
 from switch import Switch
 
 PROGRAM = os.path.join(ROOT, "target/release/shunt")
-# Records of each LUT, which are the switch's default, and path records.
+# Number of records of each LUT (the switch's default), and number of path records.
 LUT_ENTRIES, RECORDS = 4096, 16_384
 # Drop reason of packets that a rule drops on purpose.
 BY_RULE = "no_output"
@@ -79,8 +79,8 @@ def without_ffp(express):
 
 
 class Shunt(Switch):
-    """The switch under test, with a worker on each of some CPUs. Its flows are marked by the keyword of the
-    flow syntax."""
+    """The switch under test, with a worker on each of some CPUs. Its flows are marked low-latency by the
+    keyword of the flow syntax."""
 
     name = "Shunt"
 

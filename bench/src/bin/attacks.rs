@@ -191,8 +191,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the number of instructions per packet, counted by callgrind. The difference of two runs of different lengths
-/// excludes set-up. Returns `None` if valgrind is not installed.
+/// Returns the number of instructions per packet, counted by callgrind. The difference of two runs of
+/// different lengths excludes set-up. Returns `None` if valgrind is not installed.
 fn instructions(traffic: &str, express: ExpressOption) -> Result<Option<f64>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [0.0; COUNTED.len()];

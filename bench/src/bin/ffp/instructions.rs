@@ -54,8 +54,8 @@ pub fn run(case: &str, ways: &[Cached]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the number of instructions per packet. The difference of two runs of different lengths excludes set-up.
-/// Returns `None` if valgrind is not installed.
+/// Returns the number of instructions per packet. The difference of two runs of different lengths excludes
+/// set-up. Returns `None` if valgrind is not installed.
 fn count(kind: Kind, way: &[&str]) -> Result<Option<f64>, Box<dyn Error>> {
     let (program, mut counts) = (std::env::current_exe()?, [0.0; TURNS.len()]);
     for (count, turns) in counts.iter_mut().zip(TURNS) {
