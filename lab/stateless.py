@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests networks without tables in their core between namespaces, configured from the planners' plans.
+"""Tests stateless forwarding between network namespaces, with networks that the planners configure.
 
-Every switch is a datapath of one process, every link a veth pair. docs/planning.md describes the plans.
+Core switches use no tables. All switches are datapaths of one process, and every link is a veth pair.
+docs/planning.md describes the plans.
 
     lab/stateless.py path     six switches in a row, KeyFlow: the first one pushes a key, the last pops it
     lab/stateless.py tree     the fat tree of k = 4, Tag-and-Forward: edge switches push and pop tags

@@ -27,8 +27,9 @@ in_port=%(b)d,dl_dst=02:00:00:00:00:01,actions=output:%(a)d
 
 
 class Road:
-    """Two hosts and a chain of switches between them; a subclass is a kind of switch. Its name is that of its
-    room. Switch n (from 1) has port 2n-1 towards the first host and port 2n towards the second."""
+    """Two hosts and a chain of switches between them. A subclass is a kind of switch. `name` is also the name
+    of the switches' room. Switch n (from 1) has port 2n-1 towards the first host and port 2n towards the
+    second."""
 
     flows = FLOWS
 

@@ -101,8 +101,8 @@ unpack_vswitchd() {
     unpack openvswitch-switch target/tools/ovs
 }
 
-# The packages are not installed, because they would start their own switch and replace another one. Also
-# unpacks testpmd.
+# The packages are not installed, because they would start a switch and replace an installed Open vSwitch.
+# Also unpacks testpmd.
 unpack_peers() {
     local vswitchd=target/tools/ovs-dpdk/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     [ -d target/tools/ovs-dpdk ] || unpack openvswitch-switch-dpdk target/tools/ovs-dpdk

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes random bytes from a peer in pieces of any size. The session's memory must stay bounded, and the
-//! session must end or continue. An accepted message must encode to bytes that decode and encode to the same
-//! bytes.
+//! Processes random bytes from a peer in pieces of any size. The output of the session must stay bounded, and
+//! no event may follow the end of the session. An accepted message must encode to bytes that decode and
+//! encode to the same bytes.
 #![no_main]
 
 use flow::Nanos;

@@ -4,8 +4,8 @@
     python lab/controllers/launch.py learning --idle-timeout 30
 
 Packets without a matching flow are sent to the controller. The application learns the sender's port from each
-of them. When it also knows the receiver's port, it adds a flow for the pair. The flow is removed after it has
-been idle for some time.
+of them. If the receiver's port has been learned, too, it adds a flow for the pair. The flow is removed after
+it has been idle for some time.
 """
 
 import logging

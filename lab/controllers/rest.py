@@ -4,8 +4,8 @@
     python lab/controllers/launch.py rest --http-port 8080
     curl http://127.0.0.1:8080/switches/1/flows
 
-Every client that can connect controls the switches, so the server listens on loopback. rest_http.py defines
-the requests, rest_forms.py the JSON forms of flows, groups and meters.
+Every client that can connect can control the switches, so the server listens on the loopback address only.
+rest_http.py defines the requests, and rest_forms.py the JSON forms of flows, groups and meters.
 """
 
 import logging

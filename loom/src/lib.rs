@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the synchronization protocols between threads, under every interleaving and every memory order
-//! that the language permits. The production files are compiled again with loom's types, which `crate::sync`
-//! provides. The crate must not contain protocol code of its own; begin with `sleep_model` and
-//! `epochs_model`.
+//! Tests of the synchronization protocols between threads. Loom runs each test under every interleaving with
+//! a limited number of preemptions, and under every memory order that the language permits. The production
+//! files are compiled again with loom's types, which `crate::sync` provides. The crate must not contain
+//! protocol code of its own; begin with `sleep_model` and `epochs_model`.
 //!
-//! `LOOM_MAX_PREEMPTIONS` sets the number of preemptions to explore (default: 3).
+//! `LOOM_MAX_PREEMPTIONS` sets the maximum number of preemptions in an interleaving (default: 3).
 #![cfg(test)]
 
 mod epochs_model;
@@ -25,7 +25,7 @@ mod sync {
     pub(crate) use loom::sync::{Mutex, MutexGuard};
 }
 
-/// Explores all interleavings of a model.
+/// Runs a model under all interleavings within the limit of preemptions.
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     const PREEMPTIONS: usize = 3;
     let mut builder = loom::model::Builder::new();

@@ -28,7 +28,7 @@ step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
 step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,keys,stateless,pipeline"
 
-# Threads of the daemon: 5 tests with 20 seeds and 2 numbers of workers each, which are 200 runs of 10 s.
+# Threads of the daemon: 5 tests, each with 20 seeds and 2 numbers of workers, thus 200 runs of 10 s.
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"
 
 # A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms make the step

@@ -190,7 +190,7 @@ def check_flows(hosts):
 
 
 def check_groups(hosts):
-    """Flows that output to groups."""
+    """Flows output to groups, and groups can be changed and deleted."""
     buckets = [{"weight": 0, "actions": [{"output": 2}]}, {"weight": 0, "actions": [{"output": 3}]}]
     group = {"id": 1, "type": "all", "buckets": buckets}
     ask("POST", "/groups", group)
@@ -250,7 +250,7 @@ def check_meters(hosts):
 
 
 def check_packets(hosts):
-    """Packets to the controller and from it."""
+    """The controller sends packets through the switch, and receives packets from it."""
     frame = "ffffffffffff" + "020000000009" + "88b4" + "00" * 46
     before = sent(3)
     ask("POST", "/packets", {"data": frame, "actions": [{"output": 3}]})
@@ -280,7 +280,7 @@ def check_packets(hosts):
 
 
 def check_events(hosts):
-    """Events of removed flows and changed ports."""
+    """Removed flows and changed ports are reported as events."""
     number = last_event()
     ask("POST", "/flows", {**wire(1, 2), "idle_timeout": 1, "flags": 1})
     ask("POST", "/flows", {**wire(2, 1), "hard_timeout": 1, "flags": 1, "cookie": 3})
@@ -308,7 +308,7 @@ def check_events(hosts):
 
 
 def check_errors(_):
-    """Type and code of the switch's errors, and requests that never reach the switch."""
+    """Errors of the switch have the right type and code, and malformed requests never reach the switch."""
     refused("POST", "/flows", {"table": 3, "goto": 2}, 3, 2)
     refused("POST", "/flows", {"apply": [{"group": 55}]}, 2, 9)
     refused("POST", "/flows", {"meter": 55}, 12, 3)

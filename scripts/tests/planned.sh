@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Networks of plans: a datapath in one process for each switch of the plan, cables for its links, and hosts.
+# Builds the network of a plan: one process with a datapath for each switch, a cable for each link, and hosts.
 #
-# Sourced after lib.sh. The test sets $places.
+# A test sources this file after lib.sh, and sets $places.
 # shellcheck source=scripts/tests/lib.sh
 : "${folder:?lib.sh is sourced first}" "${prefix:?lib.sh is sourced first}"
 places=()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests which frames the replay of the demo counts as lost."""
+"""Tests how the demo's replay matches received with sent frames, and which frames it counts as lost."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ class Matching(unittest.TestCase):
         self.assertEqual((replay.tally.lost, list(replay.under_way)), (2, [(b"c", 2_000)]))
 
     def test_a_row_has_the_nearest_rank(self):
-        """Of a hundred values, p99 is not the maximum."""
+        """The p99 of a hundred values is the 99th value, not the maximum."""
         replay = replay_of()
         replay.tally.times_us = [float(number) for number in range(100, 0, -1)]
         self.assertEqual(replay.tally.row("all").split(), ["all", "100", "0", "50", "99", "100"])

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Controllers whose network disappears silently: an idle one, one during a dump that it does not read, one
-# that has sent nothing, and one that the switch has connected to. Echo requests must detect them within half
-# a minute, and all their resources must be released. Every packet between two hosts must pass meanwhile, and
-# the switch must reconnect to its controller.
+# The network of four connected controllers fails silently. One controller is idle, one does not read the dump
+# that it requested, one has sent nothing, and one accepted a connection of the switch. The switch must detect
+# the loss within half a minute, by unanswered echo requests or by the missing HELLO, and must release all
+# resources of the connections. Meanwhile, every packet between two hosts must pass. Afterwards the switch
+# must reconnect to its controller.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# No case of bench/instructions.json may need 3 percent more instructions per packet than stated there, and
-# the check must detect a case that does.
+# No case of bench/instructions.json may exceed the number of instructions per packet stated there by more
+# than 3 percent, and the check must detect a case that does.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

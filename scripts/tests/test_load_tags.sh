@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Tag-and-Forward over OpenFlow: os-ken loads the plan of a fat tree with k = 4 into twenty switches that
-# connect. Hosts of one edge switch, of one pod and of two pods must reach each other by tags in the format of
-# docs/wire-formats.md. Flows must use all four paths to another pod, and the remaining ones when an uplink is
-# down.
+# connect. Hosts at the same edge switch, in the same pod and in different pods must reach each other by tags
+# in the format of docs/wire-formats.md. Flows must use all four paths to another pod, and the remaining ones
+# when an uplink is down.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

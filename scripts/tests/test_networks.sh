@@ -3,7 +3,7 @@
 #
 # Networks in virtual time, with plans that the planners make here.
 #
-# In fat trees with k = 6, all hosts send to all others, by tags on each of their paths and by keys. In random
+# In fat trees with k = 6, all hosts send to all others, by tags over every path and by keys. In random
 # graphs of unusual shapes with protected plans, nothing may be lost at protected hops, whether routes are
 # split or not. Smaller trees and backbones are in examples/sim/plans.
 set -euo pipefail

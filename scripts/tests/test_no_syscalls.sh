@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A worker with in-memory ports must make no system call per packet: for ten times the packets, the number of
-# calls must be the same.
+# A worker with in-memory ports must make no system call per packet: a run with ten times the packets must
+# make the same number of system calls.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The learning switch of lab/controllers on os-ken, between three namespaced hosts. Pings and TCP must pass,
-# and each pair must get its flow. Idle flows must be removed and reported to the application, and so must a
-# pulled cable.
+# and each pair must get its flow. Idle flows must be removed and reported to the application. A pulled cable
+# must be reported, too.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

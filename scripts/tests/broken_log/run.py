@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a switch whose stderr fails, under traffic and storms of log lines.
 
-test_broken_log.sh creates the rooms.
+test_broken_log.sh creates the rooms (network namespaces) and calls this program.
 
 For each kind of failure, the switch must keep running, forward packets, answer requests, and count the lost
 lines. With --report, the test also fails if a stall exceeds 50 ms after preemption is subtracted. Preemption

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The longest waits of packets and requests, with and without the time in which other programs had the cores.
-"""
+"""Computes the longest waits of packets and requests, with and without the time in which other programs had
+the cores."""
 
 # Threads that a packet or request depends on, including the switch's worker or control thread.
 CONCERNED = {
