@@ -12,7 +12,7 @@ shunt_controller.register()
 
 @pytest.fixture
 def datapath() -> ofproto_protocol.ProtocolDesc:
-    """Stands for a switch that speaks OpenFlow 1.3."""
+    """Returns a stand-in for a switch with OpenFlow 1.3."""
     return ofproto_protocol.ProtocolDesc(version=4)
 
 

@@ -33,8 +33,8 @@ from shunt_controller.sections import Types
 FROM_HOSTS, ARRIVED = 1, 2
 PRIORITY = 10
 RETURNS = (1 << 30, 1 << 31)
-"""Bits that are added to the number of a group: for packets received at its port, and for packets received at
-the backup of its port."""
+"""Bits that are added to the number of a group that may send packets back. The first bit is for packets
+received at the group's port, the second for packets received at the backup of this port."""
 
 FREERTR_TTL = 255
 """TTL of pushed headers, equal to that of freeRtr."""
@@ -55,7 +55,7 @@ class Way(NamedTuple):
     port: int
     actions: tuple[Action, ...] = ()
     sent_by: int | None = None
-    """Port to output to if it is not `port`, for example OFPP_IN_PORT."""
+    """Port number in the output action if it differs from `port`, for example OFPP_IN_PORT."""
 
 
 class Group(NamedTuple):

@@ -82,8 +82,8 @@ class GotoDirect(Instruction):
 
 
 class Unknown(parser.OFPInstruction):  # type: ignore[misc]
-    """An instruction of another experimenter, or an instruction of Shunt that this version does not know. It
-    is kept unchanged."""
+    """An instruction of another experimenter, or an instruction of Shunt that this version does not support.
+    It is kept unchanged."""
 
     def __init__(self, experimenter_id: int, data: bytes) -> None:
         super().__init__()

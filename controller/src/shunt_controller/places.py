@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the places of hosts and the datapaths of switches from a file, and checks them against the plan.
+"""Reads the places of hosts and the datapath IDs of switches from a file, and checks them against the plan.
 
 ::
 
@@ -96,9 +96,9 @@ def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
 
 
 def unreached(plan: dict[str, Any], hosts: Sequence[Host]) -> list[tuple[str, str]]:
-    """Returns the pairs of switches with hosts between which a plan of keys has no route. Their hosts cannot
-    reach each other. Routes may be missing because they were listed explicitly, or because there are more
-    pairs than `plan` writes."""
+    """Returns the pairs of switches that have hosts, but no route between them in a plan with keys. Their
+    hosts cannot reach each other. Routes may be missing because they were listed explicitly, or because there
+    are more pairs than `plan` writes."""
     if plan.get("kind") == "tag-and-forward":
         return []
     routes = guarded(plan, lambda: {(route["from"], route["to"]) for route in plan.get("plans", [plan])[-1]["routes"]})

@@ -129,7 +129,7 @@ class Residues:
 
 @dataclass(frozen=True)
 class Bank:
-    """KeyFlow's bank of an epoch, or None if the epoch has no bank."""
+    """KeyFlow's bank of an epoch. `residues` is None if the epoch has no bank."""
 
     epoch: int
     residues: Residues | None
@@ -151,7 +151,7 @@ class Bank:
 
 @dataclass(frozen=True)
 class Polka(_Single):
-    """freeRtr's PolKA, whose labels are indices of next nodes, or None if PolKA is not configured."""
+    """freeRtr's PolKA, whose labels are indices of next nodes. `residues` is None if it is not configured."""
 
     residues: Residues | None
 
@@ -195,7 +195,7 @@ class GateMap:
 
 @dataclass(frozen=True)
 class Gates(_Single):
-    """The gates of Tag-and-Forward, or None if it is not configured."""
+    """The gates of Tag-and-Forward. `gates` is None if Tag-and-Forward is not configured."""
 
     gates: GateMap | None
 

@@ -13,7 +13,7 @@ ZOO = pathlib.Path(__file__).parents[4] / "shared" / "data" / "topo"
 
 
 def sample(name: str) -> Network:
-    """Returns a network of the samples."""
+    """Returns a network from the folder of samples."""
     return files.read(str(SAMPLES / name))
 
 

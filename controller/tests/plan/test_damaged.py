@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of damaged plans. Each must be refused with an explanation, or give messages that a switch can be
-sent."""
+"""Tests of damaged plans. Each must be refused with an explanation, or yield messages that can be sent to a
+switch."""
 
 import copy
 import json

@@ -32,7 +32,7 @@ def made(tmp_path, *command):
 
 
 def ends(plan):
-    """Returns one host at each end of a route, or at each place for hosts in the plan."""
+    """Returns one host at each end of a route or, in a fat tree, at each place for hosts in the plan."""
     if plan["kind"] == "tag-and-forward":
         places = [(host["switch"], host["port"]) for host in plan["hosts"]]
     else:
@@ -138,7 +138,7 @@ class Net:
 
 
 def polka(tag, residues):
-    """Forwards as freeRtr does."""
+    """Returns the output port and the tag of a PolKA packet, as freeRtr forwards it."""
     out = residues.labels.get(gf2.remainder(tag.key, residues.id))
     if out in (None, TABLES):
         return out, tag
@@ -146,7 +146,7 @@ def polka(tag, residues):
 
 
 def gated(port, tag, gates):
-    """Forwards by the arithmetic of the paper."""
+    """Returns the output of a Tag-and-Forward packet, by the arithmetic of the paper."""
 
     def f(gate, d):
         return -(-gate // d) * d if d else 0

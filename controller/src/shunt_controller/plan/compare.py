@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
 
     @property
     def shorter_percent(self) -> float:
-        """Reduction of the mean key length from the baseline's, in percent."""
+        """Reduction of the mean key length compared with the baseline, in percent."""
         return 100 * (1 - self.mean / self.baseline_mean)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of routes on IDs, in a form that does not depend on how the routes were chosen."""
+"""Requirements that routes place on IDs, in a form that does not depend on how the routes were chosen."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ node, whose entry names the port. "core": only the nodes between the first and t
 
 @dataclass
 class Demand:
-    """Requirements of routes on IDs, with one item per node."""
+    """Requirements that routes place on IDs, with one item per node."""
 
     ports: list[set[int]]
     """Ports that the node needs labels for, including :data:`LOCAL`; empty if the node is in no key."""

@@ -19,8 +19,8 @@ K_MAX = 64
 
 
 class Place(NamedTuple):
-    """A port for a server or for an external link. Without a node, nothing is connected to the port yet, and
-    it is the lowest free port."""
+    """A port for a server or for an external link. If nothing is connected to it yet, `node` is None, and
+    the port is the lowest free one of its switch."""
 
     port: int
     node: int | None

@@ -101,9 +101,9 @@ def header(key: int, ttl: int, ethertype: int) -> bytes:
 
 
 def cut(path: Sequence[int]) -> list[list[int]]:
-    """Returns the fewest segments of a path that freeRtr can carry. The last node of a segment pops the
-    header and pushes the next one. The length of a key is known only after the key is made, so all ways to
-    cut the path are tried."""
+    """Splits a path into as few segments as possible whose keys freeRtr can carry. The last node of a segment
+    pops the header and pushes the next one. The length of a key is known only after the key is made, so all
+    ways to cut the path are tried."""
     need(bool(path), "a path needs a node after the first one")
     fewest: list[list[list[int]] | None] = [[]]
     for end in range(1, len(path) + 1):

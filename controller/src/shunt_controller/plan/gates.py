@@ -107,8 +107,8 @@ def breaches(tree: FatTree, server_first: int, external_first: int, outside: int
 def number(
     tree: FatTree, header: Header = PAPER, external_first: int | None = None, server_first: int = STEP, checked: bool = True
 ) -> Numbering:
-    """Numbers a tree. Above all server gates, external gates start after the first multiple of their largest
-    d. The rule for first terms is verified only if `checked`."""
+    """Numbers the gates of a tree. By default, external gates start after the first multiple of their largest
+    d that is above all server gates. The rule for first terms is verified only if `checked`."""
     outside = outside_of(tree)
     highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
     if external_first is None:

@@ -54,7 +54,7 @@ def irreducibles(of_degree: int) -> tuple[int, ...]:
 
 
 def is_irreducible(value: int) -> bool:
-    """Returns whether no polynomial of a lower degree divides the value, except 1."""
+    """Returns whether a polynomial is irreducible: only 1 and the polynomial itself divide it."""
     half = degree(value) // 2
     return degree(value) >= 1 and all(
         remainder(value, smaller) for lower in range(1, half + 1) for smaller in irreducibles(lower)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses IDs of switches: powers of primes, small for frequently used switches, and coprime within each key.
 
-The cost of a node's ID is its logarithm in each key that contains it. A greedy pass gives the most used node
-the smallest free ID. Nodes then exchange IDs as long as keys become shorter. If all routes of a network are
-planned and all nodes are coded, every two nodes share a key. The problem is then an assignment of primes to
-nodes.
+A node's ID adds its logarithm to the length of each key that contains it. A greedy pass gives the most used
+node the smallest free ID. Nodes then exchange IDs as long as keys become shorter. If all routes of a network
+are planned and all nodes are coded, every two nodes share a key. The problem is then an assignment of primes
+to nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,8 +82,8 @@ class Assignment:
             self.give(node, self.best(node))
 
     def exchange(self) -> bool:
-        """Moves nodes to better primes, and swaps pairs, if this makes keys shorter. Returns whether it
-        changed any."""
+        """Moves nodes to better primes, and swaps pairs, if this makes keys shorter. Returns whether a
+        prime has changed."""
         has_gained = False
         for node in self.free_nodes:
             own = self.prime[node]

@@ -37,8 +37,8 @@ class Segment:
     """For each hop, the part that may fail without loss: "", "link", "node" (the node that the hop leads to)
     or "link+node"."""
     return_ports: list[int] = field(default_factory=list)
-    """The ports among `out_port` and `backup_port` by which packets may leave even if they arrived there.
-    Empty for a segment that does not begin at a waypoint."""
+    """The ports among `out_port` and `backup_port` by which packets may leave even if they arrived at the
+    same port. Empty for a segment that does not begin at a waypoint."""
     left_out: frozenset[tuple[int, bool]] = frozenset()
     """Failures that lose packets only because the detour does not fit the key, as (hop, whether the next node
     fails). They are not written to the plan."""
@@ -70,8 +70,8 @@ class KeyPlan:
 
 
 def cut(nodes: Sequence[int], bank: Bank, coded: Coded, width_bits: int) -> list[list[int]]:
-    """Returns the fewest segments of a route whose keys fit. Consecutive segments share their waypoint. Each
-    segment is as long as possible. A shorter segment has no advantage, because every part of a fitting
+    """Splits a route into as few segments as possible whose keys fit. Consecutive segments share a waypoint.
+    Each segment is as long as possible. A shorter segment has no advantage, because every part of a fitting
     segment also fits."""
     found = []
     ids, arithmetic = bank.ids, bank.arithmetic

@@ -12,8 +12,8 @@ from shunt_controller.plan.network import Network
 from shunt_controller.plan.routes import Routes, Trees
 
 REROUTE_ROUNDS = 3
-"""Maximum number of times that routes are chosen again by the cost of their IDs. The first time gains most,
-and more than three change nothing. Large networks use one."""
+"""Maximum number of rounds in which routes are chosen again by the cost of their IDs. The first round gains
+most, and rounds after the third change nothing. Large networks use one round."""
 
 
 @dataclass

@@ -27,7 +27,7 @@ class Routes(Protocol):
         """Network of the routes."""
 
     def demand(self, coded: Coded) -> Demand:
-        """Returns the requirements of the routes on IDs."""
+        """Returns the requirements that the routes place on IDs."""
 
     def paths(self) -> Iterator[list[int]]:
         """Yields each route as its nodes from the first to the last."""

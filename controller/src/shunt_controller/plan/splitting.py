@@ -40,9 +40,10 @@ class Splitter:
     def __init__(self, maker: Keymaker) -> None:
         self.maker = maker
         self.firsts: dict[tuple[int, ...], Proven] = {}
-        """First segment of each rest of a route. An entry of a waypoint matches only the destination. The end
-        of a segment may therefore depend only on the rest of the route, and all routes with the same rest
-        continue in the same way."""
+        """First segment of each rest of a route. A rest is the part of a route from the start of one of its
+        segments to the destination. An entry of a waypoint matches only the destination. The end of a segment
+        may therefore depend only on the rest of the route, and all routes with the same rest continue in the
+        same way."""
         self.longest: dict[tuple[int, ...], int] = {}
         """Maximum number of switches of the first segment of a rest, if it is lower than the number that fits
         the key."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detours of one route: the ports of switches off its path that return its packets, and the failures covered
-by them.
+"""Detours of one route: the ports by which switches off its path return its packets, and the failures that
+these detours cover.
 
 A packet that is deflected to a switch off the path is lost there unless the key has a residue for this
 switch. The key therefore gets residues for switches that lead the packet back to the path, after the failure.

@@ -34,7 +34,7 @@ class Target(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """The end of a packet. It is the switch and gate by which the packet left the tree, or the switch that
+    """The end of a packet's walk: the switch and gate by which the packet left the tree, or the switch that
     dropped it, without a gate."""
 
     switch: int

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models the forwarding of KeyFlow packets by core switches, and walks through a network of such switches.
 
-This is the data plane that plans are made for, exactly as docs/planning.md defines it. A switch knows its
-bank (ID, label map, backups) and which of its ports are up. A packet carries key, hop limit and epoch, and
-only the hop limit changes.
+This is the data plane that plans are made for, exactly as docs/planning.md defines it. A switch has a bank
+(ID, label map, backups) and the state of its ports. A packet carries key, hop limit and epoch, and only the
+hop limit changes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -38,7 +38,8 @@ class Entry(NamedTuple):
     backup_port: int | None = None
     """Output port that is used if `out_port` is down."""
     return_ports: Collection[int] = ()
-    """The ports among `out_port` and `backup_port` by which packets may leave even if they arrived there."""
+    """The ports among `out_port` and `backup_port` by which packets may leave even if they arrived at the
+    same port."""
 
     def choose(self, in_port: int | None, down: set[int]) -> int | str:
         """Returns the output port, or the drop reason. A fast-failover group only checks that a port is up.
@@ -50,8 +51,8 @@ class Entry(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The end of a packet. If the tables of `node` received it, `reason` is empty. Otherwise `reason` is the
-    drop reason at `node`."""
+    """The end of a packet's walk. If the tables of `node` received it, `reason` is empty. Otherwise `reason`
+    is the drop reason at `node`."""
 
     node: int
     in_port: int | None
