@@ -457,7 +457,8 @@ fn check_reports_mistakes_and_settings_without_effect() {
     assert!(message.contains("wrong.toml:4:1: datapath.mode: unknown key; use one of `id`"), "{message}");
 }
 
-/// The file names CPUs and devices that this machine does not have, and has two more mistakes.
+/// The configuration names a CPU, a device and a capture that this machine does not have. Later, two mistakes
+/// of another kind are added.
 #[test]
 fn check_examines_the_machine_unless_it_is_offline() {
     let place = Place::new();

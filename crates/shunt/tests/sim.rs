@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of `shunt sim`: every process prints identical output, and error messages contain the place of the
+//! Tests of `shunt sim`: repeated runs print identical output, and error messages contain the place of the
 //! mistake.
 #![allow(clippy::unwrap_used)]
 

@@ -24,8 +24,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait for a key press before new readings are checked.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
-/// Shows a switch until the user quits. With `boards`, prints that number of boards as plain text. Without a
-/// terminal the output is always plain text.
+/// Shows the rates and gauges of a switch until the user quits. With `boards`, prints them that number of
+/// times as plain text. Without a terminal, the output is always plain text.
 pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), CommandError> {
     match boards {
         Some(boards) => text(client, Some(boards)),
@@ -40,7 +40,7 @@ pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), Comm
     }
 }
 
-/// Prints one board per second, `boards` times or until the output is closed.
+/// Prints the rates and gauges once a second, `boards` times or until the output is closed.
 fn text(mut client: Client, boards: Option<u64>) -> Result<(), CommandError> {
     let mut before = Reading::take(&mut client)?;
     let mut printed = 0;

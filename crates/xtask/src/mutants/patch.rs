@@ -2,7 +2,7 @@
 //! File of a mutation. It has header lines, followed by a unified diff with paths from the root (`a/`, `b/`).
 //!
 //! ```text
-//! # The worker keeps verdicts of the rules before the change.
+//! # After a change, the worker still forwards by the previous rules.
 //! # run: cargo test -p oracle --test oracle -- stale
 //! # fails: stale_version_is_caught
 //! # environment: ORACLE_CASES=2000

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks imports among the modules of a crate. At most [`FILES_MAX`] files may form a circle. In a crate
+//! Checks imports among the modules of a crate. At most [`FILES_MAX`] files may form a cycle. In a crate
 //! whose modules are listed from the top down, no module may import a module above it.
 //!
 //! A module imports another if a path in its code leads there: a `use` declaration, or a path that begins
@@ -15,7 +15,7 @@ use super::functions::is_for_tests;
 use super::{Finding, idioms};
 use crate::tree::File;
 
-/// Maximum number of files that may import each other in a circle.
+/// Maximum number of files that may import each other in a cycle.
 const FILES_MAX: usize = 3;
 
 /// Crates whose root declares its modules from the top down: a module imports only modules below it.
@@ -97,7 +97,7 @@ fn imports<'a>(modules: &'a Modules<'_>) -> Imports<'a> {
 fn resolve<'a>(path: &[String], from: &Place, modules: &'a Modules<'_>) -> Option<&'a Place> {
     let mut full = absolute(path, from, modules)?;
     // Each step replaces a re-export by its original path. The number of steps is bounded, because re-exports
-    // may form a circle.
+    // may form a cycle.
     for _ in 0..8 {
         let mut depth = full.len();
         let target = loop {
@@ -170,7 +170,7 @@ fn report(circle: &BTreeSet<&Place>, modules: &Modules<'_>) -> Option<Finding> {
     let file = modules[*circle.first()?].file;
     let names: Vec<String> = circle.iter().map(|place| place.join("::")).collect();
     let says = format!(
-        "{} modules import each other in a circle, but the limit is {FILES_MAX}: {}",
+        "{} modules import each other in a cycle, but the limit is {FILES_MAX}: {}",
         names.len(),
         names.join(", ")
     );
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(found_in(&ring(3)), []);
         let four = found_in(&ring(4));
         assert_eq!(four.len(), 1, "{four:?}");
-        assert_eq!(four[0].says, "4 modules import each other in a circle, but the limit is 3: a, b, c, d");
+        assert_eq!(four[0].says, "4 modules import each other in a cycle, but the limit is 3: a, b, c, d");
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
     fn reexports_lead_to_the_module_that_defines_the_name() {
         let mut files = ring(4);
         files[1].1 = "use crate::X;\n".into();
-        assert_eq!(found_in(&files), [], "the root is not part of a circle");
+        assert_eq!(found_in(&files), [], "the root is not part of a cycle");
         files.push(("crates/model/src/lib.rs".into(), "mod a;\npub use c::X;\n".into()));
         assert_eq!(found_in(&files).len(), 1);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks that documentation matches the code: names that code lists are documented, and paths in
-//! documentation exist.
+//! Checks that documentation matches the code: drop reasons, keys of flows and actions must be documented,
+//! and paths in documentation must exist.
 
 use super::Finding;
 use crate::tree::File;

@@ -35,7 +35,7 @@ const LAYERS: &[&str] = &[
 
 /// Dependencies on lower layers that are forbidden nevertheless: crate, forbidden dependency, and reason.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
-    ("flow", "frame", "the flow model knows only the headers of packets"),
+    ("flow", "frame", "the flow model uses only the headers of packets"),
     ("reference", "frame", "the interpreter shares nothing with the fast paths"),
     ("engines", "wire", "engines know bits, not protocols"),
     ("engines", "frame", "engines know bits, not packets"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests that a mutant must pass. The tests of its own crate come first, then the tests of dependent crates,
-//! the cheapest first.
+//! Stages in which a mutant is tested. The tests of its own crate come first, then the tests of dependent
+//! crates, the cheapest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
