@@ -21,9 +21,9 @@ demo: ## run the demo: four hosts around one switch, traffic, counters; needs ro
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# `cargo test` comes last, so that its last line is the result of the run. The released program has no DPDK.
-# The tests in namespaces run it, and `cargo test --package port` tests its drivers. All other tests run in
-# builds with DPDK.
+# `cargo test` comes last, so that the output ends with the result of the run. The released program is built
+# without DPDK. The tests in namespaces and `cargo test --package port` run without DPDK, too. All other tests
+# run in builds with DPDK.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
@@ -35,9 +35,9 @@ test: ## run every test: documentation, namespaces, mutations, unit and integrat
 	cargo test --package port --lib --quiet
 	cargo test --workspace --features shunt/dpdk --lib --bins --tests
 
-# LOOM_MAX_PREEMPTIONS: maximum number of preemptions of a model's threads.
+# LOOM_MAX_PREEMPTIONS is the maximum number of preemptions in an interleaving (default: 3).
 .PHONY: loom
-loom: ## explore every interleaving of the protocols between threads
+loom: ## test the protocols between threads under every interleaving with few preemptions
 	scripts/setup.sh build
 	CARGO_TARGET_DIR=target/loom cargo test --quiet --locked --manifest-path loom/Cargo.toml --lib
 
@@ -50,8 +50,8 @@ bench: ## run every benchmark of bench/src/bin, then print the tables of target/
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
-# FIGURES is quick (takes a few minutes, only checks that all parts work), usual or full (takes hours). RULES
-# is the number of rules in each of the two large tables.
+# FIGURES is quick, usual or full. A quick run takes a few minutes and only checks that all parts work. A full
+# run takes hours. RULES is the number of rules in each of the two large tables.
 FIGURES ?= usual
 RULES ?= 1000
 quick_figures := 6 1 60 20000
@@ -94,7 +94,7 @@ bench-peers: ## compare Shunt with Open vSwitch with DPDK, testpmd and DPDK's li
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,scale,libraries,stages}.jsonl
 
 .PHONY: networks
-networks: ## run large networks in virtual time; writes figures to target/report
+networks: ## simulate large networks in virtual time; writes figures to target/report
 	scripts/setup.sh networks
 	cargo build --release --package shunt
 	bench/networks.py
@@ -126,7 +126,7 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS each, with the address sanitizer
 
 # NIGHTLY is a list of step names, or of patterns such as 'oracle-*' (default: all steps). NIGHTLY_CASES is
 # the number of rule sets for the oracle. NIGHTLY_MUTANTS is the number of random mutants, which are drawn
-# with the seed NIGHTLY_SEED. A further call continues an interrupted run.
+# with the seed NIGHTLY_SEED. If a run was interrupted, the next call continues it.
 NIGHTLY ?=
 NIGHTLY_CASES ?= 20000
 NIGHTLY_MUTANTS ?= 60
