@@ -103,8 +103,8 @@ class Promised(NamedTuple):
 
 
 def odd_graphs(count, seed):
-    """Yields names and random networks: trees, rings with chords, rows of rings, hubs, with parallel links
-    and leaves."""
+    """Yields names and random networks: trees, rings, rows of rings, hubs and others. Most have additional
+    links, and some have parallel links and leaves."""
     for number in range(count):
         draw = random.Random("%d %d" % (seed, number))
         size = draw.randint(4, 40)

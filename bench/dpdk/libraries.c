@@ -11,7 +11,7 @@
  *   'S', 's'  the same routes, which use 256 next hops in rotation
  *   'H', 'h'  keys of 40 and of 16 bytes, rte_hash
  *
- * After `ready BUILD-MS` the program executes one line at a time:
+ * The program prints `ready BUILD-MS`, and then executes the lines of its input:
  *   METHOD BATCH TURNS   looks up TURNS batches of keys, continues after the previous batch, prints a window
  *   METHOD check N       prints the results of the first N keys: a rule's number, or -1
  *

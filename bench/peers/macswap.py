@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shunt's frames and DPDK driver without tables: the program `macswap` of the benchmarks."""
+"""Runs the benchmark program `macswap`: Shunt's frames and DPDK driver without tables."""
 
 import os
 

@@ -28,8 +28,8 @@ class Family:
     bits: int
     routed: tuple
     sources: tuple
-    # Lengths of route prefixes and of source prefixes, and how many bits longer than a route a destination
-    # prefix is. `None` stands for a host.
+    # Weights of the lengths of route prefixes and of source prefixes, and of the number of bits by which a
+    # destination prefix is longer than its route. `None` stands for a host.
     routes: dict
     source_lengths: dict
     longer: dict

@@ -39,8 +39,9 @@ BEFORE_HUGEPAGES = 1536
 # Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
 LEARN_S, TRIAL_S, TRIALS = 4.0, 0.5, 2
-# Settings of Open vSwitch tried in addition to its caches, for flows that are too expensive to add to the
-# datapath.
+# Settings of Open vSwitch that are tried if every packet is a new flow, and a setting that is also tried if
+# there are many flows. With `few flows`, only some flows enter the datapath, because adding a flow may cost
+# more than it saves.
 NEW_CHOICES = ["no cache", "EMC", "no cache, few flows"]
 FEW_CHOICE, MANY_FLOWS = "SMC, few flows", 100_000
 FILL_CHOICE = "SMC"
@@ -73,7 +74,7 @@ class Steady(OpenVswitch):
 
 
 def speeds(peer, names, windows):
-    """Returns Open vSwitch's speed in this row with each of the named caches, in Mpps."""
+    """Returns the speed of Open vSwitch with each of the named settings, in Mpps."""
     found = {}
     for name in names:
         peer.go_on()

@@ -149,8 +149,8 @@ impl<'b> Changing<'b> {
         })
     }
 
-    /// Deletes a rule, or adds a rule in place of the last deleted rule. Returns the CPU time that both
-    /// threads used, in nanoseconds.
+    /// Deletes a rule, or adds a rule in place of the last deleted rule. Returns the CPU time of the control
+    /// side's and the worker's part of the change, in nanoseconds.
     fn change(&mut self, number: u32) -> Result<u64, Box<dyn Error>> {
         let change = if number.is_multiple_of(2) {
             let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));

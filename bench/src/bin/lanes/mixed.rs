@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latency of low-latency and normal packets in mixed traffic below saturation. The peers are the same worker
-//! with one lane and without the path, with tables of the paper's kind (figures 13 to 15 of the paper) and
-//! with Shunt's own tables.
+//! Latency of low-latency and normal packets in mixed traffic below saturation. There are two peers, both
+//! with one lane and without the path: a worker with tables of the paper's kind (figures 13 to 15 of the
+//! paper), and a worker with Shunt's own tables.
 
 use std::error::Error;
 
