@@ -8,7 +8,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "openflow-extensions.md"
 
 
 class Example(NamedTuple):
-    """An example of the page."""
+    """An example of docs/openflow-extensions.md."""
 
     kind: str
     data: bytes

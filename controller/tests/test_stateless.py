@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the messages of stateless forwarding: os-ken encodes and decodes the examples of the page."""
+"""Tests of the messages of stateless forwarding: os-ken encodes and decodes the examples of
+docs/openflow-extensions.md."""
 
 import pytest
 from os_ken.ofproto import ofproto_parser
@@ -24,7 +25,7 @@ from shunt_controller.sections import (
 )
 from shunt_controller.stateless import StatelessMod, StatelessReply, StatelessRequest, joined
 
-# The sections of the page's examples, as an application writes them.
+# The sections in the examples of docs/openflow-extensions.md, as an application writes them.
 SECTIONS = {
     "types: 0x88b5, 0x8842, 0xff1f, 0x88b6": Types(),
     "trusted: 1, 3": Trusted([3, 1]),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the wire format: the examples of the page are encoded and decoded through os-ken's messages."""
+"""Tests of the wire format: os-ken's messages encode and decode the examples of
+docs/openflow-extensions.md."""
 
 import struct
 
@@ -13,7 +14,7 @@ from shunt_controller import fields
 from shunt_controller.experimenter import ExtensionError
 from shunt_controller.instructions import Unknown
 
-# The values of the page's examples, as an application writes them.
+# The values in the examples of docs/openflow-extensions.md, as an application writes them.
 SAID = {
     "low_latency": shunt.LowLatency(True),
     "low_latency=false": shunt.LowLatency(False),

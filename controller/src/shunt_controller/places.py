@@ -29,7 +29,7 @@ class Host(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The content of a file."""
+    """The content of a file of places: hosts, and datapath IDs."""
 
     hosts: list[Host]
     datapaths: dict[str, int]
@@ -91,7 +91,7 @@ def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
     for name, number in datapaths.items():
         need(0 <= number <= DATAPATH_MAX, f"the datapath ID of {name} is {number}; datapath IDs have 64 bits")
         before = found.setdefault(number, name)
-        need(before == name, f"{before} and {name} have one datapath ID, {number}")
+        need(before == name, f"{before} and {name} have the same datapath ID, {number}")
     return found
 
 

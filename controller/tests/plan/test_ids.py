@@ -148,7 +148,7 @@ def test_growth_without_room_is_refused():
     new_network = sample("backbone.json")
     with pytest.raises(PlanError, match="Horb has the ID 2 and room for labels 0 to 1, and 3 are needed"):
         number(Trees(new_network), "all", old=grown(old_network, old, new_network))
-    with pytest.raises(PlanError, match="port 3 of Gera led to Isny and does no longer"):
+    with pytest.raises(PlanError, match="port 3 of Gera led to Isny, but no longer does"):
         grown(new_network, Bank([0] * 11, [[]] * 11), old_network)
 
 

@@ -60,7 +60,7 @@ def test_several_addresses_may_be_at_a_port(tmp_path):
 @pytest.mark.parametrize(
     ("datapaths", "says"),
     [
-        ({"1": 1, "3": 2, "4": 3, "5": 3, "6": 4}, "4 and 5 have one datapath ID, 3"),
+        ({"1": 1, "3": 2, "4": 3, "5": 3, "6": 4}, "4 and 5 have the same datapath ID, 3"),
         ({"1": 1, "3": 2, "4": 3, "5": 4}, "datapaths lacks these switches of the plan: 6"),
         ({"1": 1, "3": 2, "4": 3, "5": 4, "6": 5, "x": 6}, "datapaths names switches that the plan lacks: x"),
         ({"1": -1, "3": 2, "4": 3, "5": 4, "6": 5}, "the datapath ID of 1 is -1; datapath IDs have 64 bits"),

@@ -127,7 +127,7 @@ def grown(old_network: Network, old: Bank, new: Network) -> Bank:
             there = new.ports[place].get(port)
             if there is None or (new.nodes[there.node], there.port) != (old_network.nodes[peer.node], peer.port):
                 raise PlanError(
-                    f"port {port} of {name} led to {old_network.nodes[peer.node]} and does no longer; a network that grows keeps its "
+                    f"port {port} of {name} led to {old_network.nodes[peer.node]}, but no longer does; a network that grows keeps its "
                     "links (renumber it otherwise, --renumber)"
                 )
     return bank

@@ -20,7 +20,7 @@ Each step takes about 200 bytes."""
 
 
 class Routes(Protocol):
-    """Routes as planners use them."""
+    """Interface of a set of routes, as planners use it."""
 
     @property
     def network(self) -> Network:
