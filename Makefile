@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The project's commands. Each installs missing tools (scripts/setup.sh) and removes its processes and
-# namespaces.
+# The project's commands. Each command installs missing tools (scripts/setup.sh). At its end it removes its
+# processes and namespaces.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build

@@ -90,7 +90,8 @@ class Turn:
         time.sleep(WARM_UP_S)
 
     def _ping(self, pings):
-        """Returns the times of all answered pings in us, and of the pings that were not near a gap."""
+        """Returns the round-trip times of all answered pings in us, and of the pings that were not near a
+        gap."""
         rooms, times, gaps = self.road.rooms, [], []
         command = ["ping", "-n", "-D", "-i", "0.01", "-W", "1", "-c", str(pings), "10.0.0.2"]
         process = rooms.start(self.road.hosts[0], command, self.cpus, subprocess.PIPE, text=True)

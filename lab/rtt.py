@@ -114,8 +114,8 @@ class Turn:
 
     @staticmethod
     def _ping(road, options, cpu):
-        """Returns the times in us. The output is read after the end, because reading would use the hosts'
-        CPU."""
+        """Returns the round-trip times in us. The output is read after the end, because reading would use the
+        hosts' CPU."""
         path = road.path("pings")
         with open(path, "w", encoding="utf-8") as file:
             process = road.rooms.start(road.hosts[0], PING + options, [cpu], file)

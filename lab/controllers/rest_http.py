@@ -75,14 +75,14 @@ def echo(request):
 
 @route("GET", "/config")
 def config(request):
-    """{"flags", "miss_send_len"}"""
+    """Configuration: {"flags", "miss_send_len"}."""
     answer = request.switch.ask(parser.OFPGetConfigRequest(request.datapath))[0]
     return {"flags": answer.flags, "miss_send_len": answer.miss_send_len}
 
 
 @route("PUT", "/config")
 def set_config(request):
-    """{"flags", "miss_send_len"}: changes the configuration."""
+    """Changes the configuration: {"flags", "miss_send_len"}."""
     known(request.body, ["flags", "miss_send_len"], "a configuration")
     flags, length = request.body.get("flags", 0), request.body["miss_send_len"]
     request.switch.change(parser.OFPSetConfig(request.datapath, flags, length))
@@ -90,14 +90,14 @@ def set_config(request):
 
 @route("GET", "/role")
 def role(request):
-    """{"role", "generation"}"""
+    """Role of the application: {"role", "generation"}."""
     answer = request.switch.ask(parser.OFPRoleRequest(request.datapath, ofp.OFPCR_ROLE_NOCHANGE, 0))[0]
     return {"role": ROLE_NAMES[answer.role], "generation": answer.generation_id}
 
 
 @route("PUT", "/role")
 def set_role(request):
-    """{"role": "equal", "master" or "slave", "generation": number}"""
+    """Changes the role: {"role": "equal", "master" or "slave", "generation": number}."""
     known(request.body, ["role", "generation"], "a role")
     wanted = ROLES[request.body["role"]], request.body.get("generation", 0)
     request.switch.ask(parser.OFPRoleRequest(request.datapath, *wanted))
@@ -112,7 +112,7 @@ def asynchronous(request):
 
 @route("PUT", "/async")
 def set_asynchronous(request):
-    """[as master or equal, as slave]: changes the masks of asynchronous messages."""
+    """Changes the masks of asynchronous messages: [as master or equal, as slave]."""
     known(request.body, ASYNC, "the set of asynchronous messages")
     request.switch.change(parser.OFPSetAsync(request.datapath, *(request.body[name] for name in ASYNC)))
 
@@ -125,13 +125,13 @@ def barrier(request):
 
 @route("GET", "/events")
 def events(request):
-    """?after=NUMBER&wait=SECONDS: packet-ins, removed flows and changed ports."""
+    """Packet-ins, removed flows and changed ports: ?after=NUMBER&wait=SECONDS."""
     return request.switch.events_after(request.number("after", 0), min(request.number("wait", 0), 60))
 
 
 @route("POST", "/packets")
 def packet_out(request):
-    """{"data": hexadecimal, or "buffer": number, "in_port": port, "actions": actions}"""
+    """Sends a packet: {"data": hexadecimal, or "buffer": number, "in_port": port, "actions": actions}."""
     known(request.body, ["data", "buffer", "in_port", "actions"], "a packet")
     data = bytes.fromhex(request.body["data"]) if "data" in request.body else None
     buffer = request.body.get("buffer", ofp.OFP_NO_BUFFER)
@@ -148,7 +148,7 @@ def ports(request):
 
 @route("PUT", "/ports/#")
 def set_port(request):
-    """{"down": true, ...}: changes these flags of PORT_BITS."""
+    """Changes flags of a port: {"down": true, ...}, with the keys of PORT_BITS."""
     known(request.body, PORT_BITS, "a port")
     number = request.numbers[0]
     found = [p for p in request.switch.ask(parser.OFPPortDescStatsRequest(request.datapath, 0)) if p.port_no == number]
@@ -228,7 +228,7 @@ def changes(path, make, commands):
 
     def answer(usual, strict):
         def change(request):
-            """Adds, modifies or deletes; rest_forms.py defines the form."""
+            """Adds, modifies or deletes an object, whose form rest_forms.py defines."""
             known(request.query, ["strict"], "the query")
             command = strict if request.query.get("strict") == "1" else usual
             request.switch.change(make(request.datapath, command, request.body))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that requests can be sent to. Requests and answers are matched by transaction ID."""
+"""Sends requests to a switch, and matches its answers with the requests by transaction ID."""
 
 import collections
 import threading

@@ -272,7 +272,8 @@ fn a_stop_ends_the_sleep() {
     });
 }
 
-/// Reports of a worker to the control thread. The thread that wakes the control thread clears the flag.
+/// A thread sends events to the control thread, which must not sleep while an event is queued. The sender
+/// clears the control thread's sleep flag when it wakes the control thread.
 #[test]
 fn the_control_thread_learns_of_reports() {
     explore(|| {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Faucet configures Shunt as a VLAN of two untagged ports and a tagged one, with an ACL. Pings and allowed TCP
-# ports must pass, blocked ports must not, and the tagged port's host must be part of the VLAN. The ACL blocks
-# a port, and by a mask all ports with a certain bit.
+# Faucet configures Shunt as a VLAN of two untagged ports and one tagged port, with an ACL. The ACL blocks one
+# TCP port and, by a mask, all TCP ports with a certain bit. Pings and allowed TCP ports must pass, blocked
+# TCP ports must not, and the host at the tagged port must be part of the VLAN.
 #
 # The test runs twice. In the first run, Faucet uses its settings for Open vSwitch. In the second, Faucet
 # configures the tables with TABLE_FEATURES, and floods by groups.

@@ -94,7 +94,7 @@ ok 'the cookie marks and unmarks an entry twice (ovs-ofctl)'
 echo nothing >"$folder/word"
 background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
     --word-file "$folder/word"
-# Another marked entry keeps the table on the path. Packets of the application's flow leave the path there.
+# Another low-latency entry keeps the path of this table open, but packets of the application's flow leave it.
 add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
 wait_until 'the application reads its flow back' logged marking 'the switch reports nothing'
 off_path || fail 'packets take the path although the file contains nothing'

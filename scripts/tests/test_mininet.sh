@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mininet with Shunt as its switch. All hosts must reach each other and iperf must run with default offloads,
-# with Mininet's own controller, a remote one and none. Each switch must have its datapath ID, and an
-# interrupted run must leave nothing behind.
+# Mininet with Shunt as its switch. All hosts must reach each other and iperf must run with default offloads:
+# with Mininet's own controller, with a remote controller and without a controller. Each switch must have its
+# datapath ID, and an interrupted run must leave nothing behind.
 set -euo pipefail
 # Job control gives each run a separate process group. SIGINT then has its default effect, as at a terminal.
 set -m

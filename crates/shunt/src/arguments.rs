@@ -157,7 +157,7 @@ pub struct Top {
 pub enum Flows {
     /// Load the flows, groups and meters of a file: all at once, or none if one is wrong
     #[command(
-        long_about = "Load the flows of a file: all at once, or none if one is wrong. Existing flows stay, except that a flow with the same table, priority and match is replaced. Returns when the flows are active.",
+        long_about = "Load the flows, groups and meters of a file: all at once, or none if one is wrong. Existing flows stay, except that a flow with the same table, priority and match is replaced. Returns when the flows are active.",
         after_help = "The syntax is that of `ovs-ofctl add-flows`, with extensions (docs/commands.md).\n\nExamples:\n  \
                       shunt flows load new.flows\n  echo 'in_port=p1,actions=output:p2' | shunt flows load -"
     )]
@@ -233,11 +233,11 @@ pub enum GatesCommand {
 
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Show what the switch would do with a packet. For each table: the entry that it hits, and entries of \
-                  higher priority that it almost matches, with the fields that exclude it. Then what actions change, and \
-                  where the packet leaves or why it is dropped. Nothing is sent, counted or learned.\n\nWith --live, real \
-                  packets that match FIELDS: what the worker did with each, and whether the rules agree. If a worker did \
-                  something else, the switch has a fault, and the exit code is 1.",
+    long_about = "Show what the switch would do with a packet. For each table, prints the entry that the packet hits, and \
+                  entries of higher priority that it almost matches, with the fields that exclude it. Then prints what \
+                  the actions change, and where the packet leaves or why it is dropped. Nothing is sent, counted or \
+                  learned.\n\nWith --live, prints what the workers did with real packets that match FIELDS, and whether \
+                  this agrees with the rules. If it does not, the switch has a fault, and the exit code is 1.",
     after_help = "The packet is given as fields in flow syntax, which may include nw_ttl, as bytes, or as a packet of a capture.\n\n\
                   Examples:\n  shunt trace in_port=1,tcp,nw_dst=10.0.0.5,tp_dst=80\n  \
                   shunt trace --pcap in.pcap --packet 7 --in-port 2\n  \

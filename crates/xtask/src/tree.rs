@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of the source tree, which are the files that git tracks or would track.
+//! Files of the source tree: all files that git tracks, and new files that it does not ignore.
 
 use std::fs;
 use std::path::Path;

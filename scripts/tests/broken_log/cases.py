@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways in which stderr can fail. `run.py` runs in a private mount namespace, so mounts made here vanish with
-it."""
+"""Ways in which stderr can fail. `run.py` runs in a private mount namespace, so the mounts of a case vanish
+when `run.py` ends."""
 
 import fcntl
 import os

@@ -12,8 +12,7 @@ use crate::{Failure, tree};
 /// Folder of tools that tests run and that distributions do not package.
 const TOOLS: &str = "target/tools";
 
-/// A copy of every file that git tracks or would track. It is kept between runs, so that only changed files
-/// are rebuilt.
+/// A copy of every file of the source tree. It is kept between runs, so that only changed files are rebuilt.
 pub struct TreeCopy {
     original: PathBuf,
     root: PathBuf,

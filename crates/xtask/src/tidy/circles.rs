@@ -29,8 +29,7 @@ type Modules<'a> = BTreeMap<Place, Module<'a>>;
 
 struct Module<'a> {
     file: &'a File,
-    /// Paths that occur in the code, with their line numbers. A path is complete from the crate's root, or as
-    /// written.
+    /// Paths that occur in the code, as written there, with their line numbers.
     paths: Vec<(Vec<String>, usize)>,
     /// Submodules that have their own files, in the order of their declarations.
     declares: Vec<String>,
