@@ -10,7 +10,7 @@ pub fn five_tuples(count: u32) -> String {
 
 /// Returns `count` flows like those of a router with an access list. Four kinds alternate: UDP 5-tuples, TCP
 /// services of a host, prefixes of 20, 24 and 28 bits, and MAC addresses behind a port. There are six masks
-/// and eight priorities per kind.
+/// in total, and eight priorities for each kind.
 pub fn mixed(count: u32) -> String {
     let flow = |n: u32| {
         let (sort, of_sort) = (n % 4, n / 4);
