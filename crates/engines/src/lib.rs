@@ -13,6 +13,7 @@
 //!   first four.
 //! - What they share: [`plan`] (layout of keys), [`hash`], [`tuples`] (rules spread over hash tables),
 //!   [`bits`] (sets of slots), [`pages`] and prefetching, [`simd`] (levels of vector instructions).
+//! - What the caches of crate `pipeline` share: [`recency`] (which records and values were used).
 //!
 //! Begin reading with [`base`], then [`scan`], the simplest engine, and [`exact`]. docs/engines.md compares
 //! the engines.
@@ -27,6 +28,7 @@ pub mod mask;
 pub mod pages;
 pub mod plan;
 mod prefetch;
+pub mod recency;
 pub mod scan;
 pub mod simd;
 pub mod tuples;

@@ -73,8 +73,6 @@ mod probe;
 // Keys of tables.
 mod extract;
 
-mod recency;
-
 mod simd;
 
 // Packets, their slots and their outputs.

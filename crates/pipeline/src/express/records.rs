@@ -7,16 +7,16 @@
 //! learned, its use, and its key. What a hit does is stored beside the records ([`Path`]).
 //!
 //! A full set takes a new record only in place of a record that has been idle for too long, and only if the
-//! key has requested a place before ([`crate::recency`]). A storm of new flows therefore displaces no record
-//! that is in use.
+//! key has requested a place before ([`engines::recency`]). A storm of new flows therefore displaces no
+//! record that is in use.
 
 use super::path::Path;
 use super::tags::{Tags, WAYS};
 use crate::lanes::Window;
-use crate::recency::{Seen, Use};
 use crate::slab::BURST;
 use engines::NONE;
 use engines::pages::zeros;
+use engines::recency::{Seen, Use};
 use flow::Nanos;
 use frame::prefetch;
 use keys::{ExpressKey, LONG_WORDS};

@@ -5,10 +5,10 @@
 //! The first packet of a flow cannot be distinguished from a packet of an attack whose values occur only
 //! once. A record may therefore be idle for longer if it was hit in more periods. A new value may displace a
 //! record that has been idle for too long, but only if the value has requested a place before
-//! ([`crate::recency`]).
+//! ([`engines::recency`]).
 
 use super::lut::{Lut, Record, WAYS, tag};
-use crate::recency::Use;
+use engines::recency::Use;
 use flow::EntryId;
 
 /// Maximum number of records of normal entries in a set.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recency of values: when a record was hit, and which values requested a record.
+//! Recency in caches of fixed size: when a record was hit, and which values requested a record.
 //!
-//! A record that was hit in more periods may be idle for longer. A Bloom filter remembers the values that
-//! requested a place. No storm of values that occur once can fill it, because it records a sample of the
-//! requests.
+//! Time is counted in periods, whose length the cache defines. A record that was hit in more periods may be
+//! idle for longer. A Bloom filter remembers the values that requested a place. No storm of values that occur
+//! once can fill it, because it records a sample of the requests.
 
 /// Number of periods for which a record may be idle. The index is the number of periods in which it was hit:
 /// none, one, two, or at least three.
@@ -22,25 +22,28 @@ const BITS_PER_VALUE: usize = 32;
 
 /// Period of a record's last hit (low 6 bits) and number of periods with hits, up to 3 (high 2 bits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Use(u8);
+pub struct Use(u8);
 
 impl Use {
     /// Mask for the low bits of the period, which are stored.
     const PERIOD: u8 = 0x3f;
 
     /// Returns the use of a record without hits.
+    #[must_use]
     pub fn never(period: u64) -> Self {
         // The previous period is stored, so that a hit in the current period counts.
         Self((period as u8).wrapping_sub(1) & Self::PERIOD)
     }
 
     /// Returns the use that [`to_bits`](Self::to_bits) described.
+    #[must_use]
     #[inline]
     pub fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
     /// Returns the use as a byte.
+    #[must_use]
     #[inline]
     pub fn to_bits(self) -> u8 {
         self.0
@@ -57,11 +60,13 @@ impl Use {
     }
 
     /// Returns the number of periods since the last hit.
+    #[must_use]
     pub fn rests(self, period: u64) -> u8 {
         (period as u8).wrapping_sub(self.0) & Self::PERIOD
     }
 
     /// Returns by how many periods a record exceeds its idle limit, or `None` if it does not.
+    #[must_use]
     pub fn idles(self, period: u64) -> Option<u8> {
         self.rests(period).checked_sub(REST_PERIODS[usize::from(self.0 >> 6)])
     }
@@ -69,7 +74,7 @@ impl Use {
 
 /// Bloom filter of values that found no free place in the current or the previous period.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     halves: [Box<[u64]>; 2],
     period: u64,
     /// Number of requests in this period.
@@ -79,6 +84,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Creates an empty filter for a cache of `records` records.
+    #[must_use]
     pub fn new(records: usize) -> Self {
         let half = || vec![0; Self::bits(records) / 64].into_boxed_slice();
         Self { halves: [half(), half()], period: 0, asked: 0, every: 1 }
@@ -89,12 +96,14 @@ impl Seen {
         (records * SEEN_BITS).clamp(64, SEEN_BITS_MAX).next_power_of_two()
     }
 
-    /// Returns the size of the filter for a LUT of `records` records, bytes.
+    /// Returns the size in bytes of the filter for a cache of `records` records.
+    #[must_use]
     pub fn bytes(records: usize) -> usize {
         Self::bits(records) / 8 * 2
     }
 
-    /// Returns whether a value with this hash requested a place before. May record this request.
+    /// Returns whether a value with this hash requested a place before, in this period or the previous one.
+    /// May record this request.
     pub fn ask(&mut self, hash: u64, period: u64) -> bool {
         let bits = self.halves[0].len() * 64;
         let quota = (bits / BITS_PER_VALUE).max(1);
