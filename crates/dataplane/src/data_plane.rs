@@ -58,8 +58,15 @@ pub trait DataPlane {
     /// current time.
     fn tick(&mut self, _now: Nanos) {}
 
-    // Counters. They may lag behind the packets by one burst. When a version becomes active, however, all
-    // packets of earlier versions have been counted.
+    // Counters. They may lag behind the packets: by one burst, or those of entries and tables until
+    // `counted_until`. When a version becomes active, however, all packets of earlier versions have been
+    // counted.
+
+    /// Returns a time before which all hits of entries are counted. Workers that receive no packets have
+    /// counted all hits, so the result is usually the greatest time.
+    fn counted_until(&mut self) -> Nanos {
+        Nanos::MAX
+    }
 
     /// Returns an entry's counters, summed over the workers. The counters are valid from the submission of
     /// the addition until the release.

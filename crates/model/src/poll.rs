@@ -83,7 +83,8 @@ fn expire<D: DataPlane>(
     macs: &mut Macs,
     plane: &mut D,
 ) -> bool {
-    let (config, now) = (transaction.config, transaction.now);
+    // An entry whose last hit may not be counted yet has not timed out.
+    let (config, now) = (transaction.config, transaction.now.min(plane.counted_until()));
     for _ in 0..config.limits.timers_per_poll {
         let store = &transaction.rules().store;
         let due = match expiry.pop_due(kind, now, config, store, plane) {

@@ -54,6 +54,13 @@ impl Cell {
         self.used_ns.store(now.0, Relaxed);
     }
 
+    /// Adds hits that were noted elsewhere, of which the last was at `used`. The entry may have been used
+    /// later.
+    pub fn add_hits(&self, packets: u64, bytes: u64, used: Nanos) {
+        let later = Nanos(self.used_ns.load(Relaxed)).max(used);
+        self.count(packets, bytes, later);
+    }
+
     /// Resets the counters. Called by the worker, which is their only writer.
     pub fn reset(&self) {
         self.packets.store(0, Relaxed);

@@ -92,6 +92,13 @@ impl Rules {
     }
 }
 
+/// Where hits of path records are counted: the entries' cells, and the counters of the tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HitCounters<'a> {
+    pub cells: &'a Cells,
+    pub counters: &'a Counters,
+}
+
 /// Context of a burst: the rules it reads and the counters it writes.
 pub(crate) struct BurstContext<'a, E> {
     pub tables: &'a [TableSlot],
@@ -132,6 +139,11 @@ impl<'a, E> BurstContext<'a, E> {
         let cells = self.cells;
         let cell = cells.get(id)?;
         Some((cell, self.program(cell)?))
+    }
+
+    /// Returns where hits of path records are counted.
+    pub fn hit_counters(&self) -> HitCounters<'a> {
+        HitCounters { cells: self.cells, counters: self.counters }
     }
 
     /// Returns the program that a cell's entry runs.

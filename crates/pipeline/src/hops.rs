@@ -59,11 +59,14 @@ const COUNT_BIT: u32 = 56;
 
 impl Default for Hops {
     fn default() -> Self {
-        Self { entries: [EntryId::NONE; HOPS_MAX], tables: 0 }
+        Self::NONE
     }
 }
 
 impl Hops {
+    /// No hops.
+    pub const NONE: Self = Self { entries: [EntryId::NONE; HOPS_MAX], tables: 0 };
+
     /// Removes all hops.
     #[inline]
     pub fn clear(&mut self) {

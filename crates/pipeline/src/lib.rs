@@ -96,7 +96,8 @@ pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{
-    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressSize, PathChanges, Predecessor,
+    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressSize, HitsToCount, PathChanges,
+    Predecessor,
 };
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};

@@ -10,11 +10,11 @@
 //! The backlog is processed between bursts, in batches of bounded size (quanta). Operations are applied
 //! between bursts only, so a packet sees one version of all rules.
 
-use crate::context::{Rules, TABLES};
+use crate::context::{HitCounters, Rules, TABLES};
 use crate::counters::Counters;
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
-use crate::express::{Express, WaitingKeys};
+use crate::express::{Express, HitsToCount, WaitingKeys};
 use crate::ffp::Ffp;
 use crate::lanes::{LaneLimits, LaneUsage, Lanes, Queued};
 use crate::packet_out::CompiledPacketOut;
@@ -223,9 +223,25 @@ impl Pipeline {
         context.add_counters();
     }
 
+    /// Counts the hits of at most `most` path records that their entries do not count yet. Returns whether
+    /// all hits are counted.
+    #[inline]
+    pub fn count_hits(&mut self, which: HitsToCount, most: usize, now: Nanos) -> bool {
+        let to = HitCounters { cells: &self.rules.cells, counters: &self.counters };
+        self.express.as_mut().is_none_or(|express| express.count_hits(which, most, now, to))
+    }
+
+    /// Returns the time before which all hits are counted in their entries, or the greatest time if all hits
+    /// are.
+    #[must_use]
+    pub fn counted_until(&self) -> Nanos {
+        self.express.as_ref().map_or(Nanos::MAX, |express| express.counted_until())
+    }
+
     /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
-    /// thread to free.
-    pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
+    /// thread to free. All hits of path records are counted before.
+    pub fn apply<P: Probe>(&mut self, updates: &mut Updates, now: Nanos, probe: &mut P) {
+        self.count_hits(HitsToCount::All, usize::MAX, now);
         let mut outdates_paths = false;
         for update in &mut updates.parts {
             let swaps = update.is_swap();

@@ -84,12 +84,6 @@ impl PortBatches {
         self.assigned[at % BURST] = STAYS;
     }
 
-    /// Returns whether the frame with this index stays.
-    #[inline(always)]
-    pub fn stays(&self, at: usize) -> bool {
-        self.assigned[at % BURST] == STAYS
-    }
-
     /// Returns the index of the batch with a way, and begins the batch if there is none.
     #[inline(never)]
     fn find(&mut self, way: Way) -> u8 {

@@ -7,7 +7,7 @@
 use crate::egress::STOCK;
 use crate::sleep::{PublishFence, SleepFlag};
 use dataplane::{Event, Usage};
-use flow::RuleVersion;
+use flow::{Nanos, RuleVersion};
 use frame::Frame;
 use pipeline::{Update, Updates};
 use rtrb::{Consumer, Producer, PushError};
@@ -25,6 +25,7 @@ pub(crate) struct Link {
     pub events: Consumer<Event>,
     pub recycle: Producer<Frame>,
     pub applied: Arc<AtomicU64>,
+    pub counted_until: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
     /// Updates that wait for space in the ring.
     pub parked: VecDeque<Box<Updates>>,
@@ -120,6 +121,12 @@ impl Links {
     /// Returns the latest version that all workers have applied.
     pub fn applied(&self) -> RuleVersion {
         (0..self.links.len()).map(|worker| self.applied_by(worker)).min().unwrap_or(self.version)
+    }
+
+    /// Returns the time before which all workers have counted all hits.
+    pub fn counted_until(&self) -> Nanos {
+        let of_worker = |link: &Link| Nanos(link.counted_until.load(Ordering::Acquire));
+        self.links.iter().map(of_worker).min().unwrap_or(Nanos::MAX)
     }
 
     /// Returns the number of parked updates of the worker that has the most of them.

@@ -243,6 +243,10 @@ impl DataPlane for WorkerSet {
         self.links.parked()
     }
 
+    fn counted_until(&mut self) -> Nanos {
+        self.links.counted_until()
+    }
+
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
         self.compiler.entries.counters(id)
     }

@@ -27,6 +27,7 @@ use port::Pools;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Creates a set of workers without a probe.
 #[must_use]
@@ -83,7 +84,13 @@ impl Wiring<'_> {
         let (events, events_out) = RingBuffer::<Event>::new(self.config.events);
         let (recycle, recycled) = RingBuffer::new(self.sizes.stock.max(1));
         let end = WorkerEnd {
-            channel: Channel { requests, retired, applied: Arc::default(), sleeping: Arc::default() },
+            channel: Channel {
+                requests,
+                retired,
+                applied: Arc::default(),
+                counted_until: Arc::new(AtomicU64::new(u64::MAX)),
+                sleeping: Arc::default(),
+            },
             events,
             recycled,
             counters: Arc::default(),
@@ -97,6 +104,7 @@ impl Wiring<'_> {
             events: events_out,
             recycle,
             applied: Arc::clone(&end.channel.applied),
+            counted_until: Arc::clone(&end.channel.counted_until),
             sleeping: Arc::clone(&end.channel.sleeping),
             parked: VecDeque::new(),
             waker: None,

@@ -12,7 +12,7 @@ use crate::quantum::Quantum;
 use crate::sleep::{Alarm, SleepFlag, Sleeper};
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
-use pipeline::{BURST, Counters, Egress, Pipeline, Probe, ProbeStep, Update, Updates};
+use pipeline::{BURST, Counters, Egress, HitsToCount, Pipeline, Probe, ProbeStep, Update, Updates};
 use port::Queue;
 use port::wait::Wake;
 use rtrb::{Consumer, Producer};
@@ -36,6 +36,13 @@ const SWAP_PARTS: usize = 16;
 /// Backlog length in packets above which whole bursts are processed while an operation waits for an empty
 /// backlog.
 const LONG_PACKETS: usize = 8 * BURST;
+
+/// Maximum number of path records whose hits are counted in a poll iteration without packets, or before an
+/// operation. It takes about 10 us.
+const IDLE_COUNTS: usize = 256;
+
+/// Maximum number of path records whose hits are counted in a poll iteration with packets.
+const BUSY_COUNTS: usize = 32;
 
 /// Maximum number of times that a port's egress queues are served before those of the next port.
 const PARTS_PER_SEND: usize = 8;
@@ -61,6 +68,8 @@ pub(crate) struct Channel {
     pub requests: Consumer<Box<Updates>>,
     pub retired: Producer<Box<Updates>>,
     pub applied: Arc<AtomicU64>,
+    /// Time in nanoseconds before which all hits are counted, or the greatest time if all hits are.
+    pub counted_until: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
 }
 
@@ -75,6 +84,8 @@ pub struct Turn {
     pub applied: usize,
     /// Packets of the backlog that were processed.
     pub worked: usize,
+    /// Whether path records have hits that their entries do not count yet.
+    pub counting: bool,
     /// Whether frames still wait for a device.
     pub waiting: bool,
     /// Time at which the first egress queue above its rate may send again, or `None` if no queue waits for
@@ -177,9 +188,24 @@ impl<P: Probe> Worker<P> {
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
+        turn.counting = !self.count_hits(turn.received);
         turn.waiting = self.egress.outboxes.iter().any(Outbox::is_waiting);
         turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
+    }
+
+    /// Counts hits of path records: many if the worker is idle, else those that have waited for long. Returns
+    /// whether all hits are counted.
+    #[inline]
+    fn count_hits(&mut self, received: usize) -> bool {
+        let (which, most) =
+            if received == 0 { (HitsToCount::All, IDLE_COUNTS) } else { (HitsToCount::Due, BUSY_COUNTS) };
+        let is_complete = self.pipeline.count_hits(which, most, self.now);
+        let until = self.pipeline.counted_until().0;
+        if self.channel.counted_until.load(Ordering::Relaxed) != until {
+            self.channel.counted_until.store(until, Ordering::Release);
+        }
+        is_complete
     }
 
     /// Forwards a burst with the instruments of `BurstInstruments`. This is a second instantiation of the
@@ -245,6 +271,11 @@ impl<P: Probe> Worker<P> {
     /// while the worker sleeps; then no packets wait.
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
+        // Hits by earlier versions are counted first, in slices of bounded size.
+        let most = IDLE_COUNTS.max(2 * BURST * self.served.len());
+        if !self.channel.requests.is_empty() && !self.pipeline.count_hits(HitsToCount::All, most, self.now) {
+            return 0;
+        }
         // An operation is taken only if the ring for retired updates has space, because the worker must not
         // free memory.
         while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.retired.slots() > 0 {
@@ -264,7 +295,7 @@ impl<P: Probe> Worker<P> {
             }
             parts +=
                 updates.parts.iter().map(|part| if part.is_swap() { SWAP_PARTS } else { 1 }).sum::<usize>();
-            self.pipeline.apply(&mut updates, &mut self.probe);
+            self.pipeline.apply(&mut updates, self.now, &mut self.probe);
             for part in &updates.parts {
                 match part {
                     Update::PacketOut(out) => {
@@ -396,6 +427,7 @@ impl<P: Probe> Worker<P> {
     /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called after all
     /// workers that could hand off frames to this one have stopped.
     pub fn end(&mut self) -> ShutdownLoss {
+        self.pipeline.count_hits(HitsToCount::All, usize::MAX, self.now);
         let packets = self.pipeline.drop_waiting(self.now, &mut self.egress, &mut self.probe) as u64;
         let mut frames = 0;
         for arrivals in &mut self.arrivals {
@@ -470,7 +502,8 @@ impl<P: Probe> Sleeper for Worker<P> {
     }
 
     fn has_pending(&self) -> bool {
-        let waits = self.pipeline.held() > 0 || self.has_operations();
+        let counts = self.pipeline.counted_until() != Nanos::MAX;
+        let waits = self.pipeline.held() > 0 || counts || self.has_operations();
         waits || self.arrivals.iter().any(|ring| !ring.is_empty())
     }
 

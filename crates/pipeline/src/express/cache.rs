@@ -6,12 +6,15 @@ use super::changes::{PathChanges, RecentChanges};
 use super::counters::ExpressCounters;
 use super::look_up::BurstKeys;
 use super::path::Path;
+use super::paths::{HitsToCount, Paths};
 use super::previous::Predecessor;
 use super::records::{ExpressSize, LINE_WORDS, Learned, NewRecord, Records};
+use crate::context::{BurstContext, HitCounters};
 use crate::lanes::Window;
 use crate::port_batches::PortBatches;
 use crate::slab::{BURST, PacketSlot};
 use arrayvec::ArrayVec;
+use flow::Nanos;
 use frame::Frame;
 use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Templates};
 use std::sync::Arc;
@@ -24,12 +27,10 @@ pub(super) enum Store {
 }
 
 impl Store {
-    /// Returns the path of the record at a place.
-    #[inline]
-    pub fn path(&self, place: u32) -> Option<&Path> {
+    fn size(&self) -> ExpressSize {
         match self {
-            Self::OneLine(records) => records.path(place),
-            Self::TwoLines(records) => records.path(place),
+            Self::OneLine(records) => records.size(),
+            Self::TwoLines(records) => records.size(),
         }
     }
 
@@ -56,6 +57,8 @@ pub struct Express {
     pub(super) reader: KeyReader,
     pub(super) templates: Templates,
     pub(super) store: Store,
+    /// Paths of the records.
+    pub(super) paths: Paths,
     /// The last changes of the rules. Records of older versions are compared with them.
     pub(super) changes: RecentChanges,
     pub(super) bypass: Bypass,
@@ -96,6 +99,7 @@ impl Express {
         Some(Self {
             reader,
             templates: Templates::default(),
+            paths: Paths::new(store.size().records),
             store,
             changes: RecentChanges::new(plan.version(), plan.key_words()),
             bypass: Bypass::default(),
@@ -123,10 +127,30 @@ impl Express {
     /// Returns the size of the records.
     #[must_use]
     pub fn size(&self) -> ExpressSize {
-        match &self.store {
-            Store::OneLine(records) => records.size(),
-            Store::TwoLines(records) => records.size(),
+        let ExpressSize { records, bytes } = self.store.size();
+        ExpressSize { records, bytes: bytes + self.paths.bytes() }
+    }
+
+    /// Returns the time before which all hits are counted in their entries, or the greatest time if all hits
+    /// are.
+    #[inline]
+    pub(crate) fn counted_until(&self) -> Nanos {
+        self.paths.counted_until()
+    }
+
+    /// Counts the hits of at most `most` records. Returns whether all hits are counted.
+    #[inline]
+    pub(crate) fn count_hits(
+        &mut self,
+        which: HitsToCount,
+        most: usize,
+        now: Nanos,
+        to: HitCounters<'_>,
+    ) -> bool {
+        if self.paths.has(which, now) {
+            self.paths.count(which, most, now, to);
         }
+        !self.paths.has(HitsToCount::All, now)
     }
 
     /// Makes all records unusable, because anything may have changed. A record becomes usable again when a
@@ -149,19 +173,22 @@ impl Express {
 
     /// Makes or renews the record of a key, for packets that take this path. Packets that hit the record wait
     /// until the backlog has drained up to `fence`; 0 is no fence.
-    pub(super) fn learn_path(
+    pub(super) fn learn_path<E>(
         &mut self,
         key: &ExpressKey,
         hash: u64,
         path: &Path,
         fence: u32,
-        window: Window,
+        context: &BurstContext<'_, E>,
     ) {
-        let new = NewRecord { key, hash, path, fence, version: self.changes.version() };
-        let learned = match &mut self.store {
-            Store::OneLine(records) => records.learn(&new, window),
-            Store::TwoLines(records) => records.learn(&new, window),
+        let new = NewRecord { key, hash, fence, version: self.changes.version() };
+        let (place, learned) = match &mut self.store {
+            Store::OneLine(records) => records.learn(&new, context.window),
+            Store::TwoLines(records) => records.learn(&new, context.window),
         };
+        if !matches!(learned, Learned::Known | Learned::Refused) {
+            self.paths.set(place, path, context.hit_counters());
+        }
         match learned {
             Learned::Known => {}
             Learned::Renewed => self.counters.renewed(1),

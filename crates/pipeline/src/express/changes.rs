@@ -187,14 +187,14 @@ impl<E> Outdated<'_, '_, E> {
         if table == MAC_TABLE {
             return self.path.awaits_stations();
         }
-        let Some(number) = self.path.hops.tables().position(|passed| passed == table) else {
+        let Some(number) = self.path.entries.hops.tables().position(|passed| passed == table) else {
             return false;
         };
         if !row.may_match(self.key, self.rewritten_before(number)) {
             return false;
         }
         // A miss is below every priority. Among equal priorities, the entry added first is hit.
-        let entry = self.path.hops.entries().nth(number).unwrap_or(EntryId::NONE);
+        let entry = self.path.entries.hops.entries().nth(number).unwrap_or(EntryId::NONE);
         self.context.cells.get(entry).is_none_or(|cell| cell.priority() < priority)
     }
 
@@ -203,7 +203,7 @@ impl<E> Outdated<'_, '_, E> {
         if number == 0 {
             return Rewritten::Nothing;
         }
-        let (context, hops) = (self.context, &self.path.hops);
+        let (context, hops) = (self.context, &self.path.entries.hops);
         let rewritten = self.rewritten.get_or_insert_with(|| {
             let mut so_far = Rewritten::Nothing;
             let mut before = [Rewritten::Nothing; HOPS_MAX];

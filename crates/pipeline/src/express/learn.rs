@@ -38,7 +38,7 @@ impl Express {
             };
             if !(lanes_on && self.missed.iter().any(waits)) {
                 let key = self.burst.keys[at];
-                self.learn_path(&key, hash, &path, 0, context.window);
+                self.learn_path(&key, hash, &path, 0, context);
             }
         }
         if self.takes_over {
@@ -72,7 +72,7 @@ impl Express {
             {
                 let key = waiting.key(*slot);
                 let hash = self.reader.hash(&key);
-                self.learn_path(&key, hash, &path, fence, context.window);
+                self.learn_path(&key, hash, &path, fence, context);
             }
         }
         if unknown > 0 {

@@ -3,6 +3,7 @@
 //! of one pass are independent of each other, so they overlap.
 
 use super::cache::{Express, Store};
+use super::paths::Paths;
 use super::records::{Found, Records};
 use crate::slab::BURST;
 use actions::TtlSpot;
@@ -167,13 +168,14 @@ impl BurstKeys {
     fn find<const WORDS: usize, const KEY: usize>(
         &mut self,
         records: &mut Records<WORDS>,
+        paths: &Paths,
         count: usize,
         version: u64,
         now: Nanos,
     ) -> Found {
         records.begin(now);
         let (hashes, places) = (&self.hashes[..count], &mut self.places[..count]);
-        records.candidates(hashes, places);
+        records.candidates(hashes, places, |place| paths.prefetch(place));
         let mut found = records.find_all::<KEY>(hashes, &self.keys, places, version);
         // A packet without an Ethernet header is dropped, whatever its key is.
         let mut runts = self.runts;
@@ -219,7 +221,7 @@ impl Express {
     /// Looks up the first frames, at most a burst. All of them are from one port.
     pub(super) fn look_up(&mut self, frames: &[Frame], now: Nanos) -> Found {
         let frames = &frames[..frames.len().min(BURST)];
-        let Self { reader, templates, store, changes, burst, .. } = self;
+        let Self { reader, templates, store, paths, changes, burst, .. } = self;
         let in_port = frames.first().map_or(0, |frame| frame.meta.in_port);
         debug_assert!(frames.iter().all(|frame| frame.meta.in_port == in_port), "a burst is from one port");
         templates.begin(reader, PortNo(in_port));
@@ -233,12 +235,12 @@ impl Express {
         }
         let (count, version) = (frames.len(), changes.version());
         match (store, reader.hashed_words()) {
-            (Store::OneLine(records), 1) => burst.find::<_, 1>(records, count, version, now),
-            (Store::OneLine(records), 2) => burst.find::<_, 2>(records, count, version, now),
-            (Store::OneLine(records), 3) => burst.find::<_, 3>(records, count, version, now),
-            (Store::OneLine(records), 4) => burst.find::<_, 4>(records, count, version, now),
-            (Store::OneLine(records), _) => burst.find::<_, SHORT_WORDS>(records, count, version, now),
-            (Store::TwoLines(records), _) => burst.find::<_, LONG_WORDS>(records, count, version, now),
+            (Store::OneLine(records), 1) => burst.find::<_, 1>(records, paths, count, version, now),
+            (Store::OneLine(records), 2) => burst.find::<_, 2>(records, paths, count, version, now),
+            (Store::OneLine(records), 3) => burst.find::<_, 3>(records, paths, count, version, now),
+            (Store::OneLine(records), 4) => burst.find::<_, 4>(records, paths, count, version, now),
+            (Store::OneLine(records), _) => burst.find::<_, SHORT_WORDS>(records, paths, count, version, now),
+            (Store::TwoLines(records), _) => burst.find::<_, LONG_WORDS>(records, paths, count, version, now),
         }
     }
 }

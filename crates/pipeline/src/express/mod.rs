@@ -24,6 +24,8 @@ mod pass;
 
 mod path;
 
+mod paths;
+
 mod previous;
 
 mod recorded;
@@ -43,6 +45,7 @@ pub use bypass::BypassLimits;
 pub use cache::Express;
 pub use changes::PathChanges;
 pub use counters::{ExpressCounters, ExpressFigures};
+pub use paths::HitsToCount;
 pub use previous::Predecessor;
 pub use records::ExpressSize;
 pub(crate) use waiting::WaitingKeys;

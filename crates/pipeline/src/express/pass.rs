@@ -13,7 +13,8 @@
 
 use super::cache::{Express, Missed, Store};
 use super::look_up::BurstKeys;
-use super::path::{Directness, Path};
+use super::path::{Directness, Effect};
+use super::paths::Paths;
 use super::records::Records;
 use crate::context::BurstContext;
 use crate::egress::Egress;
@@ -27,7 +28,7 @@ use actions::TtlSpot;
 use dataplane::FoundBy;
 use engines::NONE;
 use flow::PortNo;
-use frame::{Frame, Lane};
+use frame::{Frame, Lane, prefetch};
 use wire::Depth;
 
 /// Packets of a burst that passed the same tables one after the other.
@@ -105,8 +106,8 @@ impl Express {
             // The packets are dropped at their admission.
             self.burst.places[..count].fill(NONE);
         }
-        let Self { store, burst, batches, kept, rest, counters, .. } = self;
-        let mut passing = Passing { burst, batches, slots };
+        let Self { store, paths, burst, batches, kept, rest, counters, .. } = self;
+        let mut passing = Passing { burst, paths, batches, slots };
         let some = &mut frames[..count];
         match (store, lanes_on) {
             (Store::OneLine(records), false) => passing.pass::<_, false, _, _>(context, records, some, probe),
@@ -160,17 +161,17 @@ impl Express {
             packet.data.set_layers(&self.burst.layers(*at, &packet.data.frame, Depth::None));
             let place = self.burst.places[*at];
             let fence = if lanes_on { self.store.waits_for(place, context.window) } else { None };
-            let Some(path) = self.store.path(place).or_else(|| self.previous_path(*at)) else {
+            let Some(path) = self.paths.path(place).or_else(|| self.previous_path(*at)) else {
                 passed.rest.push(*slot);
                 self.missed.push(Missed { slot: *slot, at: *at });
                 continue;
             };
             hits += 1;
-            packet.hops = path.hops;
-            packet.stations = path.stations;
+            packet.hops = path.entries.hops;
+            packet.stations = path.entries.stations;
             packet.record = place;
             packet.state = State::Recorded;
-            if lanes_on && path.lane == Lane::Normal {
+            if lanes_on && path.effect.lane == Lane::Normal {
                 packet.low_latency = false;
                 packet.path = packet::Path::Recorded;
             } else if let Some(fence) = fence {
@@ -200,6 +201,7 @@ impl Express {
 /// Frames of a burst, of which some leave directly.
 struct Passing<'a> {
     burst: &'a BurstKeys,
+    paths: &'a mut Paths,
     batches: &'a mut PortBatches,
     slots: &'a [PacketSlot],
 }
@@ -218,8 +220,12 @@ impl Passing<'_> {
         let least = if LANES { Directness::LowLatency } else { Directness::Normal };
         for (at, (frame, place)) in frames.iter_mut().zip(&self.burst.places).enumerate() {
             let waits = LANES && records.waits_for(*place, context.window).is_some();
-            let path = records.path(*place).filter(|path| path.directness() >= least && !waits);
-            let Some((path, ttl)) = path.and_then(|path| Some((path, self.ttl(at, frame, path)?))) else {
+            let Paths { hot, entries, uncounted } = &mut *self.paths;
+            let path = hot.get_mut(*place as usize);
+            let path = path.filter(|path| path.effect.directness() >= least && !waits);
+            let found = path.and_then(|path| ttl(self.burst, at, frame, &path.effect).map(|ttl| (path, ttl)));
+            let Some((path, ttl)) = found else {
+                prefetch::element(entries, *place as usize);
                 self.batches.keep(at);
                 continue;
             };
@@ -227,55 +233,35 @@ impl Passing<'_> {
                 let slot = self.slots.get(at).copied().unwrap_or_default();
                 probe.arrives(slot, frame);
                 probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
-                for Hop { table, entry } in path.hops.iter() {
+                for Hop { table, entry } in entries[*place as usize].hops.iter() {
                     probe.looked_up(slot, table, FoundBy::Express, entry, frame.len());
                 }
             }
-            path.rewrite(frame, ttl);
-            if frame.meta.lane != path.lane {
-                frame.meta.lane = path.lane;
+            uncounted.note(path, *place, frame.len(), context.now);
+            let effect = &path.effect;
+            effect.rewrite(frame, ttl);
+            if frame.meta.lane != effect.lane {
+                frame.meta.lane = effect.lane;
             }
             if P::LISTENS {
                 let slot = self.slots.get(at).copied().unwrap_or_default();
-                probe.leaving(slot, &Leaving::only(Some((path.output, frame))));
+                probe.leaving(slot, &Leaving::only(Some((effect.output, frame))));
             }
-            self.batches.assign(at, path.output, path.lane);
+            self.batches.assign(at, effect.output, effect.lane);
         }
-        self.count(context, records, frames);
     }
+}
 
-    /// Counts the frames that leave, in the entries and tables of their paths.
-    #[inline(always)]
-    fn count<const WORDS: usize, E>(
-        &self,
-        context: &BurstContext<'_, E>,
-        records: &Records<WORDS>,
-        frames: &[Frame],
-    ) {
-        let mut passage = Passage::default();
-        let counting = context.cells.counting(context.now);
-        for (at, (frame, place)) in frames.iter().zip(&self.burst.places).enumerate() {
-            if self.batches.stays(at) {
-                continue;
-            }
-            let Some(path) = records.path(*place) else { continue };
-            path.count(counting, frame.len());
-            passage.add(context, &path.hops);
-        }
-        passage.end(context);
+/// Returns the place of a frame's TTL, or any place if its path does not decrement the TTL. Returns `None` if
+/// the TTL expires or the frame is not IP: the entries' instructions then say what happens.
+#[inline(always)]
+fn ttl(burst: &BurstKeys, at: usize, frame: &Frame, effect: &Effect) -> Option<TtlSpot> {
+    if !effect.decrements_ttl() {
+        return Some(TtlSpot::UNKNOWN);
     }
-
-    /// Returns the place of a frame's TTL, or any place if its path does not decrement the TTL. Returns
-    /// `None` if the TTL expires or the frame is not IP: the entries' instructions then say what happens.
-    #[inline(always)]
-    fn ttl(&self, at: usize, frame: &Frame, path: &Path) -> Option<TtlSpot> {
-        if !path.decrements_ttl() {
-            return Some(TtlSpot::UNKNOWN);
-        }
-        let mut ttl = self.burst.ttl(at);
-        if ttl == TtlSpot::UNKNOWN {
-            ttl = TtlSpot::of(&self.burst.layers(at, frame, Depth::L3));
-        }
-        frame.start().is_some_and(|start| ttl.can_decrement(start)).then_some(ttl)
+    let mut ttl = burst.ttl(at);
+    if ttl == TtlSpot::UNKNOWN {
+        ttl = TtlSpot::of(&burst.layers(at, frame, Depth::L3));
     }
+    frame.start().is_some_and(|start| ttl.can_decrement(start)).then_some(ttl)
 }

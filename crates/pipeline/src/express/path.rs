@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a path record does with a packet.
 
-use crate::cells::Counting;
 use crate::context::BurstContext;
 use crate::hops::{Hop, Hops, Stations, is_recordable};
 use crate::packet::Packet;
@@ -20,14 +19,29 @@ pub(super) enum Directness {
     LowLatency,
 }
 
-/// A path, and its effect if its entries only rewrite MAC addresses and the TTL, and send the packet to one
-/// port, directly or by NORMAL. It takes one cache line.
+/// A path through the tables.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub(super) struct Path {
+    pub entries: PathEntries,
+    pub effect: Effect,
+}
+
+/// The entries that a path depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PathEntries {
     pub hops: Hops,
     /// Learned addresses on which the path depends.
     pub stations: Stations,
+}
+
+impl PathEntries {
+    pub const NONE: Self = Self { hops: Hops::NONE, stations: Stations::NONE };
+}
+
+/// What a path does, if its entries only rewrite MAC addresses and the TTL, and send the packet to one port,
+/// directly or by NORMAL.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effect {
     /// Port by which the packet leaves directly. It is open, and not the ingress port.
     pub output: PortNo,
     macs: MacReplacement,
@@ -41,29 +55,7 @@ pub(super) struct Path {
     pub lane: Lane,
 }
 
-const _: () = assert!(size_of::<Path>() == 64);
-
-impl Default for Path {
-    fn default() -> Self {
-        Self::new(Hops::default(), Lane::Normal)
-    }
-}
-
 impl Path {
-    fn new(hops: Hops, lane: Lane) -> Self {
-        Self {
-            hops,
-            stations: Stations::NONE,
-            output: PortNo(0),
-            macs: MacReplacement::NONE,
-            dec_ttl: false,
-            rewrites: false,
-            directness: Directness::Indirect,
-            awaits_stations: false,
-            lane,
-        }
-    }
-
     /// Returns the path that a packet has taken, or `None` if its key does not determine the path.
     ///
     /// A later table sees bits of the key or written constants if every entry before the last one only writes
@@ -76,13 +68,14 @@ impl Path {
         }
         let is_low_latency = programs().all(|program| program.is_some_and(|program| program.low_latency));
         let lane = if is_low_latency { Lane::LowLatency } else { Lane::Normal };
-        Some(Self::new(*hops, lane).directly(context, packet))
+        let entries = PathEntries { hops: *hops, stations: Stations::NONE };
+        Some(Self { entries, effect: Effect { lane, ..Effect::NONE } }.directly(context, packet))
     }
 
     /// Compiles the effect of the path's entries, if it is simple.
     fn directly<E>(mut self, context: &BurstContext<'_, E>, packet: &Packet) -> Self {
         let (mut route, mut output) = (Route::NONE, None);
-        for Hop { entry, .. } in self.hops.iter() {
+        for Hop { entry, .. } in self.entries.hops.iter() {
             let Some((_, program)) = context.entry(entry) else { return self };
             if let Some(next) = &program.route {
                 let Some(both) = route.then(next) else { return self };
@@ -91,8 +84,8 @@ impl Path {
             output = program.output;
             // The key has the addresses of the arriving packet, so NORMAL must see these.
             if program.only_normal && route.macs == MacWrite::NONE {
-                self.stations = packet.stations;
-                self.awaits_stations = !packet.stations.are_known();
+                self.entries.stations = packet.stations;
+                self.effect.awaits_stations = !packet.stations.are_known();
                 if packet.stations.are_known() {
                     let destination = context.entry(packet.stations.destination);
                     output = destination.and_then(|(_, program)| program.learned_port());
@@ -103,30 +96,46 @@ impl Path {
         // With this setting, fragments are dropped at their admission.
         let output = output.filter(|_| !context.settings.drop_fragments);
         match (output, route.macs.as_replacement()) {
-            (Some(output), Some(macs)) => Self {
-                output,
-                macs,
-                dec_ttl: route.dec_ttl,
-                rewrites: route.dec_ttl || macs != MacReplacement::NONE,
-                directness: match self.lane {
-                    Lane::Normal => Directness::Normal,
-                    Lane::LowLatency => Directness::LowLatency,
-                },
-                ..self
-            },
+            (Some(output), Some(macs)) => {
+                self.effect = Effect {
+                    output,
+                    macs,
+                    dec_ttl: route.dec_ttl,
+                    rewrites: route.dec_ttl || macs != MacReplacement::NONE,
+                    directness: match self.effect.lane {
+                        Lane::Normal => Directness::Normal,
+                        Lane::LowLatency => Directness::LowLatency,
+                    },
+                    ..self.effect
+                };
+                self
+            }
             _ => self,
         }
     }
 
     /// Returns whether packets of the path may leave it because of a change of this entry.
     pub fn depends_on(&self, id: EntryId) -> bool {
-        self.hops.entries().any(|entry| entry == id) || self.stations.have(id)
+        self.entries.hops.entries().any(|entry| entry == id) || self.entries.stations.have(id)
     }
 
     /// Returns whether packets could leave directly if NORMAL knew their addresses.
     pub fn awaits_stations(&self) -> bool {
-        self.awaits_stations
+        self.effect.awaits_stations
     }
+}
+
+impl Effect {
+    /// The effect of a path that needs its entries' instructions.
+    pub const NONE: Self = Self {
+        output: PortNo(0),
+        macs: MacReplacement::NONE,
+        dec_ttl: false,
+        rewrites: false,
+        directness: Directness::Indirect,
+        awaits_stations: false,
+        lane: Lane::Normal,
+    };
 
     /// Returns whether packets can leave without their entries' instructions, if the rewrites succeed on
     /// them.
@@ -151,15 +160,6 @@ impl Path {
                 ttl.decrement(start);
             }
             self.macs.write(start);
-        }
-    }
-
-    /// Counts a packet of `bytes` bytes in the path's entries, and refreshes the source of a bridged packet.
-    #[inline(always)]
-    pub fn count(&self, counting: Counting<'_>, bytes: usize) {
-        self.hops.entries().for_each(|entry| counting.count(entry, bytes));
-        if self.stations.source != EntryId::NONE {
-            counting.touch(self.stations.source);
         }
     }
 }

@@ -89,9 +89,9 @@ impl Express {
 
     /// Returns the path that the previous records give for a frame of the burst.
     #[inline]
-    pub(super) fn previous_path(&self, at: usize) -> Option<&Path> {
+    pub(super) fn previous_path(&self, at: usize) -> Option<Path> {
         let previous = self.previous.as_deref().filter(|_| self.takes_over)?;
-        previous.store.path(previous.burst.places[at])
+        previous.paths.path(previous.burst.places[at])
     }
 
     /// Makes records of the paths that were taken over for the burst.
@@ -100,7 +100,7 @@ impl Express {
     pub(super) fn learn_previous<E>(&mut self, context: &BurstContext<'_, E>, packets: &[Packet]) {
         for number in 0..self.kept.len() {
             let at = self.kept[number];
-            let Some(path) = self.previous_path(at).copied() else { continue };
+            let Some(path) = self.previous_path(at) else { continue };
             let (key, hash) = (self.burst.keys[at], self.burst.hashes[at]);
             // A key of a narrower plan may also be that of a packet without a previous record.
             let waits = self.missed.iter().any(|missed| {
@@ -108,7 +108,7 @@ impl Express {
                     && packets[missed.slot.index()].path != packet::Path::Left
             });
             if !waits {
-                self.learn_path(&key, hash, &path, 0, context.window);
+                self.learn_path(&key, hash, &path, 0, context);
                 self.counters.inherited(1);
             }
         }

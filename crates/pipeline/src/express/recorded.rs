@@ -13,6 +13,7 @@ use crate::probe::{Probe, ProbeStep};
 use crate::slab::PacketSlot;
 use actions::TtlSpot;
 use dataplane::FoundBy;
+use flow::EntryId;
 use wire::Depth;
 
 impl<E: Egress> BurstContext<'_, E> {
@@ -48,18 +49,20 @@ impl<E: Egress> BurstContext<'_, E> {
             }
             packet.path = packet::Path::Recorded;
             let in_port = packet.data.ext.in_port();
-            let path = express.and_then(|express| express.store.path(packet.record));
+            let path = express.and_then(|express| express.paths.path(packet.record));
             // Paths with equal entries and equal learned addresses have equal effects, whatever their keys
             // are.
             let path = path.filter(|path| {
-                path.directness() != Directness::Indirect
-                    && path.hops.is_same(&packet.hops)
-                    && path.stations == packet.stations
-                    && path.output != in_port
+                path.effect.directness() != Directness::Indirect
+                    && path.entries.hops.is_same(&packet.hops)
+                    && path.entries.stations == packet.stations
+                    && path.effect.output != in_port
             });
             ran += 1;
             match path {
-                Some(path) if self.run_direct(packet, path, *slot, probe) => passage.add(self, &path.hops),
+                Some(path) if self.run_direct(packet, &path, *slot, probe) => {
+                    passage.add(self, &path.entries.hops);
+                }
                 _ => self.run_recorded(packet, *slot, probe),
             }
         }
@@ -79,7 +82,7 @@ impl<E: Egress> BurstContext<'_, E> {
         probe: &mut P,
     ) -> bool {
         let mut ttl = TtlSpot::UNKNOWN;
-        if path.decrements_ttl() {
+        if path.effect.decrements_ttl() {
             packet.data.locate(Depth::L3);
             ttl = TtlSpot::of(&packet.data.layers);
             if !packet.data.frame.start().is_some_and(|start| ttl.can_decrement(start)) {
@@ -87,12 +90,15 @@ impl<E: Egress> BurstContext<'_, E> {
             }
         }
         let (bytes, counting) = (packet.data.frame.len(), self.cells.counting(self.now));
-        for Hop { table, entry } in path.hops.iter() {
+        for Hop { table, entry } in path.entries.hops.iter() {
             probe.looked_up(slot, table, FoundBy::Express, entry, bytes);
+            counting.count(entry, bytes);
         }
-        path.count(counting, bytes);
-        path.rewrite(&mut packet.data.frame, ttl);
-        packet.leaves = Some(path.output);
+        if path.entries.stations.source != EntryId::NONE {
+            counting.touch(path.entries.stations.source);
+        }
+        path.effect.rewrite(&mut packet.data.frame, ttl);
+        packet.leaves = Some(path.effect.output);
         packet.state = State::Done;
         true
     }

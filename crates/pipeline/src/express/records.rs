@@ -4,13 +4,12 @@
 //!
 //! Sixteen records form a set. The tags of a set (two bytes per record) are compared at once; they take half
 //! of a cache line. A record is one cache line, or two for long keys: the rule version for which it was
-//! learned, its use, and its key. What a hit does is stored beside the records ([`Path`]).
+//! learned, its use, and its key. What a hit does is stored beside the records ([`super::paths`]).
 //!
 //! A full set takes a new record only in place of a record that has been idle for too long, and only if the
 //! key has requested a place before ([`engines::recency`]). A storm of new flows therefore displaces no
 //! record that is in use.
 
-use super::path::Path;
 use super::tags::{Tags, WAYS};
 use crate::lanes::Window;
 use crate::slab::BURST;
@@ -73,7 +72,6 @@ pub struct ExpressSize {
 pub(super) struct NewRecord<'a> {
     pub key: &'a ExpressKey,
     pub hash: u64,
-    pub path: &'a Path,
     /// Position of the backlog's end, or 0; see [`crate::lanes`].
     pub fence: u32,
     /// Rule version for which the path holds.
@@ -94,7 +92,6 @@ pub(super) struct Found {
 pub(super) struct Records<const WORDS: usize> {
     tags: Box<[Tags]>,
     words: Box<[u64]>,
-    paths: Box<[Path]>,
     seen: Seen,
     period: u64,
 }
@@ -106,17 +103,17 @@ impl<const WORDS: usize> Records<WORDS> {
         Self {
             tags: vec![Tags::default(); sets].into_boxed_slice(),
             words: zeros(sets * WAYS * WORDS),
-            paths: vec![Path::default(); sets * WAYS].into_boxed_slice(),
             seen: Seen::new(sets * WAYS),
             period: 0,
         }
     }
 
-    /// Returns how many records there is room for, and the memory that they take.
+    /// Returns how many records there is room for, and the memory that they take without their paths.
     pub fn size(&self) -> ExpressSize {
-        let Self { tags, words, paths, .. } = self;
-        let arrays = size_of_val(&**tags) + size_of_val(&**words) + size_of_val(&**paths);
-        ExpressSize { records: paths.len(), bytes: arrays + Seen::bytes(paths.len()) }
+        let Self { tags, words, .. } = self;
+        let records = tags.len() * WAYS;
+        let arrays = size_of_val(&**tags) + size_of_val(&**words);
+        ExpressSize { records, bytes: arrays + Seen::bytes(records) }
     }
 
     /// Sets the time by which uses are counted.
@@ -132,10 +129,10 @@ impl<const WORDS: usize> Records<WORDS> {
     }
 
     /// Stores the first place whose tag matches each hash, or [`NONE`], and prefetches its record. If the key
-    /// has a record, this is nearly always its place.
+    /// has a record, this is nearly always its place. Calls `each` with the place.
     #[inline(always)]
-    pub fn candidates(&self, hashes: &[u64], places: &mut [u32]) {
-        let Self { tags, words, paths, .. } = self;
+    pub fn candidates(&self, hashes: &[u64], places: &mut [u32], each: impl Fn(usize)) {
+        let Self { tags, words, .. } = self;
         let sets = tags.len() - 1;
         for (hash, candidate) in hashes.iter().zip(places) {
             let set = *hash as usize & sets;
@@ -149,7 +146,7 @@ impl<const WORDS: usize> Records<WORDS> {
             if WORDS > LINE_WORDS {
                 prefetch::element(words, place * WORDS + LINE_WORDS);
             }
-            prefetch::element(paths, place);
+            each(place);
             *candidate = place as u32;
         }
     }
@@ -224,12 +221,6 @@ impl<const WORDS: usize> Records<WORDS> {
         note_hit(self.record_mut(place as usize), version, period);
     }
 
-    /// Returns the path of the record at a place.
-    #[inline(always)]
-    pub fn path(&self, place: u32) -> Option<&Path> {
-        self.paths.get(place as usize)
-    }
-
     /// Searches all records of a key's set whose tags match.
     #[inline(never)]
     fn find_again(&self, hash: u64, key: &ExpressKey) -> u32 {
@@ -264,18 +255,19 @@ impl<const WORDS: usize> Records<WORDS> {
         Some(fence)
     }
 
-    /// Makes a record for a key, or renews its record. A record of this version keeps its fence: no packet
-    /// with this key has joined the backlog since that record was made.
+    /// Makes a record for a key, or renews its record. Returns its place, or [`NONE`] if it is refused. A
+    /// record of this version keeps its path, and its fence: no packet with this key has joined the backlog
+    /// since that record was made.
     #[inline(never)]
-    pub fn learn(&mut self, new: &NewRecord<'_>, window: Window) -> Learned {
-        let NewRecord { key, hash, path, fence, version } = *new;
+    pub fn learn(&mut self, new: &NewRecord<'_>, window: Window) -> (u32, Learned) {
+        let NewRecord { key, hash, fence, version } = *new;
         let known = self.find_again(hash, key);
         let (place, learned) = if known != NONE {
             (known as usize, Learned::Renewed)
         } else if let Some((place, learned)) = self.room(hash, window) {
             (place, learned)
         } else {
-            return Learned::Refused;
+            return (NONE, Learned::Refused);
         };
         if learned != Learned::Renewed {
             self.tags[place / WAYS].set(place % WAYS, tag(hash));
@@ -284,15 +276,14 @@ impl<const WORDS: usize> Records<WORDS> {
             record[1] = u64::from(used);
             record[HEAD_WORDS..].iter_mut().zip(key.words()).for_each(|(to, word)| *to = *word);
         } else if self.version_at(place as u32) == version {
-            return Learned::Known;
+            return (place as u32, Learned::Known);
         }
         // The next hit is noted.
         let before = self.period.wrapping_sub(1);
         let record = self.record_mut(place);
         record[0] = stamp(version, before);
         record[1] = record[1] & USE_BITS | u64::from(fence) << FENCE_BIT;
-        self.paths[place] = *path;
-        learned
+        (place as u32, learned)
     }
 
     /// Returns the place for a new record with this hash, or `None` if the record is refused. The place may
@@ -366,8 +357,7 @@ fn tag(hash: u64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hops::Hop;
-    use flow::{EntryId, TableId};
+    use std::collections::BTreeMap;
 
     fn seconds(number: u64) -> Nanos {
         Nanos(number * PERIOD_NS.0)
@@ -382,20 +372,25 @@ mod tests {
         set | tag << 48
     }
 
-    fn path(entry: u32) -> Path {
-        let mut path = Path::default();
-        path.hops.push(Hop { table: TableId(0), entry: EntryId(entry) });
-        path
+    /// Records with a number each, which stands for a path.
+    struct Numbered<const WORDS: usize> {
+        records: Records<WORDS>,
+        numbers: BTreeMap<u32, u32>,
     }
 
-    fn learn<const WORDS: usize>(
-        records: &mut Records<WORDS>,
-        hash: u64,
-        key: &ExpressKey,
-        path: &Path,
-        version: u64,
-    ) -> Learned {
-        records.learn(&NewRecord { key, hash, path, fence: 0, version }, Window::default())
+    impl<const WORDS: usize> Numbered<WORDS> {
+        fn new(count: usize) -> Self {
+            Self { records: Records::new(count), numbers: BTreeMap::new() }
+        }
+
+        fn learn(&mut self, hash: u64, key: &ExpressKey, number: u32, version: u64) -> Learned {
+            let new = NewRecord { key, hash, fence: 0, version };
+            let (place, learned) = self.records.learn(&new, Window::default());
+            if !matches!(learned, Learned::Known | Learned::Refused) {
+                self.numbers.insert(place, number);
+            }
+            learned
+        }
     }
 
     /// Returns the place of a key's record, and whether it is outdated.
@@ -406,49 +401,49 @@ mod tests {
         version: u64,
     ) -> (u32, bool) {
         let mut places = [0];
-        records.candidates(&[hash], &mut places);
+        records.candidates(&[hash], &mut places, |_| {});
         let found = records.find_all::<KEY>(&[hash], &[*key], &mut places, version);
         assert_eq!(found.hits == 0, places == [NONE]);
         (places[0], found.outdated)
     }
 
-    fn hit(records: &mut Records<8>, hash: u64, number: u64, version: u64) -> Option<u32> {
-        let place = place::<8, 6>(records, hash, &key(number), version).0;
-        records.path(place).and_then(|path| path.hops.iter().next()).map(|hop| hop.entry.0)
+    fn hit(cache: &mut Numbered<8>, hash: u64, number: u64, version: u64) -> Option<u32> {
+        let place = place::<8, 6>(&mut cache.records, hash, &key(number), version).0;
+        cache.numbers.get(&place).copied()
     }
 
     #[test]
     fn a_record_is_found_by_its_whole_key_and_its_version() {
-        let mut records = Records::<8>::new(64);
+        let mut records = Numbered::<8>::new(64);
         let at = hash(3, 9);
         assert_eq!(hit(&mut records, at, 1, 7), None);
-        assert_eq!(learn(&mut records, at, &key(1), &path(11), 7), Learned::New);
-        assert_eq!(learn(&mut records, at, &key(2), &path(22), 7), Learned::New, "the tags are equal");
+        assert_eq!(records.learn(at, &key(1), 11, 7), Learned::New);
+        assert_eq!(records.learn(at, &key(2), 22, 7), Learned::New, "the tags are equal");
         assert_eq!((hit(&mut records, at, 1, 7), hit(&mut records, at, 2, 7)), (Some(11), Some(22)));
         assert_eq!(hit(&mut records, at, 3, 7), None);
         assert_eq!(hit(&mut records, hash(2, 9), 1, 7), None, "another set");
         assert_eq!(hit(&mut records, at, 2, 8), None, "the rules have changed");
-        let outdated = place::<8, 6>(&mut records, at, &key(2), 8);
+        let outdated = place::<8, 6>(&mut records.records, at, &key(2), 8);
         assert!(outdated.1 && outdated.0 & OUTDATED != 0);
-        assert_eq!(learn(&mut records, at, &key(2), &path(23), 8), Learned::Renewed);
+        assert_eq!(records.learn(at, &key(2), 23, 8), Learned::Renewed);
         assert_eq!((hit(&mut records, at, 2, 8), hit(&mut records, at, 1, 8)), (Some(23), None));
     }
 
     #[test]
     fn new_keys_displace_only_idle_records_and_only_if_they_come_again() {
-        let mut records = Records::<8>::new(1);
-        let learn = |records: &mut Records<8>, number: u64| {
-            learn(records, hash(0, number), &key(number), &path(number as u32), 1)
+        let mut records = Numbered::<8>::new(1);
+        let learn = |records: &mut Numbered<8>, number: u64| {
+            records.learn(hash(0, number), &key(number), number as u32, 1)
         };
-        records.begin(seconds(10));
+        records.records.begin(seconds(10));
         assert!((1..=16).all(|number| learn(&mut records, 2 * number) == Learned::New));
         assert!((1..=16).all(|number| hit(&mut records, hash(0, 2 * number), 2 * number, 1).is_some()));
         assert_eq!(learn(&mut records, 99), Learned::Refused, "it comes for the first time");
         assert_eq!(learn(&mut records, 99), Learned::Refused, "all records are in use");
-        records.begin(seconds(11));
+        records.records.begin(seconds(11));
         assert!((2..=16).all(|number| hit(&mut records, hash(0, 2 * number), 2 * number, 1).is_some()));
         for second in 12..20 {
-            records.begin(seconds(second));
+            records.records.begin(seconds(second));
             assert!((2..=16).all(|number| hit(&mut records, hash(0, 2 * number), 2 * number, 1).is_some()));
             learn(&mut records, 99);
         }
@@ -458,21 +453,20 @@ mod tests {
 
     #[test]
     fn long_keys_are_compared_whole() {
-        let mut records = Records::<16>::new(16);
+        let mut records = Numbered::<16>::new(16);
         let keys = [0, 1].map(|last| ExpressKey::of_words(&[5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, last]));
-        assert_eq!(learn(&mut records, hash(0, 1), &keys[0], &path(1), 1), Learned::New);
-        let mut place = |key| place::<16, 14>(&mut records, hash(0, 1), key, 1).0;
+        assert_eq!(records.learn(hash(0, 1), &keys[0], 1, 1), Learned::New);
+        let mut place = |key| place::<16, 14>(&mut records.records, hash(0, 1), key, 1).0;
         assert_eq!((place(&keys[0]), place(&keys[1])), (0, NONE));
     }
 
     #[test]
     fn a_fence_holds_until_it_is_passed_and_nobody_displaces_its_record() {
         let mut records = Records::<8>::new(1);
-        let path = path(1);
         let mut learn = |number: u64, fence, window, second| {
             records.begin(seconds(second));
-            let new = NewRecord { key: &key(number), hash: hash(0, number), path: &path, fence, version: 1 };
-            (records.learn(&new, window), records.waits_for(0, window), records.waits_for(0, window))
+            let new = NewRecord { key: &key(number), hash: hash(0, number), fence, version: 1 };
+            (records.learn(&new, window).1, records.waits_for(0, window), records.waits_for(0, window))
         };
         let (waiting, passed) = (Window::new(4, 3), Window::new(6, 3));
         assert_eq!(learn(2, 6, waiting, 1), (Learned::New, Some(6), Some(6)));

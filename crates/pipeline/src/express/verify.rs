@@ -3,6 +3,7 @@
 
 use super::cache::{Express, Store};
 use super::changes::RecentChanges;
+use super::paths::Paths;
 use super::records::{OUTDATED, Records};
 use crate::context::BurstContext;
 use engines::NONE;
@@ -14,11 +15,11 @@ impl Express {
     #[cold]
     #[inline(never)]
     pub(super) fn verify_outdated<E>(&mut self, context: &BurstContext<'_, E>, count: usize) -> usize {
-        let Self { store, changes, burst, .. } = self;
+        let Self { store, paths, changes, burst, .. } = self;
         let (keys, places) = (&burst.keys, &mut burst.places[..count]);
         let (verified, upheld) = match store {
-            Store::OneLine(records) => verify(records, changes, context, keys, places),
-            Store::TwoLines(records) => verify(records, changes, context, keys, places),
+            Store::OneLine(records) => verify(records, paths, changes, context, keys, places),
+            Store::TwoLines(records) => verify(records, paths, changes, context, keys, places),
         };
         self.counters.verified(verified);
         self.counters.upheld(upheld);
@@ -30,6 +31,7 @@ impl Express {
 /// are still right.
 fn verify<E, const WORDS: usize>(
     records: &mut Records<WORDS>,
+    paths: &Paths,
     changes: &RecentChanges,
     context: &BurstContext<'_, E>,
     keys: &[ExpressKey],
@@ -42,7 +44,7 @@ fn verify<E, const WORDS: usize>(
         }
         let place = *found & !OUTDATED;
         let of_version = records.version_at(place);
-        let is_right = records.path(place).is_some_and(|path| changes.uphold(context, key, path, of_version));
+        let is_right = paths.path(place).is_some_and(|path| changes.uphold(context, key, &path, of_version));
         if is_right {
             records.uphold(place, changes.version());
         }

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The paths of records, by the places of the records, and the hits that their entries do not count yet.
+//!
+//! A hit is counted beside the path, in one cache line. The hits are added to the entries and tables of the
+//! path later: when the worker is idle, in every round of [`ROUND_NS`] while it is not, before an operation
+//! is applied, and before another path takes the place. Each call adds the hits of a limited number of paths,
+//! so that no packet waits for long.
+
+use super::path::{Effect, Path, PathEntries};
+use crate::context::HitCounters;
+use flow::{EntryId, Nanos};
+use frame::prefetch;
+
+/// Interval between the starts of two rounds in nanoseconds. A round adds all hits that were noted before it
+/// began.
+const ROUND_NS: Nanos = Nanos(1_000_000);
+
+/// Which hits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HitsToCount {
+    /// All hits.
+    All,
+    /// Hits whose round is due.
+    Due,
+}
+
+/// The effect of a path, and its hits that are not counted yet. It takes one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct HotPath {
+    pub effect: Effect,
+    /// Whether the place is in the list of places with hits that are not counted yet.
+    listed: bool,
+    packets: u64,
+    bytes: u64,
+    /// Time of the last hit.
+    used: Nanos,
+}
+
+const _: () = assert!(size_of::<HotPath>() == 64);
+
+impl HotPath {
+    const EMPTY: Self = Self { effect: Effect::NONE, listed: false, packets: 0, bytes: 0, used: Nanos(0) };
+
+    /// Adds the noted hits to the counters of the path's entries and tables.
+    fn count(&mut self, entries: &PathEntries, to: HitCounters<'_>) {
+        let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
+        if packets == 0 {
+            return;
+        }
+        for hop in entries.hops.iter() {
+            if let Some(cell) = to.cells.get(hop.entry) {
+                cell.add_hits(packets, bytes, self.used);
+            }
+            to.counters.add_table(hop.table, packets, packets);
+        }
+        // A bridged packet refreshes its source address.
+        if entries.stations.source != EntryId::NONE
+            && let Some(cell) = to.cells.get(entries.stations.source)
+        {
+            cell.touch(self.used.max(cell.read().2));
+        }
+    }
+}
+
+/// Places of paths with hits that are not counted yet, oldest first. A place is listed at most once.
+#[derive(Debug)]
+pub(super) struct Uncounted {
+    /// A ring. Its length is a power of two, and it has room for every place.
+    places: Box<[u32]>,
+    /// Positions of the oldest place and after the newest place. They wrap around.
+    first: u32,
+    end: u32,
+    /// Position at which the present round ends.
+    round_end: u32,
+    /// Time at which the present or the last round began.
+    round_begun: Nanos,
+    /// All hits before this time are counted.
+    since: Nanos,
+}
+
+impl Uncounted {
+    fn new(places: usize) -> Self {
+        let places = vec![0; places.next_power_of_two()].into_boxed_slice();
+        Self { places, first: 0, end: 0, round_end: 0, round_begun: Nanos(0), since: Nanos(0) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first == self.end
+    }
+
+    /// Notes a hit of the path at a place by a packet of `bytes` bytes.
+    #[inline(always)]
+    pub fn note(&mut self, path: &mut HotPath, place: u32, bytes: usize, now: Nanos) {
+        if !path.listed {
+            path.listed = true;
+            self.list(place, now);
+        }
+        path.packets += 1;
+        path.bytes += bytes as u64;
+        path.used = now;
+    }
+
+    #[inline(never)]
+    fn list(&mut self, place: u32, now: Nanos) {
+        if self.is_empty() {
+            (self.since, self.round_begun, self.round_end) = (now, now, self.end);
+        }
+        let mask = self.places.len() - 1;
+        self.places[self.end as usize & mask] = place;
+        self.end = self.end.wrapping_add(1);
+    }
+
+    /// Returns whether a round is not complete, or the next one is due.
+    fn is_due(&self, now: Nanos) -> bool {
+        self.first != self.round_end || !self.is_empty() && now >= self.round_begun.saturating_add(ROUND_NS)
+    }
+
+    /// Takes the oldest place, whose hits the caller counts. Begins a round if there is none.
+    fn take(&mut self, now: Nanos) -> Option<u32> {
+        if self.is_empty() {
+            return None;
+        }
+        if self.first == self.round_end {
+            (self.round_begun, self.round_end) = (now, self.end);
+        }
+        let place = self.places[self.first as usize & (self.places.len() - 1)];
+        self.first = self.first.wrapping_add(1);
+        if self.first == self.round_end {
+            self.since = self.round_begun;
+        }
+        Some(place)
+    }
+}
+
+/// Paths of records, by the places of the records.
+#[derive(Debug)]
+pub(super) struct Paths {
+    pub hot: Box<[HotPath]>,
+    pub entries: Box<[PathEntries]>,
+    pub uncounted: Uncounted,
+}
+
+impl Paths {
+    /// Creates empty paths for `places` records.
+    pub fn new(places: usize) -> Self {
+        Self {
+            hot: vec![HotPath::EMPTY; places].into_boxed_slice(),
+            entries: vec![PathEntries::NONE; places].into_boxed_slice(),
+            uncounted: Uncounted::new(places),
+        }
+    }
+
+    /// Returns the memory that they take in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.hot) + size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
+    }
+
+    /// Prefetches the effect of the path at a place.
+    #[inline(always)]
+    pub fn prefetch(&self, place: usize) {
+        prefetch::element(&self.hot, place);
+    }
+
+    /// Returns the path at a place.
+    #[inline(always)]
+    pub fn path(&self, place: u32) -> Option<Path> {
+        let (hot, entries) = (self.hot.get(place as usize)?, self.entries.get(place as usize)?);
+        Some(Path { entries: *entries, effect: hot.effect })
+    }
+
+    /// Replaces the path at a place. Counts the hits of the path before.
+    pub fn set(&mut self, place: u32, path: &Path, to: HitCounters<'_>) {
+        let (hot, entries) = (&mut self.hot[place as usize], &mut self.entries[place as usize]);
+        hot.count(entries, to);
+        (hot.effect, *entries) = (path.effect, path.entries);
+    }
+
+    /// Returns the time before which all hits are counted, or the greatest time if all hits are counted.
+    pub fn counted_until(&self) -> Nanos {
+        if self.uncounted.is_empty() { Nanos::MAX } else { self.uncounted.since }
+    }
+
+    /// Returns whether hits of this kind are not counted yet.
+    #[inline]
+    pub fn has(&self, which: HitsToCount, now: Nanos) -> bool {
+        match which {
+            HitsToCount::All => !self.uncounted.is_empty(),
+            HitsToCount::Due => self.uncounted.is_due(now),
+        }
+    }
+
+    /// Counts the hits of at most `most` paths.
+    #[inline(never)]
+    pub fn count(&mut self, which: HitsToCount, most: usize, now: Nanos, to: HitCounters<'_>) {
+        for _ in 0..most {
+            if !self.has(which, now) {
+                return;
+            }
+            let Some(place) = self.uncounted.take(now) else { return };
+            let hot = &mut self.hot[place as usize];
+            hot.listed = false;
+            hot.count(&self.entries[place as usize], to);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cells::{CellPage, Cells};
+    use crate::counters::Counters;
+    use crate::hops::{Hop, Stations};
+    use flow::TableId;
+    use std::sync::Arc;
+
+    /// Paths with the cells and counters in which their hits are counted.
+    struct Lab {
+        paths: Paths,
+        cells: Cells,
+        counters: Counters,
+    }
+
+    impl Lab {
+        fn new(places: usize) -> Self {
+            let cells = Cells::new(vec![Arc::<CellPage>::default()]);
+            Self { paths: Paths::new(places), cells, counters: Counters::default() }
+        }
+
+        /// Stores a path through table 0 at a place.
+        fn set(&mut self, place: u32, entry: u32, source: EntryId) {
+            let mut entries = PathEntries::NONE;
+            entries.hops.push(Hop { table: TableId(0), entry: EntryId(entry) });
+            entries.stations = Stations { source, ..Stations::NONE };
+            let to = HitCounters { cells: &self.cells, counters: &self.counters };
+            self.paths.set(place, &Path { entries, effect: Effect::NONE }, to);
+        }
+
+        fn hit(&mut self, place: u32, at: u64) {
+            let Paths { hot, uncounted, .. } = &mut self.paths;
+            uncounted.note(&mut hot[place as usize], place, 100, Nanos(at));
+        }
+
+        fn count(&mut self, which: HitsToCount, most: usize, at: u64) {
+            let to = HitCounters { cells: &self.cells, counters: &self.counters };
+            self.paths.count(which, most, Nanos(at), to);
+        }
+
+        fn entry(&self, entry: u32) -> (u64, u64, Nanos) {
+            self.cells.get(EntryId(entry)).unwrap().read()
+        }
+    }
+
+    #[test]
+    fn hits_are_counted_in_entries_tables_and_sources() {
+        let mut lab = Lab::new(4);
+        lab.set(2, 7, EntryId(9));
+        [5, 6, 8].into_iter().for_each(|at| lab.hit(2, at));
+        assert_eq!((lab.entry(7), lab.paths.counted_until()), ((0, 0, Nanos(0)), Nanos(5)));
+        lab.count(HitsToCount::All, 9, 10);
+        assert_eq!((lab.entry(7), lab.paths.counted_until()), ((3, 300, Nanos(8)), Nanos::MAX));
+        assert_eq!((lab.entry(9), lab.counters.table(TableId(0))), ((0, 0, Nanos(8)), (3, 3)));
+        lab.count(HitsToCount::All, 9, 11);
+        assert_eq!(lab.entry(7), (3, 300, Nanos(8)));
+    }
+
+    #[test]
+    fn an_entry_used_later_keeps_its_time() {
+        let mut lab = Lab::new(1);
+        lab.set(0, 7, EntryId(9));
+        lab.hit(0, 5);
+        lab.cells.get(EntryId(7)).unwrap().count(1, 50, Nanos(6));
+        lab.cells.get(EntryId(9)).unwrap().touch(Nanos(6));
+        lab.count(HitsToCount::All, 9, 10);
+        assert_eq!((lab.entry(7), lab.entry(9)), ((2, 150, Nanos(6)), (0, 0, Nanos(6))));
+    }
+
+    #[test]
+    fn hits_belong_to_the_path_that_was_taken() {
+        let mut lab = Lab::new(2);
+        lab.set(0, 7, EntryId::NONE);
+        lab.hit(0, 1);
+        // The list of places never overflows, however often a place is reused.
+        for entry in 8..40 {
+            lab.set(0, entry, EntryId::NONE);
+            lab.hit(0, 2);
+        }
+        lab.count(HitsToCount::All, 1, 3);
+        assert!((7..40).all(|entry| lab.entry(entry).0 == 1) && !lab.paths.has(HitsToCount::All, Nanos(3)));
+    }
+
+    #[test]
+    fn a_round_counts_what_was_hit_before_it() {
+        let (begin, round) = (1_000, ROUND_NS.0);
+        let mut lab = Lab::new(8);
+        (0..8).for_each(|place| lab.set(place, 10 + place, EntryId::NONE));
+        (0..4).for_each(|place| lab.hit(place, begin));
+        lab.count(HitsToCount::Due, 9, begin + round - 1);
+        assert_eq!((lab.entry(10).0, lab.paths.counted_until()), (0, Nanos(begin)));
+        lab.count(HitsToCount::Due, 3, begin + round);
+        assert_eq!((lab.entry(12).0, lab.entry(13).0, lab.paths.counted_until()), (1, 0, Nanos(begin)));
+        // Later hits wait for the next round, also those of the same records.
+        (0..8).for_each(|place| lab.hit(place, begin + round + 1));
+        lab.count(HitsToCount::Due, 9, begin + round + 2);
+        assert_eq!((lab.entry(13).0, lab.entry(10).0, lab.entry(14).0), (2, 1, 0));
+        assert_eq!(lab.paths.counted_until(), Nanos(begin + round));
+        assert!(!lab.paths.has(HitsToCount::Due, Nanos(begin + 2 * round - 1)));
+        lab.count(HitsToCount::Due, 9, begin + 2 * round);
+        assert!((10..18).all(|entry| lab.entry(entry).0 == 1 + u64::from(entry < 14)));
+        assert_eq!(lab.paths.counted_until(), Nanos::MAX);
+    }
+}
