@@ -7,7 +7,7 @@ use dataplane::{DataPlane, DropCounts};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{FlowModCommand, Nanos, PortNo, TableId};
 use frame::Frame;
-use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
+use model::{AsyncMessage, FlowCursor, FlowFilter, FlowRemoved, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
 use wire::PacketBuilder;
@@ -71,7 +71,13 @@ impl Lab {
         self.worker.turn(self.now);
     }
 
+    /// Runs poll iterations until all hits of path records are counted.
+    fn rest(&mut self) {
+        while !self.worker.turn(self.now).is_idle() {}
+    }
+
     fn seen(&mut self) -> Seen {
+        self.rest();
         let pop = |handle: &mut MemHandle| std::iter::from_fn(|| handle.pop(0)).collect();
         let sent = self.handles.iter_mut().map(pop).collect();
         let all = FlowFilter::default();
@@ -282,6 +288,72 @@ fn bridged_packets_refresh_their_source_address() {
         bridge(lab, 3, &[between(3, 2), between(3, 1)]);
     });
     assert!(hits >= 15, "{hits}");
+}
+
+/// Returns the packets of all flow entries that are counted so far.
+fn counted(lab: &mut Lab) -> u64 {
+    let flows = lab.model.flows(lab.now, &FlowFilter::default(), &mut FlowCursor::default(), usize::MAX);
+    flows.iter().map(|flow| flow.packets).sum()
+}
+
+/// Returns the message of an entry's removal, if there is one.
+fn removal(lab: &mut Lab) -> Option<FlowRemoved> {
+    while lab.model.poll(lab.now) {}
+    while lab.worker.apply() > 0 {}
+    while lab.model.poll(lab.now) {}
+    let messages = std::iter::from_fn(|| lab.model.next_async_message());
+    messages.into_iter().find_map(|message| match message {
+        AsyncMessage::FlowRemoved(removed) => Some(removed),
+        _ => None,
+    })
+}
+
+#[test]
+fn hits_are_counted_within_two_milliseconds_although_packets_keep_arriving() {
+    let mut lab = Lab::new(1_024, &["table=0,priority=5,dl_dst=02:00:00:00:00:01,actions=output:2"]);
+    let mut sent = vec![0];
+    for number in 1..=4_000 {
+        // The clock advances by 1 us per burst.
+        lab.burst(1, &[packet(1, 64), packet(1, 64)]);
+        sent.push(2 * number);
+        let counted = counted(&mut lab);
+        assert!(counted <= 2 * number && counted >= sent[sent.len().saturating_sub(2_050)], "{number}");
+        let until = lab.model.plane_mut().counted_until();
+        let past = (lab.now.0.saturating_sub(until.0)) as usize / 1_000;
+        assert!(counted >= sent[sent.len() - 1 - past.min(number as usize)].saturating_sub(2), "{number}");
+    }
+    assert!(counted(&mut lab) < 8_000, "hits are counted in rounds");
+    lab.rest();
+    assert_eq!((counted(&mut lab), lab.model.plane_mut().counted_until()), (8_000, Nanos::MAX));
+}
+
+#[test]
+fn a_removed_entry_has_counted_the_hits_of_its_records() {
+    let flow = "table=0,priority=5,send_flow_rem,dl_dst=02:00:00:00:00:01,actions=output:2";
+    let mut lab = Lab::new(1_024, &[flow]);
+    (0..5).for_each(|_| lab.burst(1, &[packet(1, 64)]));
+    assert!(counted(&mut lab) < 5, "hits are counted in rounds");
+    lab.flow("table=0,dl_dst=02:00:00:00:00:01", FlowModCommand::Delete);
+    let removed = removal(&mut lab).unwrap();
+    assert_eq!((removed.packets, removed.bytes), (5, 5 * packet(1, 64).len() as u64));
+}
+
+#[test]
+fn an_entry_does_not_time_out_while_hits_of_its_records_are_not_counted() {
+    let flow = "table=0,priority=5,idle_timeout=1,send_flow_rem,dl_dst=02:00:00:00:00:01,actions=output:2";
+    let mut lab = Lab::new(1_024, &[flow]);
+    (0..3).for_each(|_| lab.burst(1, &[packet(1, 64)]));
+    lab.rest();
+    lab.now += Nanos(999_990_000);
+    lab.burst(1, &[packet(1, 64)]);
+    let hit = lab.now;
+    lab.now += Nanos(500_000);
+    assert!(removal(&mut lab).is_none(), "the last hit was 500 us ago");
+    lab.rest();
+    lab.now = hit + Nanos(999_999_000);
+    assert!(removal(&mut lab).is_none());
+    lab.now = hit + Nanos(1_000_001_000);
+    assert_eq!(removal(&mut lab).unwrap().packets, 4);
 }
 
 #[test]
