@@ -494,6 +494,27 @@ fn give_back(head: NonNull<Head>) {
     unsafe { (head.as_ref().owner.free)(head) };
 }
 
+/// Removes the first `count` frames, or all if there are fewer, and calls `each` with the index of each frame
+/// and the frame, in order. If `each` panics, the frames that are left are leaked.
+#[inline(always)]
+pub fn take_each(frames: &mut Vec<Frame>, count: usize, mut each: impl FnMut(usize, Frame)) {
+    let all = frames.len();
+    let count = count.min(all);
+    let start = frames.as_mut_ptr();
+    // SAFETY: a length of 0 is within any capacity. The vector no longer owns the frames.
+    unsafe { frames.set_len(0) };
+    for at in 0..count {
+        // SAFETY: `at` is below the former length, so there is a frame, which is read once.
+        each(at, unsafe { start.add(at).read() });
+    }
+    // SAFETY: the frames from `count` to `all` were not read. They move to the front, where the frames that
+    // `each` has taken were, and the vector owns them again.
+    unsafe {
+        std::ptr::copy(start.add(count), start, all - count);
+        frames.set_len(all - count);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -582,6 +603,18 @@ mod tests {
             let mut copy = Frame::with_capacity(frame.room_len(), 0);
             assert!(copy.copy_with_room(&frame) && copy.bytes() == [7; 50]);
             assert!(!copy.insert(0, left + 1) && copy.insert(0, left), "{offset}");
+        }
+    }
+
+    #[test]
+    fn frames_are_taken_from_the_front_in_order() {
+        for (all, count, taken) in [(5, 3, 3), (5, 0, 0), (3, 3, 3), (2, 9, 2), (0, 1, 0)] {
+            let mut frames: Vec<Frame> = (0..all).map(|number| Frame::from_bytes(&[number; 60])).collect();
+            let mut seen = Vec::new();
+            take_each(&mut frames, count, |at, frame| seen.push((at, frame.bytes()[0])));
+            assert_eq!(seen, (0..taken).map(|number| (number, number as u8)).collect::<Vec<_>>());
+            let left: Vec<u8> = frames.iter().map(|frame| frame.bytes()[0]).collect();
+            assert_eq!(left, (taken as u8..all).collect::<Vec<_>>());
         }
     }
 

@@ -7,19 +7,18 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::probe::{Probe, Via};
 use crate::slab::{BURST, Burst, PacketSlot};
-use arrayvec::ArrayVec;
 use flow::{Outcome, PortNo, QueueId};
 use frame::{Frame, Lane};
 
 /// Number of low port numbers for which the batch used last is remembered.
 const GUESSES: usize = 256;
 
-/// Batch of a frame that stays.
-const STAYS: u8 = BURST as u8;
-
-/// Frames that leave by one port in one lane, in order.
+/// Frames that leave by one port in one lane, in order. The alignment makes the size a power of two, so that
+/// a shift gives the address of a batch.
 #[derive(Debug)]
+#[repr(align(128))]
 struct PortBatch {
+    way: Way,
     /// At most [`BURST`] frames.
     frames: Vec<Frame>,
     /// Slots of the packets, if a probe listens.
@@ -31,6 +30,9 @@ struct PortBatch {
 struct Way(u64);
 
 impl Way {
+    /// No way: a lane of a port whose number is too great.
+    const NONE: Self = Self(u64::MAX);
+
     #[inline(always)]
     fn new(port: PortNo, lane: Lane) -> Self {
         Self(u64::from(port.0) << 1 | lane as u64)
@@ -48,84 +50,47 @@ impl Way {
 /// Frames of a burst, collected by port and lane.
 #[derive(Debug)]
 pub(crate) struct PortBatches {
-    /// Ways of the batches in use, in the order of their first frames.
-    ways: ArrayVec<Way, BURST>,
-    /// Room for a batch per frame. All are empty between two bursts.
-    batches: Box<[PortBatch]>,
+    /// Room for a batch per frame. Between two bursts, all are empty and have no way.
+    batches: Box<[PortBatch; BURST]>,
+    /// Number of batches in use. They are in the order of their first frames.
+    used: usize,
     /// Index of the batch that was used last for each low port number. The batch may have another way.
     guesses: [u8; GUESSES],
-    /// Index of the batch of each frame, or [`STAYS`].
-    assigned: [u8; BURST],
 }
 
 impl PortBatches {
     pub fn new() -> Self {
-        let batch = || PortBatch { frames: Vec::with_capacity(BURST), slots: Burst::new() };
-        Self {
-            ways: ArrayVec::new(),
-            batches: (0..BURST).map(|_| batch()).collect(),
-            guesses: [0; GUESSES],
-            assigned: [STAYS; BURST],
-        }
+        let batch = |_| PortBatch { way: Way::NONE, frames: Vec::with_capacity(BURST), slots: Burst::new() };
+        Self { batches: Box::new(std::array::from_fn(batch)), used: 0, guesses: [0; GUESSES] }
     }
 
-    /// Lets the frame with this index leave by a port in a lane.
+    /// Adds a frame, which leaves by a port in a lane. At most [`BURST`] frames are added before they are
+    /// [sent](Self::send).
     #[inline(always)]
-    pub fn assign(&mut self, at: usize, port: PortNo, lane: Lane) {
+    pub fn add<P: Probe>(&mut self, frame: Frame, slot: PacketSlot, port: PortNo, lane: Lane) {
         let way = Way::new(port, lane);
-        let guess = self.guesses[port.0 as usize % GUESSES];
-        let is_right = self.ways.get(usize::from(guess)) == Some(&way);
-        self.assigned[at % BURST] = if is_right { guess } else { self.find(way) };
-    }
-
-    /// Lets the frame with this index stay.
-    #[inline(always)]
-    pub fn keep(&mut self, at: usize) {
-        self.assigned[at % BURST] = STAYS;
+        let guess = usize::from(self.guesses[port.0 as usize % GUESSES]) % BURST;
+        let at = if self.batches[guess].way == way { guess } else { self.find(way) };
+        let batch = &mut self.batches[at % BURST];
+        batch.frames.push(frame);
+        if P::LISTENS {
+            batch.slots.push(slot);
+        }
     }
 
     /// Returns the index of the batch with a way, and begins the batch if there is none.
     #[inline(never)]
-    fn find(&mut self, way: Way) -> u8 {
-        let known = self.ways.iter().position(|known| *known == way);
-        let at = known.unwrap_or(self.ways.len());
-        if known.is_none() {
+    fn find(&mut self, way: Way) -> usize {
+        let at = self.batches.iter().take(self.used).position(|batch| batch.way == way);
+        let at = at.unwrap_or_else(|| {
             // There are at most as many ways as frames in a burst.
-            let _ = self.ways.try_push(way);
-        }
+            let at = self.used.min(BURST - 1);
+            self.batches[at].way = way;
+            self.used = at + 1;
+            at
+        });
         self.guesses[way.port().0 as usize % GUESSES] = at as u8;
-        at as u8
-    }
-
-    /// Collects the first `count` frames of a burst, each of which was assigned to a batch or stays. Calls
-    /// `stays` with each frame that stays, and with its index.
-    #[inline(always)]
-    pub fn collect<P: Probe>(
-        &mut self,
-        frames: &mut Vec<Frame>,
-        count: usize,
-        slots: &[PacketSlot],
-        mut stays: impl FnMut(usize, Frame),
-    ) {
-        let Self { ways, batches, assigned, .. } = self;
-        if let ([_], [batch, ..]) = (&ways[..], &mut batches[..])
-            && !P::LISTENS
-            && count == frames.len()
-            && assigned.iter().take(count).all(|assigned| *assigned == 0)
-        {
-            return batch.frames.append(frames);
-        }
-        for (at, frame) in frames.drain(..count).enumerate() {
-            match batches.get_mut(usize::from(assigned[at % BURST])) {
-                Some(batch) => {
-                    batch.frames.push(frame);
-                    if P::LISTENS {
-                        batch.slots.push(slots.get(at).copied().unwrap_or_default());
-                    }
-                }
-                None => stays(at, frame),
-            }
-        }
+        at
     }
 
     /// Gives all collected frames to the egress, and counts their outcomes. Returns the number of low-latency
@@ -133,7 +98,8 @@ impl PortBatches {
     #[inline]
     pub fn send<E: Egress, P: Probe>(&mut self, context: &mut BurstContext<'_, E>, probe: &mut P) -> usize {
         let mut low_latency = 0;
-        for (way, batch) in self.ways.drain(..).zip(&mut self.batches) {
+        for batch in self.batches.iter_mut().take(std::mem::take(&mut self.used)) {
+            let way = std::mem::replace(&mut batch.way, Way::NONE);
             let count = batch.frames.len();
             low_latency += if way.lane() == Lane::LowLatency { count } else { 0 };
             if !context.egress.transmit_all(way.port(), way.lane(), &mut batch.frames) {

@@ -25,10 +25,11 @@ use crate::port_batches::PortBatches;
 use crate::probe::{Leaving, Probe, ProbeStep, Via};
 use crate::slab::{BURST, Burst, PacketSlot};
 use actions::TtlSpot;
+use arrayvec::ArrayVec;
 use dataplane::FoundBy;
 use engines::NONE;
 use flow::PortNo;
-use frame::{Frame, Lane, prefetch};
+use frame::{Frame, Lane, prefetch, take_each};
 use wire::Depth;
 
 /// Packets of a burst that passed the same tables one after the other.
@@ -107,20 +108,19 @@ impl Express {
             self.burst.places[..count].fill(NONE);
         }
         let Self { store, paths, burst, batches, kept, rest, counters, .. } = self;
-        let mut passing = Passing { burst, paths, batches, slots };
-        let some = &mut frames[..count];
+        let mut passing = Passing { burst, paths, batches, kept, rest, slots };
         match (store, lanes_on) {
-            (Store::OneLine(records), false) => passing.pass::<_, false, _, _>(context, records, some, probe),
-            (Store::OneLine(records), true) => passing.pass::<_, true, _, _>(context, records, some, probe),
-            (Store::TwoLines(records), false) => {
-                passing.pass::<_, false, _, _>(context, records, some, probe)
+            (Store::OneLine(records), false) => {
+                passing.pass::<_, false, _, _>(context, records, frames, probe)
             }
-            (Store::TwoLines(records), true) => passing.pass::<_, true, _, _>(context, records, some, probe),
+            (Store::OneLine(records), true) => passing.pass::<_, true, _, _>(context, records, frames, probe),
+            (Store::TwoLines(records), false) => {
+                passing.pass::<_, false, _, _>(context, records, frames, probe)
+            }
+            (Store::TwoLines(records), true) => {
+                passing.pass::<_, true, _, _>(context, records, frames, probe)
+            }
         }
-        batches.collect::<P>(frames, count, slots, |at, frame| {
-            rest.push(frame);
-            kept.push(at);
-        });
         let left = count - kept.len();
         let low_latency = batches.send(context, probe);
         // Frames beyond a burst, if there are any, wait for the next call.
@@ -203,35 +203,43 @@ struct Passing<'a> {
     burst: &'a BurstKeys,
     paths: &'a mut Paths,
     batches: &'a mut PortBatches,
+    /// Indices of the frames that stay.
+    kept: &'a mut ArrayVec<usize, BURST>,
+    /// The frames that stay.
+    rest: &'a mut Vec<Frame>,
     slots: &'a [PacketSlot],
 }
 
 impl Passing<'_> {
-    /// Rewrites and counts the frames with a direct path, and assigns them to the batches of their ports. All
+    /// Rewrites and counts the frames with a direct path, and moves them to the batches of their ports. All
     /// others stay. If `LANES`, normal frames stay, too.
     #[inline(never)]
     fn pass<const WORDS: usize, const LANES: bool, E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
         records: &mut Records<WORDS>,
-        frames: &mut [Frame],
+        frames: &mut Vec<Frame>,
         probe: &mut P,
     ) {
         let least = if LANES { Directness::LowLatency } else { Directness::Normal };
-        for (at, (frame, place)) in frames.iter_mut().zip(&self.burst.places).enumerate() {
+        take_each(frames, BURST, |at, mut frame| {
+            let place = &self.burst.places[at % BURST];
+            let slot =
+                if P::LISTENS { self.slots.get(at).copied().unwrap_or_default() } else { PacketSlot(0) };
             let waits = LANES && records.waits_for(*place, context.window).is_some();
             let Paths { hot, entries, uncounted } = &mut *self.paths;
             let path = hot.get_mut(*place as usize);
             let path = path.filter(|path| path.effect.directness() >= least && !waits);
-            let found = path.and_then(|path| ttl(self.burst, at, frame, &path.effect).map(|ttl| (path, ttl)));
+            let found =
+                path.and_then(|path| ttl(self.burst, at, &frame, &path.effect).map(|ttl| (path, ttl)));
             let Some((path, ttl)) = found else {
                 prefetch::element(entries, *place as usize);
-                self.batches.keep(at);
-                continue;
+                self.kept.push(at);
+                self.rest.push(frame);
+                return;
             };
             if P::LISTENS {
-                let slot = self.slots.get(at).copied().unwrap_or_default();
-                probe.arrives(slot, frame);
+                probe.arrives(slot, &frame);
                 probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
                 for Hop { table, entry } in entries[*place as usize].hops.iter() {
                     probe.looked_up(slot, table, FoundBy::Express, entry, frame.len());
@@ -239,16 +247,15 @@ impl Passing<'_> {
             }
             uncounted.note(path, *place, frame.len(), context.now);
             let effect = &path.effect;
-            effect.rewrite(frame, ttl);
+            effect.rewrite(&mut frame, ttl);
             if frame.meta.lane != effect.lane {
                 frame.meta.lane = effect.lane;
             }
             if P::LISTENS {
-                let slot = self.slots.get(at).copied().unwrap_or_default();
-                probe.leaving(slot, &Leaving::only(Some((effect.output, frame))));
+                probe.leaving(slot, &Leaving::only(Some((effect.output, &frame))));
             }
-            self.batches.assign(at, effect.output, effect.lane);
-        }
+            self.batches.add::<P>(frame, slot, effect.output, effect.lane);
+        });
     }
 }
 
