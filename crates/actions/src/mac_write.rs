@@ -78,7 +78,7 @@ impl MacWrite {
             [(_, true), (_, true)] => Replaces::None,
             _ => return None,
         };
-        Some(MacReplacement { bytes: bytes(self.first.value, self.last.value), replaces })
+        Some(MacReplacement { first: self.first.value, last: self.last.value, replaces })
     }
 
     /// Writes the bits. Every admitted packet has both addresses.
@@ -112,27 +112,44 @@ enum Replaces {
     Both,
 }
 
+impl Replaces {
+    /// Returns masks of the bits that are kept: of the first 8 bytes of a packet, and of the next 4.
+    #[inline(always)]
+    fn kept(self) -> (u64, u32) {
+        const KEPT: [(u64, u32); 4] = [
+            (u64::MAX, u32::MAX),
+            (u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0xff, 0xff]), u32::MAX),
+            (u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]), 0),
+            (0, 0),
+        ];
+        KEPT[self as usize % KEPT.len()]
+    }
+}
+
 /// Whole MAC addresses that replace one or both addresses of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacReplacement {
-    bytes: [u8; MACS_BYTES],
+    /// New first 8 bytes of the packet, with zeros in the bytes that are kept.
+    first: u64,
+    /// The next 4 bytes.
+    last: u32,
     replaces: Replaces,
 }
 
 impl MacReplacement {
     /// A replacement that changes nothing.
-    pub const NONE: Self = Self { bytes: [0; MACS_BYTES], replaces: Replaces::None };
+    pub const NONE: Self = Self { first: 0, last: 0, replaces: Replaces::None };
 
     /// Replaces the addresses of a packet that begins with `start`.
     #[inline(always)]
     pub fn write(&self, start: &mut FrameStart) {
-        const MAC_BYTES: usize = MACS_BYTES / 2;
-        match self.replaces {
-            Replaces::Both => start[..MACS_BYTES].copy_from_slice(&self.bytes),
-            Replaces::Destination => start[..MAC_BYTES].copy_from_slice(&self.bytes[..MAC_BYTES]),
-            Replaces::Source => start[MAC_BYTES..MACS_BYTES].copy_from_slice(&self.bytes[MAC_BYTES..]),
-            Replaces::None => {}
-        }
+        // Copies of only the replaced bytes would have different lengths, and become calls.
+        let (first_kept, last_kept) = self.replaces.kept();
+        let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *start;
+        let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) & first_kept | self.first;
+        let last = u32::from_ne_bytes([i, j, k, l]) & last_kept | self.last;
+        start[..8].copy_from_slice(&first.to_ne_bytes());
+        start[8..MACS_BYTES].copy_from_slice(&last.to_ne_bytes());
     }
 }
 
