@@ -2,6 +2,7 @@
 //! Programs: instructions compiled for execution. Entries with equal instructions share one program.
 
 use crate::field_write::FieldWrite;
+use crate::header_change::HeaderChange;
 use crate::mac_write::MacWrite;
 use crate::packet_data::PacketData;
 use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
@@ -178,6 +179,10 @@ pub struct Program {
     /// Whether the entry has no instructions except apply-actions and goto-table. This is the most frequent
     /// kind.
     pub plain: bool,
+    /// What the entry changes before the next table.
+    pub change: HeaderChange,
+    /// Whether the only effects of the entry are to write metadata and to continue with a table.
+    pub only_marks: bool,
     /// Rewrites of a router that come before `passage` or `output`.
     pub route: Option<Route>,
     /// Next table of an entry whose only effects are `route` and to continue with that table.
@@ -188,27 +193,35 @@ pub struct Program {
     pub only_normal: bool,
 }
 
-/// The rewrites of a router: writes MAC addresses, then decrements the TTL.
+/// The rewrites of a router: writes MAC addresses and decrements the TTL.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// MAC addresses to write.
     pub macs: MacWrite,
     /// Whether the TTL is decremented.
     pub dec_ttl: bool,
+    /// Whether MAC addresses are written only if the TTL could be decremented.
+    pub ttl_first: bool,
 }
 
 impl Route {
     /// Recognises the rewrites of a router in the steps of a program.
     fn of(steps: &[ProgramStep]) -> Option<Self> {
         match *steps {
-            [ProgramStep::WriteMacs(macs)] => Some(Self { macs, dec_ttl: false }),
-            [ProgramStep::WriteMacs(macs), ProgramStep::DecNwTtl] => Some(Self { macs, dec_ttl: true }),
+            [ProgramStep::WriteMacs(macs)] => Some(Self { macs, ..Self::NONE }),
+            [ProgramStep::DecNwTtl] => Some(Self { dec_ttl: true, ..Self::NONE }),
+            [ProgramStep::WriteMacs(macs), ProgramStep::DecNwTtl] => {
+                Some(Self { macs, dec_ttl: true, ttl_first: false })
+            }
+            [ProgramStep::DecNwTtl, ProgramStep::WriteMacs(macs)] => {
+                Some(Self { macs, dec_ttl: true, ttl_first: true })
+            }
             _ => None,
         }
     }
 
     /// A route that changes nothing.
-    pub const NONE: Self = Self { macs: MacWrite::NONE, dec_ttl: false };
+    pub const NONE: Self = Self { macs: MacWrite::NONE, dec_ttl: false, ttl_first: false };
 
     /// Returns one route that has the effect of `self` followed by `next`, on packets whose TTL does not
     /// expire. Returns `None` if both decrement the TTL.
@@ -216,7 +229,8 @@ impl Route {
     pub fn then(&self, next: &Self) -> Option<Self> {
         let both = self.dec_ttl && next.dec_ttl;
         let dec_ttl = self.dec_ttl || next.dec_ttl;
-        (!both).then(|| Self { macs: self.macs.then(next.macs), dec_ttl })
+        let ttl_first = self.ttl_first || next.ttl_first;
+        (!both).then(|| Self { macs: self.macs.then(next.macs), dec_ttl, ttl_first })
     }
 
     /// Runs the rewrites.
@@ -225,8 +239,11 @@ impl Route {
     /// Returns the drop reason if the packet is not IP or its TTL has expired.
     #[inline(always)]
     pub fn run(&self, packet: &mut PacketData) -> Result<(), DropReason> {
+        if self.ttl_first {
+            ttl::dec_nw(packet)?;
+        }
         self.macs.run(packet);
-        if self.dec_ttl { ttl::dec_nw(packet) } else { Ok(()) }
+        if self.dec_ttl && !self.ttl_first { ttl::dec_nw(packet) } else { Ok(()) }
     }
 }
 
@@ -252,6 +269,8 @@ impl Program {
         let route = route.filter(|_| passage.is_some() || output.is_some());
         let is_normal = matches!(apply[..], [ProgramStep::Output { port: port_no::NORMAL, .. }]);
         let only_normal = plain && is_normal && instructions.next.is_none();
+        let only_marks = Instructions { metadata: None, ..instructions.clone() }
+            == Instructions { next: instructions.next, ..Instructions::default() };
         Self {
             meter: instructions.meter,
             apply,
@@ -262,6 +281,8 @@ impl Program {
             low_latency,
             miss_entry,
             plain,
+            change: HeaderChange::of(instructions),
+            only_marks,
             route,
             passage,
             output,
@@ -308,6 +329,32 @@ mod tests {
     }
 
     #[test]
+    fn an_expired_ttl_keeps_mac_addresses_only_if_it_comes_first() {
+        let mac =
+            Action::SetField(SetField { field: Field::EthDst, value: 1, mask: Field::EthDst.full_mask() });
+        let actions = [mac, Action::DecNwTtl];
+        for (ttl_first, written) in [(false, true), (true, false)] {
+            let mut apply = actions.to_vec();
+            if ttl_first {
+                apply.reverse();
+            }
+            let route = program(&apply, Some(Next::Table(TableId(3)))).route.unwrap();
+            let mut bytes = wire::PacketBuilder::ethernet([2; 6], [4; 6])
+                .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
+                .payload(&[0; 30])
+                .build();
+            for (ttl, result) in [(9, Ok(())), (1, Err(DropReason::TtlExpired))] {
+                bytes[22] = ttl;
+                let mut packet = PacketData::empty();
+                packet.frame = frame::Frame::from_bytes(&bytes);
+                assert_eq!(route.run(&mut packet), result);
+                let is_new = packet.frame.bytes()[..6] == [0, 0, 0, 0, 0, 1];
+                assert_eq!(is_new, written || result.is_ok(), "{ttl_first}, {ttl}");
+            }
+        }
+    }
+
+    #[test]
     fn short_programs_are_recognised() {
         let mac =
             Action::SetField(SetField { field: Field::EthDst, value: 1, mask: Field::EthDst.full_mask() });
@@ -322,6 +369,8 @@ mod tests {
         assert_eq!(kind(&[], next), (None, next, None));
         assert_eq!(kind(&[mac.clone(), mac.clone()], next), (Some(false), next, None));
         assert_eq!(kind(&[mac.clone(), Action::DecNwTtl], next), (Some(true), next, None));
+        assert_eq!(kind(&[Action::DecNwTtl, mac.clone()], next), (Some(true), next, None));
+        assert_eq!(kind(&[Action::DecNwTtl], next), (Some(true), next, None));
         assert_eq!(kind(from_ref(&two), None), (None, None, Some(PortNo(2))));
         assert_eq!(
             kind(&[mac.clone(), Action::DecNwTtl, two.clone()], None),
@@ -334,7 +383,7 @@ mod tests {
             (&[output(port_no::CONTROLLER)], None),
             (&[two.clone(), two.clone()], None),
             (&[ip, two.clone()], None),
-            (&[Action::DecNwTtl, mac.clone()], next),
+            (&[Action::DecNwTtl, Action::DecNwTtl], next),
             (&[mac.clone(), two.clone(), Action::DecNwTtl], None),
         ];
         for (apply, next) in longer {

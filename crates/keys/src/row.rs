@@ -19,7 +19,7 @@ const WORD_BYTES: usize = 8;
 const MACS_BYTES: u16 = 12;
 
 /// Bytes of an IP header that a decremented TTL changes: TTL or hop limit, protocol, and checksum.
-const TTL_BYTES: std::ops::Range<u16> = 7..12;
+pub(crate) const TTL_BYTES: std::ops::Range<u16> = 7..12;
 
 /// First byte of the extended header after the ports. Up to the EtherType, an arriving packet has zeros.
 const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;

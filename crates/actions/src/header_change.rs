@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an entry changes in a packet before the next table. Caches of paths need to know whether the bits of
+//! the arriving packet determine what a later table sees.
+
+use flow::{Action, Field, Instructions};
+
+/// What an entry changes in a packet, in ascending order. Each level includes those before it.
+///
+/// Up to [`Self::Fields`], each bit that a later table examines is a bit of the packet before the entry, a
+/// constant of the entry, or a bit of a TTL or a checksum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeaderChange {
+    /// No bit of the frame. The metadata may be written.
+    #[default]
+    Nothing,
+    /// MAC addresses.
+    Macs,
+    /// The TTL or hop limit of an IP header, and its checksum.
+    Ttl,
+    /// Other fields, and the checksums of upper-layer headers.
+    Fields,
+    /// Headers are pushed or popped, a field is written by which headers are located, or the change depends
+    /// on more than the packet.
+    Headers,
+}
+
+impl HeaderChange {
+    /// Returns what an entry changes until the packet goes on to the next table. The action set is executed
+    /// after the last table, so it does not count.
+    pub(crate) fn of(instructions: &Instructions) -> Self {
+        // A band of a meter may write the DSCP, depending on the rate.
+        let meter = if instructions.meter.is_some() { Self::Headers } else { Self::Nothing };
+        instructions.apply.iter().map(Self::by_action).fold(meter, Self::max)
+    }
+
+    fn by_action(action: &Action) -> Self {
+        match action {
+            // Outputs and groups process a copy.
+            Action::Output { .. } | Action::Group(_) | Action::SetQueue(_) => Self::Nothing,
+            Action::SetNwTtl(_) | Action::DecNwTtl => Self::Ttl,
+            Action::SetField(set) => Self::by_write(set.field),
+            _ => Self::Headers,
+        }
+    }
+
+    fn by_write(field: Field) -> Self {
+        match field {
+            Field::Metadata | Field::TunnelId => Self::Nothing,
+            Field::EthDst | Field::EthSrc => Self::Macs,
+            Field::VlanVid
+            | Field::VlanPcp
+            | Field::IpDscp
+            | Field::IpEcn
+            | Field::Ipv4Src
+            | Field::Ipv4Dst
+            | Field::Ipv6Src
+            | Field::Ipv6Dst
+            | Field::Ipv6Flabel
+            | Field::TcpSrc
+            | Field::TcpDst
+            | Field::UdpSrc
+            | Field::UdpDst
+            | Field::SctpSrc
+            | Field::SctpDst
+            | Field::ArpOp
+            | Field::ArpSpa
+            | Field::ArpTpa
+            | Field::ArpSha
+            | Field::ArpTha => Self::Fields,
+            _ => Self::Headers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::action::SetField;
+    use flow::{GroupId, MeterId, PortNo, QueueId};
+
+    #[test]
+    fn the_greatest_change_counts() {
+        let write = |field: Field| Action::SetField(SetField { field, value: 1, mask: field.full_mask() });
+        let of = |apply: &[Action]| {
+            HeaderChange::of(&Instructions { apply: apply.to_vec(), ..Instructions::default() })
+        };
+        assert_eq!(of(&[]), HeaderChange::Nothing);
+        let copies = [Action::output(PortNo(2)), Action::Group(GroupId(1)), Action::SetQueue(QueueId(3))];
+        assert_eq!(of(&copies), HeaderChange::Nothing);
+        assert_eq!(of(&[write(Field::Metadata), write(Field::EthDst)]), HeaderChange::Macs);
+        assert_eq!(of(&[Action::DecNwTtl, write(Field::EthSrc)]), HeaderChange::Ttl);
+        assert_eq!(of(&[write(Field::UdpDst), Action::SetNwTtl(9)]), HeaderChange::Fields);
+        for action in [
+            Action::PopVlan,
+            Action::PushVlan(0x8100),
+            Action::DecMplsTtl,
+            Action::CopyTtlIn,
+            write(Field::EthType),
+            write(Field::MplsBos),
+            write(Field::Icmpv6Type),
+        ] {
+            assert_eq!(of(&[action.clone(), write(Field::VlanVid)]), HeaderChange::Headers, "{action:?}");
+        }
+        let metered = Instructions { meter: Some(MeterId(1)), ..Instructions::default() };
+        assert_eq!(HeaderChange::of(&metered), HeaderChange::Headers);
+        let written = Instructions { write: vec![Action::PopVlan], ..Instructions::default() };
+        assert_eq!(HeaderChange::of(&written), HeaderChange::Nothing);
+    }
+}
