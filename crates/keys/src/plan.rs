@@ -12,8 +12,10 @@ use crate::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
 use crate::depth::depth_of;
 use crate::key::{ExpressKey, KeyEnds, KeyReader};
 use crate::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
-use crate::row::{Rewritten, RowLayout, RuleRow};
-use flow::{Field, FieldMatch, Match, PortNo};
+use crate::row::{Rewritten, RowLayout, RuleRow, TTL_BYTES};
+use actions::HeaderChange;
+use flow::{Field, FieldMatch, Match, PortNo, SliceBase};
+use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 
 /// Number of a plan. Each new plan of a data plane has a higher one.
@@ -51,6 +53,7 @@ pub struct ExpressPlan {
     examined: Vec<(Field, u128)>,
     port_bytes: usize,
     length_bytes: usize,
+    permitted_change: HeaderChange,
     /// `None` if the key is too long.
     reader: Option<KeyReader>,
     /// Layout of rules that are compared with keys. `None` if the key is too long.
@@ -86,7 +89,16 @@ impl ExpressPlan {
             KeyReader::new(length_bytes, ends, depth, presence, slices, &placed)
         });
         let rows = is_short.then(|| RowLayout::new(placed, presence, slices, headers, ends, length_bytes));
-        Self { version, examined, port_bytes, length_bytes, reader, rows }
+        let permitted_change = examined.iter().map(|(field, _)| permitted_by(*field)).min();
+        let permitted_change = permitted_change.unwrap_or(HeaderChange::Fields);
+        Self { version, examined, port_bytes, length_bytes, permitted_change, reader, rows }
+    }
+
+    /// Returns the greatest change before a table after which keys still determine the bits that the table
+    /// examines.
+    #[must_use]
+    pub fn permitted_change(&self) -> HeaderChange {
+        self.permitted_change
     }
 
     /// Returns whether packets with a key may match a rule in a table before which entries rewrite them.
@@ -181,4 +193,19 @@ fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     let shown = if headers & both == both { headers & !header::IP } else { headers };
     let of_headers = (0..FIRST_SLICE as u8).filter(|bit| Facts::from(shown) >> bit & 1 != 0);
     of_headers.chain((0..slices.min(SLICES_MAX) as u8).map(|slice| FIRST_SLICE as u8 + slice)).collect()
+}
+
+/// Returns the greatest change after which the arriving bits of a field, and constants, determine its bits.
+///
+/// A slice may hold a part of a TTL or a checksum. Its bits then depend on bits that keys do not hold.
+fn permitted_by(field: Field) -> HeaderChange {
+    let Field::Slice(slice) = field else { return HeaderChange::Fields };
+    let (first, end) = (slice.offset_bits / 8, (slice.offset_bits + slice.length_bits).div_ceil(8));
+    let may_hold_ttl = match slice.base {
+        SliceBase::Packet => usize::from(end) > ETHERNET_BYTES,
+        SliceBase::Metadata => false,
+        SliceBase::L3 => first < TTL_BYTES.end && end > TTL_BYTES.start,
+        SliceBase::L4 => return HeaderChange::Ttl,
+    };
+    if may_hold_ttl { HeaderChange::Macs } else { HeaderChange::Fields }
 }

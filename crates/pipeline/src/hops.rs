@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Paths: the tables that a packet passes, and the entry that it hits in each.
 
-use actions::Program;
+use actions::{HeaderChange, Program};
 use flow::{EntryId, TableId};
 
 /// Maximum number of tables on a path that has a record.
@@ -130,13 +130,17 @@ impl Hops {
 }
 
 /// Returns whether packets that run these programs, one in each table, can have a path record: the key must
-/// determine which entries they hit. `None` is a miss.
+/// determine which entries they hit. `None` is a miss. `permitted` is the greatest change before a table that
+/// the plan of the keys permits.
 #[must_use]
-pub fn is_recordable<'a>(programs: impl ExactSizeIterator<Item = Option<&'a Program>>) -> bool {
+pub fn is_recordable<'a>(
+    programs: impl ExactSizeIterator<Item = Option<&'a Program>>,
+    permitted: HeaderChange,
+) -> bool {
     let last = programs.len().wrapping_sub(1);
     let fits = |(at, program): (usize, Option<&Program>)| match program {
         Some(program) if at == last => program.next.is_none(),
-        Some(program) => program.passage.is_some(),
+        Some(program) => program.next.is_some() && program.change <= permitted,
         None => at == last,
     };
     last < HOPS_MAX && programs.enumerate().all(fits)

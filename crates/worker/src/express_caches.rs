@@ -2,6 +2,7 @@
 //! The control side of the express path's records: allocates them for each worker, and replaces them when the
 //! plan of the keys changes.
 
+use actions::HeaderChange;
 use flow::{EntryChange, Field, Nanos, TableId};
 use keys::{ExpressPlan, KeyFit, PlanVersion};
 use pipeline::{
@@ -153,6 +154,11 @@ impl ExpressCaches {
             parts.iter_mut().for_each(|parts| parts.push(Update::EndPrevious(None)));
         }
         ends
+    }
+
+    /// Returns the greatest change before a table that the plan of the keys permits.
+    pub fn permitted_change(&self) -> HeaderChange {
+        self.plan.as_ref().map_or(HeaderChange::Fields, ExpressPlan::permitted_change)
     }
 
     /// Returns the bits that the keys of all records in use hold, by field.

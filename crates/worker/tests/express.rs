@@ -357,6 +357,50 @@ fn an_entry_does_not_time_out_while_hits_of_its_records_are_not_counted() {
 }
 
 #[test]
+fn a_slice_of_a_ttl_or_a_checksum_is_not_determined_by_its_arriving_bits() {
+    let route = "table=0,priority=1,ip,actions=mod_dl_src:02:00:00:00:00:09,dec_ttl,goto_table:1";
+    let address = "table=0,priority=1,ip,actions=set_field:10.9.9.9->ip_dst,goto_table:1";
+    let others = ["table=1,priority=1,actions=output:3"];
+    for (first, slice) in [
+        (route, "slice(l3,64,4)=4"),
+        (route, "slice(packet,176,4)=4"),
+        (route, "slice(l3,80,4)=8"),
+        (address, "udp,slice(l4,48,2)=1"),
+    ] {
+        let rule = format!("table=1,priority=2,ip,{slice},actions=output:2").replace("ip,udp", "udp");
+        let hits = compare(&[first, &rule, others[0]], |lab| {
+            for _ in 0..3 {
+                lab.burst(1, &(0x40..0x60).map(|ttl| packet(1, ttl)).collect::<Vec<_>>());
+                lab.burst(1, &(1..32).map(|dst| packet(dst, 64)).collect::<Vec<_>>());
+            }
+        });
+        assert_eq!(hits, 0, "{slice}");
+    }
+    // The arriving bits of a slice of the payload do not change.
+    let flows = [route, "table=1,priority=2,udp,slice(l4,64,8)=7,actions=output:2", others[0]];
+    assert!(compare(&flows, |lab| (0..3).for_each(|_| lab.burst(1, &[packet(1, 64)]))) >= 1);
+}
+
+#[test]
+fn later_tables_see_metadata_and_written_fields() {
+    let flows = [
+        "table=0,priority=1,dl_dst=02:00:00:00:00:01,actions=write_metadata:0x5,goto_table:1",
+        "table=0,priority=1,dl_dst=02:00:00:00:00:02,actions=write_metadata:0x6/0xf,goto_table:1",
+        "table=0,priority=1,dl_dst=02:00:00:00:00:03,actions=output:4,dec_ttl,write_metadata:0x7,goto_table:1",
+        "table=0,priority=1,dl_dst=02:00:00:00:00:04,actions=write_actions(dec_ttl),goto_table:2",
+        "table=1,priority=1,udp,metadata=5,actions=set_field:10.9.9.9->ip_dst,set_field:9->udp_src,goto_table:2",
+        "table=1,priority=1,metadata=6,actions=goto_table:2",
+        "table=1,priority=1,metadata=7,actions=output:3",
+        "table=2,priority=2,ip,nw_dst=10.9.9.9,actions=output:3",
+        "table=2,priority=2,ip,nw_dst=10.0.1.2,actions=output:4",
+        "table=2,priority=1,actions=output:2",
+    ];
+    let burst: Vec<_> = (1..6).flat_map(|dst| [packet(dst, 64), packet(dst, 1)]).collect();
+    let hits = compare(&flows, |lab| (0..4).for_each(|_| lab.burst(1, &burst)));
+    assert_eq!(hits, 3 * 10);
+}
+
+#[test]
 fn each_worker_reports_its_record_size_and_bypass() {
     let flows = ["priority=9,udp,tp_src=1,actions=output:2", "priority=1,actions=output:3"];
     let states = |lab: &mut Lab| lab.model.plane_mut().express_states().collect::<Vec<_>>();
@@ -393,7 +437,9 @@ fn the_control_side_knows_which_flows_can_have_a_record() {
         (vec!["actions=drop"], 1, true),
         (vec![ROUTE, last], 2, true),
         (vec![ROUTE], 2, true),
-        (vec!["actions=set_field:10.9.9.9->ip_dst,goto_table:7", last], 2, false),
+        (vec!["actions=set_field:10.9.9.9->ip_dst,goto_table:7", last], 2, true),
+        (vec!["actions=write_metadata:0x5,goto_table:7", "table=7,metadata=5,actions=output:3"], 2, true),
+        (vec!["ip,actions=dec_ttl,goto_table:7", "table=7,ip,slice(l3,64,4)=3,actions=output:3"], 2, false),
         (vec!["actions=push_vlan:0x8100,goto_table:7", last], 2, false),
         (vec!["actions=push_vlan:0x8100,output:3"], 1, true),
         ((0..7).map(|_| "").collect(), 7, false),

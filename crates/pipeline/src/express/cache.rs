@@ -13,6 +13,7 @@ use crate::context::{BurstContext, HitCounters};
 use crate::lanes::Window;
 use crate::port_batches::PortBatches;
 use crate::slab::{BURST, PacketSlot};
+use actions::HeaderChange;
 use arrayvec::ArrayVec;
 use flow::Nanos;
 use frame::Frame;
@@ -55,6 +56,8 @@ pub(super) struct Missed {
 #[derive(Debug)]
 pub struct Express {
     pub(super) reader: KeyReader,
+    /// Greatest change before a table that the plan of the keys permits.
+    pub(super) permitted_change: HeaderChange,
     pub(super) templates: Templates,
     pub(super) store: Store,
     /// Paths of the records.
@@ -98,6 +101,7 @@ impl Express {
         };
         Some(Self {
             reader,
+            permitted_change: plan.permitted_change(),
             templates: Templates::default(),
             paths: Paths::new(store.size().records),
             store,

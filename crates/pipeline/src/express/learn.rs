@@ -29,7 +29,7 @@ impl Express {
                 waiting.save(slot, &self.burst.keys[at]);
                 continue;
             }
-            let Some(path) = Path::of(context, packet) else { continue };
+            let Some(path) = Path::of(context, packet, self.permitted_change) else { continue };
             // No record without a fence may be made while a packet of the flow waits.
             let hash = self.burst.hashes[at];
             let waits = |missed: &Missed| {
@@ -68,7 +68,7 @@ impl Express {
             }
             unknown += 1;
             if let Some(fence) = context.window.fence()
-                && let Some(path) = Path::of(context, packet)
+                && let Some(path) = Path::of(context, packet, self.permitted_change)
             {
                 let key = waiting.key(*slot);
                 let hash = self.reader.hash(&key);

@@ -4,7 +4,7 @@
 use crate::context::BurstContext;
 use crate::hops::{Hop, Hops, Stations, is_recordable};
 use crate::packet::Packet;
-use actions::{MacReplacement, MacWrite, Route, TtlSpot};
+use actions::{HeaderChange, MacReplacement, MacWrite, Route, TtlSpot};
 use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
 
@@ -58,12 +58,12 @@ pub(super) struct Effect {
 impl Path {
     /// Returns the path that a packet has taken, or `None` if its key does not determine the path.
     ///
-    /// A later table sees bits of the key or written constants if every entry before the last one only writes
-    /// MAC addresses and decrements the TTL.
-    pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet) -> Option<Self> {
+    /// `permitted` is the greatest change before a table that the plan of the keys permits: the key and
+    /// written constants then determine what later tables examine.
+    pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet, permitted: HeaderChange) -> Option<Self> {
         let hops = &packet.hops;
         let programs = || hops.entries().map(|entry| Some(context.entry(entry)?.1));
-        if !hops.is_known() || !is_recordable(programs()) {
+        if !hops.is_known() || !is_recordable(programs(), permitted) {
             return None;
         }
         let is_low_latency = programs().all(|program| program.is_some_and(|program| program.low_latency));
@@ -80,6 +80,10 @@ impl Path {
             if let Some(next) = &program.route {
                 let Some(both) = route.then(next) else { return self };
                 route = both;
+            }
+            // Other entries before the last one have effects beside their route.
+            if program.next.is_some() && program.passage.is_none() && !program.only_marks {
+                return self;
             }
             output = program.output;
             // The key has the addresses of the arriving packet, so NORMAL must see these.
