@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bypass of the express path: while hardly any packet has a record, keys cost more than they save. The path
-//! then looks up a sample of the bursts only, until records are hit again.
+//! Bypass of the express path: while hardly any packet has a record, keys cost more than they save. Then only
+//! a sample of the bursts is looked up, until records are hit again.
 //!
-//! Packets that bypass the path may join the backlog although their flow has a record. The path must not act
-//! again before they have left. Packets held for the fence of a record must leave before packets of their
-//! flow bypass the path.
+//! Packets that bypass the path may join the backlog although their flow has a record. Records must not be
+//! used again before these packets have left. Packets held for the fence of a record must leave before
+//! packets of their flow bypass the path.
 
 use crate::lanes::Queued;
 
 /// When the express path is bypassed. Tests set small values, so that the path is bypassed in short runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BypassLimits {
-    /// Number of packets after which the share of hits is judged.
+    /// Number of packets after which the share of hits is compared with the limit.
     pub window_packets: u32,
-    /// Number of packets of the sample after which the share of hits is judged while the path is bypassed.
+    /// Number of sampled packets after which the share of hits is compared with the limit while the path is
+    /// bypassed.
     pub sample_packets: u32,
     /// The path is bypassed below one hit in this many packets. 0 counts as 1.
     pub packets_per_hit: u32,
     /// One burst in this many is looked up while the path is bypassed. 0 counts as 1. Such a burst costs
-    /// about twice as much as others, in instructions and in cached lines that it displaces.
+    /// about twice as much as others, in instructions and in cache lines that it displaces.
     pub sampled_bursts: u32,
 }
 
 impl BypassLimits {
-    /// Limits of a switch. Packets without a record also pay for their key, for the search, and for a new
-    /// record, so the path must have one hit in three packets.
+    /// Default limits. Packets without a record also pay for their key, for the search, and for a new record,
+    /// so the path must have one hit in three packets.
     pub const USUAL: Self =
         Self { window_packets: 16_384, sample_packets: 1_024, packets_per_hit: 3, sampled_bursts: 128 };
 }
@@ -46,7 +47,7 @@ pub(super) struct Bypass {
 }
 
 impl Bypass {
-    /// Creates a path that is not bypassed.
+    /// Creates the state of a path that is not bypassed.
     pub fn new(limits: BypassLimits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -98,7 +99,8 @@ impl Bypass {
 mod tests {
     use super::*;
 
-    /// Offers 10,000 bursts of 32 packets with these hits. Returns the number of bursts that were asked.
+    /// Offers 10,000 bursts of 32 packets with `hits` hits each. Returns the number of bursts that were
+    /// looked up.
     fn asked(bypass: &mut Bypass, hits: usize) -> usize {
         (0..10_000)
             .filter(|_| {

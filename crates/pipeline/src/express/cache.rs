@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The path records of one worker, with the reader of their keys.
+//! The path records of one worker, and the reader that builds their keys.
 
 use super::bypass::{Bypass, BypassLimits};
 use super::changes::{PathChanges, RecentChanges};
@@ -20,7 +20,7 @@ use frame::Frame;
 use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Templates};
 use std::sync::Arc;
 
-/// Records of one or two cache lines.
+/// Records that occupy one or two cache lines each.
 #[derive(Debug)]
 pub(super) enum Store {
     OneLine(Records<LINE_WORDS>),
@@ -35,7 +35,7 @@ impl Store {
         }
     }
 
-    /// Returns the fence for which packets that hit the record at a place must wait.
+    /// Returns the fence for which packets that hit the record at a place must wait, if there is one.
     pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
         match self {
             Self::OneLine(records) => records.waits_for(place, window),
@@ -65,7 +65,7 @@ pub struct Express {
     /// The last changes of the rules. Records of older versions are compared with them.
     pub(super) changes: RecentChanges,
     pub(super) bypass: Bypass,
-    /// The burst that was looked up last.
+    /// Keys and record places of the burst that was looked up last.
     pub(super) burst: BurstKeys,
     /// Frames of the burst that leave directly.
     pub(super) batches: PortBatches,
@@ -75,22 +75,23 @@ pub struct Express {
     pub(super) kept: ArrayVec<usize, BURST>,
     /// Whether the burst was looked up.
     pub(super) asks: bool,
-    /// Whether its packets may use their records. If not, the burst is a sample of the bypassed packets.
+    /// Whether the packets of the burst may use their records. If not, the burst is a sample of the bypassed
+    /// packets.
     pub(super) acts: bool,
     /// Packets of the last burst without a record.
     pub(super) missed: ArrayVec<Missed, BURST>,
     pub(super) counters: Arc<ExpressCounters>,
-    /// Records from which the records take paths over when they come into use.
+    /// States from which earlier records these records take paths over when they come into use.
     pub(super) predecessor: Predecessor,
-    /// Records of an earlier plan, which still serve.
+    /// Records of an earlier plan that are still in use.
     pub(super) previous: Option<Box<Self>>,
     /// Whether the burst was looked up in the previous records.
     pub(super) takes_over: bool,
 }
 
 impl Express {
-    /// Creates an empty express path with at least `records` records. Returns `None` if no record has room
-    /// for the plan's keys, or if `records` is 0.
+    /// Creates an empty express path with at least `records` records. Returns `None` if the plan's keys are
+    /// too long for a record, or if `records` is 0.
     #[must_use]
     pub fn new(plan: &ExpressPlan, records: usize, counters: Arc<ExpressCounters>) -> Option<Self> {
         let reader = plan.reader().filter(|_| records > 0)?.clone();
@@ -128,21 +129,21 @@ impl Express {
         self
     }
 
-    /// Returns the size of the records.
+    /// Returns the number of records and the memory that they use with their paths.
     #[must_use]
     pub fn size(&self) -> ExpressSize {
         let ExpressSize { records, bytes } = self.store.size();
         ExpressSize { records, bytes: bytes + self.paths.bytes() }
     }
 
-    /// Returns the time before which all hits are counted in their entries, or the greatest time if all hits
-    /// are.
+    /// Returns the time before which all hits are counted in their entries, or the greatest time if no hit is
+    /// uncounted.
     #[inline]
     pub(crate) fn counted_until(&self) -> Nanos {
         self.paths.counted_until()
     }
 
-    /// Counts the hits of at most `most` records. Returns whether all hits are counted.
+    /// Counts the hits of at most `most` records in their entries. Returns whether no uncounted hit remains.
     #[inline]
     pub(crate) fn count_hits(
         &mut self,

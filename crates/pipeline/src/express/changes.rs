@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of entries, as path records see them. Path records are not touched when rules change. A record is
-//! compared with the changes since its version when it is hit next.
+//! Changes of entries, in the form in which path records are verified against them. Path records are not
+//! touched when rules change. A record is compared with the changes since its version when it is hit next.
 //!
 //! The control side sends the changes of an operation with their rules in the layout of each key plan in use
 //! ([`PathChanges`]). The worker keeps the last [`REMEMBERED`] of them ([`RecentChanges`]).
@@ -20,7 +20,7 @@ pub(super) const REMEMBERED: usize = 64;
 enum ChangeKind {
     /// Packets that match the entry may hit it.
     Added,
-    /// No packet hits the entry, or packets that hit it may go another way.
+    /// The entry no longer exists, or packets that hit it may take another path.
     RemovedOrModified,
 }
 
@@ -69,8 +69,8 @@ impl PathChanges {
 
     /// Appends an added entry.
     pub fn add(&mut self, entry: &FlowEntry, plans: &[&ExpressPlan]) {
-        // Packets reach an indexed entry only by its index, whatever its priority is. Only a path that found
-        // no entry may find it now.
+        // Packets reach an indexed entry only by its index, whatever its priority is. With priority 0, the
+        // change concerns only paths with a miss in this table.
         let priority = if entry.matching.index().is_some() { 0 } else { entry.priority };
         let change = PathChange { kind: ChangeKind::Added, table: entry.table, priority, id: entry.id };
         if self.push(change) {
@@ -106,7 +106,8 @@ impl PathChanges {
     }
 }
 
-/// The last changes of the rules, in the layout of the keys of some records. Each change has a version.
+/// The last changes of the rules, in the layout of the keys of one plan. Each change increases the version by
+/// 1.
 #[derive(Debug)]
 pub(super) struct RecentChanges {
     plan: PlanVersion,
@@ -147,8 +148,8 @@ impl RecentChanges {
         }
     }
 
-    /// Returns whether packets with this key still take this path, which was right for a version. Returns
-    /// false if that is not certain.
+    /// Returns whether packets with this key still take this path, which was right for version `of_version`.
+    /// Returns false if that is not certain.
     pub fn uphold<E>(
         &self,
         context: &BurstContext<'_, E>,
@@ -166,12 +167,12 @@ impl RecentChanges {
     }
 }
 
-/// A record that is compared with changes.
+/// A record of an older version, which is compared with changes.
 struct Outdated<'a, 'b, E> {
     context: &'a BurstContext<'b, E>,
     key: &'a [u64],
     path: &'a Path,
-    /// What the entries before each hop rewrite, if that was asked before.
+    /// What the entries before each hop rewrite. Computed when it is first needed.
     rewritten: Option<[Rewritten; HOPS_MAX]>,
 }
 
@@ -193,7 +194,7 @@ impl<E> Outdated<'_, '_, E> {
         if !row.may_match(self.key, self.rewritten_before(number)) {
             return false;
         }
-        // A miss is below every priority. Among equal priorities, the entry added first is hit.
+        // Any entry beats a miss. Among equal priorities, the entry added first is hit.
         let entry = self.path.entries.hops.entries().nth(number).unwrap_or(EntryId::NONE);
         self.context.cells.get(entry).is_none_or(|cell| cell.priority() < priority)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of the express path. The worker writes them, the control thread reads them.
+//! Counters of the express path. The worker writes them, and the control thread reads them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -43,15 +43,15 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Packets with a record, which were forwarded by it.
+    /// Packets that were processed by a path record.
     hits,
-    /// Packets without a record, or with a record of an older rule version.
+    /// Packets without a record that is right for the current rules.
     misses,
     /// Packets that were not looked up because hardly any packet had a record.
     bypassed,
     /// Records made for new keys.
     learned,
-    /// Records of older rule versions that were made right.
+    /// Records of older rule versions that were replaced, with the path of a packet that had just left.
     renewed,
     /// Hits of records of older rule versions. Each of these records was compared with the changes since its
     /// version.
@@ -80,7 +80,7 @@ impl ExpressCounters {
         self.is_bypassed.store(is_bypassed, Relaxed);
     }
 
-    /// Resets what describes the present records, because they are replaced.
+    /// Resets the values that describe the present records, because the records are replaced.
     pub(super) fn reset_records(&self) {
         self.records.store(0, Relaxed);
         self.set_bypassed(false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes records of the paths that packets have taken, when the whole burst has left.
+//! Makes records of the paths that packets have taken, after the whole burst has been processed.
 
 use super::cache::{Express, Missed};
 use super::path::Path;
@@ -50,7 +50,7 @@ impl Express {
         self.missed.clear();
     }
 
-    /// Makes records for packets of the backlog that have left.
+    /// Makes records for packets that have left after they waited in the backlog or were held.
     #[inline]
     pub(crate) fn learn_waiting<E, P: Probe>(
         &mut self,

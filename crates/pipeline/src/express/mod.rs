@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The express path. A path record says for one key which entries a packet hits, so that the packet needs no
-//! lookup in any table. Crate [`keys`] plans and builds the keys.
+//! The express path. A path record lists the entries that packets with one key hit, so that these packets
+//! need no lookup in any table. Crate [`keys`] plans and builds the keys.
 //!
 //! When rules change, records are not touched. A record is compared with the changes at its next hit
 //! (`changes.rs`).
 //!
-//! Begin with `cache.rs`, which has the records of one worker ([`Express`]). `pass.rs` is the stage of a
+//! Begin with `cache.rs`, which holds the records of one worker ([`Express`]). `pass.rs` is the stage of a
 //! burst, and `learn.rs` makes records.
 
 mod bypass;

@@ -2,12 +2,14 @@
 //! The records of the previous key plan. They serve packets without a record of the new plan for a while, so
 //! that a new plan does not send all flows through the tables at once.
 //!
-//! Records of the previous plan are compared with the changes of the rules like all others. A rule that
-//! examines bits which their keys lack may match all values of these bits. A record that is still right is
-//! therefore right for every packet of its key, and the record of the new plan takes its path.
+//! Records of the previous plan are compared with changes of the rules like all others. If a rule examines
+//! bits that the keys of the previous plan lack, the rule counts as matching every value of these bits. A
+//! record that is still right after this comparison is therefore right for every packet with its key, and its
+//! path is copied into the record of the new plan.
 //!
-//! Nothing is taken over while packets wait: one of them could be of the same flow. In a burst, packets of
-//! equal bits find the same records, because records are made when the whole burst has left.
+//! No path is taken over while packets wait, because one of them could be of the same flow. In a burst,
+//! packets of one flow find the same record, because records are made after the whole burst has been
+//! processed.
 
 use super::cache::Express;
 use super::path::Path;
@@ -17,7 +19,7 @@ use crate::packet::{self, Packet};
 use engines::NONE;
 use frame::Frame;
 
-/// Records that new records take paths over from.
+/// States from which earlier records new records take paths over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Predecessor {
     /// None.
@@ -25,20 +27,21 @@ pub enum Predecessor {
     None,
     /// The records in use.
     Current,
-    /// The records that the records in use take paths over from. They serve on if the records in use are so
-    /// new that most flows have none.
+    /// The records from which the records in use take paths over. They stay in use if the records in use are
+    /// so new that most flows have none.
     Previous,
 }
 
 impl Express {
-    /// Makes these records take paths over from others.
+    /// Sets from which earlier records these records take paths over.
     #[must_use]
     pub fn with_predecessor(mut self, predecessor: Predecessor) -> Self {
         self.predecessor = predecessor;
         self
     }
 
-    /// Takes the place of the records in use. Leaves in `before` what is no longer used.
+    /// Takes the place of the records in use. Leaves the records that are no longer used in `before`, for the
+    /// control thread to free.
     pub(crate) fn succeed(&mut self, before: &mut Option<Box<Self>>) {
         before.iter().for_each(|before| before.retire());
         match self.predecessor {
@@ -58,8 +61,8 @@ impl Express {
         self.previous.take()
     }
 
-    /// Looks up the frames of a burst in the previous records. Only frames without a record count. Returns
-    /// how many of them have a previous one.
+    /// Looks up the frames of a burst in the previous records. Keeps the results of frames that have no
+    /// record of the new plan, and returns how many of these frames have a previous record.
     #[cold]
     #[inline(never)]
     pub(super) fn ask_previous<E>(
@@ -87,7 +90,7 @@ impl Express {
         found
     }
 
-    /// Returns the path that the previous records give for a frame of the burst.
+    /// Returns the path that the previous records give for the frame at index `at` of the burst.
     #[inline]
     pub(super) fn previous_path(&self, at: usize) -> Option<Path> {
         let previous = self.previous.as_deref().filter(|_| self.takes_over)?;
@@ -102,7 +105,8 @@ impl Express {
             let at = self.kept[number];
             let Some(path) = self.previous_path(at) else { continue };
             let (key, hash) = (self.burst.keys[at], self.burst.hashes[at]);
-            // A key of a narrower plan may also be that of a packet without a previous record.
+            // If the new plan examines fewer bits, another packet may have the same new key but no previous
+            // record, and may still wait.
             let waits = self.missed.iter().any(|missed| {
                 self.burst.hashes[missed.at] == hash
                     && packets[missed.slot.index()].path != packet::Path::Left

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs the entries of path records for admitted packets: those without a direct path, and those that have
-//! waited.
+//! Runs the entries of path records for admitted packets. These are packets without a direct path, and
+//! packets that have waited.
 
 use super::cache::Express;
 use super::pass::Passage;
@@ -72,7 +72,8 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Rewrites a packet as a direct path does. Returns false if the packet needs the entries' instructions.
+    /// Sends a packet by a direct path, without running the instructions of its entries. Returns false if
+    /// they must run, because the packet's TTL cannot be decremented.
     #[inline]
     fn run_direct<P: Probe>(
         &mut self,

@@ -3,8 +3,8 @@
 //! allocated by the control thread.
 //!
 //! Sixteen records form a set. The tags of a set (two bytes per record) are compared at once; they take half
-//! of a cache line. A record is one cache line, or two for long keys: the rule version for which it was
-//! learned, its use, and its key. What a hit does is stored beside the records ([`super::paths`]).
+//! of a cache line. A record occupies one cache line, or two if the keys are long. It has a rule version, the
+//! periods of its hits, a fence and its key. Its path is stored in a separate array ([`super::paths`]).
 //!
 //! A full set takes a new record only in place of a record that has been idle for too long, and only if the
 //! key has requested a place before ([`engines::recency`]). A storm of new flows therefore displaces no
@@ -20,18 +20,19 @@ use flow::Nanos;
 use frame::prefetch;
 use keys::{ExpressKey, LONG_WORDS};
 
-/// Number of words of a record before its key: the stamp, then the use in the lowest byte and the fence in
-/// the upper half.
+/// Number of words of a record before its key: the stamp, then a word with the use ([`Use`]) in its lowest
+/// byte and the fence in its upper half.
 const HEAD_WORDS: usize = 2;
 
 /// Number of low bits of a stamp that hold the period of the last noted hit. The other bits hold the rule
-/// version. One comparison shows that a record is of the present version and that nothing has to be noted.
+/// version. One comparison shows that a record is of the present version and that a hit in this period is
+/// already noted.
 const PERIOD_BITS: u32 = 6;
 
-/// Bits of the use in its word.
+/// Bits of the use in the second word of a record.
 const USE_BITS: u64 = 0xff;
 
-/// Position of the fence in its word.
+/// Position of the fence in the second word of a record.
 const FENCE_BIT: u32 = 32;
 
 /// Number of words in a cache line.
@@ -40,10 +41,10 @@ pub(super) const LINE_WORDS: usize = 8;
 /// Length of a period in nanoseconds. The use of records is counted in periods.
 const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 
-/// Bit of the place of a record of another version than that of the rules.
+/// Bit that is set in the place of a record whose version is not that of the rules.
 pub(super) const OUTDATED: u32 = 1 << 31;
 
-/// What became of a key that was to be learned.
+/// Result of learning a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
     /// The key has a record of this rule version.
@@ -61,7 +62,7 @@ pub(super) enum Learned {
 /// Size of one worker's path records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpressSize {
-    /// Number of records that there is room for.
+    /// Maximum number of records.
     pub records: usize,
     /// Memory of the records in bytes.
     pub bytes: usize,
@@ -108,7 +109,7 @@ impl<const WORDS: usize> Records<WORDS> {
         }
     }
 
-    /// Returns how many records there is room for, and the memory that they take without their paths.
+    /// Returns the maximum number of records, and the memory that they use without their paths.
     pub fn size(&self) -> ExpressSize {
         let Self { tags, words, .. } = self;
         let records = tags.len() * WAYS;
@@ -116,7 +117,7 @@ impl<const WORDS: usize> Records<WORDS> {
         ExpressSize { records, bytes: arrays + Seen::bytes(records) }
     }
 
-    /// Sets the time by which uses are counted.
+    /// Sets the current time, which determines the period in which hits are noted.
     #[inline]
     pub fn begin(&mut self, now: Nanos) {
         self.period = now / PERIOD_NS;
@@ -164,7 +165,8 @@ impl<const WORDS: usize> Records<WORDS> {
     ) -> Found {
         let records = self.words.as_chunks::<WORDS>().0;
         let wanted = stamp(version, self.period);
-        // Calls in the loop would cost registers. Packets that need more are noted here, one bit each.
+        // A function call in the loop would cost registers. Packets that need more work are marked here, one
+        // bit each.
         let mut others = 0u32;
         for (at, (place, key)) in candidates.iter().zip(keys).enumerate() {
             let is_plain = records
@@ -215,13 +217,14 @@ impl<const WORDS: usize> Records<WORDS> {
         self.record(place as usize)[0] >> PERIOD_BITS
     }
 
-    /// Makes a record that is still right one of this version, and notes the hit.
+    /// Marks the record at a place as right for this version, and notes a hit.
     pub fn uphold(&mut self, place: u32, version: u64) {
         let period = self.period;
         note_hit(self.record_mut(place as usize), version, period);
     }
 
-    /// Searches all records of a key's set whose tags match.
+    /// Searches all records of a key's set whose tags match. Returns the place of the key's record, or
+    /// [`NONE`].
     #[inline(never)]
     fn find_again(&self, hash: u64, key: &ExpressKey) -> u32 {
         let set = self.set(hash);
@@ -236,8 +239,8 @@ impl<const WORDS: usize> Records<WORDS> {
         NONE
     }
 
-    /// Returns whether packets that hit the record at a place must wait, for which fence. A fence that has
-    /// passed is removed.
+    /// Returns the fence for which packets that hit the record at a place must wait, if there is one. Removes
+    /// a fence that has passed.
     #[inline(always)]
     pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
         if place == NONE {
@@ -278,7 +281,7 @@ impl<const WORDS: usize> Records<WORDS> {
         } else if self.version_at(place as u32) == version {
             return (place as u32, Learned::Known);
         }
-        // The next hit is noted.
+        // The stamp has the period before, so that the next hit is noted.
         let before = self.period.wrapping_sub(1);
         let record = self.record_mut(place);
         record[0] = stamp(version, before);
@@ -287,7 +290,8 @@ impl<const WORDS: usize> Records<WORDS> {
     }
 
     /// Returns the place for a new record with this hash, or `None` if the record is refused. The place may
-    /// hold a record, but none for which packets wait: they must leave before later packets of their flow.
+    /// hold a record, but not one with a fence that packets still wait for: without the record, later packets
+    /// of their flow would overtake them.
     fn room(&mut self, hash: u64, window: Window) -> Option<(usize, Learned)> {
         let set = self.set(hash);
         let free = self.tags[set].equal(0);
@@ -298,7 +302,8 @@ impl<const WORDS: usize> Records<WORDS> {
         if !self.seen.ask(hash, period) {
             return None;
         }
-        // Rotates among equally idle records, so that each has time to be hit.
+        // The hash chooses among equally idle records. Otherwise each new record could displace the one made
+        // before it, which had no time to be hit.
         let first = (hash >> 40) as usize;
         let ways = (0..WAYS).map(|way| set * WAYS + (first + way) % WAYS);
         let idle = ways.filter_map(|place| {
@@ -326,21 +331,21 @@ impl<const WORDS: usize> Records<WORDS> {
     }
 }
 
-/// Returns whether a record has this key, of which only the first `KEY` words differ from 0. The record's tag
-/// must not be that of a free place.
+/// Returns whether a record has this key. All words of keys after the first `KEY` words are 0. The place of
+/// the record must not be free.
 #[inline(always)]
 fn has_key<const WORDS: usize, const KEY: usize>(record: &[u64; WORDS], key: &ExpressKey) -> bool {
     let both = record[HEAD_WORDS..].iter().zip(key.words()).take(KEY);
     both.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
 }
 
-/// Returns the stamp of a record of a version that was hit in a period.
+/// Returns the stamp of a record of `version` whose last hit was noted in `period`.
 #[inline(always)]
 fn stamp(version: u64, period: u64) -> u64 {
     (version << PERIOD_BITS) | (period % (1 << PERIOD_BITS))
 }
 
-/// Makes a record one of this version, and notes its hit in this period.
+/// Sets the version of a record, and notes a hit in this period.
 fn note_hit<const WORDS: usize>(record: &mut [u64; WORDS], version: u64, period: u64) {
     record[0] = stamp(version, period);
     let mut hits = Use::from_bits(record[1] as u8);
@@ -367,12 +372,12 @@ mod tests {
         ExpressKey::of_words(&[number, !number])
     }
 
-    /// A hash of the given set and tag.
+    /// Returns a hash with the given set and tag.
     fn hash(set: u64, tag: u64) -> u64 {
         set | tag << 48
     }
 
-    /// Records with a number each, which stands for a path.
+    /// Records, each with a number in place of a path.
     struct Numbered<const WORDS: usize> {
         records: Records<WORDS>,
         numbers: BTreeMap<u32, u32>,

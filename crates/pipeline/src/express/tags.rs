@@ -12,7 +12,7 @@ pub(super) const WAYS: usize = 16;
 pub(super) struct Tags([u16; WAYS]);
 
 impl Tags {
-    /// Returns which tags equal `tag`, the first in bit 0.
+    /// Returns which tags equal `tag`, with one bit for each tag. Bit 0 is for the first tag.
     #[inline(always)]
     pub fn equal(&self, tag: u16) -> u32 {
         equal_pairs(&self.0, tag)

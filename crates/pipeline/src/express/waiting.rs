@@ -12,7 +12,8 @@ pub(crate) struct WaitingKeys {
 }
 
 impl WaitingKeys {
-    /// Reserves space for the keys of `packets` packets. The system provides the memory when it is used.
+    /// Reserves space for the keys of `packets` packets. The operating system allocates each page when it is
+    /// first used.
     pub fn new(packets: usize) -> Self {
         Self { words: zeros(packets * LONG_WORDS) }
     }
