@@ -3,9 +3,9 @@
 //! full LUT.
 //!
 //! The first packet of a flow cannot be distinguished from a packet of an attack whose values occur only
-//! once. A record may therefore be idle for longer if it was hit in more periods. A new value may displace a
-//! record that has been idle for too long, but only if the value has requested a place before
-//! ([`engines::recency`]).
+//! once. A record that was hit in more periods may therefore stay idle for longer before it can be displaced.
+//! A new value may displace a record that has been idle for too long, but only if the value has requested a
+//! place before ([`engines::recency`]).
 
 use super::lut::{Lut, Record, WAYS, tag};
 use engines::recency::Use;
@@ -65,8 +65,8 @@ impl Lut {
             return;
         };
         if self.is_used(place) {
-            // Packets of the displaced record may wait behind its fence. If later packets inherited a record
-            // without a fence, they would overtake these packets.
+            // Packets that are held for the displaced record's fence may still wait. If later packets
+            // inherited a record without a fence, they would overtake these packets.
             self.barred |= self.records[place].fence != 0;
             self.free(place);
             if self.records[place].low_latency {
@@ -83,8 +83,8 @@ impl Lut {
         self.counters.learned(1);
     }
 
-    /// Returns the place for a new record with this hash; Returns `None` if the record is refused. The place
-    /// may hold a record.
+    /// Returns the place for a new record with this hash, or `None` if the record is refused. The place may
+    /// hold a record.
     fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
         let sets = self.sets(hash);
         if !low_latency {
@@ -103,7 +103,8 @@ impl Lut {
         if !self.seen.ask(hash, period) {
             return None;
         }
-        // Rotates among equally idle records, so that each has time to be hit.
+        // The hash chooses among equally idle records. Otherwise each new record could displace the one made
+        // before it, which had no time to be hit.
         let turned = ways().cycle().skip((hash >> 40) as usize % (2 * WAYS)).take(2 * WAYS);
         let idle = turned.filter_map(|place| Some((self.records[place].used.idles(period)?, place)));
         idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| place)

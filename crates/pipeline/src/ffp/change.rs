@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rule changes as a LUT sees them, and changes whose records are being removed.
+//! Rule changes in the form that a LUT needs, and the changes whose cleanup is in progress.
 
 use flow::EntryId;
 
-/// Number of records examined in one slice, which takes a few microseconds.
+/// Number of records examined in one slice of a cleanup, which takes a few microseconds.
 pub(super) const SLICE: usize = 512;
 
 /// Maximum number of changes in progress in a LUT.
@@ -53,8 +53,8 @@ pub enum Clean {
     All,
 }
 
-/// Changes whose LUT cleanup is in progress. Records at index `next` and above have not yet been checked
-/// against the change, and may be stale.
+/// Changes whose LUT cleanup is in progress. Records at index [`CleaningSlot::next`] of a change and above
+/// have not been checked against this change yet, and may be outdated.
 #[derive(Debug)]
 pub(super) struct Cleaning {
     pub slots: [CleaningSlot; UNDER_WAY],

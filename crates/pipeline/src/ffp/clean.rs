@@ -73,7 +73,8 @@ impl Lut {
         true
     }
 
-    /// Continues a change in progress and returns the number of records examined. Called before each burst.
+    /// Continues the cleanup of a change by one slice. Returns the number of records in a slice, or 0 if no
+    /// cleanup is in progress. Called before each batch of lookups.
     #[inline]
     pub(crate) fn work(&mut self) -> u32 {
         self.cleaning.budget = SLICE;
@@ -120,8 +121,8 @@ impl Lut {
     }
 
     /// Returns the word of a rule by which most records can be excluded. The best word depends on the
-    /// records. For example, all records may have the port that a rule names, but only a few the address. The
-    /// first records of the slice serve as a sample.
+    /// records. For example, all records may have the port that a rule names, while only a few have its
+    /// address. The first records of the slice serve as a sample.
     fn telling_word(&self, row: &[u64], places: Range<usize>) -> Option<usize> {
         let words = self.mask.len();
         let matching = |word: usize| {
@@ -238,7 +239,7 @@ mod tests {
     fn a_new_rule_takes_the_records_that_it_beats_and_matches() {
         let mut lut = lut();
         clean(&mut lut, added(10, [0, 0]));
-        assert_eq!(known(&lut).len(), 40, "of equal priority the first added wins");
+        assert_eq!(known(&lut).len(), 40, "among equal priorities, the first added wins");
         clean(&mut lut, added(11, [8, 0xff8]));
         assert_eq!(known(&lut), (0..8).chain(16..40).collect::<Vec<_>>());
         // The rule examines bits that the LUT does not, so the LUT's records may match it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of a LUT. The worker writes them, the control thread reads them.
+//! Counters of a LUT. The worker writes them, and the control thread reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -5,7 +5,7 @@
 //! previous LUT stays in use for a while as well. Otherwise all active flows would have to pass the tables
 //! again. Rule changes are applied to its records by comparing the bits that both record and rule examine. A
 //! remaining record is therefore right for all packets of its value, whatever their new bits are. The new LUT
-//! learns each value that the previous LUT hits.
+//! learns each value that hits a record of the previous LUT.
 //!
 //! A LUT inherits only if it examines every bit that the previous LUT examines. Otherwise two values of the
 //! previous LUT may become one value. A packet with the first value could then miss and wait for the table,
@@ -36,8 +36,8 @@ impl Lut {
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        // The pending changes of `before` have the layout of a current LUT. They are moved to the list of
-        // changes of `before` before its role changes.
+        // The changes in progress in the previous LUT have the layout of a current LUT. They must be moved to
+        // its list of changes while it still has that role.
         before.put_off();
         before.role = LutRole::Previous;
         self.previous = Some(Previous { lut: before, extractor, until_ns: Nanos(0) });
@@ -79,9 +79,9 @@ impl Lut {
         let mut place = [NONE];
         lut.probe(row, now, &mut place, |_, _| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
-        // The record needs no fence. Where a packet leaves the path, no packet of a value with a record in
-        // the previous LUT has missed, so none waits. In a later table, a packet that left the path earlier
-        // may have made a record with a fence. If that record was displaced, the LUT is barred.
+        // The record needs no fence, because no earlier packet of this value waits: it would have hit the
+        // same record of the previous LUT. A packet that left the path at an earlier table may have made a
+        // record with a fence in this LUT. If that record was displaced, the LUT is barred.
         self.learn_masked(key, record.id, record.priority, record.low_latency, 0);
         Some(Record { generation: self.generation(), fence: 0, ..record })
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lazy coherence, as in the paper: adding a rule touches no record. The rule becomes an *extra rule* of all
-//! records, and a record is verified against its extra rules before it is used again. The hit that verifies a
-//! record uses the cheaper of two methods: it walks the list of extra rules, or looks up the value in the
-//! table.
+//! Lazy coherence, as in the paper by Ling, Chen and Song (2023): adding a rule touches no record. The rule
+//! becomes an *extra rule* of all records, and a record is verified against its extra rules before it is used
+//! again. The hit that verifies a record uses the cheaper of two methods: it walks the list of extra rules,
+//! or looks up the value in the table.
 //!
 //! The extra rules of a record are found among the last [`REMEMBERED`] changes of its LUT: changes made after
 //! the record was last verified, whose rules beat the record's entry and match its value. The LUT stores the
@@ -40,7 +40,7 @@ impl Lut {
     }
 
     /// Advances the generation. Each call also checks one record and removes it if it was not verified for
-    /// half of all generations. No record therefore survives until its generation number is reused.
+    /// half of all generation numbers. No record therefore survives until its generation number is reused.
     fn advance(&mut self, by: u32) {
         self.generation = self.generation.wrapping_add(by);
         let place = self.recent.aging;
@@ -62,8 +62,8 @@ impl Lut {
                 }
                 let kept = &mut self.recent.rows[at * words..][..words];
                 kept.copy_from_slice(row);
-                // A previous LUT does not know all bits of the rule. Whether its records match the rule
-                // therefore depends on the known bits only.
+                // A previous LUT does not examine all bits of the rule. Whether its records match the rule
+                // therefore depends only on the bits that it examines.
                 kept[words / 2..].iter_mut().zip(&self.mask).for_each(|(mask, own)| *mask &= own);
                 Change { id: *id, priority: *priority, kind: ChangeKind::Added }
             }
@@ -117,8 +117,8 @@ impl Lut {
     /// suffice.
     ///
     /// Corrects the record to name the low-latency entry found, and empties its list. Removes the record if
-    /// that entry is normal. `search` looks up its value in the table. `entry` returns an entry's priority
-    /// and whether it is low-latency.
+    /// that entry is normal. `search` looks up the record's value in the table. `entry` returns an entry's
+    /// priority and whether it is low-latency.
     pub(crate) fn verify(
         &mut self,
         place: u32,
@@ -211,7 +211,7 @@ mod tests {
         add(&mut lut, 2, 20, [3, 0xffff]);
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)), "the rule does not match it");
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)), "its list is empty now");
-        assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(2), (2, 2)), "of the same entry, its own list");
+        assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(2), (2, 2)), "each record has a list");
         assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(2), (2, 2)));
         // First a rule of lower priority, then a rule of equal priority. The entry added first wins.
         add(&mut lut, 3, 9, [0, 0]);
@@ -254,7 +254,7 @@ mod tests {
         let mut lut = lut();
         add(&mut lut, 2, 20, [3, 0xffff]);
         change(&mut lut, Clean::Marked(EntryId(2), false));
-        assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(77), (1, 0)), "it beats the record still");
+        assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(77), (1, 0)), "it still beats the record");
         assert_eq!((hit(&mut lut, 4), counts(&lut)), (Some(1), (2, 1)));
         change(&mut lut, Clean::Marked(EntryId(1), false));
         assert_eq!((hit(&mut lut, 4), counts(&lut)), (Some(77), (3, 1)));
@@ -267,7 +267,7 @@ mod tests {
         (0..2).for_each(|id| add(&mut lut, 10 + id, 20, [0x100, 0xffff]));
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)));
         add(&mut lut, 12, 20, [0x100, 0xffff]);
-        assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (2, 2)), "the list is its own");
+        assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (2, 2)), "one change since it was verified");
         assert_eq!((hit(&mut lut, 2), counts(&lut)), (Some(77), (3, 2)));
         lut.set_list_max(1_000);
         (0..REMEMBERED as u32).for_each(|id| add(&mut lut, 20 + id, 1, [0, 0]));
@@ -285,7 +285,7 @@ mod tests {
         let mut lut = lut();
         let places = lut.records.len();
         lut.generation = u32::MAX / 2 + 1;
-        assert_eq!(hit(&mut lut, 5), Some(77), "in use");
+        assert_eq!(hit(&mut lut, 5), Some(77), "its list is too long");
         (0..places).for_each(|_| add(&mut lut, 2, 1, [0, 0]));
         lut.generation = 0;
         assert_eq!((hit(&mut lut, 1), lut.counters.read().records), (None, 1));

@@ -2,9 +2,9 @@
 //! The lookup table (LUT) of a flow table: an exact-match cache from values of the bits that the table
 //! examines to entries. It belongs to one worker, has a fixed size, and is allocated by the control thread.
 //!
-//! Eight records form a set. A value may be stored in either of two sets, so a full set refuses no value
-//! while the other has space. The tags of a set (one byte per record) are compared at once. A record whose
-//! tag matches is compared as a whole, word by word.
+//! Eight records form a set. A value may be stored in either of two sets, so a low-latency value is not
+//! refused while either set has space. The tags of a set (one byte per record) are compared at once. A record
+//! whose tag matches is compared as a whole, word by word.
 //!
 //! Records of low-latency entries may fill the whole LUT and displace other records. Records of normal
 //! entries use at most half of a set and never displace a low-latency record. [`admission`](super::admission)
@@ -64,8 +64,8 @@ pub struct Lut {
     /// The previous LUT, which stays in use while this LUT is new.
     pub(super) previous: Option<Previous>,
     pub(super) inheritance: Option<Inheritance>,
-    /// Set while packets wait that missed without a lookup in the previous LUT. No record is inherited until
-    /// these packets have left.
+    /// Set while packets that missed without a lookup in the previous LUT still wait. No record is inherited
+    /// until these packets have left.
     pub(super) barred: bool,
     pub(super) role: LutRole,
     pub(super) cleaning: Cleaning,
@@ -122,7 +122,7 @@ impl Lut {
         Self { inheritance: Some(inheritance), ..self }
     }
 
-    /// Returns the size of a LUT, in bytes.
+    /// Returns the size in bytes of a LUT of at least `entries` records with rows of `words` words.
     #[must_use]
     pub fn bytes(words: usize, entries: usize) -> usize {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
@@ -206,7 +206,7 @@ impl Lut {
         }
     }
 
-    /// Returns the place of a value's record now. It may still be `place`.
+    /// Returns the place of a value's record, or [`NONE`]. `place` was the first place with the right tag.
     #[inline(never)]
     fn find_again(&self, key: &[u64], place: u32) -> u32 {
         if self.holds(place as usize, key) { place } else { self.find(key, self.seed.hash_masked(key)) }
@@ -245,7 +245,7 @@ impl Lut {
         [first, (first ^ (hash >> 32) as usize) & last]
     }
 
-    /// Returns the place of a value.
+    /// Returns the place of a value's record, or [`NONE`].
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64], hash: u64) -> u32 {
         let sets = self.sets(hash);
@@ -266,13 +266,13 @@ impl Lut {
         self.is_used(place as usize) && self.holds(place as usize, key)
     }
 
-    /// Returns the length of a row, words.
+    /// Returns the length of a row, in words.
     #[inline]
     pub(crate) fn words(&self) -> usize {
         self.mask.len()
     }
 
-    /// Returns the generation of records that need no verification.
+    /// Returns the current generation. Records of this generation need no verification.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.generation

@@ -9,10 +9,10 @@
 //!             └ learns: value ──► entry    └ learns
 //! ```
 //!
-//! A lookup table (LUT) is the exact-match cache of one flow table. A table whose own lookup is as fast is
-//! shared by both paths. The table pipeline fills the LUTs: an entry hit by a packet that is still
-//! low-latency becomes a record ([`lut`]). Records that a rule change concerns are removed ([`clean`]) or
-//! verified at their next hit ([`lazy`]).
+//! A lookup table (LUT) is the exact-match cache of one flow table. A table whose own lookup is as fast as a
+//! LUT is shared by this path and the table pipeline. The table pipeline fills the LUTs: the value of a
+//! packet and the entry that it hit become a record ([`lut`]). Records that a rule change concerns are
+//! removed ([`clean`]) or verified at their next hit ([`lazy`]).
 
 mod admission;
 mod batch;
@@ -56,7 +56,7 @@ pub enum FastMode {
 #[derive(Debug)]
 pub(crate) struct Ffp {
     modes: Box<[FastMode]>,
-    /// For the packet in each slot: the row that missed in a LUT.
+    /// For each slot: the row with which its packet missed in a LUT.
     rows: Box<[u64]>,
 }
 
@@ -119,8 +119,9 @@ impl Ffp {
         }
     }
 
-    /// Creates a LUT record from the key of a packet that a table looked up and the entry that it hit. The
-    /// record's fence keeps later packets with this key behind earlier ones that are still waiting.
+    /// Creates a LUT record that resolves a packet's key to the entry that the packet has just hit in the
+    /// table. The record's fence keeps later packets with this key behind earlier ones that are still
+    /// waiting.
     #[inline(never)]
     pub fn learn(
         &mut self,
@@ -138,8 +139,8 @@ impl Ffp {
         }
     }
 
-    /// Moves the packets that have just missed to the front of `waiting`, and copies their rows of `words`
-    /// words into `keys`. Returns the number of these packets.
+    /// Moves the packets that have just missed in the table's LUT to the front of `waiting`, and copies their
+    /// rows of `words` words into `keys`. Returns the number of these packets.
     #[inline(never)]
     pub fn recall(
         &self,

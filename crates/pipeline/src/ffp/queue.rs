@@ -7,8 +7,8 @@ use flow::TableId;
 
 /// Slots of the packets on the path that wait for the lowest table.
 ///
-/// In most bursts all packets wait for the same table, so only that list is kept. Packets that wait for a
-/// later table are found by a search when the walk reaches that table.
+/// In most bursts all packets wait for the same table, so a list is kept for one table only. Packets that
+/// wait for a later table are found by a search when the walk reaches that table.
 pub(super) struct Queue {
     table: TableId,
     waiting: Burst,

@@ -3,7 +3,8 @@
 
 use flow::EntryId;
 
-/// Number of changes that a LUT remembers, and the maximum length of a list.
+/// Number of changes that a LUT remembers. It is also the maximum length of a list of extra rules
+/// ([`super::lazy`]).
 pub(super) const REMEMBERED: usize = 64;
 
 /// Kind of a remembered change.
@@ -29,7 +30,8 @@ pub(super) struct Recent {
     pub changes: [Change; REMEMBERED],
     /// Values and masks of the rule of each change.
     pub rows: Box<[u64]>,
-    /// Maximum length of a list of changes that is scanned.
+    /// Maximum number of changes against which a record is checked one by one. If there are more, the record
+    /// is verified by a table lookup.
     pub list_max: u32,
     /// Place of the record that is checked next for its age.
     pub aging: usize,
@@ -45,12 +47,12 @@ impl Recent {
         }
     }
 
-    /// Returns the size for rows of `words` words, bytes.
+    /// Returns the size for rows of `words` words, in bytes.
     pub fn bytes(words: usize) -> usize {
         REMEMBERED * (size_of::<Change>() + 2 * words * 8)
     }
 
-    /// Removes a deleted rule from all lists.
+    /// Removes a deleted rule from the lists of all records.
     pub fn forget(&mut self, id: EntryId) {
         for change in &mut self.changes {
             if change.id == id && change.kind == ChangeKind::Added {

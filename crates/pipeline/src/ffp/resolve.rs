@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Handles packets whose LUT record may be outdated: the record is checked, or another one is searched for.
+//! Handles packets whose LUT record may be outdated: the record is verified, or a record of the previous LUT
+//! is searched for.
 
 use super::batch::{CacheHit, TableBatch};
 use super::lut::{Lut, Record};
@@ -29,7 +30,7 @@ pub(super) fn resolve<'a, E: Egress, P: Probe>(
     }
     for (at, cache_hit) in cache_hits.iter_mut().enumerate() {
         let (slot, place) = (batch.slots[at], batch.results[at]);
-        // An entry reached by its index has no value, so it has no record.
+        // A packet that gets its entry by an index has no value to look up, so it has no record.
         if matches!(packets[slot.index()].state, State::Waits(Next::Direct { .. })) {
             continue;
         }
@@ -65,9 +66,9 @@ fn doubt<E: Egress, P: Probe>(
     let (slot, place) = (batch.slots[at], batch.results[at]);
     let key = &batch.keys[at * lut.words()..][..lut.words()];
     if place == NONE {
-        // Earlier packets of this value in the burst used a record that was inherited for them. This packet
-        // uses the same record, even if `barred` was set meanwhile, because later packets will find that
-        // record as well.
+        // Earlier packets of this value in the burst used a record that was inherited for this value. This
+        // packet uses the same record, even if `barred` was set meanwhile, because later packets will find
+        // that record as well.
         if *moved && let Some(record) = lut.record(lut.find(key, lut.hash(key))) {
             return Some((FoundBy::Inherited, *record));
         }
@@ -95,7 +96,8 @@ fn doubt<E: Egress, P: Probe>(
     record.map(|record| (FoundBy::Verified, record))
 }
 
-/// Verifies a record against the table and corrects it. Returns `None` if the value no longer hits an entry.
+/// Verifies a record against its extra rules or against the table, and corrects it. Returns `None` if the
+/// value no longer hits an entry.
 #[inline(never)]
 fn verify<E: Egress>(
     context: &BurstContext<'_, E>,

@@ -142,7 +142,7 @@ struct Found {
     by: FoundBy,
 }
 
-/// Runs the entry that a shared table or an index gives for a packet. Returns whether there is one.
+/// Runs the entry that a shared table or an index gives for a packet. Returns whether there is such an entry.
 #[inline(always)]
 fn share_one<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,

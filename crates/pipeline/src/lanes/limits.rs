@@ -8,8 +8,8 @@ use crate::slab::BURST;
 pub struct LaneLimits {
     /// Maximum number of known normal packets in the backlog.
     pub normal: u16,
-    /// Maximum number of packets of unknown values in the backlog. If this and `normal` are 0, nothing waits,
-    /// and each burst is finished before the next.
+    /// Maximum number of unknown packets in the backlog. The value of an unknown packet has no LUT record. If
+    /// this and `normal` are 0, nothing waits, and each burst is finished before the next.
     pub unknown: u16,
     /// Maximum number of held low-latency packets. They are never dropped: above the limit the backlog is
     /// processed before the next burst is received.
@@ -34,8 +34,8 @@ impl LaneLimits {
         self.normal > 0 || self.unknown > 0
     }
 
-    /// Returns the maximum number of packets in the pipeline. Each list may exceed its limit by the burst
-    /// being processed.
+    /// Returns the maximum number of packets in the pipeline. The backlog and the hold queue may each exceed
+    /// their limits by the burst being processed.
     pub(crate) fn packets(&self) -> usize {
         if self.is_on() { self.backlog() + usize::from(self.hold) + 3 * BURST } else { BURST }
     }

@@ -10,15 +10,15 @@
 //!            └ no space: dropped by name                    └ learns ──► a record with a fence
 //! ```
 //!
-//! A normal packet with a record of its whole path ([`crate::express`]) joins the backlog with its entries,
-//! and needs no table. Known normal and unknown packets share one queue, so they cannot overtake one another.
-//! Each kind has a share of it ([`shares`]).
+//! A normal packet with a record of its whole path ([`crate::express`]) joins the backlog with the record's
+//! entries and needs no table lookup. Known normal and unknown packets share one queue, so they cannot
+//! overtake one another. Each kind has a share of it ([`shares`]).
 //!
-//! A packet on the fast-forwarding path could overtake an earlier packet of its flow in the backlog, by a
-//! record that was made meanwhile. Such a record therefore has a *fence* (an order barrier, not a memory
-//! fence): the position of the backlog's end when the record was made. Packets that hit the record before the
-//! backlog has drained up to the fence are held ([`hold`]). Later packets of the flow are held, too, so the
-//! fence passes after at most one length of the backlog.
+//! A packet on the fast-forwarding path could overtake an earlier packet of its flow that waits in the
+//! backlog, if a record was made meanwhile. Such a record therefore has a *fence* (an order barrier, not a
+//! memory fence): the position of the backlog's end when the record was made. Packets that hit the record
+//! before the backlog has drained up to the fence are held ([`hold`]). Later packets of the flow are held,
+//! too, and do not join the backlog. The fence therefore passes after at most one full backlog.
 
 mod hold;
 mod limits;
@@ -36,12 +36,12 @@ pub use limits::LaneLimits;
 pub use shares::BacklogShare;
 pub(crate) use window::Window;
 
-/// Usage of the lanes. Each list may exceed its limit by a burst or two.
+/// Usage of the lanes. Each value may exceed its limit by a burst or two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneUsage {
     /// Known normal packets in the backlog.
     pub backlog_normal: Usage,
-    /// Packets of unknown values in the backlog.
+    /// Packets in the backlog whose value has no LUT record.
     pub backlog_unknown: Usage,
     /// Held low-latency packets.
     pub hold: Usage,

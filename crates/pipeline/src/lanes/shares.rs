@@ -16,7 +16,7 @@ const PORTS: usize = 64;
 /// Number of poll iterations for which an operation waits before the shares shrink.
 const PATIENT_TURNS: u32 = 8;
 
-/// Maximum number of packets admitted to each share between two successive operations.
+/// Maximum size of each share between two successive operations, in packets.
 const BETWEEN: usize = 4 * BURST;
 
 /// Share of the backlog in which a packet is counted.
@@ -53,7 +53,8 @@ pub(super) struct Shares {
     ports: [u16; PORTS],
     /// Number of poll iterations for which the current operation has waited.
     closing: u32,
-    /// Upper limit of each share between two successive operations, in packets.
+    /// Current maximum size of each share, in packets: [`BETWEEN`] between two successive operations,
+    /// otherwise unlimited.
     most: usize,
 }
 
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(fill(&mut shares, &a), 60);
         assert_eq!(fill(&mut shares, &b), 30);
         (0..60).for_each(|_| shares.leave(&a));
-        assert_eq!(fill(&mut shares, &b), 30, "of what a has given back");
+        assert_eq!(fill(&mut shares, &b), 30, "b may use what a has freed");
         assert_eq!(fill(&mut shares, &packet(1, Path::Tables)), 100);
         let mut one = Shares::new(LaneLimits { normal: 0, unknown: 1, hold: 0 });
         assert_eq!((fill(&mut one, &a), fill(&mut one, &packet(1, Path::Tables))), (1, 0));

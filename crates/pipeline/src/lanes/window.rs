@@ -16,7 +16,7 @@ impl Window {
     }
 
     /// Returns whether a packet before the fence still waits. After the positions wrap around, an old fence
-    /// may be mistaken for a recent one. Packets are then held needlessly for one length of the backlog.
+    /// may be mistaken for a recent one. Packets are then held needlessly, for at most one full backlog.
     #[inline]
     pub fn waits(self, fence: u32) -> bool {
         fence.wrapping_sub(self.head).wrapping_sub(1) < self.len
@@ -52,7 +52,7 @@ mod tests {
     fn fences_hold_while_what_stood_before_them_waits() {
         let window = Window::new(10, 3);
         let waits: Vec<u32> = (8..16).filter(|fence| window.waits(*fence)).collect();
-        assert_eq!(waits, [11, 12, 13], "what would stand beyond the end is of long ago");
+        assert_eq!(waits, [11, 12, 13], "a fence beyond the end is an old one");
         assert_eq!(window.fence(), Some(13));
         assert_eq!(Window::new(10, 0).fence(), Some(0));
         assert!((0..99).all(|fence| !Window::new(10, 0).waits(fence)));
