@@ -12,7 +12,7 @@ use frame::Frame;
 use wire::Depth;
 use wire::ethernet::ETHERNET_BYTES;
 
-/// Ingress port of packets, and whether it receives.
+/// Ingress port of packets, and whether packets may be received there.
 #[derive(Clone, Copy, Debug)]
 struct Ingress {
     port: PortNo,
@@ -20,8 +20,8 @@ struct Ingress {
 }
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Sets up packets in the slots of `burst` for the first frames, one each, and removes these frames.
-    /// Returns the number of packets that are not dropped at once.
+    /// Sets up one packet in each slot of `burst`, from the first frames of `frames`, and removes these
+    /// frames. Returns the number of packets that are admitted and not dropped.
     pub(crate) fn admit_burst<P: Probe>(
         &mut self,
         packets: &mut [Packet],
@@ -30,7 +30,7 @@ impl<E: Egress> BurstContext<'_, E> {
         probe: &mut P,
     ) -> usize {
         let mut admitted = 0;
-        // Nearly always all frames of a burst are from one port.
+        // Nearly always, all frames of a burst are from one port, so only the last port is kept.
         let mut ingress = Ingress { port: PortNo(0), receives: false };
         for (slot, frame) in burst.iter().zip(frames.drain(..burst.len())) {
             probe.arrives(*slot, &frame);
@@ -44,14 +44,14 @@ impl<E: Egress> BurstContext<'_, E> {
         admitted
     }
 
-    /// Returns whether packets of a port are received.
+    /// Returns whether a port may receive packets.
     #[inline(never)]
     pub(crate) fn receives(&self, port: PortNo) -> bool {
         self.ports.get(port).is_some_and(|port| port.up && !port.no_recv)
     }
 
     /// Sets up a packet. Drops runts, packets of ports that do not receive, and, if the settings require it,
-    /// fragments. Returns whether the packet is not dropped.
+    /// fragments. Returns whether the packet is admitted.
     #[inline(always)]
     fn admit(&mut self, packet: &mut Packet, frame: Frame, ingress: Ingress) -> bool {
         let short = frame.len() < ETHERNET_BYTES;
@@ -90,7 +90,7 @@ impl<E: Egress> BurstContext<'_, E> {
     }
 }
 
-/// Returns whether a packet is an IP fragment. The first fragment counts as one.
+/// Returns whether a packet is an IP fragment. The first part of a fragmented packet is a fragment, too.
 #[inline(never)]
 fn is_fragment(packet: &mut Packet) -> bool {
     packet.data.locate(Depth::L4);

@@ -2,7 +2,8 @@
 //! Cells: the state of each entry in one worker, by entry id.
 //!
 //! A cell has the entry's program number and its counters. Only the worker writes the cell of an active
-//! entry. The control thread writes a cell before the worker knows its id, and may read it at any time.
+//! entry. The control thread writes a cell only before it gives the entry's id to the worker, and may read
+//! the cell at any time.
 
 use flow::{EntryId, Nanos};
 use frame::prefetch;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Number of cells in a page.
 pub const PAGE_CELLS: usize = 4_096;
 
-/// Number of a program; see [`crate::program`].
+/// Number of a [`Program`](actions::Program), an entry's compiled instructions.
 pub type ProgramId = u32;
 
 /// State of one entry in one worker.
@@ -73,14 +74,15 @@ impl Cell {
         self.used_ns.store(now.0, Relaxed);
     }
 
-    /// Returns packets, bytes and the time of last use in ns. The time is 0 if the entry was never used.
+    /// Returns the numbers of packets and bytes, and the time of last use in ns. The time is 0 if the entry
+    /// was never used.
     #[must_use]
     pub fn read(&self) -> (u64, u64, Nanos) {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed), Nanos(self.used_ns.load(Relaxed)))
     }
 
-    /// Resets the counters and sets program and priority. The caller guarantees that no worker knows the id
-    /// yet.
+    /// Resets the counters and sets program and priority. The caller guarantees that the worker does not have
+    /// the id yet.
     pub fn prepare(&self, program: ProgramId, priority: u16) {
         self.program.store(program, Relaxed);
         self.priority.store(priority, Relaxed);
@@ -138,7 +140,7 @@ impl Cells {
         Some(cell)
     }
 
-    /// Returns a counter of single packets that hit entries at this time.
+    /// Returns an object that counts packets which hit entries at time `now`, one at a time.
     #[inline(always)]
     pub(crate) fn counting(&self, now: Nanos) -> Counting<'_> {
         Counting { pages: &self.pages, now }
@@ -167,7 +169,7 @@ impl Counting<'_> {
         }
     }
 
-    /// Counts a packet of `bytes` bytes that hit an entry. `EntryId::NONE` counts nowhere.
+    /// Counts a packet of `bytes` bytes that hit an entry. Does nothing for `EntryId::NONE`.
     #[inline(always)]
     pub fn count(self, id: EntryId, bytes: usize) {
         if let Some(page) = self.pages.get(id.0 as usize / PAGE_CELLS) {

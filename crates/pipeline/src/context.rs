@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state that the stages of a burst share: the rules that they read and the context that they write.
 //!
-//! The stages are methods of [`BurstContext`], with one `impl` in each stage's file. The methods in this file
-//! are called by several stages.
+//! Many stages are methods of [`BurstContext`], with an `impl` block in the stage's file. The methods in this
+//! file are called by several stages.
 
 use crate::cells::{Cell, Cells};
 use crate::counters::{BurstCounters, Counters};
@@ -27,7 +27,7 @@ pub(crate) const TABLES: usize = 256;
 /// View of a table and the extractor that builds its keys; `None` while the table is empty.
 pub(crate) type TableSlot = Option<Box<(Table, Extractor)>>;
 
-/// Rules that packets are forwarded by. They do not change while a burst runs.
+/// Rules by which packets are forwarded. They do not change while a burst is processed.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub tables: Vec<TableSlot>,
@@ -117,7 +117,8 @@ pub(crate) struct BurstContext<'a, E> {
     /// Counters of the worker. The counters of the burst are added to them at its end.
     pub counters: &'a Counters,
     pub burst_counters: BurstCounters,
-    /// Whether packets note the entries that they hit, because path records may be made of them.
+    /// Whether the entries that a packet hits are stored in [`Packet::hops`], so that a path record can be
+    /// made from them.
     pub notes_hops: bool,
     /// Positions of the packets that wait in the backlog.
     pub window: Window,

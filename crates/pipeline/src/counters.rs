@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of a worker's packets and tables. The worker writes them once per burst, the control thread reads
-//! them.
+//! Counters of a worker's packets and tables. The worker writes them once per burst, and the control thread
+//! reads them.
 
 use flow::{DropReason, Outcome, TableId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,7 +20,7 @@ fn add(counter: &AtomicU64, by: u64) {
 /// Counters of one burst, kept without atomics.
 #[derive(Clone, Copy, Debug)]
 pub struct BurstCounters {
-    /// Packets received from ports.
+    /// Packets received from ports, and packet-outs of the controller.
     pub received: u64,
     /// Packets of which at least one copy or the frame itself was sent to a port.
     pub forwarded: u64,
@@ -28,7 +28,7 @@ pub struct BurstCounters {
     pub consumed: u64,
     /// Packets that passed the whole fast-forwarding path.
     pub fast: u64,
-    /// Packets that left by a record of the express path.
+    /// Packets with a path record, which need no table lookup.
     pub express: u64,
     /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
@@ -71,7 +71,7 @@ impl BurstCounters {
             .any(|reason| self.dropped[*reason as usize] + self.copies_dropped[*reason as usize] > 0)
     }
 
-    /// Counts a failed copy of a packet, if the packet itself is not dropped.
+    /// Counts a failed copy of a packet that is not itself dropped.
     #[inline]
     pub fn copy_dropped(&mut self, reason: DropReason) {
         self.copies_dropped[reason as usize] += 1;
@@ -198,7 +198,7 @@ impl Counters {
         (burst_counters, load(&self.held))
     }
 
-    /// Returns lookups and matches of a table.
+    /// Returns the numbers of lookups and matches of a table.
     #[must_use]
     pub fn table(&self, table: TableId) -> (u64, u64) {
         let cells = &self.tables[table.index()];

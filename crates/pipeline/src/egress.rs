@@ -19,12 +19,12 @@ pub trait Egress {
     /// # Errors
     /// Returns the frame and the drop reason to count if the frame cannot be queued.
     fn transmit(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), (Frame, DropReason)>;
-    /// Queues all of these frames for a port, in order, and empties the list. The lane is that of each frame.
-    /// Returns false, and takes none, if the port has egress queues or if a frame may have to be refused. The
-    /// caller then calls [`Egress::transmit`] for each frame.
+    /// Queues all of these frames for a port, in order, and empties the list. All these frames are in `lane`.
+    /// Returns false, and takes no frame, if the port has egress queues or if a frame may have to be refused.
+    /// The caller then calls [`Egress::transmit`] for each frame.
     fn transmit_all(&mut self, port: PortNo, lane: Lane, frames: &mut Vec<Frame>) -> bool;
-    /// Reports an event to the control thread. Part of the ring is reserved for packets whose frame is in the
-    /// low-latency lane.
+    /// Reports an event to the control thread. Part of the ring is reserved for packet-ins whose frame is in
+    /// the low-latency lane.
     ///
     /// # Errors
     /// Returns the event if the ring has no space for it.

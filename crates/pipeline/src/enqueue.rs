@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stage after the fast-forwarding path if lanes are on. Packets leave, are held for earlier packets of
-//! their flow, join the backlog, or are dropped because the backlog is full.
+//! The stage after the fast-forwarding path if lanes are on. Packets leave, are held until earlier packets of
+//! their flow have left, join the backlog, or are dropped because the backlog is full.
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
@@ -36,7 +36,7 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
                 held += 1;
                 continue;
             }
-            // Such a packet sends nothing, so its order is not observable.
+            // A finished packet without outputs need not keep its order, because it sends nothing.
             _ if packet.state == State::Done && packet.outputs.is_empty() && packet.leaves.is_none() => {
                 context.finish(packet, *slot, Via::Tables, probe);
             }
@@ -56,7 +56,8 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
     held
 }
 
-/// Drops a packet that finds no space in the backlog, with its pending outputs.
+/// Drops a packet and its pending outputs, because the backlog has no space for it or because the worker
+/// ends.
 #[inline(never)]
 pub(crate) fn refuse<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,

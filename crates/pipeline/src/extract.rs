@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The key compiler: translates a table's key plan into steps that build its lookup keys.
 //!
-//! Where possible a whole key is one byte shuffle ([`shuffle`]). Otherwise it is a list of loads, so that a
-//! field costs a few shifts.
+//! Where possible, one byte shuffle builds a whole key ([`shuffle`]). Otherwise a list of loads builds the
+//! key, and a field costs a few shifts.
 
 mod shuffle;
 #[cfg(test)]
@@ -43,13 +43,13 @@ struct Part {
     bits: u8,
     word: u8,
     shift: u8,
-    /// Headers that must be present, else the bits stay 0.
+    /// Headers that must be present. If one is absent, the bits stay 0.
     needs: u32,
     /// End of the slice that the part belongs to, in bits from its base, or 0 for named fields.
     slice_end_bits: u32,
 }
 
-/// Presence bit of one slice.
+/// Presence bit of one slice. It is set if the packet has all bits of the slice.
 #[derive(Clone, Copy, Debug)]
 struct Presence {
     base: FieldBase,
@@ -67,7 +67,8 @@ pub struct Extractor {
     depth: Depth,
     has_presence: bool,
     shuffle: Option<Shuffle>,
-    /// Whether header presence and loads from the frame, L3, L4 and the extended header make up the key.
+    /// Whether the key consists only of header presence bits and of loads relative to the frame, L3, L4 or
+    /// the extended header.
     is_direct: bool,
 }
 
@@ -103,8 +104,8 @@ impl Extractor {
                 made.parts.push(Part { base, byte, skip, bits, word, shift, needs, slice_end_bits });
                 continue;
             }
-            // In the loaded word the field's last bit is `64 - skip - bits` above the lowest bit. In the key,
-            // it is `shift` bits above the lowest bit.
+            // In the loaded word, the field's last bit is `64 - skip - bits` bits above the lowest bit. In
+            // the key, it is `shift` bits above the lowest bit.
             let turn = (u32::from(shift) + u32::from(skip) + u32::from(bits)) % 64;
             let mask = (u64::MAX >> (64 - bits)) << shift;
             // Fields that are neighbours in both packet and key share one load.
@@ -124,7 +125,7 @@ impl Extractor {
         made
     }
 
-    /// Returns the length of a key, words.
+    /// Returns the length of a key, in words.
     #[must_use]
     #[inline]
     pub fn words(&self) -> usize {
@@ -159,7 +160,7 @@ impl Extractor {
             && (self.words, self.has_presence, depth) == (1, false, Depth::None)
             && load.is_free()
         {
-            // Such a load costs less than a shuffle, too.
+            // A single load of this kind costs less than a shuffle.
             return load_one(load, packets, waiting, keys, mask);
         }
         if self.is_direct && self.shuffle.is_none() {
@@ -190,8 +191,8 @@ impl Extractor {
         }
     }
 
-    /// Builds keys of `W` words packet by packet, for plans of the most common kind. Packet and frame are
-    /// found once for all loads.
+    /// Builds keys of `W` words packet by packet, for the most common plans ([`Self::is_direct`]). The
+    /// addresses of packet and frame are computed once for all loads.
     #[inline(never)]
     fn load_direct<const W: usize>(
         &self,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet filter of the recorder. It decides on a packet as received, field by field, because it runs for
-//! traced packets only.
+//! Packet filter of the recorder. It examines a packet as received, field by field. It runs only while a
+//! recorder is installed, so it need not be fast.
 
 use flow::ext::EXT_BYTES;
 use flow::{Ext, Field, FieldBase, Location, Match, PortNo};

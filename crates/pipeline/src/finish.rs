@@ -47,7 +47,7 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Counts the outcome of a packet that was not sent, or of which an output failed.
+    /// Counts the outcome of a packet that was not sent, or that had a failed output.
     #[inline(never)]
     fn count_outcome(&mut self, left: Released, reason: Option<DropReason>) -> Outcome {
         let outcome = match reason {
@@ -131,8 +131,8 @@ impl<E: Egress> BurstContext<'_, E> {
 /// Which outputs of a packet the egress took.
 #[derive(Clone, Copy, Debug, Default)]
 struct Released {
-    /// At least one copy for a port.
+    /// At least one frame for a port.
     sent: bool,
-    /// At least one copy for the controller.
+    /// At least one packet-in for the controller.
     reported: bool,
 }

@@ -13,7 +13,7 @@ use flow::group::{Bucket, GroupType, pick};
 use flow::{DropReason, GroupId, Limits};
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Processes the packet by a group. `take` states whether the group's last output may take the packet's
+    /// Executes a group for the packet. `take` states whether the group's last output may take the packet's
     /// frame. `chain` is the number of groups that the packet has already entered.
     #[inline(never)]
     pub(crate) fn group(&mut self, packet: &mut Packet, id: GroupId, take: Take, chain: usize) {
@@ -62,8 +62,8 @@ impl<E: Egress> BurstContext<'_, E> {
             self.steps(packet, steps, Take::Frame, chain + 1);
             return;
         }
-        // The copy has the same headroom as the packet, so pushes of a bucket succeed on the copy if and only
-        // if they would succeed on the packet.
+        // The copy has the same headroom as the packet, so a bucket's pushes of tags succeed on the copy if
+        // and only if they would succeed on the packet.
         let Some(mut copy) = self.egress.buffer(packet.data.frame.room_len()) else {
             return self.fail(packet, DropReason::NoBuffer);
         };

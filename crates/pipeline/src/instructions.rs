@@ -71,8 +71,8 @@ impl<E: Egress> BurstContext<'_, E> {
         {
             return State::Done;
         }
-        // The last applied action ends the packet if the packet continues neither with a table nor with an
-        // action set.
+        // The last applied action may take the packet's frame if the packet continues neither with a table
+        // nor with an action set.
         let ends =
             program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());
         let last = if ends { Take::Frame } else { Take::Copy };
@@ -129,7 +129,7 @@ impl<E: Egress> BurstContext<'_, E> {
         true
     }
 
-    /// Ends a packet of which an action failed.
+    /// Notes that an action failed. Reports an expired TTL to the controller if the settings require it.
     #[cold]
     #[inline(never)]
     fn fail_step(&mut self, packet: &mut Packet, reason: DropReason) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Forwarding of one worker: a function of operations, packets and the clock.
+//! Packet forwarding of one worker. Its results depend only on operations, packets and the clock.
 //!
 //! The crate does no I/O. Forwarding a packet takes no lock, allocates nothing, writes no log line and makes
 //! no system call. Frames come from the caller and leave through the trait [`Egress`], which the caller
 //! implements.
 //!
-//! Begin with `pipeline.rs`: [`Pipeline::forward`] lists the stages of a burst in order. Each stage is a file
-//! and a method of the burst's context. The modules below are in the order in which a packet passes them. A
-//! module uses only modules below it.
+//! Begin with `pipeline.rs`: [`Pipeline::forward`] lists the stages of a burst in order. Each stage has a
+//! separate file. Each of the modules below uses only modules listed after it. This is roughly the order in
+//! which a packet passes them.
 
 // Entry points: process a burst, the backlog, a packet-out or an operation.
 mod pipeline;
@@ -17,7 +17,7 @@ mod apply;
 
 mod update;
 
-// Stateless: tagged frames leave before any table is looked up.
+// Stateless: tagged frames leave before any table lookup.
 mod pass_stateless;
 
 // Admit: frames become packets.
@@ -29,7 +29,7 @@ mod enqueue;
 // Tables: packets are looked up table by table.
 mod run_tables;
 
-// The express path: packets with a record of their whole path leave.
+// The express path: packets with a path record need no table lookup.
 mod express;
 
 // The fast-forwarding path. Its walk comes before the tables, which fill its LUTs.
@@ -63,7 +63,7 @@ mod group_table;
 
 mod meter_table;
 
-// Instruments: the recorder of `shunt trace --live`, and the tracepoints that it listens to.
+// Instruments: the recorder of `shunt trace --live`, and the tracepoints that call it.
 mod recorder;
 
 mod filter;

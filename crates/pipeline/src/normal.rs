@@ -23,7 +23,8 @@ const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// Forwards the packet as a learning bridge does.
 pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, take: Take) {
-    // The slot may hold the stations of an earlier packet. Not every packet gets as far as the lookup below.
+    // The slot may still hold the stations of an earlier packet, and this packet may be dropped before its
+    // own stations are looked up.
     packet.stations = Stations::NONE;
     packet.data.locate(Depth::L2);
     let vid =
@@ -56,7 +57,8 @@ fn macs(packet: &Packet) -> [[u8; 6]; 2] {
 /// Entry of a learned address, and the port at which the address was learned.
 type Learned = (EntryId, PortNo);
 
-/// Returns the entries of the addresses if both are known, and the source need not be learned anew.
+/// Returns the entries of both addresses. Returns [`Stations::NONE`] if an address is unknown or if the
+/// source must be learned anew.
 fn stations(seen: Option<Learned>, known: Option<Learned>, in_port: PortNo) -> Stations {
     match (seen, known) {
         (Some((source, port)), Some((destination, _))) if port == in_port => Stations { source, destination },
@@ -77,7 +79,8 @@ fn learn<E: Egress>(context: &mut BurstContext<'_, E>, known: Option<Learned>, l
     }
 }
 
-/// Looks up two addresses at once, because half of a lookup's cost is that of any call.
+/// Looks up two addresses in one call, because half of the cost of a lookup does not depend on the number of
+/// keys.
 fn lookup<E: Egress>(context: &BurstContext<'_, E>, vid: u16, macs: [[u8; 6]; 2]) -> [Option<Learned>; 2] {
     let Some((table, _)) = context.tables[MAC_TABLE.index()].as_deref() else { return [None; 2] };
     // This is the key layout that a key plan gives to `dl_dst` and `vlan_vid`; the test below checks it.

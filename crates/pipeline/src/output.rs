@@ -56,7 +56,7 @@ impl<E: Egress> BurstContext<'_, E> {
         if self.ports.is_open(port) { self.send(packet, port, take) } else { self.fail_port(packet, port) }
     }
 
-    /// Notes why a port sends no packets.
+    /// Notes the reason why a port cannot send the packet.
     #[cold]
     #[inline(never)]
     fn fail_port(&mut self, packet: &mut Packet, port: PortNo) {
@@ -92,7 +92,7 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Adds an output to a port that has been checked.
+    /// Adds an output to a port whose state has been checked.
     #[inline]
     fn send(&mut self, packet: &mut Packet, port: PortNo, take: Take) {
         match take {

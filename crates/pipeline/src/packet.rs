@@ -15,7 +15,7 @@ pub(crate) enum State {
     Waits(Next),
     /// Waits until its entry in this table runs. The entry is [`Packet::known`].
     Known(TableId),
-    /// Waits until the entries of its path run. They are [`Packet::hops`], from a record of the express path.
+    /// Waits until the entries of its path run. They are in [`Packet::hops`] and come from a path record.
     Recorded,
     /// Waits for its action set to run.
     Finish,
@@ -46,9 +46,9 @@ pub(crate) enum Path {
     /// The tables, after the fast-forwarding path. The packet left the path because the LUT of a table has no
     /// record of its value.
     Missed,
-    /// The tables. The packet never was on the fast-forwarding path, or hit a normal entry.
+    /// The tables. The packet was never on the fast-forwarding path, or hit a normal entry.
     Tables,
-    /// The entries of a record of the express path. The packet is normal.
+    /// The entries of a path record.
     Recorded,
     /// The fast-forwarding path or the express path, but the packet waits until earlier packets of its flow
     /// have left.
@@ -81,10 +81,11 @@ pub(crate) struct Packet {
     pub table: TableId,
     /// Id of the entry hit last, or [`EntryId::NONE`].
     pub entry: EntryId,
-    /// Tables that the packet has passed, or passes if its state is `Recorded`.
+    /// Tables that the packet has passed, or will pass if its state is `Recorded`, with the entry hit in
+    /// each.
     pub hops: Hops,
-    /// Learned addresses by which NORMAL has forwarded the packet, or will if its state is `Recorded`. Only
-    /// NORMAL and path records set them.
+    /// Learned addresses by which the port NORMAL has forwarded the packet, or will forward it if its state
+    /// is `Recorded`. Only NORMAL and path records set this field.
     pub stations: Stations,
     /// Place of the record of the express path that gave the packet's hops. Another record may be there when
     /// the packet leaves the backlog.

@@ -12,8 +12,8 @@ use frame::{Frame, Lane};
 const NOWHERE: u32 = u32::MAX;
 
 /// Maximum number of pending copies and reports of all packets in the pipeline. Frames that leave without a
-/// copy do not count. Normal packets may use half of the places, with which a burst of 32 packets can flood
-/// 256 ports.
+/// copy do not count. Normal packets may use half of the places, which is enough for a burst of 32 packets to
+/// flood 256 ports.
 const PENDING_OUTPUTS: usize = 16_384;
 
 /// Places reserved for low-latency packets. Normal packets may wait in the backlog with their outputs, and

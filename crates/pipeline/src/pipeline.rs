@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub struct PipelineUsage {
     /// Backlog and hold queue.
     pub lanes: LaneUsage,
-    /// Copies of the burst that wait for their release.
+    /// Copies and packet-ins of all packets in the pipeline that are not sent yet.
     pub copies: Usage,
 }
 
@@ -90,7 +90,7 @@ impl Pipeline {
         let Self { rules, counters, express, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.burst_counters.received = received as u64;
-        // Stateless: tagged frames leave before any table is looked up.
+        // Stateless: tagged frames leave before any table lookup.
         let mut count = received;
         if let Some(forwarder) = context.stateless {
             let slot = slab.burst(1).first().copied().unwrap_or_default();
@@ -104,7 +104,7 @@ impl Pipeline {
                 return received;
             }
         }
-        // Express: packets with a record of their path leave, or are known to be normal.
+        // Express: packets with a direct path leave, except normal ones if lanes are on.
         let is_open = ffp.is_open();
         let lanes_on = is_open && lanes.is_on();
         let queued = lanes.queued();
@@ -201,7 +201,8 @@ impl Pipeline {
         worked
     }
 
-    /// Forwards a packet-out of the controller, which counts as received. The backlog must be empty.
+    /// Forwards a packet-out of the controller, which is counted as a received packet. The backlog must be
+    /// empty.
     pub fn packet_out<E: Egress, P: Probe>(
         &mut self,
         out: &CompiledPacketOut,
@@ -223,23 +224,23 @@ impl Pipeline {
         context.add_counters();
     }
 
-    /// Counts the hits of at most `most` path records that their entries do not count yet. Returns whether
-    /// all hits are counted.
+    /// Adds the uncounted hits of at most `most` path records to the counters of the records' entries.
+    /// Returns whether no uncounted hit remains.
     #[inline]
     pub fn count_hits(&mut self, which: HitsToCount, most: usize, now: Nanos) -> bool {
         let to = HitCounters { cells: &self.rules.cells, counters: &self.counters };
         self.express.as_mut().is_none_or(|express| express.count_hits(which, most, now, to))
     }
 
-    /// Returns the time before which all hits are counted in their entries, or the greatest time if all hits
-    /// are.
+    /// Returns the time before which all hits of path records are counted in their entries, or the greatest
+    /// time if no hit is uncounted.
     #[must_use]
     pub fn counted_until(&self) -> Nanos {
         self.express.as_ref().map_or(Nanos::MAX, |express| express.counted_until())
     }
 
     /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
-    /// thread to free. All hits of path records are counted before.
+    /// thread to free. Counts all hits of path records first.
     pub fn apply<P: Probe>(&mut self, updates: &mut Updates, now: Nanos, probe: &mut P) {
         self.count_hits(HitsToCount::All, usize::MAX, now);
         let mut outdates_paths = false;
@@ -330,13 +331,13 @@ impl Pipeline {
         self.lanes.held()
     }
 
-    /// Notes that a poll iteration begins in which an operation waits until the backlog has drained. The
-    /// shares of the backlog shrink with each such iteration.
+    /// Called in each poll iteration in which an operation waits for the backlog to drain. After the first
+    /// few iterations, each call shrinks the shares of the backlog.
     pub fn close(&mut self) {
         self.lanes.close();
     }
 
-    /// Notes that an operation was applied and the next one waits.
+    /// Notes that an operation was applied and that the next one already waits.
     pub fn reopen_between(&mut self) {
         self.lanes.reopen_between();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames of a burst that leave, collected by port, so that each port gets all of them at once.
+//! Collects the frames of a burst by output port, so that each port gets all its frames at once.
 //!
 //! The frames of a flow leave by one port in one lane, so they keep their order.
 
@@ -10,7 +10,7 @@ use crate::slab::{BURST, Burst, PacketSlot};
 use flow::{Outcome, PortNo, QueueId};
 use frame::{Frame, Lane};
 
-/// Number of low port numbers for which the batch used last is remembered.
+/// Number of remembered batches. The low bits of a port number select one.
 const GUESSES: usize = 256;
 
 /// Frames that leave by one port in one lane, in order. The alignment makes the size a power of two, so that
@@ -30,7 +30,7 @@ struct PortBatch {
 struct Way(u64);
 
 impl Way {
-    /// No way: a lane of a port whose number is too great.
+    /// Value of an unused batch. No port and lane have this value.
     const NONE: Self = Self(u64::MAX);
 
     #[inline(always)]
@@ -50,11 +50,12 @@ impl Way {
 /// Frames of a burst, collected by port and lane.
 #[derive(Debug)]
 pub(crate) struct PortBatches {
-    /// Room for a batch per frame. Between two bursts, all are empty and have no way.
+    /// One batch for each frame of a burst. Between two bursts, all batches are empty and unused.
     batches: Box<[PortBatch; BURST]>,
     /// Number of batches in use. They are in the order of their first frames.
     used: usize,
-    /// Index of the batch that was used last for each low port number. The batch may have another way.
+    /// Index of the batch used last, by the low bits of the port number. The batch may belong to another port
+    /// or lane now.
     guesses: [u8; GUESSES],
 }
 
@@ -78,12 +79,12 @@ impl PortBatches {
         }
     }
 
-    /// Returns the index of the batch with a way, and begins the batch if there is none.
+    /// Returns the index of the batch for a port and lane, and starts the batch if there is none.
     #[inline(never)]
     fn find(&mut self, way: Way) -> usize {
         let at = self.batches.iter().take(self.used).position(|batch| batch.way == way);
         let at = at.unwrap_or_else(|| {
-            // There are at most as many ways as frames in a burst.
+            // The frames of a burst need at most one batch each.
             let at = self.used.min(BURST - 1);
             self.batches[at].way = way;
             self.used = at + 1;

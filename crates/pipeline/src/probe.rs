@@ -80,8 +80,8 @@ pub trait Probe {
     #[inline]
     fn arrives(&mut self, _slot: PacketSlot, _frame: &Frame) {}
 
-    /// Called after a lookup of a packet of `bytes` bytes, before its instructions run. `entry` is
-    /// `EntryId::NONE` for a miss.
+    /// Called when the entry of a packet of `bytes` bytes in a table is known, before the entry's
+    /// instructions run. `entry` is `EntryId::NONE` for a miss.
     #[inline]
     fn looked_up(
         &mut self,
@@ -106,8 +106,8 @@ pub trait Probe {
     #[inline]
     fn left(&mut self, _slot: PacketSlot, _outcome: Outcome, _via: Via, _burst: &BurstCounters) {}
 
-    /// Called when a packet is dropped because the backlog has no space. `table` is the table it waited for,
-    /// or `None` if it was finished.
+    /// Called when a packet is dropped because the backlog has no space for it or because the worker ends.
+    /// `table` is the table it waited for, or `None` if it was finished.
     #[inline]
     fn refused(&mut self, _frame: &Frame, _table: Option<TableId>, _reason: DropReason) {}
 
@@ -128,8 +128,8 @@ pub trait Probe {
         false
     }
 
-    /// Returns the instrument's own time, ns, which replaces the worker's clock in latencies. Virtual time
-    /// uses it.
+    /// Returns the instrument's own time in ns, if it has one. This time replaces the worker's clock in
+    /// latencies. Simulations in virtual time use it.
     #[inline]
     fn time_ns(&self) -> Option<Nanos> {
         None
@@ -159,7 +159,7 @@ impl<'a> Leaving<'a> {
         }
     }
 
-    /// Describes a packet that sends one frame to a port, or sends nothing.
+    /// Describes the outputs of a packet that sends one frame to a port or nothing.
     pub(crate) fn only(frame: Option<(PortNo, &'a Frame)>) -> Self {
         Self { copies: None, frame, scarce: false }
     }

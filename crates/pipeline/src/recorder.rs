@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::digest::fnv1a;
 
-/// Maximum number of packets being recorded at the same time: a burst, and packets that wait.
+/// Maximum number of packets being recorded at the same time: a burst and 32 packets that wait.
 const RECORDS: usize = 64;
 
 /// Name of the recorder's usage counter.
@@ -48,7 +48,7 @@ pub struct Recorder {
     clock: Option<fn() -> Nanos>,
     began: Nanos,
     version: RuleVersion,
-    /// Index of the record of the packet in each slot.
+    /// For each slot: index of its packet's record, or [`NOBODY`].
     slots: Box<[u8]>,
     records: Box<[Open]>,
     /// Indices of unused records.

@@ -16,18 +16,18 @@ use actions::Program;
 use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Next, TableId};
 
-/// What is known of the packets of a burst before the tables run.
+/// Where the packets of a burst wait before the first lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// Every packet waits for a lookup in table 0.
     First,
-    /// Packets wait for any table, or for none.
+    /// Packets may wait for different tables, or for none.
     Anywhere,
 }
 
 impl Waiting {
-    /// Lists the packets that wait, if all of them wait for a lookup in table 0. Returns the length of the
-    /// list.
+    /// Lists all packets of the burst if each of them waits for a lookup in table 0. Returns the length of
+    /// the list, or `None` if packets may wait elsewhere.
     #[inline]
     fn list(self, burst: &[PacketSlot], list: &mut [PacketSlot; BURST]) -> Option<usize> {
         let list = list.get_mut(..burst.len()).filter(|_| self == Self::First)?;
@@ -52,7 +52,8 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
     // A burst begins at table 0, even if none of its packets waits there.
     let mut next = Some(TableId(0));
     while let Some(number) = next {
-        // A list from the table before holds all packets that wait, and they wait for a lookup.
+        // If a list was already made, it has all waiting packets, and each of them waits for a lookup in this
+        // table.
         let (waiting, known, mut later) = match listed.take() {
             Some(count) => (&mut list[..count], &[][..], None),
             None => select_waiting(packets, burst, number, &mut list),
@@ -106,7 +107,8 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         later = min_table(later, known_onward);
         context.counters.add_table(number, count as u64, matches);
         probe.mark(ProbeStep::Execute(number), count as u32);
-        // No other packet waits: the list holds all packets that go on, in the order of the burst.
+        // If no other packet waits, the list has all packets that go on, in the order of the burst, and is
+        // used for the next table.
         listed = (is_whole && recalled == 0 && onward.is_uniform()).then_some(onward.count);
         next = later;
     }
@@ -131,8 +133,8 @@ fn finish_burst<E: Egress, P: Probe>(
     probe.mark(ProbeStep::Finish, burst.len() as u32);
 }
 
-/// Runs the entries of packets that need no lookup in a table. Returns the number of entries, and the lowest
-/// table that a packet goes on to.
+/// Runs the entries of packets that need no lookup in a table. Returns the number of entries that ran, and
+/// the lowest table that a packet goes on to.
 #[inline]
 fn run_known<E: Egress, P: Probe>(
     context: &mut BurstContext<'_, E>,
@@ -160,7 +162,7 @@ fn run_known<E: Egress, P: Probe>(
     (matches, later)
 }
 
-/// Where the packets that a table has looked up go on.
+/// Tables to which packets go on after a lookup.
 #[derive(Default)]
 struct Onward {
     /// Number of packets that go on to a lookup in a table.
@@ -199,8 +201,8 @@ impl Onward {
     }
 }
 
-/// Lists the packets that wait for a lookup in table `number`, and the packets that wait for an entry of it
-/// without a lookup. Also returns the lowest other table that packets wait for.
+/// Returns three results: the packets that wait for a lookup in table `number`, the packets that get an entry
+/// of this table without a lookup, and the lowest other table that packets wait for.
 fn select_waiting<'a>(
     packets: &[Packet],
     burst: &[PacketSlot],
@@ -240,7 +242,7 @@ impl<E: Egress> BurstContext<'_, E> {
     /// table-miss, which ends the packet.
     #[inline(always)]
     pub(crate) fn hit(&mut self, packet: &mut Packet, table: TableId, id: EntryId) -> Option<State> {
-        // No id of an entry is so high that [`EntryId::NONE`] lies in a page of cells.
+        // [`EntryId::NONE`] has no cell, because it is higher than any id in a page of cells.
         let Some((cell, program)) = self.entry(id) else {
             self.note(packet, Hop { table, entry: EntryId::NONE });
             self.miss(packet);
@@ -249,7 +251,7 @@ impl<E: Egress> BurstContext<'_, E> {
         Some(self.enter(packet, table, id, cell, program))
     }
 
-    /// Notes the entry that a packet hits in a table, if path records may be made.
+    /// Stores the entry that a packet hits in a table, if path records may be made.
     #[inline(always)]
     fn note(&self, packet: &mut Packet, hop: Hop) {
         if self.notes_hops {
@@ -257,7 +259,7 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Ends a packet at a table-miss.
+    /// Ends the processing of a packet at a table-miss.
     #[inline(never)]
     fn miss(&mut self, packet: &mut Packet) {
         packet.low_latency = false;

@@ -14,7 +14,7 @@ pub(crate) struct RowCompare {
 
 #[cfg(target_arch = "x86_64")]
 impl RowCompare {
-    /// Returns `None` if the core lacks the instruction.
+    /// Returns `None` if the core lacks AVX-512 or if portable code was requested.
     pub fn new() -> Option<Self> {
         (!is_portable() && is_x86_feature_detected!("avx512f")).then_some(Self { _found: () })
     }
@@ -86,7 +86,7 @@ pub(crate) fn equal_bytes(first: u64, second: u64, byte: u8) -> u32 {
     }
 }
 
-/// Returns which of 16 byte pairs equal `pair`, the first in bit 0.
+/// Returns which of 16 byte pairs equal `pair`, with one bit for each pair. Bit 0 is for the first pair.
 #[inline(always)]
 pub(crate) fn equal_pairs(pairs: &[u16; 16], pair: u16) -> u32 {
     #[cfg(target_arch = "x86_64")]

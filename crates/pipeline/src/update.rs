@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Updates: an operation as one worker applies it.
+//! Updates: the parts of an operation in the form in which one worker applies them.
 //!
 //! Applying an update takes short, bounded time and frees nothing. Replaced objects stay in the update, which
 //! returns to the control thread.
@@ -85,9 +85,10 @@ pub enum Update {
 }
 
 impl Update {
-    /// Returns whether any packet may take another path after the part, so that all records of paths are
-    /// outdated. Changes of tables, entries and programs outdate the records that [`Self::PathChanges`]
-    /// concerns. A table may also get an equal view that was compiled anew.
+    /// Returns whether this part may change the path of any packet, so that all path records are outdated.
+    /// The result is false for changes of tables, entries and programs: their operation has a part
+    /// [`Self::PathChanges`], against which records are verified. A replaced table may also have the same
+    /// rules as before.
     pub(crate) fn outdates_paths(&self) -> bool {
         match self {
             Self::Settings(_)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Key plans that are implemented as one byte shuffle per row.
+//! Key extraction with one byte shuffle per row.
 //!
-//! A plan is eligible if each field keeps its position within its bytes, no two fields share a byte of the
-//! key, and the row is at most 64 bytes long. Other plans use loads. So do packets whose headers reach beyond
-//! the first 64 bytes.
+//! A plan is eligible if each field has the same bit position within a byte in the packet and in the key, no
+//! two fields share a byte of the key, and the row is at most 64 bytes long. Other plans use loads. Loads are
+//! also used for packets whose examined bytes are not all among the first 64 bytes.
 
 use crate::packet::Packet;
 use crate::slab::{BURST, PacketSlot};
@@ -23,7 +23,8 @@ const LEN_BIT: u32 = 24;
 const L3_BIT: u32 = 32;
 const L4_BIT: u32 = 48;
 
-/// Kind of packets for which no row can be built, because their headers begin out of reach.
+/// Kind of packets for which the shuffle cannot build a row, because the frame and the memory after it have
+/// fewer than [`REACH_BYTES`] bytes.
 const NO_KIND: u64 = u64::MAX;
 
 /// Builds the rows of one table.
@@ -57,7 +58,7 @@ struct Slice {
 }
 
 impl Shuffle {
-    /// Compiles a plan. Returns `None` if the plan is not eligible or the core lacks the instruction.
+    /// Compiles a plan. Returns `None` if the plan is not eligible or the core lacks the shuffle instruction.
     pub fn new(plan: &KeyPlan) -> Option<Self> {
         let mut choice = PermuteChoice { from: [0; 64], mask: [0; 64], l3: 0, l4: 0 };
         let mut headers: Vec<Headers> = Vec::new();
@@ -84,7 +85,8 @@ impl Shuffle {
                 let at = usize::from(part.word) * 8 + usize::from(byte);
                 let from = last - (byte - lowest);
                 let is_ext = location.base == FieldBase::Ext;
-                // Two fields share a byte of the key, or a byte is out of reach.
+                // The plan is not eligible if two fields share a byte of the key, or if a byte is out of
+                // reach.
                 if at >= 64 || choice.mask[at] != 0 || from >= REACH_BYTES {
                     return None;
                 }
