@@ -55,8 +55,8 @@ impl Cell {
         self.used_ns.store(now.0, Relaxed);
     }
 
-    /// Adds hits that were noted elsewhere, of which the last was at `used`. The entry may have been used
-    /// later.
+    /// Adds hits that were noted elsewhere, the last of them at time `used`. The entry's time of last use is
+    /// kept if it is later.
     pub fn add_hits(&self, packets: u64, bytes: u64, used: Nanos) {
         let later = Nanos(self.used_ns.load(Relaxed)).max(used);
         self.count(packets, bytes, later);
@@ -140,7 +140,7 @@ impl Cells {
         Some(cell)
     }
 
-    /// Returns an object that counts packets which hit entries at time `now`, one at a time.
+    /// Returns a view of the cells through which single packets are counted at time `now`.
     #[inline(always)]
     pub(crate) fn counting(&self, now: Nanos) -> Counting<'_> {
         Counting { pages: &self.pages, now }

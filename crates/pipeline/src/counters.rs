@@ -34,7 +34,7 @@ pub struct BurstCounters {
     pub stateless: u64,
     /// Number of times that a low-latency packet was held because earlier packets of its flow still waited.
     pub held_back: u64,
-    /// Copies given to ports.
+    /// Frames given to ports: copies of packets, and packets' own frames.
     pub copies: u64,
     /// Packets of which no copy was sent, by drop reason.
     pub dropped: [u64; REASONS],

@@ -8,7 +8,8 @@
 
 use crate::lanes::Queued;
 
-/// When the express path is bypassed. Tests set small values, so that the path is bypassed in short runs.
+/// Limits that decide when the express path is bypassed. Tests set small values, so that the path is bypassed
+/// in short runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BypassLimits {
     /// Number of packets after which the share of hits is compared with the limit.
@@ -16,9 +17,9 @@ pub struct BypassLimits {
     /// Number of sampled packets after which the share of hits is compared with the limit while the path is
     /// bypassed.
     pub sample_packets: u32,
-    /// The path is bypassed below one hit in this many packets. 0 counts as 1.
+    /// The path is bypassed if fewer than one in this many packets hits a record. 0 counts as 1.
     pub packets_per_hit: u32,
-    /// One burst in this many is looked up while the path is bypassed. 0 counts as 1. Such a burst costs
+    /// One in this many bursts is looked up while the path is bypassed. 0 counts as 1. Such a burst costs
     /// about twice as much as others, in instructions and in cache lines that it displaces.
     pub sampled_bursts: u32,
 }

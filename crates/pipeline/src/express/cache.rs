@@ -71,7 +71,7 @@ pub struct Express {
     pub(super) batches: PortBatches,
     /// Frames of the burst without a direct path.
     pub(super) rest: Vec<Frame>,
-    /// Index of each of these frames in the burst.
+    /// Index in the burst of each frame in `rest`.
     pub(super) kept: ArrayVec<usize, BURST>,
     /// Whether the burst was looked up.
     pub(super) asks: bool,
@@ -81,7 +81,7 @@ pub struct Express {
     /// Packets of the last burst without a record.
     pub(super) missed: ArrayVec<Missed, BURST>,
     pub(super) counters: Arc<ExpressCounters>,
-    /// States from which earlier records these records take paths over when they come into use.
+    /// Earlier records from which these records take paths over when they come into use.
     pub(super) predecessor: Predecessor,
     /// Records of an earlier plan that are still in use.
     pub(super) previous: Option<Box<Self>>,
@@ -158,8 +158,8 @@ impl Express {
         !self.paths.has(HitsToCount::All, now)
     }
 
-    /// Makes all records unusable, because anything may have changed. A record becomes usable again when a
-    /// packet has taken its path anew.
+    /// Makes all records unusable, because anything may have changed. A record becomes usable again when it
+    /// is renewed after a packet with its key has passed the tables.
     pub(crate) fn invalidate(&mut self) {
         self.changes.forget_all();
         self.previous.iter_mut().for_each(|previous| previous.invalidate());

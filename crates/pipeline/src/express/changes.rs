@@ -12,7 +12,8 @@ use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, TableId};
 use keys::{ExpressKey, ExpressPlan, PlanVersion, Rewritten, RuleRow};
 
-/// Number of changes that a worker remembers. A record that is further behind must be renewed.
+/// Number of changes that a worker remembers. A record must be renewed if more changes were made since its
+/// version.
 pub(super) const REMEMBERED: usize = 64;
 
 /// Effect of a change on the paths of packets.

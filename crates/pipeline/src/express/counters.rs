@@ -51,7 +51,7 @@ counters! {
     bypassed,
     /// Records made for new keys.
     learned,
-    /// Records of older rule versions that were replaced, with the path of a packet that had just left.
+    /// Records of older rule versions whose path was replaced by the path of a packet that had just left.
     renewed,
     /// Hits of records of older rule versions. Each of these records was compared with the changes since its
     /// version.

@@ -19,10 +19,10 @@ use crate::packet::{self, Packet};
 use engines::NONE;
 use frame::Frame;
 
-/// States from which earlier records new records take paths over.
+/// Earlier records from which new records take paths over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Predecessor {
-    /// None.
+    /// No records.
     #[default]
     None,
     /// The records in use.
@@ -33,7 +33,7 @@ pub enum Predecessor {
 }
 
 impl Express {
-    /// Sets from which earlier records these records take paths over.
+    /// Sets the earlier records from which these records take paths over.
     #[must_use]
     pub fn with_predecessor(mut self, predecessor: Predecessor) -> Self {
         self.predecessor = predecessor;

@@ -41,7 +41,7 @@ pub(super) const LINE_WORDS: usize = 8;
 /// Length of a period in nanoseconds. The use of records is counted in periods.
 const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 
-/// Bit that is set in the place of a record whose version is not that of the rules.
+/// Bit that is set in a place if the record there has another version than the rules.
 pub(super) const OUTDATED: u32 = 1 << 31;
 
 /// Result of learning a key.
@@ -281,7 +281,7 @@ impl<const WORDS: usize> Records<WORDS> {
         } else if self.version_at(place as u32) == version {
             return (place as u32, Learned::Known);
         }
-        // The stamp has the period before, so that the next hit is noted.
+        // The stamp has the previous period, so that the next hit is noted.
         let before = self.period.wrapping_sub(1);
         let record = self.record_mut(place);
         record[0] = stamp(version, before);
@@ -331,7 +331,7 @@ impl<const WORDS: usize> Records<WORDS> {
     }
 }
 
-/// Returns whether a record has this key. All words of keys after the first `KEY` words are 0. The place of
+/// Returns whether a record has this key. After the first `KEY` words, all words of keys are 0. The place of
 /// the record must not be free.
 #[inline(always)]
 fn has_key<const WORDS: usize, const KEY: usize>(record: &[u64; WORDS], key: &ExpressKey) -> bool {

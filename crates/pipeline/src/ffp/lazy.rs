@@ -116,9 +116,9 @@ impl Lut {
     /// Verifies a record against its extra rules, or against the table if these are too many or do not
     /// suffice.
     ///
-    /// Corrects the record to name the low-latency entry found, and empties its list. Removes the record if
-    /// that entry is normal. `search` looks up the record's value in the table. `entry` returns an entry's
-    /// priority and whether it is low-latency.
+    /// Corrects the record to name the entry found, and empties its list. Removes the record if no entry is
+    /// found, or if a low-latency record would name a normal entry. `search` looks up the record's value in
+    /// the table. `entry` returns an entry's priority and whether it is low-latency.
     pub(crate) fn verify(
         &mut self,
         place: u32,

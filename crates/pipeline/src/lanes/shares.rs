@@ -29,7 +29,7 @@ pub enum BacklogShare {
 }
 
 impl BacklogShare {
-    /// Returns the share of a packet.
+    /// Returns the share in which a packet is counted.
     #[inline]
     pub(crate) fn of(packet: &Packet) -> Self {
         if packet.path == Path::Missed { Self::Unknown } else { Self::Normal }
