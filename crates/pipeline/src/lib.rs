@@ -73,7 +73,6 @@ mod probe;
 // Keys of tables.
 mod extract;
 
-mod simd;
 
 // Packets, their slots and their outputs.
 mod slab;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tags of a set of records: two bytes of each key's hash.
 
-use crate::simd::equal_pairs;
+use engines::simd::equal_pairs;
 
 /// Number of records in a set.
 pub(super) const WAYS: usize = 16;
