@@ -5,7 +5,8 @@
 //! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
 //! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys, and
 //! [`Templates`] build those of common packets with a few loads. A [`RuleRow`] is a rule in the layout of the
-//! keys, which says whether packets of a key may match the rule.
+//! keys, which says whether packets of a key may match the rule. [`Hops`] is the path of a packet through the
+//! tables, and [`is_recordable`] says whether a key determines it.
 //!
 //! The crate must not keep tables, records of keys, or packets of a burst. These are in `pipeline`, whose
 //! keys of single tables use [`depth_of`], [`read_bits`] and [`Permute`] as well. Building a key allocates
@@ -16,6 +17,7 @@
 mod bits;
 mod conditions;
 mod depth;
+mod hops;
 mod key;
 mod layout;
 mod plan;
@@ -28,6 +30,7 @@ mod tests;
 
 pub use bits::{eight_bytes, read_bits};
 pub use depth::depth_of;
+pub use hops::{FirstHops, HOPS_MAX, HopList, Hops, MoreHops, NO_MORE, PathHop, Stations, is_recordable};
 pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};

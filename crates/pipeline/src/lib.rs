@@ -73,13 +73,10 @@ mod probe;
 // Keys of tables.
 mod extract;
 
-
 // Packets, their slots and their outputs.
 mod slab;
 
 mod packet;
-
-mod hops;
 
 mod pending_outputs;
 
@@ -102,7 +99,6 @@ pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use filter::Filter;
 pub use group_table::{GroupCells, GroupTable};
-pub use hops::is_recordable;
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
 pub use meter_table::MeterTable;
 pub use packet_out::CompiledPacketOut;

@@ -7,11 +7,11 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::hops::Stations;
 use crate::packet::{Packet, Take};
 use dataplane::{Event, MacSeen};
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
+use keys::Stations;
 use wire::Depth;
 use wire::layers::header;
 

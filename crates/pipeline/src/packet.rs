@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet in the pipeline: its frame, its headers and its forwarding state.
 
-use crate::hops::{Hops, Stations};
 use crate::pending_outputs::OutputList;
 use actions::{ActionSet, PacketData};
 use engines::NONE;
 use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::{Frame, Lane};
+use keys::{Hops, Stations};
 
 /// Position of a packet in the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Packet {
             known: EntryId(0),
             table: TableId(0),
             entry: EntryId(0),
-            hops: Hops::default(),
+            hops: Hops::NONE,
             stations: Stations::NONE,
             record: NONE,
             awaits_record: false,
@@ -153,7 +153,7 @@ impl Packet {
     /// Returns the table in which the packet continues, or `None` if it has passed all tables.
     pub fn waits_for(&self) -> Option<TableId> {
         match self.state {
-            State::Recorded => self.hops.tables().next(),
+            State::Recorded => self.hops.list().tables().next(),
             state => state.waits_for(),
         }
     }

@@ -8,13 +8,13 @@ use crate::cells::Cell;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::ffp::Ffp;
-use crate::hops::Hop;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::{BURST, PacketSlot};
 use actions::Program;
 use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Next, TableId};
+use keys::PathHop;
 
 /// Where the packets of a burst wait before the first lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,7 +244,7 @@ impl<E: Egress> BurstContext<'_, E> {
     pub(crate) fn hit(&mut self, packet: &mut Packet, table: TableId, id: EntryId) -> Option<State> {
         // [`EntryId::NONE`] has no cell, because it is higher than any id in a page of cells.
         let Some((cell, program)) = self.entry(id) else {
-            self.note(packet, Hop { table, entry: EntryId::NONE });
+            self.note(packet, PathHop { table, entry: EntryId::NONE });
             self.miss(packet);
             return None;
         };
@@ -253,7 +253,7 @@ impl<E: Egress> BurstContext<'_, E> {
 
     /// Stores the entry that a packet hits in a table, if path records may be made.
     #[inline(always)]
-    fn note(&self, packet: &mut Packet, hop: Hop) {
+    fn note(&self, packet: &mut Packet, hop: PathHop) {
         if self.notes_hops {
             packet.hops.push(hop);
         }
@@ -280,7 +280,7 @@ impl<E: Egress> BurstContext<'_, E> {
         cell.count(1, packet.data.frame.len() as u64, self.now);
         packet.table = table;
         packet.entry = id;
-        self.note(packet, Hop { table, entry: id });
+        self.note(packet, PathHop { table, entry: id });
         self.instructions(packet, program)
     }
 }

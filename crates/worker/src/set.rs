@@ -124,7 +124,7 @@ impl WorkerSet {
     #[must_use]
     pub fn has_path_record(&self, entries: &[Option<EntryId>]) -> bool {
         let entries = entries.iter().map(|id| id.and_then(|id| self.compiler.entries.program(id)));
-        pipeline::is_recordable(entries, self.compiler.records.permitted_change())
+        keys::is_recordable(entries, self.compiler.records.permitted_change())
     }
 
     /// Returns the state of each worker's path records.

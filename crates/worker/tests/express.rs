@@ -84,7 +84,7 @@ impl Lab {
         let flows = self.model.flows(self.now, &all, &mut FlowCursor::default(), usize::MAX);
         let plane = self.model.plane_mut();
         let table = |number| plane.table_counters(TableId(number));
-        let tables = (0..4).map(table).map(|counts| (counts.lookups, counts.matches)).collect();
+        let tables = (0..80).map(table).map(|counts| (counts.lookups, counts.matches)).collect();
         let totals = plane.totals();
         Seen {
             sent,
@@ -427,6 +427,34 @@ fn each_worker_reports_its_record_size_and_bypass() {
     assert!(!state.is_bypassed && state.figures.bypassed > 120_000, "{state:?}");
 }
 
+/// Returns rules by which a packet passes this many tables, whose numbers have gaps.
+fn chain(tables: usize) -> Vec<String> {
+    let rule = |number: usize| match tables - number {
+        1 => format!("table={},dl_dst=02:00:00:00:00:01,actions=output:3", 3 * number),
+        _ => format!("table={},actions=goto_table:{}", 3 * number, 3 * number + 3),
+    };
+    (0..tables).map(rule).collect()
+}
+
+#[test]
+fn long_paths_are_counted_in_every_table_and_follow_changes() {
+    for tables in [6, 7, 20, 24, 25] {
+        let flows = chain(tables);
+        let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
+        let last = 3 * (tables - 1);
+        let hits = compare(&flows, |lab| {
+            let burst = [packet(1, 64), packet(2, 64), packet(1, 64)];
+            (0..3).for_each(|_| lab.burst(1, &burst));
+            lab.flow(&format!("table={last},priority=9,udp,actions=output:4"), FlowModCommand::Add);
+            (0..2).for_each(|_| lab.burst(1, &burst));
+            lab.flow(&format!("table={}", 3 * (tables / 2)), FlowModCommand::Delete);
+            (0..2).for_each(|_| lab.burst(1, &burst));
+        });
+        // After the deletion, the path ends in the middle.
+        assert_eq!(hits, if tables > 24 { 3 } else { 4 * 3 }, "{tables}");
+    }
+}
+
 /// A trace derives from the rules whether a flow can have a path record. Workers must agree.
 #[test]
 fn the_control_side_knows_which_flows_can_have_a_record() {
@@ -442,12 +470,13 @@ fn the_control_side_knows_which_flows_can_have_a_record() {
         (vec!["ip,actions=dec_ttl,goto_table:7", "table=7,ip,slice(l3,64,4)=3,actions=output:3"], 2, false),
         (vec!["actions=push_vlan:0x8100,goto_table:7", last], 2, false),
         (vec!["actions=push_vlan:0x8100,output:3"], 1, true),
-        ((0..7).map(|_| "").collect(), 7, false),
+        (vec![""], 7, true),
+        (vec![""], 24, true),
+        (vec![""], 25, false),
     ];
     for (flows, tables, expected) in cases {
-        let many: Vec<String> =
-            (0..6).map(|table| format!("table={table},actions=goto_table:{}", table + 1)).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).chain(["table=6,actions=output:3"]).collect();
+        let many = chain(tables);
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let flows = if flows[0].is_empty() { many } else { flows };
         let mut lab = Lab::new(64, &flows);
         let filter = FlowFilter::default();

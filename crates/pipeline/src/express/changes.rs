@@ -5,11 +5,11 @@
 //! The control side sends the changes of an operation with their rules in the layout of each key plan in use
 //! ([`PathChanges`]). The worker keeps the last [`REMEMBERED`] of them ([`RecentChanges`]).
 
-use super::path::Path;
+use super::path::RecordedPath;
 use crate::context::BurstContext;
-use crate::hops::HOPS_MAX;
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, TableId};
+use keys::HOPS_MAX;
 use keys::{ExpressKey, ExpressPlan, PlanVersion, Rewritten, RuleRow};
 
 /// Number of changes that a worker remembers. A record must be renewed if more changes were made since its
@@ -155,7 +155,7 @@ impl RecentChanges {
         &self,
         context: &BurstContext<'_, E>,
         key: &ExpressKey,
-        path: &Path,
+        path: RecordedPath<'_>,
         of_version: u64,
     ) -> bool {
         let mut outdated = Outdated { context, key: key.words(), path, rewritten: None };
@@ -172,7 +172,7 @@ impl RecentChanges {
 struct Outdated<'a, 'b, E> {
     context: &'a BurstContext<'b, E>,
     key: &'a [u64],
-    path: &'a Path,
+    path: RecordedPath<'a>,
     /// What the entries before each hop rewrite. Computed when it is first needed.
     rewritten: Option<[Rewritten; HOPS_MAX]>,
 }
@@ -189,14 +189,14 @@ impl<E> Outdated<'_, '_, E> {
         if table == MAC_TABLE {
             return self.path.awaits_stations();
         }
-        let Some(number) = self.path.entries.hops.tables().position(|passed| passed == table) else {
+        let Some(number) = self.path.hops.tables().position(|passed| passed == table) else {
             return false;
         };
         if !row.may_match(self.key, self.rewritten_before(number)) {
             return false;
         }
         // Any entry beats a miss. Among equal priorities, the entry added first is hit.
-        let entry = self.path.entries.hops.entries().nth(number).unwrap_or(EntryId::NONE);
+        let entry = self.path.hops.entries().nth(number).unwrap_or(EntryId::NONE);
         self.context.cells.get(entry).is_none_or(|cell| cell.priority() < priority)
     }
 
@@ -205,7 +205,7 @@ impl<E> Outdated<'_, '_, E> {
         if number == 0 {
             return Rewritten::Nothing;
         }
-        let (context, hops) = (self.context, &self.path.entries.hops);
+        let (context, hops) = (self.context, self.path.hops);
         let rewritten = self.rewritten.get_or_insert_with(|| {
             let mut so_far = Rewritten::Nothing;
             let mut before = [Rewritten::Nothing; HOPS_MAX];

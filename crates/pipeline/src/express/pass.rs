@@ -18,7 +18,6 @@ use super::paths::Paths;
 use super::records::Records;
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::hops::{Hop, Hops};
 use crate::lanes::Queued;
 use crate::packet::{self, Packet, State};
 use crate::port_batches::PortBatches;
@@ -30,6 +29,7 @@ use dataplane::FoundBy;
 use engines::NONE;
 use flow::PortNo;
 use frame::{Frame, Lane, prefetch, take_each};
+use keys::{HopList, Hops, PathHop};
 use wire::Depth;
 
 /// Packets of a burst that passed the same tables one after the other.
@@ -42,17 +42,17 @@ pub(super) struct Passage {
 impl Passage {
     /// Counts a packet. The counters of the tables are written when the tables change.
     #[inline(always)]
-    pub fn add<E>(&mut self, context: &BurstContext<'_, E>, hops: &Hops) {
-        if !self.hops.has_tables_of(hops) {
+    pub fn add<E>(&mut self, context: &BurstContext<'_, E>, hops: HopList<'_>) {
+        if !self.hops.list().has_tables_of(hops) {
             self.end(context);
-            self.hops = *hops;
+            self.hops.set(hops);
         }
         self.packets += 1;
     }
 
     pub fn end<E>(&mut self, context: &BurstContext<'_, E>) {
         let packets = std::mem::take(&mut self.packets);
-        self.hops.tables().for_each(|table| context.counters.add_table(table, packets, packets));
+        self.hops.list().tables().for_each(|table| context.counters.add_table(table, packets, packets));
     }
 }
 
@@ -167,8 +167,8 @@ impl Express {
                 continue;
             };
             hits += 1;
-            packet.hops = path.entries.hops;
-            packet.stations = path.entries.stations;
+            packet.hops.set(path.hops);
+            packet.stations = path.stations;
             packet.record = place;
             packet.state = State::Recorded;
             if lanes_on && path.effect.lane == Lane::Normal {
@@ -227,7 +227,7 @@ impl Passing<'_> {
             let slot =
                 if P::LISTENS { self.slots.get(at).copied().unwrap_or_default() } else { PacketSlot(0) };
             let waits = LANES && records.waits_for(*place, context.window).is_some();
-            let Paths { hot, entries, uncounted } = &mut *self.paths;
+            let Paths { hot, entries, more, uncounted } = &mut *self.paths;
             let path = hot.get_mut(*place as usize);
             let path = path.filter(|path| path.effect.directness() >= least && !waits);
             let found =
@@ -241,7 +241,10 @@ impl Passing<'_> {
             if P::LISTENS {
                 probe.arrives(slot, &frame);
                 probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
-                for Hop { table, entry } in entries[*place as usize].hops.iter() {
+                let at = *place as usize;
+                for PathHop { table, entry } in
+                    (HopList { first: &entries[at].first, more: &more[at] }).iter()
+                {
                     probe.looked_up(slot, table, FoundBy::Express, entry, frame.len());
                 }
             }

@@ -2,11 +2,11 @@
 //! What a path record does with a packet.
 
 use crate::context::BurstContext;
-use crate::hops::{Hop, Hops, Stations, is_recordable};
 use crate::packet::Packet;
 use actions::{HeaderChange, MacReplacement, MacWrite, Route, TtlSpot};
 use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
+use keys::{HopList, Hops, PathHop, Stations, is_recordable};
 
 /// Whether packets leave without their entries' instructions, and in which lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,20 +22,18 @@ pub(super) enum Directness {
 /// A path through the tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
-    pub entries: PathEntries,
-    pub effect: Effect,
-}
-
-/// The entries that a path depends on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PathEntries {
     pub hops: Hops,
     /// Learned addresses on which the path depends.
     pub stations: Stations,
+    pub effect: Effect,
 }
 
-impl PathEntries {
-    pub const NONE: Self = Self { hops: Hops::NONE, stations: Stations::NONE };
+/// A path that is stored in a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedPath<'a> {
+    pub hops: HopList<'a>,
+    pub stations: Stations,
+    pub effect: &'a Effect,
 }
 
 /// What a path does, if its entries only rewrite MAC addresses and the TTL, and send the packet to one port,
@@ -61,21 +59,21 @@ impl Path {
     /// `permitted` is the greatest change before a table that the plan of the keys permits: the key and
     /// written constants then determine what later tables examine.
     pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet, permitted: HeaderChange) -> Option<Self> {
-        let hops = &packet.hops;
+        let hops = packet.hops.list();
         let programs = || hops.entries().map(|entry| Some(context.entry(entry)?.1));
         if !hops.is_known() || !is_recordable(programs(), permitted) {
             return None;
         }
         let is_low_latency = programs().all(|program| program.is_some_and(|program| program.low_latency));
         let lane = if is_low_latency { Lane::LowLatency } else { Lane::Normal };
-        let entries = PathEntries { hops: *hops, stations: Stations::NONE };
-        Some(Self { entries, effect: Effect { lane, ..Effect::NONE } }.directly(context, packet))
+        let effect = Effect { lane, ..Effect::NONE };
+        Some(Self { hops: packet.hops, stations: Stations::NONE, effect }.directly(context, packet))
     }
 
     /// Compiles the effect of the path's entries, if it is simple.
     fn directly<E>(mut self, context: &BurstContext<'_, E>, packet: &Packet) -> Self {
         let (mut route, mut output) = (Route::NONE, None);
-        for Hop { entry, .. } in self.entries.hops.iter() {
+        for PathHop { entry, .. } in packet.hops.list().iter() {
             let Some((_, program)) = context.entry(entry) else { return self };
             if let Some(next) = &program.route {
                 let Some(both) = route.then(next) else { return self };
@@ -88,7 +86,7 @@ impl Path {
             output = program.output;
             // The key has the addresses of the arriving packet, so NORMAL must see these.
             if program.only_normal && route.macs == MacWrite::NONE {
-                self.entries.stations = packet.stations;
+                self.stations = packet.stations;
                 self.effect.awaits_stations = !packet.stations.are_known();
                 if packet.stations.are_known() {
                     let destination = context.entry(packet.stations.destination);
@@ -117,10 +115,19 @@ impl Path {
             _ => self,
         }
     }
+}
+
+impl RecordedPath<'_> {
+    /// Returns a copy of the path.
+    pub fn to_path(self) -> Path {
+        let mut hops = Hops::NONE;
+        hops.set(self.hops);
+        Path { hops, stations: self.stations, effect: *self.effect }
+    }
 
     /// Returns whether packets of the path may leave it because of a change of this entry.
     pub fn depends_on(&self, id: EntryId) -> bool {
-        self.entries.hops.entries().any(|entry| entry == id) || self.entries.stations.have(id)
+        self.hops.entries().any(|entry| entry == id) || self.stations.have(id)
     }
 
     /// Returns whether packets could leave directly if NORMAL knew their addresses.

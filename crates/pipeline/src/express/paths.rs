@@ -6,10 +6,11 @@
 //! is applied, and before another path takes the place. Each call adds the hits of a limited number of paths,
 //! so that no packet waits for long.
 
-use super::path::{Effect, Path, PathEntries};
+use super::path::{Effect, Path, RecordedPath};
 use crate::context::HitCounters;
 use flow::{EntryId, Nanos};
 use frame::prefetch;
+use keys::{FirstHops, HopList, MoreHops, NO_MORE, Stations};
 
 /// Interval between the starts of two rounds in nanoseconds. A round adds all hits that were noted before it
 /// began.
@@ -43,24 +44,35 @@ impl HotPath {
     const EMPTY: Self = Self { effect: Effect::NONE, listed: false, packets: 0, bytes: 0, used: Nanos(0) };
 
     /// Adds the noted hits to the counters of the path's entries and tables.
-    fn count(&mut self, entries: &PathEntries, to: HitCounters<'_>) {
+    fn count(&mut self, hops: HopList<'_>, stations: Stations, to: HitCounters<'_>) {
         let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
         if packets == 0 {
             return;
         }
-        for hop in entries.hops.iter() {
+        for hop in hops.iter() {
             if let Some(cell) = to.cells.get(hop.entry) {
                 cell.add_hits(packets, bytes, self.used);
             }
             to.counters.add_table(hop.table, packets, packets);
         }
         // A bridged packet refreshes its source address.
-        if entries.stations.source != EntryId::NONE
-            && let Some(cell) = to.cells.get(entries.stations.source)
+        if stations.source != EntryId::NONE
+            && let Some(cell) = to.cells.get(stations.source)
         {
             cell.touch(self.used.max(cell.read().2));
         }
     }
+}
+
+/// The entries on which a path depends, except those of the later hops of a long path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PathEntries {
+    pub first: FirstHops,
+    pub stations: Stations,
+}
+
+impl PathEntries {
+    const NONE: Self = Self { first: FirstHops::NONE, stations: Stations::NONE };
 }
 
 /// Places of paths with hits that are not counted yet, oldest first. A place is listed at most once.
@@ -138,6 +150,8 @@ impl Uncounted {
 pub(super) struct Paths {
     pub hot: Box<[HotPath]>,
     pub entries: Box<[PathEntries]>,
+    /// Later hops of long paths. The system provides the memory when it is used.
+    pub more: Box<[MoreHops]>,
     pub uncounted: Uncounted,
 }
 
@@ -147,11 +161,12 @@ impl Paths {
         Self {
             hot: vec![HotPath::EMPTY; places].into_boxed_slice(),
             entries: vec![PathEntries::NONE; places].into_boxed_slice(),
+            more: vec![NO_MORE; places].into_boxed_slice(),
             uncounted: Uncounted::new(places),
         }
     }
 
-    /// Returns the memory that they take in bytes.
+    /// Returns the memory that they take in bytes, without that of long paths.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.hot) + size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
     }
@@ -164,16 +179,29 @@ impl Paths {
 
     /// Returns the path at a place.
     #[inline(always)]
-    pub fn path(&self, place: u32) -> Option<Path> {
-        let (hot, entries) = (self.hot.get(place as usize)?, self.entries.get(place as usize)?);
-        Some(Path { entries: *entries, effect: hot.effect })
+    pub fn path(&self, place: u32) -> Option<RecordedPath<'_>> {
+        let at = place as usize;
+        let (hot, entries, more) = (self.hot.get(at)?, self.entries.get(at)?, self.more.get(at)?);
+        let hops = HopList { first: &entries.first, more };
+        Some(RecordedPath { hops, stations: entries.stations, effect: &hot.effect })
     }
 
     /// Replaces the path at a place. Counts the hits of the path before.
     pub fn set(&mut self, place: u32, path: &Path, to: HitCounters<'_>) {
-        let (hot, entries) = (&mut self.hot[place as usize], &mut self.entries[place as usize]);
-        hot.count(entries, to);
-        (hot.effect, *entries) = (path.effect, path.entries);
+        self.count_at(place, to);
+        let at = place as usize;
+        self.hot[at].effect = path.effect;
+        self.entries[at] = PathEntries { first: path.hops.first, stations: path.stations };
+        if path.hops.first.has_more() {
+            self.more[at] = path.hops.more;
+        }
+    }
+
+    /// Counts the hits of the path at a place.
+    fn count_at(&mut self, place: u32, to: HitCounters<'_>) {
+        let at = place as usize;
+        let PathEntries { first, stations } = &self.entries[at];
+        self.hot[at].count(HopList { first, more: &self.more[at] }, *stations, to);
     }
 
     /// Returns the time before which all hits are counted, or the greatest time if all hits are counted.
@@ -198,9 +226,8 @@ impl Paths {
                 return;
             }
             let Some(place) = self.uncounted.take(now) else { return };
-            let hot = &mut self.hot[place as usize];
-            hot.listed = false;
-            hot.count(&self.entries[place as usize], to);
+            self.hot[place as usize].listed = false;
+            self.count_at(place, to);
         }
     }
 }
@@ -210,8 +237,8 @@ mod tests {
     use super::*;
     use crate::cells::{CellPage, Cells};
     use crate::counters::Counters;
-    use crate::hops::{Hop, Stations};
     use flow::TableId;
+    use keys::{Hops, PathHop};
     use std::sync::Arc;
 
     /// Paths with the cells and counters in which their hits are counted.
@@ -229,11 +256,11 @@ mod tests {
 
         /// Stores a path through table 0 at a place.
         fn set(&mut self, place: u32, entry: u32, source: EntryId) {
-            let mut entries = PathEntries::NONE;
-            entries.hops.push(Hop { table: TableId(0), entry: EntryId(entry) });
-            entries.stations = Stations { source, ..Stations::NONE };
+            let mut hops = Hops::NONE;
+            hops.push(PathHop { table: TableId(0), entry: EntryId(entry) });
+            let stations = Stations { source, ..Stations::NONE };
             let to = HitCounters { cells: &self.cells, counters: &self.counters };
-            self.paths.set(place, &Path { entries, effect: Effect::NONE }, to);
+            self.paths.set(place, &Path { hops, stations, effect: Effect::NONE }, to);
         }
 
         fn hit(&mut self, place: u32, at: u64) {

@@ -12,7 +12,7 @@
 //! processed.
 
 use super::cache::Express;
-use super::path::Path;
+use super::path::RecordedPath;
 use crate::context::BurstContext;
 use crate::lanes::Queued;
 use crate::packet::{self, Packet};
@@ -92,7 +92,7 @@ impl Express {
 
     /// Returns the path that the previous records give for the frame at index `at` of the burst.
     #[inline]
-    pub(super) fn previous_path(&self, at: usize) -> Option<Path> {
+    pub(super) fn previous_path(&self, at: usize) -> Option<RecordedPath<'_>> {
         let previous = self.previous.as_deref().filter(|_| self.takes_over)?;
         previous.paths.path(previous.burst.places[at])
     }
@@ -103,7 +103,7 @@ impl Express {
     pub(super) fn learn_previous<E>(&mut self, context: &BurstContext<'_, E>, packets: &[Packet]) {
         for number in 0..self.kept.len() {
             let at = self.kept[number];
-            let Some(path) = self.previous_path(at) else { continue };
+            let Some(path) = self.previous_path(at).map(RecordedPath::to_path) else { continue };
             let (key, hash) = (self.burst.keys[at], self.burst.hashes[at]);
             // If the new plan examines fewer bits, another packet may have the same new key but no previous
             // record, and may still wait.

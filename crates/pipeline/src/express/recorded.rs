@@ -4,24 +4,24 @@
 
 use super::cache::Express;
 use super::pass::Passage;
-use super::path::{Directness, Path};
+use super::path::{Directness, RecordedPath};
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::hops::Hop;
 use crate::packet::{self, Packet, State};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::PacketSlot;
 use actions::TtlSpot;
 use dataplane::FoundBy;
 use flow::EntryId;
+use keys::PathHop;
 use wire::Depth;
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Runs the entries that a record gave for a packet. The packet's outputs leave later.
     #[inline]
     pub(crate) fn run_recorded<P: Probe>(&mut self, packet: &mut Packet, slot: PacketSlot, probe: &mut P) {
-        let hops = std::mem::take(&mut packet.hops);
-        for Hop { table, entry } in hops.iter() {
+        let hops = packet.hops.take();
+        for PathHop { table, entry } in hops.list().iter() {
             probe.looked_up(slot, table, FoundBy::Express, entry, packet.data.frame.len());
             let state = self.hit(packet, table, entry);
             self.counters.add_table(table, 1, u64::from(state.is_some()));
@@ -54,14 +54,14 @@ impl<E: Egress> BurstContext<'_, E> {
             // are.
             let path = path.filter(|path| {
                 path.effect.directness() != Directness::Indirect
-                    && path.entries.hops.is_same(&packet.hops)
-                    && path.entries.stations == packet.stations
+                    && path.hops.is_same(packet.hops.list())
+                    && path.stations == packet.stations
                     && path.effect.output != in_port
             });
             ran += 1;
             match path {
-                Some(path) if self.run_direct(packet, &path, *slot, probe) => {
-                    passage.add(self, &path.entries.hops);
+                Some(path) if self.run_direct(packet, path, *slot, probe) => {
+                    passage.add(self, path.hops);
                 }
                 _ => self.run_recorded(packet, *slot, probe),
             }
@@ -78,7 +78,7 @@ impl<E: Egress> BurstContext<'_, E> {
     fn run_direct<P: Probe>(
         &mut self,
         packet: &mut Packet,
-        path: &Path,
+        path: RecordedPath<'_>,
         slot: PacketSlot,
         probe: &mut P,
     ) -> bool {
@@ -91,12 +91,12 @@ impl<E: Egress> BurstContext<'_, E> {
             }
         }
         let (bytes, counting) = (packet.data.frame.len(), self.cells.counting(self.now));
-        for Hop { table, entry } in path.entries.hops.iter() {
+        for PathHop { table, entry } in path.hops.iter() {
             probe.looked_up(slot, table, FoundBy::Express, entry, bytes);
             counting.count(entry, bytes);
         }
-        if path.entries.stations.source != EntryId::NONE {
-            counting.touch(path.entries.stations.source);
+        if path.stations.source != EntryId::NONE {
+            counting.touch(path.stations.source);
         }
         path.effect.rewrite(&mut packet.data.frame, ttl);
         packet.leaves = Some(path.effect.output);
