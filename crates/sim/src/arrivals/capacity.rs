@@ -15,7 +15,7 @@ const LATE_PART: f64 = 0.005;
 const FIRST_PPS: f64 = 1e5;
 const MOST_PPS: f64 = 1e9;
 
-/// Number of packets per trial: first while rates are doubled, then in all later trials.
+/// Numbers of packets per trial: [`ROUGH`] while rates are doubled, and [`FINE`] in all later trials.
 const ROUGH: f64 = 5e4;
 const FINE: f64 = 2e5;
 

@@ -194,7 +194,7 @@ struct Measured {
     rest: usize,
 }
 
-/// Lowest kind ([`Workload::prepare`]) of a poll iteration without arrivals.
+/// Kinds ([`Workload::prepare`]) of poll iterations without arrivals begin at this number.
 const RESTING: usize = 64;
 
 impl Workload for Measured {

@@ -17,7 +17,8 @@ pub(super) struct Source {
     mean_ns: f64,
     order: Box<[u32]>,
     at: usize,
-    /// Capture that determines the times, current position in it, and factor for its intervals.
+    /// Capture that determines the arrival times, with the current position in the capture and the factor by
+    /// which its intervals are scaled.
     capture: Option<(Arc<Capture>, usize, f64)>,
     /// Remaining packets of the current burst.
     burst_left: u32,

@@ -172,7 +172,7 @@ fn clock_cost_ns() -> f64 {
 
 /// Keeps the windows in which no poll iteration took much longer than usual. The usual time is the time of
 /// the same kind of iteration in nearby windows, because a workload may change slowly. If no window remains,
-/// keeps the one with the least preemption. The costs are then too high, but not missing.
+/// keeps the one with the least preemption. The costs are then too high, but every step has one.
 fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Window<T>> {
     let stolen_ns: Vec<u64> = (0..windows.len())
         .map(|at| {

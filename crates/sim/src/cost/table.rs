@@ -133,7 +133,7 @@ impl CostTable {
         if units > 0.0 { ns / units } else { 0.0 }
     }
 
-    /// Like [`CostTable::drive`], but the given steps have the 99.9th percentile of their costs.
+    /// Like [`CostTable::drive`], but each of the given steps costs its 99.9th percentile.
     pub(super) fn drive_by_tails_of(&self, probe: &mut CostProbe, steps: &[ProbeStep]) {
         let mut rates = self.means.clone();
         for slot in steps.iter().flat_map(|step| slots(*step)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Effect of added rules on low-latency packets, and their cost to a worker, for each consistency mode of the
-//! LUTs.
+//! Effect of added rules on low-latency packets, and the cost of the rules to a worker, for each consistency
+//! mode of the LUTs.
 //!
 //! In virtual time, packets of low-latency flows arrive at a constant rate, and rules are added at another
 //! constant rate. A step costs its mean, measured with the same tables. A step that occurs only because of

@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn frames_wait_for_earlier_frames_of_their_direction() {
-        // 100 bytes plus 24 bytes of overhead have 992 bits.
+        // 100 bytes and 24 bytes of overhead are 992 bits.
         let mut link_state = link_state(Some(1_000_000_000));
         assert_eq!(link_state.send(Nanos(0), 0, 100), Ok(Nanos(992 + 100)));
         assert_eq!(link_state.send(Nanos(0), 0, 100), Ok(Nanos(2 * 992 + 100)));

@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_promised_protection_depends_on_the_failed_part() {
-        // In each case, the packet is lost at the switch before the failure.
+        // The second value is the index of the switch at which the packet is lost.
         let cases = [
             (link(Nanos(100), 0, false), 0, Guarded),
             (link(Nanos(100), 1, false), 1, Guarded),
@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_packet_is_not_affected_by_failures_of_another_path() {
-        // Both paths end at switch 2. One path uses switch 1, whose last link fails. The other path avoids
-        // switch 1.
+        // Both paths end at switch 2. The first path leads over switch 1, and its last link fails. The second
+        // path avoids switch 1.
         let hop = |link, node| Hop { link, node, link_guarded: false, node_guarded: false };
         let flow = flow(vec![vec![hop(0, 1), hop(1, 2)], vec![hop(3, 4), hop(4, 2)]]);
         let network = network(vec![link(Nanos(100), 1, false)]);
@@ -326,13 +326,13 @@ mod tests {
         );
         // The failure is next to the switch, but not on the packet's path.
         assert_eq!(met(&[link(Nanos(100), 3, false)], Nanos(120), &[], Some(NetworkPlace::Node(0))), OffPath);
-        // An undetected failure can only explain losses on the link itself.
+        // An undetected failure of a link can only explain losses on that link.
         assert_eq!(met(&[link(Nanos(119), 1, false)], Nanos(120), &PLANNED[..1], at_1), OffPath);
         assert_eq!(
             met(&[link(Nanos(119), 1, false)], Nanos(120), &PLANNED[..1], Some(NetworkPlace::Link(1))),
             Undetected
         );
-        // The packet had crossed the link before it failed.
+        // The packet had crossed the link before the link failed.
         assert_eq!(
             met(&[link(Nanos(126), 0, false)], Nanos(120), &PLANNED[..2], Some(NetworkPlace::Node(2))),
             OffPath

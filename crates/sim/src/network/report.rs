@@ -89,7 +89,7 @@ pub struct Report {
     pub delivered: u64,
     /// Lost packets, by the reason and place at which their last copy was lost.
     pub lost: BTreeMap<(&'static str, NetworkPlace), u64>,
-    /// Numbers of all packets, by the failures that they encountered.
+    /// Numbers of delivered and lost packets, by the failures that the packets encountered.
     pub ends: BTreeMap<Exposure, Ends>,
     /// All failures in order of time.
     pub failures: Vec<FailureReport>,

@@ -97,7 +97,7 @@ fn all_packets_arrive_once_by_the_paths_of_the_entries() {
     assert_eq!((report.sent, report.delivered, report.lost()), (1_200, 1_200, 0));
     assert!(report.is_right());
     assert_eq!((report.hops.min, report.hops.max, report.hops.mean()), (1, 3, 2.0));
-    // The flows over three links could also use the direct link in the other direction.
+    // Flows over three links could also use the single link in the other direction.
     assert_eq!((report.detours.max, report.detours.sum), (2, 800));
     assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
     assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS.0 as f64);
@@ -105,7 +105,7 @@ fn all_packets_arrive_once_by_the_paths_of_the_entries() {
     assert_eq!(report.states, [InstanceState { entries: 4, groups: 2, ..InstanceState::default() }; NODES]);
     let end_ns = Nanos(51 + 99 * 10_000) + 3 * DELAY_NS;
     assert_eq!(report.end_ns, end_ns);
-    // A failure after all packets have ended changes nothing.
+    // A failure after the arrival of the last packet changes nothing.
     let mut network = ring();
     network.acts = vec![(Nanos(7_000_000), Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
@@ -150,7 +150,7 @@ fn packets_on_an_interrupted_link_are_lost_even_if_it_recovers_at_once() {
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", NetworkPlace::Link(0))]);
-    // About 30 packets of each of the 6 flows had been sent.
+    // About 30 packets of each of the 6 flows were on the link when it was interrupted.
     assert!((175..=185).contains(&report.lost()), "{report:?}");
     // The second interruption does not affect packets that the first one has lost.
     network.acts.extend([(Nanos(350_000), act(false)), (Nanos(350_001), act(true))]);

@@ -66,7 +66,7 @@ pub(super) struct Arrival {
 }
 
 /// Packets that are forwarded together. All of them have the same ingress port, so that the output of a port
-/// can be sorted by packet.
+/// can be sorted by packet number.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     pub in_port: PortNo,

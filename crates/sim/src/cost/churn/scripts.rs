@@ -17,7 +17,7 @@ const BUNDLE: usize = 60;
 const TABLES: u32 = 8;
 /// Maximum number of rules in the access list.
 const ACCESS_RULES_MAX: u32 = 10_000;
-/// Number of rules per prefix in the routes with chains. Rules of one prefix have different priorities.
+/// Number of rules per prefix in the last script of [`routes`]. These rules have different priorities.
 const CHAIN: u32 = 500;
 
 /// Operations on tables, and the initial contents of the tables.
@@ -164,8 +164,8 @@ fn access_list(count: u32) -> Result<Family, CostError> {
     })
 }
 
-/// Returns three scripts. Two add the second half of the flows to a table with the first half, one by one and
-/// in bundles. The third deletes the first half from a table with all flows, in bundles.
+/// Returns three scripts. Two add the second half of the flows to a table that holds the first half, one by
+/// one and in bundles. The third deletes the first half from a table that holds all flows, in bundles.
 fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> Vec<Script> {
     let (first, second) = flows.split_at(flows.len() / 2);
     vec![

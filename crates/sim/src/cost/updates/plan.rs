@@ -10,7 +10,7 @@ use frame::Frame;
 /// Output ports of the rules.
 pub(super) const PORTS: [PortNo; 2] = [PortNo(2), PortNo(3)];
 
-/// One of `AIMED` added rules matches a flow in use.
+/// One in `AIMED` added rules matches a flow in use.
 const AIMED: usize = 10;
 
 /// Prefix lengths of the access list.
