@@ -28,7 +28,7 @@ pub enum ClientError {
     /// The connection failed after it was established.
     #[error("the connection to the switch was lost: {0}")]
     Broken(io::Error),
-    /// The switch refused the request with this sentence.
+    /// The switch refused the request with this message.
     #[error("{0}")]
     Refused(String),
     /// The caller stopped before the answer ended.

@@ -192,7 +192,7 @@ pub struct TableRow {
 /// State of the fast-forwarding path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ffp {
-    /// Capacity of each LUT in records, per worker. If 0, the path is off.
+    /// Capacity of each LUT in records, per worker. If 0, the fast-forwarding path is off.
     pub lut_entries: usize,
     /// Consistency mode of records while rules change: `auto`, `eager`, `lazy` or `generation`.
     pub consistency: String,
@@ -200,16 +200,16 @@ pub struct Ffp {
     pub received: u64,
     /// Number of packets that left by the fast-forwarding path alone.
     pub fast: u64,
-    /// Tables on the path.
+    /// Tables on the fast-forwarding path.
     pub tables: Vec<FastTable>,
 }
 
 /// State of the express path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpressReport {
-    /// Whether the path is on.
+    /// Whether the express path is on.
     pub enabled: bool,
-    /// Plan of the keys, which also exists while the path is off.
+    /// Plan of the keys, which also exists while the express path is off.
     pub plan: PlanForm,
     /// Records and counters of each worker.
     pub workers: Vec<ExpressWorker>,
@@ -267,7 +267,7 @@ pub struct ExpressWorker {
 pub struct ExpressCounts {
     /// Records in use. Some may be outdated.
     pub records: u64,
-    /// Capacity in records. It is 0 if the path is off or the keys are too long.
+    /// Capacity in records. It is 0 if the express path is off or the keys are too long.
     pub room: u64,
     /// Memory of the records in bytes, without the records of a previous plan.
     pub bytes: u64,
@@ -285,7 +285,7 @@ pub struct ExpressCounts {
     pub verified: u64,
     /// Compared records that the rule changes did not affect.
     pub upheld: u64,
-    /// Records that took their paths from the records of an earlier plan.
+    /// Records whose paths were copied from records of an earlier plan.
     pub inherited: u64,
     /// Records displaced by another key.
     pub displaced: u64,
@@ -311,7 +311,7 @@ impl ExpressCounts {
         self.refused += other.refused;
     }
 
-    /// Returns the number of packets that reached the path: hits, misses and bypassed packets.
+    /// Returns the number of packets that reached the express path: hits, misses and bypassed packets.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.hits + self.misses + self.bypassed
@@ -348,7 +348,7 @@ pub struct FastTable {
     pub records: u64,
     /// Number of packets that hit a record of a low-latency entry.
     pub hits: u64,
-    /// Number of packets that left the path because they hit a record of a normal entry.
+    /// Number of packets that left the fast-forwarding path because they hit a record of a normal entry.
     pub normal_hits: u64,
     /// Number of packets whose key had no record.
     pub misses: u64,

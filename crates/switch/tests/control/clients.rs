@@ -109,7 +109,7 @@ fn two_loads_on_one_connection_do_not_mix() {
 #[test]
 fn clients_that_vanish_leave_nothing_behind() {
     let lab = Lab::start(1, 1, None);
-    // Of 200 clients at once, the switch may refuse some.
+    // The switch may refuse some of the 200 clients, because earlier ones may still be connected.
     for _ in 0..200 {
         let mut raw = lab.raw();
         let _ = raw.try_send(b"{\"id\":1,\"request\":\"load\",\"text\":\"in_port=1,actions=drop\\n\",\"last\":false}\n{\"id\":2");

@@ -62,8 +62,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
     for message in messages() {
         let bytes = bytes_of(&message);
-        // For these messages, the switch checks the role before the contents. A corrupted message of another
-        // kind may be a request that slaves may send.
+        // For these messages, the switch checks the role before the contents. The other messages are
+        // excluded, because a wrong value may turn them into a request that slaves may send.
         let is_barred = message.is_barred_for_slaves()
             && !matches!(
                 message,

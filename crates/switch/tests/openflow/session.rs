@@ -438,8 +438,8 @@ fn a_bundle_is_applied_as_a_whole_or_not_at_all() {
     assert_eq!(lab.flows().len(), 1_000);
 }
 
-/// Changes of groups, meters, ports and flows in a bundle are atomic. Deleting a group reports its entries as
-/// removed.
+/// Changes of groups, meters, ports and flows in a bundle are atomic. When a group is deleted, the removal of
+/// its entries is reported.
 #[test]
 fn a_bundle_may_change_groups_meters_and_ports() {
     let mut lab = Lab::start(1, 3, "");

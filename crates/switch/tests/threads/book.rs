@@ -46,7 +46,8 @@ impl Sends {
 struct History {
     /// For each state, the versions that tables 0 and 1 write into packets.
     states: Vec<[u32; 2]>,
-    /// Outputs of the rule of table 1, by version of the rule. `None` if a change left the rule unchanged.
+    /// For each state, the new output of table 1 or of the group, or `None` if the change left the output
+    /// unchanged.
     sends: Vec<Option<Sends>>,
 }
 

@@ -100,7 +100,7 @@ fn version_bytes(version: u32) -> [u8; 6] {
 /// Messages that the controller received.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// Number of packets of each flow that removed entries of table 0 have counted.
+    /// For each flow, the number of packets that were counted by entries of table 0 which are now removed.
     pub removed: [u64; FLOWS],
     /// Packets sent to the controller.
     pub packet_ins: Vec<Tag>,
@@ -285,7 +285,8 @@ impl Controller {
         self.peer.send(&control(BundleKind::CommitRequest));
     }
 
-    /// Adds a rule of higher priority, or removes it after the rule below was changed.
+    /// Adds a rule of higher priority. If there is one already, changes the rule of lower priority and then
+    /// removes the rule of higher priority.
     fn shadow(&mut self, flow: usize) {
         let low_latency = self.random.bool();
         let version = self.book.note(flow, [true, false], None);
@@ -328,8 +329,8 @@ fn flow_of(matching: &Match) -> usize {
     source & 0xff
 }
 
-/// Returns the number of packets of each flow that entries of table 0 have counted, including the entries
-/// removed since the last barrier.
+/// Returns for each flow the number of packets that entries of table 0 have counted. Entries that were
+/// removed since the last barrier are included.
 pub fn counted(peer: &mut Peer) -> [u64; FLOWS] {
     let query = Query::Flow(FlowQuery { table: Some(TableId(0)), ..FlowQuery::default() });
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));

@@ -56,7 +56,7 @@ pub struct Run {
     /// Load of the run.
     pub load: Load,
     /// Whether the express path is on. With two workers, lanes are then off, so that every packet reaches the
-    /// path.
+    /// express path.
     pub express: bool,
     /// Time during which packets and changes are sent.
     pub time: Duration,

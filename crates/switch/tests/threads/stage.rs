@@ -168,7 +168,8 @@ impl Shared {
     }
 }
 
-/// Runs the controller for the time of the run, and the wire if there is one. Returns the results of both.
+/// Runs the controller, and the wire if there is one, for the duration of the run. Returns the results of
+/// both.
 pub fn perform<W: Send + 'static>(
     run: &Run,
     shared: &'static Shared,
@@ -259,7 +260,7 @@ pub fn play(run: Run) {
     if run.load == Load::Sleepy {
         totals::judge_lossless(&counters);
     }
-    // The packets that the full backlog refused may or may not have hit table 0 before.
+    // The packets that the switch refused because of a full backlog may or may not have hit table 0 before.
     let (counted, refused) = (controller::counted(&mut peer), totals::refused(&counters));
     let counted: Vec<u64> = counted.iter().zip(heard.removed).map(|(kept, removed)| kept + removed).collect();
     let arrived = wire.judge.arrived();
