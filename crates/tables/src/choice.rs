@@ -52,7 +52,8 @@ pub fn choose(shape: &Shape) -> Choice {
 /// Returns the field that all rules match by a prefix, if their signatures are equal in all other fields.
 fn prefix_field<'s>(mut signatures: impl Iterator<Item = &'s Signature> + Clone) -> Option<Field> {
     let first = signatures.next()?;
-    // If there is such a field, two signatures differ in it. A single signature means that no masks differ.
+    // If the rules match prefixes of one field, two signatures differ in this field. With a single signature,
+    // no masks differ.
     let second = signatures.clone().next()?;
     let differing = |of: &Signature, from: &Signature| of.iter().find(|c| !from.contains(c)).map(|c| c.0);
     let field = differing(first, second).or_else(|| differing(second, first))?;

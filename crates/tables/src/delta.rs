@@ -20,8 +20,8 @@ use engines::lpm::Piece;
 use engines::tuples::{TUPLES_MAX, bucket_hash};
 use flow::EntryId;
 
-/// The directory is a hash table that maps hashes to buckets. A word of it has the high half of the hash as a
-/// tag, and the bucket number + 1 in its low half; 0 marks a free place.
+/// The directory is a hash table that maps hashes to buckets. The high half of each word is a tag: the high
+/// half of the hash. The low half is the bucket number + 1, or 0 if the place is free.
 const TAG_SHIFT: u32 = 32;
 
 /// Number of keys processed in one pass.

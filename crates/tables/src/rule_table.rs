@@ -19,19 +19,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Maximum number of changes in one operation that workers apply one by one. More changes become swaps. An
-/// addition takes a worker 55 to 145 ns in a large table, so this number takes 3 to 9 us.
+/// addition takes a worker 55 to 145 ns in a large table, so 64 additions take 3 to 9 us.
 const SINGLY: usize = 64;
 
 /// If one operation changes more rules than this fraction (1/16) of the base, a new base is compiled
-/// immediately. This is at most 16 compiled rules per change.
+/// immediately. At most 16 rules are then compiled per change.
 const COMPILED_PART: usize = 16;
 
 /// Minimum number of deleted rules for which a base is recompiled. In large bases, half of the rules must be
 /// deleted.
 const TOMBSTONES_MIN: usize = 1024;
 
-/// Fraction of a base (1/128) that must be added or deleted before background compilation is worthwhile.
-/// These rules make lookups slower. The delta must not be full before the next base is ready.
+/// Fraction of a base (1/128) that must be added or deleted before background compilation is worthwhile. Both
+/// added and deleted rules make lookups slower. The fraction is small, so that the next base is ready before
+/// the delta is full.
 const BACKGROUND_PART: usize = 128;
 
 /// Number of queued changes that are replayed into the new base per rule change. It is above 1, so that
@@ -43,7 +44,7 @@ const CATCH_UP: usize = 3;
 struct Next {
     /// Rules added since the last base was compiled that are part of the next base.
     added: Arc<Vec<Row>>,
-    /// Sequence number of the last of these rules.
+    /// Sequence number of the last rule of the next base.
     sequence: u64,
     /// Entry IDs of rules of the next base that were removed after its compilation began.
     removed: Vec<EntryId>,
@@ -74,7 +75,7 @@ pub struct RuleTable {
     /// Rules added since the last base was requested, in order. Removed rules and entries of linear tables
     /// are `None`.
     log: Vec<Option<Row>>,
-    /// Sequence number of the last rule before the log.
+    /// Sequence number of the last rule that precedes `log`.
     log_from: u64,
     /// Sequence number of the last rule.
     sequence: u64,
@@ -154,7 +155,7 @@ impl RuleTable {
             self.now.pass_over();
             let fits = self.now.view.make_room(index, HEAD_MIN);
             self.now.view.apply(&mut TableUpdate::AddIndex { index, id });
-            // Workers get the longer array by a swap.
+            // If the array was too short, workers get a longer one by a swap.
             return fits.then_some(TableUpdate::AddIndex { index, id });
         }
         self.log.push(Some(Row { entry: Arc::clone(entry), sequence }));
@@ -225,8 +226,8 @@ impl RuleTable {
     /// is in progress.
     ///
     /// It is worthwhile if at least `least` rules were added, or at least `least` rules of the base are
-    /// deleted. These rules slow down lookups, and additions fill the delta. Rules may continue to change
-    /// while the job runs. Pass its result to [`RuleTable::install`].
+    /// deleted. Added and deleted rules slow down lookups, and added rules fill the delta. Rules may continue
+    /// to change while the job runs. Pass its result to [`RuleTable::install`].
     pub fn background_job(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / BACKGROUND_PART;
         if self.beside() < least.max(part) { None } else { self.job_at_rest() }
@@ -285,7 +286,7 @@ impl RuleTable {
                 None => break,
                 Some(None) => shadow.pass_over(),
                 Some(Some(row)) if shadow.add(&row.entry).is_some() => {}
-                // The delta of the new base cannot take this many rules, so the whole table is compiled
+                // The delta of the new base has no space for this many rules, so the whole table is compiled
                 // again.
                 Some(Some(_)) => return self.compile().map(|()| true),
             }

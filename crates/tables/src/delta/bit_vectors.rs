@@ -50,7 +50,7 @@ impl Byte {
         let bytes = (0..words as u8).flat_map(|word| (0..8).map(move |at| Self { word, shift: 8 * at }));
         let mut ranked: Vec<(u64, Self)> =
             bytes.map(|byte| (byte.alike(words, &values, &masks), byte)).collect();
-        // A byte in which every rule matches all others distinguishes nothing.
+        // A byte in which every rule matches every other rule distinguishes no rules.
         let len = (values.len() / words.max(1)) as u64;
         ranked.retain(|(alike, _)| *alike < len * len);
         ranked.sort_by_key(|(alike, _)| *alike);
@@ -258,8 +258,8 @@ mod tests {
         }
     }
 
-    /// If all rules of a base have different priorities, the set of an addition is exact to a 64th of the
-    /// rules.
+    /// If all rules of a base have different priorities, each set covers a 64th of the rules. Only additions
+    /// within that range may be reported although they do not beat the rule.
     #[test]
     fn the_sets_before_a_slot_have_all_additions_that_beat_it() {
         for each in [1, 3, 16] {

@@ -46,14 +46,15 @@ pub(super) struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// Creates a filter for `capacity` additions to prefixes of the field whose first bits are in `piece`.
+    /// Creates a filter with space for `capacity` additions. The base's rules are prefixes of one field, and
+    /// `piece` holds the field's first bits.
     pub fn of_field(seed: Seed, words: usize, capacity: usize, piece: Piece) -> Self {
         let depths = if piece.bits > 32 { DEPTHS_LONG } else { DEPTHS };
         let mask = |depth: &u32| piece.mask() & piece.mask() << (piece.bits - (*depth).min(piece.bits));
         Self::new(seed, words, capacity, depths.iter().map(|depth| vec![(piece.word, mask(depth))]))
     }
 
-    /// Creates a filter for `capacity` additions under one mask.
+    /// Creates a filter with space for `capacity` additions. The base's rules have this mask.
     pub fn of_mask(seed: Seed, words: usize, capacity: usize, mask: &[u64]) -> Self {
         let terms = mask.iter().copied().enumerate().filter(|(_, mask)| *mask != 0);
         Self::new(seed, words, capacity, [terms.collect()].into_iter())
