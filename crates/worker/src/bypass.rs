@@ -17,10 +17,10 @@ const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 /// Minimum number of timed packets for each cost.
 const PACKETS_MIN: u64 = 64;
 
-/// Percentage by which a LUT must be more expensive than the table to be bypassed.
+/// A LUT is bypassed if it costs more than the table by more than this percentage.
 const WORSE_PERCENT: u64 = 10;
 
-/// Percentage by which a LUT on trial must be cheaper than the table to be kept.
+/// A LUT on trial is kept if it costs less than the table by at least this percentage.
 const BETTER_PERCENT: u64 = 10;
 
 /// Number of periods after a LUT is created in which no decision is made, because it is still learning.
@@ -84,7 +84,8 @@ impl Measured {
 }
 
 impl Bypass {
-    /// Restarts the measurement, after the table got a new LUT or lost its LUT for another reason.
+    /// Restarts the measurement. Called after the table got a new LUT, or lost its LUT for a reason other
+    /// than cost.
     pub fn reset(&mut self) {
         *self = Self { costs: self.costs, next_ns: self.next_ns, ..Self::default() };
     }
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(table.run(100, 20, 10), Some((BypassChoice::Try, 30)));
         assert_eq!(table.run(100, 20, 10), Some((BypassChoice::GiveUp, 3)));
         assert_eq!(table.run(100, 20, 10), Some((BypassChoice::Try, 60)));
-        // The table has grown meanwhile, so its LUT now saves time.
+        // The table has grown, so that lookups take longer and its LUT now saves time.
         assert_eq!(table.run(1_000, 20, 100), None);
         assert_eq!(table.run(10, 200, 100), Some((BypassChoice::GiveUp, 1)));
         assert_eq!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock for latencies: cheap, with a resolution of about 1 ns. Only differences of its readings have a
-//! meaning.
+//! The clock for latencies: cheap, with a resolution of about 1 ns. Only differences between its readings are
+//! meaningful.
 
 use crate::tsc;
 use flow::Nanos;

@@ -18,7 +18,7 @@ pub enum Consistency {
     /// can be cleaned up in time, and `Generation` for more than 64 changes in one operation.
     #[default]
     Auto,
-    /// Records that a change concerns are removed immediately.
+    /// Records that a change affects are removed immediately.
     Eager,
     /// At its next hit, a record is compared with the changes since its last check.
     Lazy,

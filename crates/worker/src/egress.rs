@@ -12,8 +12,7 @@ use pipeline::{BacklogShare, Egress};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
-/// Bit that is set in the home number of a frame if the frame belongs to the stock for packets to the
-/// controller.
+/// Bit that is set in the home numbers of frames that are reserved for packets to the controller.
 pub(crate) const STOCK: u16 = 0x8000;
 
 /// Usage of a worker's pools and of its rings to other workers.
@@ -43,11 +42,11 @@ pub(crate) struct WorkerEgress {
     pub long: bool,
     /// Whether low-latency frames are sent before normal frames.
     pub lanes: bool,
-    /// Number of rule changes so far by which flows may have changed their lane, modulo 2^32.
+    /// Number of rule changes so far that may have moved flows to another lane, modulo 2^32.
     pub epoch: u32,
     /// Time at which the current or the last poll iteration began.
     pub now: Nanos,
-    /// Rings to the workers that send for other ports, by worker; `None` for this worker.
+    /// Rings to the workers that send frames on behalf of this worker, by worker; `None` for this worker.
     pub peers: Vec<Option<Peer>>,
     /// Rings that return frames to their home workers, by worker.
     pub homes: Vec<Option<CachePadded<Producer<Frame>>>>,
@@ -70,8 +69,8 @@ impl WorkerEgress {
         }
     }
 
-    /// Records a rule change by which flows may change their lane. With `promotes`, flows may also move from
-    /// normal to low-latency. With `requeues`, flows may move to another egress queue.
+    /// Records a rule change that may have moved flows to another lane. With `promotes`, flows may also have
+    /// become low-latency. With `requeues`, flows may have moved to another egress queue.
     pub fn change_lanes(&mut self, promotes: bool, requeues: bool) {
         self.epoch = self.epoch.wrapping_add(1);
         if promotes {

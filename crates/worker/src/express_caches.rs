@@ -83,7 +83,7 @@ impl ExpressCaches {
         sum
     }
 
-    /// Adds those changes of entries that concern path records to each worker's updates. `is_reached` returns
+    /// Adds to each worker's updates the entry changes that concern path records. `is_reached` returns
     /// whether packets can reach a table under the new rules.
     pub fn note(
         &self,
@@ -156,7 +156,7 @@ impl ExpressCaches {
         ends
     }
 
-    /// Returns the greatest change before a table that the plan of the keys permits.
+    /// Returns the greatest header change after which the keys still determine the lookups in later tables.
     pub fn permitted_change(&self) -> HeaderChange {
         self.plan.as_ref().map_or(HeaderChange::Fields, ExpressPlan::permitted_change)
     }

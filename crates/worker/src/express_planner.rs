@@ -45,7 +45,7 @@ fn is_normal(action: &Action) -> bool {
     matches!(action, Action::Output { port: port_no::NORMAL, .. })
 }
 
-/// Numbers of a table's entries, by where the entries lead.
+/// Numbers of a table's entries that lead to each table, to NORMAL and to groups.
 #[derive(Debug, Default)]
 struct LeadCounts {
     next: BTreeMap<TableId, usize>,
@@ -54,7 +54,7 @@ struct LeadCounts {
 }
 
 impl LeadCounts {
-    /// Counts an entry. Returns whether no entry of the table led there before.
+    /// Counts an entry. Returns whether it leads somewhere that no other entry of the table leads to.
     fn add(&mut self, leads: Leads) -> bool {
         let count = |count: &mut usize, counts: bool| {
             *count += usize::from(counts);

@@ -177,7 +177,8 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         wait(prepared);
         let worker = self.lock();
         self.flag.end();
-        // Cleared before the caller looks for work. Work queued from now on raises the alarm again.
+        // The alarm is cleared before the caller looks for work. Work that is queued from now on raises the
+        // alarm again.
         self.alarm.clear();
         worker
     }

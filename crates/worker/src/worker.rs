@@ -68,7 +68,7 @@ pub(crate) struct Channel {
     pub requests: Consumer<Box<Updates>>,
     pub retired: Producer<Box<Updates>>,
     pub applied: Arc<AtomicU64>,
-    /// Time in nanoseconds before which all hits are counted, or the greatest time if all hits are.
+    /// Time in nanoseconds before which all hits are counted, or the greatest time if no hit is uncounted.
     pub counted_until: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
 }
@@ -84,7 +84,7 @@ pub struct Turn {
     pub applied: usize,
     /// Packets of the backlog that were processed.
     pub worked: usize,
-    /// Whether path records have hits that their entries do not count yet.
+    /// Whether path records have hits that are not yet added to the counters of their entries.
     pub counting: bool,
     /// Whether frames still wait for a device.
     pub waiting: bool,
@@ -194,8 +194,8 @@ impl<P: Probe> Worker<P> {
         turn
     }
 
-    /// Counts hits of path records: many if the worker is idle, else those that have waited for long. Returns
-    /// whether all hits are counted.
+    /// Adds hits of path records to the counters of entries. An idle worker adds many; a busy worker adds
+    /// only hits that have waited for long. Returns whether all hits are counted.
     #[inline]
     fn count_hits(&mut self, received: usize) -> bool {
         let (which, most) =
@@ -271,7 +271,7 @@ impl<P: Probe> Worker<P> {
     /// while the worker sleeps; then no packets wait.
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
-        // Hits by earlier versions are counted first, in slices of bounded size.
+        // Hits under earlier versions of the rules are counted first, a limited number at a time.
         let most = IDLE_COUNTS.max(2 * BURST * self.served.len());
         if !self.channel.requests.is_empty() && !self.pipeline.count_hits(HitsToCount::All, most, self.now) {
             return 0;
@@ -357,7 +357,7 @@ impl<P: Probe> Worker<P> {
                 queued = true;
                 continue;
             }
-            // Frames are freed together. `done` has space for the frames of one outbox.
+            // Frames are freed in batches. `done` has space for the frames of one outbox.
             let is_full = self.done.len() + outbox.len() > self.done.capacity();
             if is_full {
                 self.egress.free_all(&mut self.done);

@@ -200,8 +200,8 @@ fn short_frames_and_closed_ports_are_dropped_as_without_records() {
     assert!(hits >= 2, "{hits}");
 }
 
-/// Sends packets through NORMAL, and lets the model learn the source addresses. Each packet is a burst,
-/// because only packets of one flow keep their order within a burst.
+/// Sends packets through NORMAL, and lets the model learn the source addresses. Each packet is a separate
+/// burst, because a burst keeps only the order within each flow.
 fn bridge(lab: &mut Lab, port: usize, packets: &[Vec<u8>]) {
     for packet in packets.chunks(1) {
         lab.burst(port, packet);
@@ -251,7 +251,7 @@ fn reserved_multicast_is_dropped_although_stations_are_known() {
             bridge(lab, 1, &[between(1, 2)]);
             bridge(lab, 2, &[between(2, 1)]);
         }
-        // This packet uses the slot of the previous packet, both of whose addresses were known.
+        // This packet uses the slot of an earlier packet, both of whose addresses were known.
         bridge(lab, 3, &[bpdu.clone(), bpdu.clone()]);
     });
 }
@@ -376,7 +376,7 @@ fn a_slice_of_a_ttl_or_a_checksum_is_not_determined_by_its_arriving_bits() {
         });
         assert_eq!(hits, 0, "{slice}");
     }
-    // The arriving bits of a slice of the payload do not change.
+    // The first entry does not change the payload, so the key determines a slice of the payload.
     let flows = [route, "table=1,priority=2,udp,slice(l4,64,8)=7,actions=output:2", others[0]];
     assert!(compare(&flows, |lab| (0..3).for_each(|_| lab.burst(1, &[packet(1, 64)]))) >= 1);
 }
@@ -595,7 +595,7 @@ fn a_record_is_compared_with_at_most_64_changes() {
     for (changes, hits) in [(1, 3), (64, 3), (65, 0), (200, 0)] {
         assert_eq!(hits_after(&BRANCH, |lab| (0..changes).for_each(|n| add(lab, n))), hits, "{changes}");
     }
-    // One of many changes concerns a record.
+    // One of many changes affects a record.
     let all = |lab: &mut Lab| {
         (0..30).for_each(|number| add(lab, number));
         lab.flow("table=0,priority=5,dl_dst=02:00:00:00:00:01", FlowModCommand::DeleteStrict);

@@ -38,7 +38,7 @@ struct Rig {
 
 impl Rig {
     /// Creates an access list (table 0) and routes (table 1). Packets from 10.1.0.0/16 to 10.2.0.0/16 are
-    /// low-latency. So are all packets to 10.9.0.0/16, by one broad entry. Everything else is normal.
+    /// low-latency. So are all packets to 10.9.0.0/16, because of one broad entry. Everything else is normal.
     fn new(lanes: LaneLimits) -> Self {
         let config =
             worker::WorkerSetConfig { lut_entries: RECORDS, lanes, ..worker::WorkerSetConfig::default() };

@@ -196,7 +196,7 @@ fn is_found_out(lanes: LaneLimits) {
     let id = lab.entry(TableId(0));
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
-        // This change goes through the model, so that worker and model count the same version of the rules.
+        // This change goes through the model, so that worker and model have the same rule version.
         lab.model.set_link(Nanos(0), PortNo(5), false).unwrap();
         lab.model.set_link(Nanos(0), PortNo(5), true).unwrap();
         lab.turn();

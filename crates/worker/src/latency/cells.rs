@@ -73,8 +73,8 @@ impl Ages {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct LatencyCells {
-    /// Two histograms for each lane: the first is for frames without a gap while they were in the switch, the
-    /// second for frames with a gap.
+    /// Two histograms for each lane: first for frames whose worker was not preempted while they were in the
+    /// switch, then for all other frames.
     ages: PerLane<[Ages; 2]>,
     gaps: AtomicU64,
     stolen: AtomicU64,

@@ -25,7 +25,7 @@ const CHANGING_NS: Nanos = Nanos(50_000);
 /// Time after an operation for which the wider limit applies, in nanoseconds.
 const CHANGE_NS: Nanos = Nanos(10_000_000);
 
-/// Multiple of its usual duration that work may take.
+/// A span is no gap if it takes at most this multiple of its usual duration.
 const FACTOR: u64 = 5;
 
 /// Fixed cost of a span, in packets.
@@ -147,7 +147,8 @@ mod tests {
         assert_eq!(settled().stolen(1, 11_950, 32), 0);
         let stolen = settled().stolen(1, 12_050, 32);
         assert!((10_000..10_100).contains(&stolen), "{stolen}");
-        // The work of 14 packets and of the span itself usually takes half as long.
+        // A span with 14 packets usually takes half as long as one with 32, because each span counts as four
+        // packets.
         assert_eq!(settled().stolen(1, 6_950, 14), 0);
         let stolen = settled().stolen(1, 7_050, 14);
         assert!((6_000..6_100).contains(&stolen), "{stolen}");

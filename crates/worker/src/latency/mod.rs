@@ -96,7 +96,7 @@ pub struct Latencies {
     pub normal: LaneLatencies,
     /// Number of times that a worker was preempted.
     pub gaps: u64,
-    /// Total duration of these preemptions in nanoseconds.
+    /// Total time for which workers were preempted, in nanoseconds.
     pub stolen_ns: Nanos,
 }
 

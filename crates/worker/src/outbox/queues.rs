@@ -25,7 +25,8 @@ impl Outbox {
         scarce: bool,
         now: Nanos,
     ) -> Result<(), Frame> {
-        // Frames that can be sent now make space: the limit of a queue counts waiting frames only.
+        // The limit of a queue counts only waiting frames, so frames that can be sent now are first moved out
+        // of the queue.
         if self.shaper.as_ref().is_some_and(|shaper| shaper.is_full(queue, lane)) {
             self.release(now);
         }

@@ -101,7 +101,7 @@ pub(crate) struct Shaper {
     frames: usize,
     /// Number of rule changes so far that may have moved flows to another queue or lane.
     epoch: u64,
-    /// The last of these epochs in which normal flows may have become low-latency.
+    /// Value of `epoch` at the last change that may have made normal flows low-latency.
     frozen: u64,
 }
 

@@ -230,7 +230,7 @@ pub fn tame(rng: &mut Rng, message: &mut Message) {
                 (m.mac, m.advertise) = ([0; 6], 0);
                 m.mask = [config::NO_RECV, config::NO_FWD, config::NO_PACKET_IN, config::PORT_DOWN]
                     [rng.usize(..4)];
-                // Ports are open in most cases, so that packets flow.
+                // Most messages clear the chosen flag, so that packets flow.
                 m.config = if rng.u8(..4) == 0 { m.mask } else { 0 };
             }
         }
