@@ -207,7 +207,8 @@ impl StatelessForwarder {
     ) -> Step<TagVerdict> {
         let in_port = PortNo(frame.meta.in_port);
         if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
-            // The port does not receive. The pipeline drops the frame when it is admitted.
+            // The port has reception disabled, or its link is down. The pipeline drops the frame when it is
+            // admitted.
             return Err(TagVerdict::Tables);
         }
         let Some(row) = self.port(in_port).filter(|row| row.is_trusted) else {

@@ -215,8 +215,8 @@ mod tests {
                 for _ in 0..60 {
                     let by = u128::from(modulus);
                     let keys: Keys = [(); 8].map(|()| {
-                        // Cases 0 to 2 are numbers near the maximum and near multiples of the modulus. Case 3
-                        // are numbers with many one bits, and the last case are numbers of any length.
+                        // Cases 0 to 2 are numbers near the maximum and near multiples of the modulus. In
+                        // case 3 most bits are ones, and in the last case numbers have any length.
                         let number = match rng.u8(..5) {
                             0 => u128::MAX - rng.u128(..3 * by),
                             1 => (rng.u128(..) / by * by).saturating_add(rng.u128(..3)),

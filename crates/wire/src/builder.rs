@@ -39,7 +39,7 @@ pub struct PacketBuilder {
 enum Next {
     EtherType(usize),
     Proto(usize),
-    /// There is no such field: the last header has none, or the caller has already written it.
+    /// There is no type to write: the last header has no such field, or the caller has already written it.
     Untold,
 }
 

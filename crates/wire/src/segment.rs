@@ -131,7 +131,8 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// Returns the length in bytes of the longest segment including its headers. A buffer needs this size.
+    /// Returns the length in bytes of the longest segment including its headers. A buffer for segments must
+    /// have at least this size.
     pub fn segment_len_max(&self) -> usize {
         self.frame.len().min(self.header_len + self.size)
     }

@@ -81,7 +81,7 @@ fn check(data: &[u8], layers: &Layers) {
 
 const DEPTHS: [Depth; 4] = [Depth::None, Depth::L2, Depth::L3, Depth::L4];
 
-/// Parses prefixes of a packet that may end within a header.
+/// Parses prefixes of a packet. Many prefixes end within a header.
 fn check_prefixes(packet: &[u8]) {
     for depth in DEPTHS {
         let whole = locate(packet, depth);

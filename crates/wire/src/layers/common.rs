@@ -40,8 +40,8 @@ const _: () = assert!(GUARDED_BYTES <= FRAME_MIN && TAGGED - 2 + 8 < GUARDED_FRO
 /// In every recognised packet, these headers are at the same offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct CommonGuard {
-    /// Bits of the two words that are the same in all such packets, and their values. The words are
-    /// little-endian. The first one begins at the EtherType, two bytes before the L3 header.
+    /// Bits of the two words that are the same in all recognised packets, and the values of these bits. The
+    /// words are little-endian. The first one begins at the EtherType, two bytes before the L3 header.
     masks: [u64; 2],
     values: [u64; 2],
     /// Expected tag protocol identifier, in the 32 bits at offset 12. The mask is 0 if there is no tag.
