@@ -137,7 +137,7 @@ fn a_switch_whose_stderr_refuses_lines_runs_on_and_counts_them() {
     for stderr in stderrs {
         let switch = Switch::start(stderr);
         switch.storm(5);
-        // The ready line, and at least one line per peer.
+        // The switch has lost the ready line, and at least one line per peer.
         until("lost lines are counted", || switch.counter("log_refused") >= 6);
         assert_eq!(switch.counter("log lines written"), 0);
         assert_eq!(switch.stop(), Some(0));
@@ -220,7 +220,7 @@ fn commands_whose_output_is_closed_or_full_end_cleanly() {
         let full = || File::options().write(true).open("/dev/full").unwrap();
         let (reader, closed) = std::io::pipe().unwrap();
         drop(reader);
-        // A closed output is not a failure, because its reader may not need the rest.
+        // A closed output is not a failure, because the reader may have read as much as it needs.
         let output = command().stdout(closed).output().unwrap();
         assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{arguments:?}");
         let output = command().stdout(full()).output().unwrap();

@@ -544,7 +544,8 @@ fn a_capture_that_is_damaged_is_reported_on_stderr() {
     assert_eq!((whole.status.code(), whole.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
-/// Entries that examine no bits need no LUT record, so even the first packet of a flow stays on the path.
+/// Entries that examine no bits need no LUT record, so even the first packet of a flow stays on the
+/// fast-forwarding path.
 #[test]
 fn replayed_packets_take_the_path_over_entries_that_match_everything() {
     let place = Place::new();

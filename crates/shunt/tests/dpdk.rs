@@ -163,8 +163,9 @@ fn dpdk_ports_send_the_same_packets_as_the_reference() {
         let in_order = format!("[datapath.express]\nenabled = false\n{one_lane}");
         let sent = place.forward(&capture, &flows, &ports, &in_order);
         assert!(sent == expected, "{}: {summary:?}", capture.display());
-        // With path records or two lanes, order holds only within a flow, so the test sorts the packets. In
-        // two lanes the backlog must have space for packets that arrive faster than they leave it.
+        // With path records or two lanes, order holds only within a flow, so the test sorts the packets. With
+        // two lanes, the backlog must have space for packets that arrive faster than the worker processes
+        // them.
         let two_lanes = "[datapath.lanes]\nnormal = 16384\nunknown = 16384\n";
         let lanes = if summary.packets < MAY_WAIT { two_lanes } else { one_lane };
         let (mut sent, mut expected) = (place.forward(&capture, &flows, &ports, lanes), expected);
