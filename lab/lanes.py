@@ -3,11 +3,11 @@
 """Measures pings of a marked flow beside a UDP flood through the same two ports, with and without lanes.
 
 Four switches are measured in turns, each between two separate hosts: Shunt with lanes on and off, Open
-vSwitch in userspace, and a Linux bridge. In a turn, iperf3 floods the second host from the first, and `ping
--i 0.01` runs beside it. The echo requests share a queue with the flood. The switch has one CPU to itself, and
-everything else runs on another. Each round gives the median, p99 and loss of pings for each switch. Ratios
-compare values of the same round. Pings near a gap, in which another program used the switch's CPU, are
-excluded and counted. Figures are written to target/report/lanes_road.jsonl.
+vSwitch in userspace, and a Linux bridge. In a turn, iperf3 floods the second host from the first, and
+`ping -i 0.01` runs at the same time. The echo requests share a queue with the flood. The switch has one CPU
+to itself, and everything else runs on another. Each round gives the median, p99 and loss of pings for each
+switch. Ratios compare values of the same round. Pings near a gap, in which another program used the switch's
+CPU, are excluded and counted. Figures are written to target/report/lanes_road.jsonl.
 
 Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab` installs. Takes about ten
 minutes.
@@ -42,7 +42,7 @@ FLOODS = {
     "flood of 64-byte datagrams": "-l 64",
     "flood of 65000-byte datagrams, 44 packets each": "-l 65000",
 }
-# Maximum p99 beside a flood with lanes on, relative to the p99 with lanes off.
+# Maximum p99 during a flood with lanes on, relative to the p99 with lanes off.
 BAR = 0.5
 # A ping is excluded if other programs used the switch's CPU for longer than this since the previous ping.
 GAP_S = 0.0002
@@ -50,7 +50,7 @@ LATE_S = 0.005
 START_S = 0.3
 WARM_UP_S = 0.7
 TURN_LIMIT_S = 60
-# Minimum rate of a flood. The connection of iperf3 alone stays far below this rate.
+# Minimum rate of a flood. The control connection of iperf3 stays far below this rate.
 FLOOD_LEAST_KPPS = 10
 
 

@@ -34,8 +34,8 @@ PING = ["ping", "-n", "-W", "1", "10.0.0.2"]
 # The warm-up takes a second, because Open vSwitch has much work to do after a pause.
 WARM_UP = ["-i", "0.01", "-c", "100"]
 # Maximum share of a turn in which the forwarding thread waited for its CPU while other programs used it.
-# Waking up also counts as waiting. A turn with a larger share is excluded and repeated, up to this number of
-# attempts.
+# Waking up also counts as waiting. A turn with a larger share is repeated. After TRIES attempts, the turn
+# with the smallest share is used.
 WAITED_MOST = 0.1
 TRIES = 5
 
@@ -86,7 +86,7 @@ KINDS = {
     "Open vSwitch, afxdp": ("ovs-xdp", OvsXdp),
     "Linux bridge": ("bridge", Bridge),
 }
-# The peers with which each kind is compared.
+# The switches with which each kind of port is compared.
 PEERS = {
     "af_packet": ["Open vSwitch", "Linux bridge"],
     "af_packet, busy": ["Open vSwitch", "Linux bridge"],

@@ -4,7 +4,7 @@
 # Demo: four hosts in network namespaces around one switch.
 #
 # The steps are learned forwarding, a flow file that connects one pair of hosts and blocks another, and
-# industrial frames beside a flood (demo_lanes.sh). Needs root. `make demo` builds first. All names contain
+# industrial frames during a flood (demo_lanes.sh). Needs root. `make demo` builds first. All names contain
 # this process's number, so concurrent runs do not collide. Everything is removed on exit, also on Ctrl-C. The
 # exit code is 0 only if every step passed.
 set -euo pipefail
@@ -221,7 +221,7 @@ expect_ping 3 4
 begin 'What the flows and the switch counted'
 control show flows | tee "$tmp/flows.out"
 control show counters
-# The echo requests of the ping from h1, and the echo replies to the ping from h3.
+# This flow must have counted the echo requests of h1 and the echo replies to h3.
 python3 scripts/demo_figures.py flow "nw_dst=$(address 3)" "$((2 * pings))" <"$tmp/flows.out"
 expect_counters_add_up
 

@@ -3,7 +3,7 @@
 #
 # The low-latency part of demo.sh, which sources this file.
 #
-# Industrial frames go from h1 to h2 at a steady rate, marked low-latency. They are sent alone, then beside a
+# Industrial frames go from h1 to h2 at a steady rate, marked low-latency. They are sent alone, then during a
 # UDP flood through the same two ports, with the lanes off and on. Latency is printed every second. Only loss
 # and counters are checked, because latency also depends on the machine.
 

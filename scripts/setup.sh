@@ -107,7 +107,7 @@ unpack_peers() {
     local vswitchd=target/tools/ovs-dpdk/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     [ -d target/tools/ovs-dpdk ] || unpack openvswitch-switch-dpdk target/tools/ovs-dpdk
     [ -d target/tools/dpdk ] || unpack dpdk-dev target/tools/dpdk
-    # The libraries of both programs, except those of DPDK, which come with libdpdk-dev.
+    # Install the libraries of both programs, except those of DPDK, which come with libdpdk-dev.
     if ldd "$vswitchd" target/tools/dpdk/usr/bin/dpdk-testpmd | grep 'not found' >/dev/null; then
         install_packages libbpf1 libcap-ng0 libnuma1 libssl3 libunbound8 libxdp1 ibverbs-providers libbsd0 libelf1 \
             libfdt1 libibverbs1 libjansson4 libpcap0.8 zlib1g

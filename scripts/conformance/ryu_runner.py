@@ -34,8 +34,8 @@ log.early_init_log(logging.WARNING)
 
 from os_ken.base.app_manager import AppManager  # noqa: E402
 
-# The suite evaluates packets that are written as Python text. It does so with the packet modules that are
-# loaded at that time.
+# The suite contains packets as Python expressions. They are evaluated with the packet modules that are
+# imported here.
 from os_ken.lib.packet import arp, icmp, icmpv6, ipv4, ipv6, mpls, pbb, sctp, tcp, udp, vlan  # noqa: E402, F401
 
 import os_ken.controller.controller  # noqa: E402, F401  (its options are the listener's)

@@ -22,8 +22,8 @@ for ((part = 1; part <= parts; part++)); do
         "ORACLE_SEED=$((100001 + (part - 1) * cases)) ORACLE_CASES=$cases cargo test --package oracle --test oracle -- --nocapture"
 done
 
-# Faults: first every patch of tests/mutations, then random mutants. After an interruption, random mutants
-# continue.
+# Faults: first every patch of tests/mutations, then random mutants. After an interruption, the run of random
+# mutants continues where it stopped.
 step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
 step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,keys,stateless,pipeline"

@@ -256,7 +256,7 @@ def check_packets(hosts):
     ask("POST", "/packets", {"data": frame, "actions": [{"output": 3}]})
     equal(sent(3), before + 1)
 
-    # A packet through the tables reaches the controller in full length.
+    # A packet-out that goes through the tables reaches the controller in full length.
     number = last_event()
     to_controller = {"match": {"in_port": 1}, "cookie": 0x21, "apply": [{"output": "controller"}]}
     ask("POST", "/flows", to_controller)
@@ -265,7 +265,8 @@ def check_packets(hosts):
     assert (event["reason"], event["table"], event["cookie"]) == ("action", 0, 0x21), event
     assert (event["match"], event["length"], event["buffer"]) == ({"in_port": 1}, 60, None), event
 
-    # A table-miss sends the beginning of the packet; the rest is held.
+    # After a table miss, the controller gets the beginning of the packet, and the switch keeps the whole
+    # packet.
     ask("DELETE", "/flows", {})
     ask("POST", "/flows", {"priority": 0, "apply": [{"output": "controller", "max_len": 32}]})
     number = last_event()

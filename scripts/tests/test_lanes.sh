@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tools that measure latency beside a flood. The demo's replay of captures must recognize its frames,
-# including tagged ones, and report lost frames. The lab's pings beside a flood, and over switches in a row,
+# The tools that measure latency during a flood. The demo's replay of captures must recognize its frames,
+# including tagged ones, and report lost frames. The lab's pings during a flood, and over switches in a row,
 # must write their figures and leave nothing behind when interrupted.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -59,8 +59,8 @@ all_come() {
     tcpdump -n -r "$folder/datagrams.pcap" "udp src portrange $1-$(($1 + 39))" 2>"$folder/read.log" |
         cut -d ' ' -f 3 | sort -u | wc -l | grep -qx 40
 }
-# way PLANE UP: returns whether packets went up by this plane with this UP. The last 13 bits are DOWN, and the
-# bits before them are UP.
+# way PLANE UP: returns whether packets took this plane with this value of UP. The last 13 bits are DOWN, and
+# the bits before them are UP.
 way() { send_flows 3000 && [ "$(seen "plane-$1" "ether[16:4] = $(($2 << 13 | 32))")" -gt 0 ]; }
 wait_until 'datagrams of all flows arrive at h4' all_come 3000
 for way in '1 44' '1 48' '2 52' '2 56'; do

@@ -16,7 +16,7 @@ needs "$python"
 make_hosts 2
 # The worker is pinned, as sequence.py is. Even on a busy machine, packets that one CPU sends stay in order.
 worker='cpu = 0'
-# Packets with a path record leave before the fast-forwarding path, which is observed here.
+# This test observes the fast-forwarding path. Packets with a path record would bypass it.
 settings='[datapath.express]
 enabled = false
 [datapath.low_latency]
@@ -29,7 +29,7 @@ show() {
     in_room sw "$shunt" show "$1" --json -c "$folder/switch.toml" |
         python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$2"')'
 }
-# Number of packets that took the path through all tables, and number of packets received.
+# Number of packets that stayed on the fast-forwarding path, and number of packets received.
 path() { show ffp 'd["fast"], d["received"]'; }
 hits() { show ffp 'sum(t["hits"] for t in d["tables"])'; }
 records() { show ffp 'sum(t["records"] for t in d["tables"])'; }
@@ -94,7 +94,8 @@ ok 'the cookie marks and unmarks an entry twice (ovs-ofctl)'
 echo nothing >"$folder/word"
 background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
     --word-file "$folder/word"
-# Another low-latency entry keeps the path of this table open, but packets of the application's flow leave it.
+# With this other low-latency entry, the table stays on the fast-forwarding path. Packets of the application's
+# flow must leave the path there.
 add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
 wait_until 'the application reads its flow back' logged marking 'the switch reports nothing'
 off_path || fail 'packets take the path although the file contains nothing'

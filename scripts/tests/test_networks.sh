@@ -18,8 +18,8 @@ ok "bench/protected.py reports missing files"
 
 cargo build --quiet --package shunt
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# delivered PLANNER PATHS LINKS: each of 54 hosts must reach every other host. All paths together are PATHS,
-# and each has at most LINKS links.
+# delivered PLANNER PATHS LINKS: each of 54 hosts must reach every other host. There must be PATHS paths in
+# total, and the longest must have LINKS links.
 delivered() {
     PYTHONPATH=controller/src "$python" -m shunt_controller.plan "$1" --k 6 --json "$folder/plan.json" >"$folder/plan.log"
     printf '[network]\nplan = "plan.json"\n[network.require]\ndelivered = 1.0\n' >"$folder/network.toml"
