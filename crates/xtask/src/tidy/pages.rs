@@ -121,7 +121,8 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Checks that each row names at most one path, and that the file contains the items named after this path.
+/// Checks that each row names at most one path, and that the file at this path contains the items that the
+/// row names after the path.
 fn rows(files: &[File], page: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in prose(text(page)).filter(|(_, line)| line.starts_with('|')) {
