@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of ports that the owner of the model reports or configures. Port-mods of controllers are in
-//! `changes`.
+//! Changes to ports that the owner of the model makes. Port-mods of controllers are handled in `changes`.
 
 use crate::async_messages::PortReason;
 use crate::error::ModelError;

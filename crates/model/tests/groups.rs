@@ -209,7 +209,7 @@ fn each_group_is_examined_once_however_many_chains_there_are() {
             m.group_mod(Nanos(0), Add, select).unwrap();
         }
     }
-    // 60 to the power of 8 paths lead to this group.
+    // 60^7 chains of eight groups lead to this group.
     m.group_mod(Nanos(0), Modify, group(GroupId(0), GroupType::Select, &[vec![Action::output(PortNo(1))]]))
         .unwrap();
     let error = m
@@ -264,8 +264,8 @@ fn chains_are_limited_and_chained_groups_cannot_be_deleted() {
     let last = Limits::GROUP_CHAIN as u32;
     let error = m.group_mod(Nanos(0), Add, all(last + 1, &[vec![Action::Group(GroupId(last))]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(GroupId(last + 1)));
-    // The chain also becomes too long if it grows at its other end: the chain that leads to group 1 has the
-    // maximum length.
+    // A chain also becomes too long if it grows at its other end. The chain that leads to group 1 already has
+    // the maximum length.
     m.group_mod(Nanos(0), Add, all(100, &[])).unwrap();
     let error = m.group_mod(Nanos(0), Modify, all(1, &[vec![Action::Group(GroupId(100))]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(GroupId(1)));

@@ -145,7 +145,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
         [r.below(8) as usize];
     let deletes = matches!(command, C::Delete | C::DeleteStrict);
     let matching = random_match(r);
-    // An index has one entry, whatever the priority of the entry is.
+    // An index identifies at most one entry, whatever the entry's priority is.
     let priority = if matching.index().is_some() { 1 } else { r.below(2) as u16 };
     FlowMod {
         command,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules: the state that controllers program, and that a request can change and roll back.
+//! The rules: the state that controllers program. Changes that a request makes to this state can be rolled
+//! back.
 //!
 //! [`Rules`] holds state and answers questions about it. It does not depend on requests, timers or messages.
 //! Requests change it through a `Transaction` (`crate::changes`), which logs how to undo each step.
@@ -37,7 +38,7 @@ use store::Store;
 pub(crate) struct Rules {
     pub store: Store,
     pub sharing: Sharing,
-    /// Counts that entries continue from the entries that they replaced.
+    /// Counts of replaced entries, which are added to the counters of the entries that replaced them.
     pub carried: CarriedCounts,
     pub groups: Groups,
     pub meters: Records<MeterId, Meter>,

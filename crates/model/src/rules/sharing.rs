@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Deduplication of instructions. In a table with a million entries, most entries have the same instructions
-//! as others.
+//! Deduplication of instructions. In a table with a million entries, most entries share their instructions
+//! with other entries.
 
 use flow::Instructions;
 use hashbrown::HashSet;

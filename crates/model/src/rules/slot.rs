@@ -20,14 +20,15 @@ pub(crate) enum Life {
 /// Reasons that determine whether an entry is low-latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Explicit mark of a flow-mod. If `None`, the cookie or learning decides.
+    /// Mark that a flow-mod set explicitly. If `None`, the cookie or the measured hit rate decides.
     pub explicit: Option<bool>,
     /// Whether the entry is low-latency because of its measured hit rate.
     pub learned: bool,
 }
 
 impl Mark {
-    /// Returns the mark after a modify command with this explicit mark.
+    /// Returns the mark after a modify command. If the command has an explicit mark, this mark replaces the
+    /// previous one.
     pub(crate) fn after(self, explicit: Option<bool>) -> Self {
         if explicit.is_some() { Self { explicit, learned: false } } else { self }
     }

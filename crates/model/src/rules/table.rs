@@ -51,7 +51,7 @@ pub(crate) struct Table {
     index: HashTable<EntryId>,
     order: BTreeMap<u64, EntryId>,
     levels: BTreeMap<u16, Level>,
-    /// Number of groups in all priorities.
+    /// Total number of groups. A group holds the entries of one shape and one priority.
     groups: usize,
     /// Number of groups that use each slice.
     slices: BTreeMap<Field, usize>,
@@ -200,7 +200,7 @@ impl Table {
         level.entries - same.map_or(0, |group| group.members.len())
     }
 
-    /// Returns the number of different slices that the table's entries and this match examine together.
+    /// Returns the number of different slices in the table's entries and this match together.
     pub fn slices_with(&self, matching: &Match) -> usize {
         let new = slices_of(matching).filter(|f| !self.slices.contains_key(f)).count();
         self.slices.len() + new
