@@ -40,7 +40,7 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Action>, DecodeError
 }
 
 fn decode(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
-    // A truncated header is reported with the length code of the list.
+    // A truncated header is reported as a wrong length of an action.
     let mut header = r.part(HEADER_BYTES, "an action's header", error::ACTION_BAD_LEN)?;
     let (kind, length) = (header.u16()?, usize::from(header.u16()?));
     if length < 8 || length % 8 != 0 {
@@ -94,7 +94,7 @@ fn ethertype(r: &mut Reader<'_>) -> Result<u16, DecodeError> {
     Ok(ethertype)
 }
 
-/// Reads an OXM field and the padding after it. They end the action.
+/// Reads an OXM field and the padding that ends the action.
 fn set_field(r: &mut Reader<'_>, mask_allowed: bool) -> Result<Action, DecodeError> {
     match oxm::decode(r, oxm::IN_SET_FIELD)? {
         Tlv::Index(_) => error::ACTION_BAD_SET_TYPE.says("set_field cannot write an entry's index"),

@@ -250,8 +250,9 @@ fn queues() {
         (22, "00000001 00000000", None),
         (22, "00000001", Some(BAD_LEN)),
         (22, "00000001 00000000 00", Some(BAD_LEN)),
-        // Queue 2 of port 1 with a guaranteed rate, then three faults: shorter than a queue, longer than the
-        // message, and a short property.
+        // Queue 2 of port 1 with a guaranteed rate. The next four messages have wrong lengths: the queue is
+        // too short, the queue is longer than the message, the property is too short, and the property is
+        // longer than its queue.
         (
             23,
             "00000001 00000000 00000002 00000001 0020 000000000000 0001 0010 00000000 0064 000000000000",
