@@ -14,7 +14,8 @@ pub struct Coverage {
     /// Packets that matched two or more entries of some table.
     pub overlapping: usize,
     /// Updates made by the driver: changes of entries, groups, meters and ports. Changes of groups and
-    /// meters, and deletes of entries by output, are counted only if they are live.
+    /// meters, and deletes of entries by output, are counted only if they changed the treatment of a packet
+    /// in use.
     pub updates: usize,
     /// Live updates: those that changed the treatment of a packet in use.
     pub live_updates: usize,
@@ -34,8 +35,8 @@ pub struct Coverage {
     pub refused: usize,
     /// Number of times that a low-latency packet was held to keep the order of its flow.
     pub held_back: u64,
-    /// Flows that consist of several of the driver's flows, because no rule examines the bits in which these
-    /// differ. They are counted in each of the checker's views, and the counts are added up.
+    /// Flows that combine several of the driver's flows, because no rule examines the bits in which the
+    /// driver's flows differ. The number is the sum over all views of the checker.
     pub merged_flows: usize,
     /// Numbers of packets that were forwarded, consumed and dropped, in this order.
     pub outcomes: [usize; 3],

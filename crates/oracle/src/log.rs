@@ -83,7 +83,7 @@ pub(super) struct Left {
     pub moment: Moment,
 }
 
-/// Probe that logs the worker's order.
+/// Probe that logs the order of a worker's steps.
 #[derive(Debug, Default)]
 pub(super) struct OrderLog {
     pub entries: Vec<Entry>,

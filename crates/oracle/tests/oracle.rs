@@ -22,8 +22,8 @@ const TABLE_PERMILLE: u64 = 100;
 /// Minimum share of the repeated packets of all calm cases that must stay on the path, in percent.
 const CALM_PERCENT: usize = 90;
 
-/// Number of packets of a case in which flows repeat, in percent of the number in other cases. With more
-/// packets, such a case has as many changes as other cases.
+/// Number of packets of a case in which flows repeat, in percent of the number in other cases. Without the
+/// additional packets, such a case would have fewer changes than other cases.
 const REPEATS_PERCENT: usize = 160;
 
 /// Minimum share of the packets looked up in the express path that must have a record, in percent. Over 2,000

@@ -36,8 +36,9 @@ const MAC_AGEING: [Nanos; 4] =
 /// Cases are divided into blocks of three. In one of three blocks, all packets are recorded for traces.
 const RECORDED: u64 = 3;
 
-/// Cases with egress queues, as remainders of the seed modulo 16. Cases with an odd seed have two workers,
-/// the others one. Rules also select a queue that does not exist.
+/// Cases with egress queues, as remainders of the seed modulo 16. One remainder is odd and one is even,
+/// because cases with an odd seed have two workers and all other cases have one. Rules also select a queue
+/// that does not exist.
 const QUEUED: [u64; 2] = [1, 8];
 
 /// One in this many cases has frames that need a large buffer.
@@ -203,8 +204,8 @@ impl Driver {
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
-        // Occasionally a table is large. Its additions fill a delta more than once, modify commands replace
-        // pages of cells, and an engine other than `scan` serves it.
+        // Occasionally a table is large. Adding its entries fills the delta more than once, modify commands
+        // replace whole pages of cells, and an engine other than `scan` serves the table.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.usize(0..self.style.tables.len()));
         for at in 0..self.style.tables.len() {
             let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);

@@ -20,8 +20,8 @@ pub(super) struct Eras {
     /// Era of each packet, and the values that lookups examined in changed headers. The values are `None` if
     /// no table handled the packet. The element is `None` if the packet was not recorded.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
-    /// The driver's flows whose packets differ in examined bits, because a changed header made a lookup
-    /// examine their tags.
+    /// The driver's flows whose packets differ in examined bits, because a lookup examined their test tags
+    /// after a header had changed.
     unlike: BTreeSet<Flow>,
 }
 
@@ -90,9 +90,9 @@ impl Eras {
         self.packets[number] = Some((era, exposed));
     }
 
-    /// Returns whether the packets of a driver's flow belong to one flow. This is not so if a rule writes the
-    /// length of an IPv4 header and a later table therefore examines the tags as ports of layer 4. The order
-    /// of such packets is compared only within the views.
+    /// Returns whether all packets of one of the driver's flows belong to one flow. They do not if a rule
+    /// writes the length of an IPv4 header, so that a later table examines the test tags as layer-4 ports.
+    /// The order of such packets is compared only within the views.
     pub fn is_one_flow(&self, flow: Flow) -> bool {
         !self.unlike.contains(&flow)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of offloads: the work that copies leave to their ports' devices, and its result.
+//! Checks of offloads: the work that the device of the output port must still do on each copy, and the result
+//! of this work.
 
 use super::Replay;
 use crate::Coverage;
@@ -37,7 +38,8 @@ pub(super) fn check_offloads(
     Ok(())
 }
 
-/// Checks that a port without offloads sends the same frames. Tunnelled frames have separate tests.
+/// Checks that a port without offloads sends the frames that the reference expects. Tunnelled frames have
+/// separate tests.
 fn check_finished(bytes: &[u8], unfinished: Unfinished, coverage: &mut Coverage) -> Result<(), String> {
     let layers = wire::locate(bytes, Depth::L4);
     let Some(open) = unfinished.checksum.filter(|open| open.start == usize::from(layers.l4)) else {

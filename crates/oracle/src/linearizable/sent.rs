@@ -83,8 +83,8 @@ pub(super) struct Copies {
     pub out: Vec<u64>,
     /// Number of missing copies of each packet.
     pub missing: Vec<u64>,
-    /// Packets for which the number of sent copies is unknown. Other packets have equal copies without a tag,
-    /// and some of these copies are missing.
+    /// Packets for which the number of sent copies is unknown, because other packets have equal copies
+    /// without a tag and some of these copies are missing.
     pub unclear: BTreeSet<usize>,
     /// Number of missing copies by port.
     pub missing_by_port: BTreeMap<PortNo, u64>,
