@@ -232,8 +232,8 @@ impl Pipeline {
         self.express.as_mut().is_none_or(|express| express.count_hits(which, most, now, to))
     }
 
-    /// Returns the time before which all hits of path records are counted in their entries, or the greatest
-    /// time if no hit is uncounted.
+    /// Returns the earliest possible time of a hit of a path record that is not counted in its entries yet,
+    /// or [`Nanos::MAX`] if all hits are counted.
     #[must_use]
     pub fn counted_until(&self) -> Nanos {
         self.express.as_ref().map_or(Nanos::MAX, |express| express.counted_until())

@@ -13,12 +13,12 @@ use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;
 
-/// Way by which a packet left.
+/// Path by which a packet left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     /// The whole fast-forwarding path.
     FastPath,
-    /// The tables, at least for a part of the way.
+    /// The tables, at least for a part of the path.
     Tables,
     /// The stateless forwarder.
     Stateless,

@@ -85,10 +85,9 @@ pub enum Update {
 }
 
 impl Update {
-    /// Returns whether this part may change the path of any packet, so that all path records are outdated.
-    /// The result is false for changes of tables, entries and programs: their operation has a part
-    /// [`Self::PathChanges`], against which records are verified. A replaced table may also have the same
-    /// rules as before.
+    /// Returns whether this part may change the path of any packet, so that all path records become outdated.
+    /// Returns false for changes of tables, entries and programs, because records are verified against the
+    /// [`Self::PathChanges`] of the operation. A replaced table may also have the same rules as before.
     pub(crate) fn outdates_paths(&self) -> bool {
         match self {
             Self::Settings(_)

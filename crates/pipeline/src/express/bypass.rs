@@ -25,8 +25,8 @@ pub struct BypassLimits {
 }
 
 impl BypassLimits {
-    /// Default limits. Packets without a record also pay for their key, for the search, and for a new record,
-    /// so the path must have one hit in three packets.
+    /// Default limits. A packet without a record costs time for its key, for the search and for a new record.
+    /// The path therefore saves time only if at least one in three packets hits a record.
     pub const USUAL: Self =
         Self { window_packets: 16_384, sample_packets: 1_024, packets_per_hit: 3, sampled_bursts: 128 };
 }

@@ -56,7 +56,8 @@ pub(super) struct Missed {
 #[derive(Debug)]
 pub struct Express {
     pub(super) reader: KeyReader,
-    /// Greatest change before a table that the plan of the keys permits.
+    /// Greatest header change by an entry after which keys still determine the bits that later tables
+    /// examine.
     pub(super) permitted_change: HeaderChange,
     pub(super) templates: Templates,
     pub(super) store: Store,
@@ -81,7 +82,7 @@ pub struct Express {
     /// Packets of the last burst without a record.
     pub(super) missed: ArrayVec<Missed, BURST>,
     pub(super) counters: Arc<ExpressCounters>,
-    /// Earlier records from which these records take paths over when they come into use.
+    /// Earlier records whose paths these records inherit.
     pub(super) predecessor: Predecessor,
     /// Records of an earlier plan that are still in use.
     pub(super) previous: Option<Box<Self>>,
@@ -136,8 +137,8 @@ impl Express {
         ExpressSize { records, bytes: bytes + self.paths.bytes() }
     }
 
-    /// Returns the time before which all hits are counted in their entries, or the greatest time if no hit is
-    /// uncounted.
+    /// Returns the earliest possible time of a hit that is not counted in its entries yet, or [`Nanos::MAX`]
+    /// if all hits are counted.
     #[inline]
     pub(crate) fn counted_until(&self) -> Nanos {
         self.paths.counted_until()
@@ -177,7 +178,7 @@ impl Express {
     }
 
     /// Makes or renews the record of a key, for packets that take this path. Packets that hit the record wait
-    /// until the backlog has drained up to `fence`; 0 is no fence.
+    /// until the backlog has drained up to `fence`. If `fence` is 0, they do not wait.
     pub(super) fn learn_path<E>(
         &mut self,
         key: &ExpressKey,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of entries, in the form in which path records are verified against them. Path records are not
-//! touched when rules change. A record is compared with the changes since its version when it is hit next.
+//! Changes of entries, against which path records are verified. Path records are not touched when rules
+//! change. At its next hit, a record is compared with the changes since its version.
 //!
-//! The control side sends the changes of an operation with their rules in the layout of each key plan in use
-//! ([`PathChanges`]). The worker keeps the last [`REMEMBERED`] of them ([`RecentChanges`]).
+//! The control side sends the changes of an operation, with their rules in the layout of each key plan in use
+//! ([`PathChanges`]). The worker keeps the last [`REMEMBERED`] changes ([`RecentChanges`]).
 
 use super::path::RecordedPath;
 use crate::context::BurstContext;
@@ -178,8 +178,8 @@ struct Outdated<'a, 'b, E> {
 }
 
 impl<E> Outdated<'_, '_, E> {
-    /// Returns whether packets of the record may leave its path because of a change. `row` is the rule of an
-    /// added entry.
+    /// Returns whether packets that hit the record may take another path because of a change. `row` is the
+    /// rule of an added entry.
     #[inline]
     fn is_concerned(&mut self, change: PathChange, row: RuleRow<'_>) -> bool {
         let PathChange { kind, table, priority, id } = change;

@@ -21,13 +21,14 @@ pub(super) struct BurstKeys {
     pub hashes: [u64; BURST],
     /// Place of each frame's record, or `NONE`.
     pub places: [u32; BURST],
-    /// Place of each frame's TTL if its template recognised it, so that no headers were located.
+    /// Place of the TTL in each frame that a template recognised. The headers of such a frame are not
+    /// located.
     ttls: [TtlSpot; BURST],
     /// Headers of the frames in `located`, located to `depth`.
     layers: [Layers; BURST],
-    /// Frames that no template recognised, so that their headers were located, one bit each.
+    /// Frames that no template recognised by their first bytes, one bit each. Their headers were located.
     located: u32,
-    /// Depth to which keys depend on headers. At [`Depth::None`], none are located.
+    /// Depth to which keys depend on headers. At [`Depth::None`], no headers are located.
     depth: Depth,
     /// Frames that are too short for an Ethernet header, one bit each.
     runts: u32,
@@ -47,13 +48,14 @@ impl BurstKeys {
         }
     }
 
-    /// Returns the place of a frame's TTL, if its template gives it.
+    /// Returns the place of a frame's TTL, or [`TtlSpot::UNKNOWN`] if no template gives the place.
     #[inline(always)]
     pub fn ttl(&self, at: usize) -> TtlSpot {
         self.ttls[at % BURST]
     }
 
-    /// Returns the headers of a frame, located at least to this depth, and at least as far as for its key.
+    /// Returns the headers of a frame. They are located at least to this depth, and at least to the depth
+    /// that the frame's key requires.
     pub fn layers(&self, at: usize, frame: &Frame, depth: Depth) -> Layers {
         let mut layers = if self.located >> at & 1 != 0 { self.layers[at] } else { Layers::NONE };
         let depth = depth.max(self.depth);
@@ -86,7 +88,7 @@ impl BurstKeys {
         }
     }
 
-    /// Builds the keys of frames, whose length is `WORDS` words. Calls `each` with every hash.
+    /// Builds keys of `WORDS` words for the frames. Calls `each` with every hash.
     #[inline(never)]
     fn read<const WORDS: usize>(
         &mut self,
@@ -132,7 +134,7 @@ impl BurstKeys {
         }
     }
 
-    /// Builds keys whose length is `WORDS` words, for a plan that needs no header. Then all frames have the
+    /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the
     /// same template. Calls `each` with every hash.
     #[inline(never)]
     fn read_flat<const WORDS: usize>(
@@ -189,8 +191,8 @@ impl BurstKeys {
     }
 }
 
-/// Builds the key of a frame that neither of the two templates used last recognises. Returns `None` if no
-/// template recognises it, so that its headers have been located, else the place of its TTL.
+/// Builds the key of a frame that neither of the two templates used last recognises. Returns the place of the
+/// frame's TTL if another template recognises the frame. Otherwise locates the headers and returns `None`.
 #[inline(never)]
 fn read_other<const WORDS: usize>(
     reader: &KeyReader,
@@ -246,8 +248,8 @@ impl Express {
 }
 
 /// Locates headers at least to this depth. Common packets are parsed to the greatest depth at once. Returns
-/// whether templates exist for packets like this one: a common packet, or any packet with a complete Ethernet
-/// header if no header behind it is needed.
+/// whether templates exist for packets like this one. Templates exist for common packets, and for all packets
+/// with a complete Ethernet header if no header after it is needed.
 #[inline(always)]
 pub(super) fn locate(frame: &Frame, depth: Depth, layers: &mut Layers) -> bool {
     if depth == Depth::None {

@@ -4,12 +4,13 @@
 //!
 //! Packets with a direct path leave before they are admitted. For other packets with a record, the entries'
 //! instructions run without a lookup. Packets without a record take the fast-forwarding path or the tables.
-//! Records are made after the burst, so packets of one flow in a burst all have a record, or none has.
+//! Records are made after the burst, so either all packets of a flow in a burst have a record, or none of
+//! them has.
 //!
-//! If lanes are on, the record also says in which lane a packet is: low-latency packets leave now, and normal
-//! ones wait in the backlog with the entries that they hit. Packets of one flow may wait although the flow
-//! has a low-latency record: they arrived before it was made. The record then has a fence ([`crate::lanes`]),
-//! and later packets of the flow are held until it has passed.
+//! If lanes are on, the record also determines a packet's lane. Low-latency packets leave immediately. Normal
+//! packets wait in the backlog, together with the list of the entries that they hit. When a low-latency
+//! record is made, earlier packets of its flow may still wait. The record then has a fence
+//! ([`crate::lanes`]), and later packets of the flow are held until the fence has passed.
 
 use super::cache::{Express, Missed, Store};
 use super::look_up::BurstKeys;
@@ -62,7 +63,7 @@ pub(crate) struct Passed {
     pub rest: Burst,
     /// Number of packets of the burst that have left.
     pub left: usize,
-    /// Number of low-latency packets among them.
+    /// Number of low-latency packets of the burst that have left.
     pub low_latency: usize,
 }
 
@@ -104,7 +105,7 @@ impl Express {
         probe.mark(ProbeStep::Express, count as u32);
         let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
         if !context.receives(in_port) {
-            // The packets are dropped at their admission.
+            // The port does not receive packets, so they are dropped at their admission.
             self.burst.places[..count].fill(NONE);
         }
         let Self { store, paths, burst, batches, kept, rest, counters, .. } = self;
@@ -132,15 +133,15 @@ impl Express {
         low_latency
     }
 
-    /// Returns whether the burst was looked up. It was not if the path is bypassed.
+    /// Returns whether the burst was looked up. Most bursts are not looked up while the path is bypassed.
     #[inline]
     pub(crate) fn asks(&self) -> bool {
         self.asks
     }
 
-    /// Takes the admitted packets of a burst that was looked up through the express path. `burst` has a slot
-    /// for each frame that [`Self::pass_frames`] left. If `lanes_on`, packets that must wait have their path
-    /// and their state set.
+    /// Processes the admitted packets of a burst that was looked up. `burst` has a slot for each frame that
+    /// [`Self::pass_frames`] left in `frames`. If `lanes_on`, the path and the state of packets that must
+    /// wait are set.
     pub(crate) fn pass_packets<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
@@ -153,7 +154,7 @@ impl Express {
         let mut hits = 0;
         for (slot, at) in burst.iter().zip(&self.kept) {
             let packet = &mut packets[slot.index()];
-            // A packet that was dropped at its admission has no way.
+            // A packet that was dropped at its admission needs no path.
             if packet.state == State::Done {
                 passed.rest.push(*slot);
                 continue;
@@ -262,8 +263,8 @@ impl Passing<'_> {
     }
 }
 
-/// Returns the place of a frame's TTL, or any place if its path does not decrement the TTL. Returns `None` if
-/// the TTL expires or the frame is not IP: the entries' instructions then say what happens.
+/// Returns the place of a frame's TTL, or an arbitrary place if its path does not decrement the TTL. Returns
+/// `None` if the TTL expires or the frame is not IP. The entries' instructions then determine what happens.
 #[inline(always)]
 fn ttl(burst: &BurstKeys, at: usize, frame: &Frame, effect: &Effect) -> Option<TtlSpot> {
     if !effect.decrements_ttl() {

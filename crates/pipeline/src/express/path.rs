@@ -8,7 +8,7 @@ use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
 use keys::{HopList, Hops, PathHop, Stations, is_recordable};
 
-/// Whether packets leave without their entries' instructions, and in which lane.
+/// Whether packets leave without running their entries' instructions, and in which lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Directness {
     /// The entries' instructions run.
@@ -47,17 +47,17 @@ pub(super) struct Effect {
     /// Whether the path decrements the TTL or replaces a MAC address.
     rewrites: bool,
     directness: Directness,
-    /// Whether packets could leave directly if NORMAL knew their addresses.
+    /// Whether packets could leave directly once NORMAL has learned their addresses.
     awaits_stations: bool,
-    /// Low-latency if every entry is.
+    /// Lane of the packets. It is low-latency if every entry of the path is low-latency.
     pub lane: Lane,
 }
 
 impl Path {
     /// Returns the path that a packet has taken, or `None` if its key does not determine the path.
     ///
-    /// `permitted` is the greatest change before a table that the plan of the keys permits: the key and
-    /// written constants then determine what later tables examine.
+    /// `permitted` is the greatest header change by an entry after which keys still determine the bits that
+    /// later tables examine.
     pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet, permitted: HeaderChange) -> Option<Self> {
         let hops = packet.hops.list();
         let programs = || hops.entries().map(|entry| Some(context.entry(entry)?.1));
@@ -79,12 +79,12 @@ impl Path {
                 let Some(both) = route.then(next) else { return self };
                 route = both;
             }
-            // Other entries before the last one have effects beside their route.
+            // Before the last entry, an entry may only rewrite packets as a router does, or write metadata.
             if program.next.is_some() && program.passage.is_none() && !program.only_marks {
                 return self;
             }
             output = program.output;
-            // The key has the addresses of the arriving packet, so NORMAL must see these.
+            // The key contains the addresses on arrival, so no entry may have changed them before NORMAL.
             if program.only_normal && route.macs == MacWrite::NONE {
                 self.stations = packet.stations;
                 self.effect.awaits_stations = !packet.stations.are_known();
@@ -125,12 +125,12 @@ impl RecordedPath<'_> {
         Path { hops, stations: self.stations, effect: *self.effect }
     }
 
-    /// Returns whether packets of the path may leave it because of a change of this entry.
+    /// Returns whether packets may take another path because this entry changes.
     pub fn depends_on(&self, id: EntryId) -> bool {
         self.hops.entries().any(|entry| entry == id) || self.stations.have(id)
     }
 
-    /// Returns whether packets could leave directly if NORMAL knew their addresses.
+    /// Returns whether packets could leave directly once NORMAL has learned their addresses.
     pub fn awaits_stations(&self) -> bool {
         self.effect.awaits_stations
     }
@@ -148,8 +148,8 @@ impl Effect {
         lane: Lane::Normal,
     };
 
-    /// Returns whether packets can leave without their entries' instructions, if the rewrites succeed on
-    /// them.
+    /// Returns whether packets can leave without running their entries' instructions, provided that the
+    /// path's rewrites succeed.
     #[inline(always)]
     pub fn directness(&self) -> Directness {
         self.directness
@@ -161,7 +161,8 @@ impl Effect {
         self.dec_ttl
     }
 
-    /// Rewrites a frame whose TTL is at this place. If the path decrements the TTL, that must be possible.
+    /// Rewrites a frame whose TTL is at this place. If the path decrements the TTL, the TTL must be high
+    /// enough.
     #[inline(always)]
     pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot) {
         if self.rewrites

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paths of records, by the places of the records, and the hits that their entries do not count yet.
+//! The paths of records, by the places of the records, and the hits that are not counted in their entries
+//! yet.
 //!
-//! A hit is counted beside the path, in one cache line. The hits are added to the entries and tables of the
-//! path later: when the worker is idle, in every round of [`ROUND_NS`] while it is not, before an operation
-//! is applied, and before another path takes the place. Each call adds the hits of a limited number of paths,
-//! so that no packet waits for long.
+//! A hit is first counted next to the path, in the same cache line. The hits are added to the counters of the
+//! path's entries and tables later: when the worker is idle, in every round of [`ROUND_NS`] while it is busy,
+//! before an operation is applied, and before another path takes the place. Each call adds the hits of a
+//! limited number of paths, so that no packet waits for long.
 
 use super::path::{Effect, Path, RecordedPath};
 use crate::context::HitCounters;
@@ -21,7 +22,7 @@ const ROUND_NS: Nanos = Nanos(1_000_000);
 pub enum HitsToCount {
     /// All hits.
     All,
-    /// Hits whose round is due.
+    /// Hits of a round that has begun or is due.
     Due,
 }
 
@@ -80,7 +81,7 @@ impl PathEntries {
 pub(super) struct Uncounted {
     /// A ring. Its length is a power of two, and it has room for every place.
     places: Box<[u32]>,
-    /// Positions of the oldest place and after the newest place. They wrap around.
+    /// Position of the oldest place, and the position after the newest place. Both wrap around.
     first: u32,
     end: u32,
     /// Position at which the present round ends.
@@ -123,12 +124,13 @@ impl Uncounted {
         self.end = self.end.wrapping_add(1);
     }
 
-    /// Returns whether a round is not complete, or the next one is due.
+    /// Returns whether a round is in progress or the next round is due.
     fn is_due(&self, now: Nanos) -> bool {
         self.first != self.round_end || !self.is_empty() && now >= self.round_begun.saturating_add(ROUND_NS)
     }
 
-    /// Takes the oldest place, whose hits the caller counts. Begins a round if there is none.
+    /// Removes and returns the oldest place. The caller must count its hits. Begins a round if none is in
+    /// progress.
     fn take(&mut self, now: Nanos) -> Option<u32> {
         if self.is_empty() {
             return None;
@@ -186,7 +188,7 @@ impl Paths {
         Some(RecordedPath { hops, stations: entries.stations, effect: &hot.effect })
     }
 
-    /// Replaces the path at a place. Counts the hits of the path before.
+    /// Replaces the path at a place, after the hits of the previous path have been counted.
     pub fn set(&mut self, place: u32, path: &Path, to: HitCounters<'_>) {
         self.count_at(place, to);
         let at = place as usize;
@@ -204,7 +206,8 @@ impl Paths {
         self.hot[at].count(HopList { first, more: &self.more[at] }, *stations, to);
     }
 
-    /// Returns the time before which all hits are counted, or the greatest time if all hits are counted.
+    /// Returns the earliest possible time of a hit that is not counted yet, or [`Nanos::MAX`] if all are
+    /// counted.
     pub fn counted_until(&self) -> Nanos {
         if self.uncounted.is_empty() { Nanos::MAX } else { self.uncounted.since }
     }
@@ -326,7 +329,7 @@ mod tests {
         assert_eq!((lab.entry(10).0, lab.paths.counted_until()), (0, Nanos(begin)));
         lab.count(HitsToCount::Due, 3, begin + round);
         assert_eq!((lab.entry(12).0, lab.entry(13).0, lab.paths.counted_until()), (1, 0, Nanos(begin)));
-        // Later hits wait for the next round, also those of the same records.
+        // Later hits wait for the next round, even if they hit the same records.
         (0..8).for_each(|place| lab.hit(place, begin + round + 1));
         lab.count(HitsToCount::Due, 9, begin + round + 2);
         assert_eq!((lab.entry(13).0, lab.entry(10).0, lab.entry(14).0), (2, 1, 0));

@@ -2,12 +2,12 @@
 //! The records of the previous key plan. They serve packets without a record of the new plan for a while, so
 //! that a new plan does not send all flows through the tables at once.
 //!
-//! Records of the previous plan are compared with changes of the rules like all others. If a rule examines
-//! bits that the keys of the previous plan lack, the rule counts as matching every value of these bits. A
-//! record that is still right after this comparison is therefore right for every packet with its key, and its
-//! path is copied into the record of the new plan.
+//! Records of the previous plan are compared with changes of the rules like all other records. If a rule
+//! examines bits that the keys of the previous plan lack, the rule counts as matching every value of these
+//! bits. A record that is still right after this comparison is therefore right for every packet with its key,
+//! and its path is copied into the record of the new plan.
 //!
-//! No path is taken over while packets wait, because one of them could be of the same flow. In a burst,
+//! No path is copied while packets wait, because one of them could belong to the same flow. In a burst,
 //! packets of one flow find the same record, because records are made after the whole burst has been
 //! processed.
 
@@ -19,29 +19,29 @@ use crate::packet::{self, Packet};
 use engines::NONE;
 use frame::Frame;
 
-/// Earlier records from which new records take paths over.
+/// Earlier records whose paths new records inherit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Predecessor {
     /// No records.
     #[default]
     None,
-    /// The records in use.
+    /// The records that are now in use.
     Current,
-    /// The records from which the records in use take paths over. They stay in use if the records in use are
-    /// so new that most flows have none.
+    /// The records whose paths the records in use inherit. This is the better choice if the records in use
+    /// are so new that most flows have none.
     Previous,
 }
 
 impl Express {
-    /// Sets the earlier records from which these records take paths over.
+    /// Sets the earlier records whose paths these records inherit.
     #[must_use]
     pub fn with_predecessor(mut self, predecessor: Predecessor) -> Self {
         self.predecessor = predecessor;
         self
     }
 
-    /// Takes the place of the records in use. Leaves the records that are no longer used in `before`, for the
-    /// control thread to free.
+    /// Replaces the records in use, which `before` contains. Afterwards, `before` contains the records that
+    /// are no longer used, for the control thread to free.
     pub(crate) fn succeed(&mut self, before: &mut Option<Box<Self>>) {
         before.iter().for_each(|before| before.retire());
         match self.predecessor {

@@ -165,8 +165,8 @@ impl<const WORDS: usize> Records<WORDS> {
     ) -> Found {
         let records = self.words.as_chunks::<WORDS>().0;
         let wanted = stamp(version, self.period);
-        // A function call in the loop would cost registers. Packets that need more work are marked here, one
-        // bit each.
+        // A function call in the loop would make the compiler save registers. Packets that need more work are
+        // marked here, one bit each.
         let mut others = 0u32;
         for (at, (place, key)) in candidates.iter().zip(keys).enumerate() {
             let is_plain = records
@@ -477,7 +477,8 @@ mod tests {
         assert_eq!(learn(2, 6, waiting, 1), (Learned::New, Some(6), Some(6)));
         assert_eq!(learn(2, 7, waiting, 1), (Learned::Known, Some(6), Some(6)), "the fence stays");
         (2..=16).for_each(|number| assert_eq!(learn(2 * number, 6, waiting, 1).0, Learned::New));
-        // All records have been idle for long, but packets may wait for their fence.
+        // All records have been idle for a long time, but packets may still wait for the fences of these
+        // records.
         (0..4).for_each(|_| assert_eq!(learn(99, 0, waiting, 50).0, Learned::Refused));
         assert_eq!(learn(99, 0, passed, 50).0, Learned::Displaced);
         assert_eq!(learn(2, 0, passed, 50).1, None);

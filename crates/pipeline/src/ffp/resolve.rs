@@ -50,8 +50,8 @@ pub(super) fn resolve<'a, E: Egress, P: Probe>(
     }
 }
 
-/// Resolves the value of the packet at index `at` of a batch where the LUT alone cannot: a change is in
-/// progress, the previous LUT is still in use, or the record must be verified.
+/// Resolves the value of the packet at index `at` of a batch in the cases that the LUT alone cannot resolve:
+/// a change is in progress, the previous LUT is still in use, or the record must be verified.
 #[inline(never)]
 fn doubt<E: Egress, P: Probe>(
     context: &BurstContext<'_, E>,

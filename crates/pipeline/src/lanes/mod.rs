@@ -7,7 +7,7 @@
 //!            │  └──► hit, but earlier packets of its value wait ──► hold ──┐ released in order, walks on
 //!            ▼                                                             │
 //!          backlog: one queue in the order of arrival ──► tables ──► leaves│  (quantum by quantum)
-//!            └ no space: dropped by name                    └ learns ──► a record with a fence
+//!            └ no space: dropped and counted                └ learns ──► a record with a fence
 //! ```
 //!
 //! A normal packet with a record of its whole path ([`crate::express`]) joins the backlog with the record's

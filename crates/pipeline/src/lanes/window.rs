@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Positions of packets in the backlog, and fences at these positions.
 
-/// Range of the positions of waiting packets. A position is the number of packets that joined the backlog
-/// before, modulo 2^32.
+/// Range of the positions of waiting packets. The position of a packet is the number of packets that joined
+/// the backlog before it, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     head: u32,
