@@ -66,10 +66,10 @@ pub trait Queue: Send {
     /// Passes frames from the front of `frames` to the device and returns their number. Never blocks, and
     /// makes at most one system call per batch.
     ///
-    /// Accepted frames are removed from `frames`. The device keeps the frames whose buffers it sends from.
-    /// The others are moved to `done`, and the worker returns them to their pools. Frames that were not
-    /// accepted stay in `frames`, and the caller retries them. A frame that can never be sent is accepted and
-    /// counted as a drop.
+    /// Accepted frames are removed from `frames`. If the device sends from a frame's own buffer, it keeps the
+    /// frame. All other accepted frames are moved to `done`, and the worker returns them to their pools.
+    /// Frames that were not accepted stay in `frames`, and the caller retries them. A frame that can never be
+    /// sent is accepted and counted as a drop.
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize;
 
     /// Returns the fill level of the pool of buffers into which the device receives. Drivers that copy
@@ -88,7 +88,7 @@ pub trait Queue: Send {
     fn capabilities(&self) -> Capabilities;
 
     /// Returns a descriptor that is readable when packets wait. `None` means that the queue must be polled,
-    /// always or at present.
+    /// either permanently or for now.
     ///
     /// The thread that serves the queue must call this before each sleep, because the call clears a pending
     /// error that would end the sleep immediately. The number of the descriptor is the same for the lifetime
@@ -107,8 +107,8 @@ pub trait Queue: Send {
     /// Returns the counters since the queue was opened.
     fn statistics(&self) -> Statistics;
 
-    /// Returns the link's state, and reopens a device that was removed and has come back. Each call makes a
-    /// system call, and several after a change, so it is called periodically and not per packet.
+    /// Returns the link's state, and reopens a device that was removed and has come back. Each call makes one
+    /// system call, or several after a change, so it is called periodically and not per packet.
     fn poll_link(&mut self) -> Link;
 }
 

@@ -110,9 +110,9 @@ impl PacketQueue {
         self.kernel_drops.set(self.kernel_drops.get() + self.socket.take_drops());
     }
 
-    /// Replaces the socket by a socket on the interface that now has the port's name. Packets that still wait
-    /// in the old socket are counted as drops. On failure the old socket stays, and the next call tries
-    /// again.
+    /// Replaces the socket with a new socket on the interface that now has the port's name. Packets that
+    /// still wait in the old socket are counted as drops. On failure the old socket stays, and the next call
+    /// tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = Socket::open(&self.port) else { return };
         if fresh.start(&self.port).is_err() {

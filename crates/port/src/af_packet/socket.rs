@@ -114,7 +114,7 @@ impl Socket {
         self.fd.as_raw_fd()
     }
 
-    /// Replaces this socket by `fresh`, under the old descriptor's number.
+    /// Replaces this socket with `fresh`, but keeps the number of the old descriptor.
     pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
         let Self { ring, copies, fd } = fresh;
         sys::replace(&self.fd, fd)?;

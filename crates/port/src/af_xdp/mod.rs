@@ -92,9 +92,9 @@ impl XdpQueue {
         }
     }
 
-    /// Replaces the socket by a socket on the interface that now has the port's name. Packets that still wait
-    /// in the old socket are counted as drops. On failure the old socket stays, and the next call tries
-    /// again.
+    /// Replaces the socket with a new socket on the interface that now has the port's name. Packets that
+    /// still wait in the old socket are counted as drops. On failure the old socket stays, and the next call
+    /// tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = self.socket.open_anew(&self.port) else { return };
         let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();

@@ -168,7 +168,7 @@ impl Socket {
         Self::open(port, self.queue, Some(&self.attachment), Patience::None)
     }
 
-    /// Replaces this socket by `fresh`, under the old descriptor's number.
+    /// Replaces this socket with `fresh`, but keeps the number of the old descriptor.
     pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
         let Self { xsk, attachment, packet, queue, is_local } = fresh;
         self.xsk.replace(xsk)?;

@@ -149,7 +149,7 @@ pub(super) fn open(spec: &Spec, settings: &DpdkSettings) -> Result<Queues, PortE
         attached: Mutex::default(),
         link: Mutex::default(),
     };
-    // Forgets the value without detaching the device; `attach` finds the device attached and starts it.
+    // Discards this value without detaching the device. `attach` finds the device attached and starts it.
     port.forget();
     let attached = device
         .attach()

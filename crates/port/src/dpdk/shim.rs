@@ -158,7 +158,7 @@ impl Port {
         self.0
     }
 
-    /// Drops the value without detaching the device, which belongs to another value.
+    /// Discards this value without detaching the device, because another value owns the device.
     pub(super) fn forget(self) {
         std::mem::forget(self);
     }

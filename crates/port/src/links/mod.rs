@@ -35,7 +35,8 @@ pub struct WatchedLink {
     pub index: Option<i32>,
     /// The interface is up and has a carrier.
     pub up: bool,
-    /// Number of times that the link was seen to go down. Several times within one report count once.
+    /// Number of times that the link was seen to go down. If one report covers several such changes, they
+    /// count once.
     pub downs: u64,
     /// MAC address of the interface.
     pub mac: Option<[u8; 6]>,

@@ -36,7 +36,7 @@ pub struct LoopQueue {
     metas: Vec<Meta>,
     /// Length of the longest frame of the set in bytes.
     longest: usize,
-    /// Whether no frame of the set has offloads, so that the metadata differs in the sequence only.
+    /// Whether no frame of the set has offloads, so that the metadata differs only in the sequence number.
     is_plain: bool,
     /// Bytes of the set. Each frame begins a cache line, as in most devices' buffers.
     memory: Vec<u8>,

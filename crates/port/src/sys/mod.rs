@@ -151,7 +151,7 @@ pub(crate) fn accept_all(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Makes the descriptor `number` refer to `file`, in one step. The number is never free in between, so no
-/// other file can get it while another thread polls it. The file that it referred to before is closed.
+/// other file can get it while another thread polls it. The file to which `number` referred before is closed.
 pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
     // SAFETY: the call takes no pointers. Both descriptors are open and owned. Afterwards `number` still owns
     // its number, and `file` closes its own.

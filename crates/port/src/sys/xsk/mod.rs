@@ -25,7 +25,7 @@ pub(crate) const XSK_FRAME_BYTES: usize = CHUNK_BYTES;
 /// Reason why the kernel did not take all queued frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The kernel took all of them.
+    /// The kernel took all queued frames.
     Nothing,
     /// The device has no space now. The next `send` tries again.
     Full,
@@ -344,7 +344,7 @@ impl Xsk {
         self.receive.waiting().count() as u64
     }
 
-    /// Replaces this socket by `fresh`, under the old descriptor's number.
+    /// Replaces this socket with `fresh`, but keeps the number of the old descriptor.
     pub(crate) fn replace(&mut self, mut fresh: Self) -> io::Result<()> {
         let twin = fresh.fd.try_clone()?;
         super::replace(&self.fd, twin)?;

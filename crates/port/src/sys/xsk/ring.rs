@@ -80,13 +80,13 @@ pub(super) struct Ring<T> {
     entries: NonNull<T>,
     /// Number of entries minus one.
     mask: u32,
-    /// The program's index, ahead of the shared one until `publish` or `release`.
+    /// The program's index. It is ahead of the shared index until `publish` or `release`.
     own: u32,
     /// The kernel's index, as last read.
     other: u32,
 }
 
-// SAFETY: the pointers lead into the mapping, which belongs to this value and is not bound to a thread.
+// SAFETY: the pointers point into the mapping, which belongs to this value and is not bound to a thread.
 unsafe impl<T: Entry> Send for Ring<T> {}
 
 impl<T: Entry> Ring<T> {
