@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Updates of checksums, which sum all covered bytes before and after a change. A checksum that was wrong
-//! before the change stays wrong by the same difference.
+//! Updates of checksums. A checksum is adjusted by the difference between the sums of all covered bytes
+//! before and after a change. A checksum that was wrong before the change stays wrong by the same difference.
 
 use crate::OpenChecksum;
 use crate::walk::{Headers, Network, Upper};

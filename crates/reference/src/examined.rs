@@ -155,9 +155,9 @@ impl Reference {
         bits
     }
 
-    /// Processes a received frame, and returns the examined values at each lookup at which the frame's bits
-    /// have moved or its headers have changed, if the values differ from those on arrival. These values may
-    /// come from other positions of the received frame. Returns `None` if no table handles the frame.
+    /// Processes a received frame. Returns the values that lookups examine after the frame's bits have moved
+    /// or its headers have changed, if these values differ from the values on arrival. These values may come
+    /// from other positions of the received frame. Returns `None` if no table handles the frame.
     #[must_use]
     pub fn exposed_values(
         &self,

@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes a copy of the packet from the copy budget, or fails if the budget is used up.
+    /// Charges a copy of the packet to the copy budget, or fails if the budget is used up.
     pub fn take_room(&mut self) -> Result<(), DropReason> {
         self.copied_bytes = self.copied_bytes.saturating_add(self.packet.bytes.len().max(COPY_BYTES_MIN));
         if self.copied_bytes > self.rules.copy_bytes_max() { Err(DropReason::NoBuffer) } else { Ok(()) }
@@ -275,8 +275,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// If `done` states that the TTL was too small, sends a packet-in, provided that this is configured. Such
-    /// a packet is dropped in any case.
+    /// Sends a packet-in if `done` states that the TTL was too small and if the settings require a report.
+    /// Such a packet is dropped in any case.
     fn decremented(&mut self, done: Result<(), DropReason>, entry: &FlowEntry) -> Result<(), DropReason> {
         if done == Err(DropReason::TtlExpired)
             && self.rules.settings().report_invalid_ttl

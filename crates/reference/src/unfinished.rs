@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that the sender left to its device to finish. Their checksum is open, or they must be segmented.
+//! Frames whose checksum or segmentation the sender left to a device.
 
 use crate::checksums::sum;
 

@@ -194,8 +194,8 @@ fn packets_without_output() {
     let nothing = Outcome::Dropped(DropReason::NoOutput);
     assert_eq!(run(Instructions::default(), &udp()).outcome, nothing);
     assert_eq!(run(written(vec![Action::DecNwTtl]), &udp()).outcome, nothing);
-    // The drop reason is that of the last failed output. It does not matter whether the output was applied or
-    // in the action set.
+    // The drop reason is that of the last failed output. It does not matter whether the output was in
+    // apply-actions or in the action set.
     assert_eq!(run(to(99), &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
     let twice = run(Instructions::apply(vec![Action::output(PortNo(99)), Action::output(PortNo(1))]), &udp());
     assert_eq!(
