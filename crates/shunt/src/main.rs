@@ -46,8 +46,8 @@ fn end(done: Result<(), CommandError>) -> ExitCode {
         // A reader such as `head` may close the output early. This is not a failure.
         Ok(()) | Err(CommandError::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Frees space in the log queue for the message. With the flush at the end, the wait is at most
-            // twice the limit.
+            // Waits until queued log lines are written, so that the queue has space for the message. Together
+            // with the flush at the end of `main`, the command waits at most twice the time limit of a flush.
             switch::log::flush();
             // A file may have several mistakes, one line each.
             for line in failure.to_string().lines() {

@@ -166,8 +166,8 @@ pub struct Range {
 /// Sizes of the headers that packets carry, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkHeader {
-    /// Number of bits that packets are longer on links between switches than at the sending host, as measured
-    /// in the run.
+    /// Number of bits by which packets are longer on links between switches than at the sending host, as
+    /// measured in the run.
     pub on_links_bits: Range,
     /// Sizes of keys or tags in bits. For a KeyFlow key, this is the size of the largest key with the same
     /// IDs. For a freeRtr key, it is the size of the key itself. For a tag, it is the sum of the sizes of UP
