@@ -35,8 +35,8 @@ struct List {
     packets: Vec<u64>,
     /// Uids of the entries that the current request added, in order.
     added: Vec<usize>,
-    /// Entries whose packets count for another uid from now on. Packets of the entries that they replaced
-    /// still count for the previous uid.
+    /// Entries whose counts a modify command has reset, with their new uids. Packets of entries that they
+    /// replaced earlier still count for the previous uid.
     renamed: Vec<(EntryId, usize)>,
     /// Expected flow-removed messages: uid, match, reason, duration.
     removed: Vec<(usize, Match, RemovedReason, Nanos)>,
