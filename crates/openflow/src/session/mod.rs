@@ -7,7 +7,7 @@
 //!
 //! Memory is bounded. Input holds one message. While output exceeds its limit, no further message is
 //! processed, so output holds at most the limit and the reply to one request. Messages that the driver sends
-//! without a request, such as packet-ins, are added to this. Before it sends such a message, the driver can
+//! without a request, such as packet-ins, come on top of this. Before it sends such a message, the driver can
 //! check [`Session::is_output_full`].
 
 mod event;
@@ -272,7 +272,8 @@ impl Session {
         self.close_for(header, head, DecodeError { code, problem: problem.into() });
     }
 
-    /// Closes the session because of a message of a version other than 1.3, or a HELLO of an earlier version.
+    /// Closes the session because of a message with a version other than 1.3, or a HELLO with an earlier
+    /// version.
     fn close_for_version(&mut self, header: Header, head: RequestHead) {
         let problem =
             format!("a message has version {:#04x}, although version 1.3 was negotiated", header.version);
