@@ -4,8 +4,8 @@
 //! change: an era is a period in which the examined bits stay the same.
 //!
 //! The reference states which bits the rules examine, independently of the code that forwards packets. The
-//! workers' control side states which bits LUTs and express keys examine. These may be more bits than the
-//! rules examine for a while.
+//! workers' control side states which bits LUTs and express keys examine. For a while, these may be more bits
+//! than the rules examine.
 
 use super::Flow;
 use crate::log::{Arrival, TAG_BYTES};

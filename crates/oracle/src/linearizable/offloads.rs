@@ -11,8 +11,8 @@ use reference::{Unfinished, finished};
 use std::collections::BTreeMap;
 use wire::Depth;
 
-/// Checks that each frame leaves to its device the work that the reference expects. If software finishes the
-/// frame, the result must be the same as the reference's.
+/// Checks, for each sent frame, that the work left to the device is the work that the reference expects. If
+/// software does this work, the result must equal the reference's result.
 pub(super) fn check_offloads(
     record: &Record,
     replay: &Replay,

@@ -13,8 +13,8 @@ type Place = (PortNo, Option<Flow>);
 /// Copies by output port and flow.
 type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
 
-/// Copies of one flow at one port, by egress queue. Copies in different queues have no order among each
-/// other.
+/// Copies of one flow at one port, by egress queue. Copies in different queues are not ordered relative to
+/// each other.
 type ByQueue<'a> = BTreeMap<QueueId, Vec<&'a [u8]>>;
 
 /// Returns the egress queue that a queue number selects. If no queue has this number, it is the default
@@ -24,9 +24,9 @@ pub(super) fn egress(record: &Record, queue: QueueId) -> QueueId {
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }
 
-/// Returns the copies of flows that use several queues of a port and have no order between these queues. Such
-/// an order is missing if a packet is sent to several queues, or if one queue has a maximum rate, which does
-/// not delay the other queues (ADR 0022).
+/// Returns the copies of flows that use several queues of a port and have no order between these queues. The
+/// queues have no order if a packet is sent to several of them, or if one queue has a maximum rate, which
+/// does not delay the other queues (ADR 0022).
 fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place, ByQueue<'a>> {
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();
