@@ -52,8 +52,8 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
     // A burst begins at table 0, even if none of its packets waits there.
     let mut next = Some(TableId(0));
     while let Some(number) = next {
-        // If a list was already made, it has all waiting packets, and each of them waits for a lookup in this
-        // table.
+        // If a list was already made, it contains all waiting packets, and each of them waits for a lookup in
+        // this table.
         let (waiting, known, mut later) = match listed.take() {
             Some(count) => (&mut list[..count], &[][..], None),
             None => select_waiting(packets, burst, number, &mut list),
@@ -107,8 +107,8 @@ pub(crate) fn run_tables<E: Egress, P: Probe>(
         later = min_table(later, known_onward);
         context.counters.add_table(number, count as u64, matches);
         probe.mark(ProbeStep::Execute(number), count as u32);
-        // If no other packet waits, the list has all packets that go on, in the order of the burst, and is
-        // used for the next table.
+        // If no other packet waits, the list contains all packets that continue, in the order of the burst,
+        // and is used for the next table.
         listed = (is_whole && recalled == 0 && onward.is_uniform()).then_some(onward.count);
         next = later;
     }

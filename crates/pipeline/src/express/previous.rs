@@ -97,7 +97,7 @@ impl Express {
         previous.paths.path(previous.burst.places[at])
     }
 
-    /// Makes records of the paths that were taken over for the burst.
+    /// Makes records of the paths that packets of the burst have inherited.
     #[cold]
     #[inline(never)]
     pub(super) fn learn_previous<E>(&mut self, context: &BurstContext<'_, E>, packets: &[Packet]) {

@@ -2,9 +2,9 @@
 //! Coherence of LUT records with changing rules.
 //!
 //! A record holds one exact value. A new rule concerns it only if the value matches the rule and the rule
-//! beats the record's entry. The records that a change concerns can therefore be determined exactly, and
-//! removed before the change is active ([`Coherence::Eager`]). Alternatively, each record is verified at its
-//! next hit against the change ([`Coherence::Lazy`], in [`super::lazy`]) or against the table
+//! takes precedence over the record's entry. The records that a change concerns can therefore be determined
+//! exactly, and removed before the change is active ([`Coherence::Eager`]). Alternatively, each record is
+//! verified at its next hit against the change ([`Coherence::Lazy`], in [`super::lazy`]) or against the table
 //! ([`Coherence::Generation`]).
 
 use super::change::{Clean, Coherence, SLICE};
@@ -35,7 +35,8 @@ impl Lut {
         }
     }
 
-    /// Drops the addition of a removed rule from the changes. Records that the rule beat are right again.
+    /// Removes the addition of a rule from the changes, because the rule itself was removed. Records that
+    /// were outdated only by this rule are right again.
     fn forget_added(&mut self, removed: EntryId) {
         self.recent.forget(removed);
         for slot in self.cleaning.slots.iter_mut().filter(|slot| slot.active) {

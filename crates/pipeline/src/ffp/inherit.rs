@@ -3,9 +3,9 @@
 //!
 //! When a rule makes a table examine more bits, the table gets a new, empty LUT with another layout. The
 //! previous LUT stays in use for a while as well. Otherwise all active flows would have to pass the tables
-//! again. Rule changes are applied to its records by comparing the bits that both record and rule examine. A
-//! remaining record is therefore right for all packets of its value, whatever their new bits are. The new LUT
-//! learns each value that hits a record of the previous LUT.
+//! again. Rule changes are applied to the records of the previous LUT by comparing the bits that both record
+//! and rule examine. A remaining record is therefore right for all packets of its value, whatever their new
+//! bits are. The new LUT learns each value that hits a record of the previous LUT.
 //!
 //! A LUT inherits only if it examines every bit that the previous LUT examines. Otherwise two values of the
 //! previous LUT may become one value. A packet with the first value could then miss and wait for the table,

@@ -5,8 +5,8 @@
 //! or looks up the value in the table.
 //!
 //! The extra rules of a record are found among the last [`REMEMBERED`] changes of its LUT: changes made after
-//! the record was last verified, whose rules beat the record's entry and match its value. The LUT stores the
-//! rows of the changes once for all records. A record stores only where its list begins
+//! the record was last verified, whose rules match the record's value and take precedence over its entry. The
+//! LUT stores the rows of the changes once for all records. A record stores only where its list begins
 //! ([`Record::generation`]), which also determines the list's length. Verifying a record empties the list of
 //! this record only.
 
@@ -101,8 +101,8 @@ impl Lut {
                     let (value, mask) = self.recent.rows[at * 2 * words..][..2 * words].split_at(words);
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
-                        // This holds even if the id equals the record's id, because the id was then reused
-                        // for a new entry.
+                        // The entry is another one even if its id equals the record's id. The id was then
+                        // reused.
                         recheck = Recheck::Other(change.id);
                     }
                 }
