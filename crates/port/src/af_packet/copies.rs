@@ -21,7 +21,7 @@ pub(super) struct Copies {
     /// Whether slots and copies do not match. If so, both are discarded until ring and queue are empty.
     lost: bool,
     /// Whether ring and queue were both empty at the last check. A slot that the kernel was filling during
-    /// that check is filled at the next one.
+    /// that check is full at the next check.
     was_empty: bool,
 }
 

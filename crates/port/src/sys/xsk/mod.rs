@@ -165,8 +165,8 @@ impl Xsk {
         };
         let start = if len == 0 { 0 } else { start };
         // SAFETY: `start + len` lies inside one receive chunk (checked above). The kernel has passed the
-        // chunk by the ring, with acquire ordering, and gets it back only by `give_back`, which needs `&mut
-        // self`.
+        // chunk through the ring, with acquire ordering, and gets it back only by `give_back`, which needs
+        // `&mut self`.
         Some(unsafe { std::slice::from_raw_parts(self.umem.base().add(start).as_ptr(), len) })
     }
 
