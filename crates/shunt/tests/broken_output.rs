@@ -97,7 +97,7 @@ impl Switch {
         }
     }
 
-    /// Returns a number of `shunt show counters`. Zero counters are not printed.
+    /// Returns a counter from the output of `shunt show counters`, which does not print counters of 0.
     fn counter(&self, name: &str) -> u64 {
         let printed = self.asked(&["show", "counters"]).unwrap();
         let line = printed.lines().find_map(|line| line.trim_start().strip_prefix(name));

@@ -147,7 +147,7 @@ impl Place {
     }
 }
 
-/// Tasks by place.
+/// For each entry, what it does with its packets.
 type Tasks<'a> = BTreeMap<Place, Task<'a>>;
 
 impl KeyflowPlan {
