@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditions under which a packet has a byte of its key, and which of them exclude each other.
+//! Conditions under which a packet has a certain byte of the key, and a test whether two conditions exclude
+//! each other.
 
 use flow::{FieldBase, FieldMatch};
 use wire::ethernet::ETHERNET_BYTES;
@@ -23,7 +24,7 @@ pub(crate) struct SliceEnd {
 }
 
 impl SliceEnd {
-    /// Returns the end of a slice, or `None` for a named field, and for a slice that every packet has.
+    /// Returns the end of a slice. Returns `None` for a named field, and for a slice that every packet has.
     pub fn of(condition: &FieldMatch) -> Option<Self> {
         let flow::Field::Slice(slice) = condition.field else { return None };
         let base = condition.field.location().base;
@@ -42,7 +43,7 @@ impl SliceEnd {
 pub(crate) struct Condition {
     /// Facts that must all be true.
     pub needs: Facts,
-    /// Facts of which none may be true. They are headers whose presence alone implies the byte's value.
+    /// Facts that must all be false. Each is a header whose presence alone implies the byte's value.
     pub unless: Facts,
 }
 
@@ -68,7 +69,7 @@ impl Condition {
         facts & (self.needs | self.unless) == self.needs
     }
 
-    /// Returns whether no packet has both this byte and the other.
+    /// Returns whether no packet meets both conditions.
     pub fn excludes(self, other: Self) -> bool {
         let (own, others) = (implied(self.needs), implied(other.needs));
         let differ = |set: u32| own & set != 0 && others & set != 0 && own & others & set == 0;
@@ -80,16 +81,17 @@ impl Condition {
     }
 }
 
-/// Returns whether both kinds of IP exclude a byte, and `others` implies that the packet is IP.
+/// Returns whether the condition excludes IPv4 and IPv6 packets, while the headers in `others` imply an IP
+/// packet.
 fn is_any_ip_excluded(condition: Condition, others: u32) -> bool {
     let both = Facts::from(header::IPV4 | header::IPV6);
     condition.unless & both == both && others & header::IP != 0
 }
 
-/// Returns the headers that a packet with the given ones certainly has.
+/// Returns the headers in `needs`, and the headers that they imply. For example, ICMPv6 implies IPv6.
 pub(crate) fn implied(needs: Facts) -> u32 {
     let mut headers = needs as u32 & u32::from(u16::MAX >> 1);
-    // From the innermost header outwards.
+    // Inner headers come first, because an implied header may imply another one.
     let steps = [
         (header::ND_SLL | header::ND_TLL, header::ND),
         (header::ND, header::ICMPV6),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Builds the keys of packets of any shape, by a walk over their headers.
+//! Builds the keys of packets with any combination of headers.
 
 use crate::bits::eight_bytes;
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd};
@@ -10,10 +10,10 @@ use flow::{Ext, FieldBase, PortNo};
 use frame::Frame;
 use wire::{Depth, Layers};
 
-/// Bytes that one load reads and writes.
+/// Number of bytes that one load reads and writes.
 const LOAD_BYTES: usize = 8;
 
-/// Room for a key in words. A load may write two words, the last of which may be beyond the longest key.
+/// Capacity of a key in words. A load may write two words, the second of which may be beyond the longest key.
 pub const ROOM_WORDS: usize = 16;
 
 const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
@@ -21,13 +21,14 @@ const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 /// A length that no frame exceeds.
 pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
-/// Number of words in which a key that is longer than a record of one line has room for is hashed.
+/// Number of words that are hashed for a key that does not fit into a record of one cache line.
 pub const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
 
-/// Maximum number of words of keys that fit into a record of one line.
+/// Maximum length in words of a key that fits into a record of one cache line.
 pub const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
 
-/// Key of a packet, in words. The first byte of a word is the lowest. Bytes beyond the plan's length are 0.
+/// Key of a packet, in words. The first byte of a word is its least significant byte. Bytes beyond the plan's
+/// length are 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct ExpressKey {
@@ -48,7 +49,7 @@ impl ExpressKey {
         &mut self.words
     }
 
-    /// Returns a key of these words, the others being 0.
+    /// Returns a key that begins with these words. Its further words are 0.
     #[must_use]
     pub fn of_words(words: &[u64]) -> Self {
         let mut key = Self::default();
@@ -56,7 +57,7 @@ impl ExpressKey {
         key
     }
 
-    /// Adds bits from byte `at` of the key on. The first byte is the lowest of `bits`.
+    /// Adds bits to the key, beginning at byte `at`. The least significant byte of `bits` comes first.
     #[inline(always)]
     fn add(&mut self, at: usize, bits: u64) {
         let both = u128::from(bits) << (at % LOAD_BYTES * 8);
@@ -67,12 +68,12 @@ impl ExpressKey {
     }
 }
 
-/// Loads up to 8 consecutive bytes of a packet into the key.
+/// A load of up to 8 consecutive bytes of a packet into the key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     /// Packets for which the load is made.
     pub when: Condition,
-    /// Examined bits. The first byte is the lowest.
+    /// Mask of the examined bits. The first byte is the least significant.
     pub mask: u64,
     pub base: FieldBase,
     /// Offset of the first byte from the base.
@@ -82,7 +83,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Adds the loaded bits to a key. `starts` has the offsets of the bases.
+    /// Adds the loaded bits to a key. `starts` contains the offset of each base.
     #[inline(always)]
     fn run(&self, frame: &[u8], ext: &Ext, starts: &[u16; BASES], key: &mut ExpressKey) {
         let bytes = if self.base == FieldBase::Ext { ext.bytes() } else { frame };
@@ -92,7 +93,7 @@ impl Load {
     }
 }
 
-/// Room for the offsets of the bases, as a power of two.
+/// Length of the array of base offsets, a power of two.
 const BASES: usize = 8;
 
 /// Returns the offsets of the bases, in the order of `FieldBase`.
@@ -102,13 +103,13 @@ pub(crate) fn starts(layers: &Layers) -> [u16; BASES] {
     [0, 0, l3, l4, nd_sll, nd_tll, 0, 0]
 }
 
-/// Where the parts of a key after the bytes of the packet are: the ingress port, then the presence bits.
+/// Positions of the last parts of a key: the ingress port, followed by the presence bits.
 ///
-/// They come last, so that bytes from the start of a packet can be loaded together with the bytes before them
-/// in the key.
+/// The bytes of the packet come before these parts. Otherwise, the packet's first bytes would have to be
+/// shifted to their position in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyEnds {
-    /// Offset of the ingress port in bytes. The lowest byte of its number comes first.
+    /// Offset of the ingress port in bytes. The least significant byte of the port number comes first.
     pub port_at: usize,
     /// Length of the ingress port in bytes.
     pub port_bytes: usize,
@@ -127,7 +128,7 @@ pub struct KeyReader {
     length_bytes: usize,
     ends: KeyEnds,
     depth: Depth,
-    /// Facts of the presence bits, in order.
+    /// For each presence bit, the number of its fact's bit in [`Facts`].
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     loads: Vec<Load>,
@@ -135,7 +136,7 @@ pub struct KeyReader {
 }
 
 impl KeyReader {
-    /// Compiles a layout. `placed` has each run with its position in the key.
+    /// Compiles a layout. `placed` contains each run and its position in the key.
     pub(crate) fn new(
         length_bytes: usize,
         ends: KeyEnds,
@@ -164,13 +165,13 @@ impl KeyReader {
         Self { length_bytes, ends, depth, presence, slices, loads, seed }
     }
 
-    /// Returns the loads of packets of all shapes.
+    /// Returns all loads. Each load states the packets for which it is made.
     pub(crate) fn loads(&self) -> &[Load] {
         &self.loads
     }
 
-    /// Returns the length in bytes from which on packets with these headers have all slices that such packets
-    /// can have.
+    /// Returns the minimum length in bytes of a packet with these headers that contains every slice that such
+    /// packets can have.
     pub(crate) fn slices_end(&self, layers: &Layers) -> usize {
         let Layers { present, l3, l4, .. } = *layers;
         let bounds = SliceBounds { present, l3, l4, len: LONGEST_BYTES };
@@ -196,7 +197,8 @@ impl KeyReader {
         self.depth
     }
 
-    /// Writes the key of a packet of any shape. Its headers must be located at least to [`Self::depth`].
+    /// Writes the key of a packet with any combination of headers. Its headers must be located at least to
+    /// [`Self::depth`].
     #[inline(never)]
     pub fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
         key.words = [0; ROOM_WORDS];
@@ -211,7 +213,7 @@ impl KeyReader {
         }
     }
 
-    /// Returns whether [`Self::general_key`] gives this key to an arriving frame.
+    /// Returns whether `key` is the key that [`Self::general_key`] writes for an arriving frame.
     #[must_use]
     pub fn is_key_of(&self, key: &ExpressKey, frame: &Frame) -> bool {
         let mut general = ExpressKey::default();
@@ -233,7 +235,7 @@ impl KeyReader {
         }
     }
 
-    /// Returns what is true of a frame of `len` bytes: its headers and slices.
+    /// Returns the facts about a frame of `len` bytes: which headers and slices it has.
     #[inline]
     pub(crate) fn facts(&self, len: usize, layers: &Layers) -> Facts {
         let Layers { present, l3, l4, .. } = *layers;
@@ -254,7 +256,7 @@ impl KeyReader {
         bytes
     }
 
-    /// Returns the number of words in which keys are hashed.
+    /// Returns the number of words of a key that are hashed.
     #[must_use]
     #[inline(always)]
     pub fn hashed_words(&self) -> usize {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The layout of a key: runs of examined bytes, and their positions.
 //!
-//! Runs that no packet has together share bytes of the key: addresses of IPv4 and of IPv6, ports of TCP and
-//! of UDP. The presence bits show which of them a packet has. For the same reason the EtherType shares bytes
-//! with the headers that imply it, and the protocol with the ports.
+//! Runs that never occur in the same packet share bytes of the key. Examples are IPv4 and IPv6 addresses, and
+//! TCP and UDP ports. The presence bits show which of these runs a packet has. For the same reason, the
+//! EtherType shares bytes with the headers that imply it, and the protocol shares bytes with the ports.
 
 use crate::conditions::{Condition, Facts, PROTO_GIVERS, SliceEnd, TYPE_GIVERS};
 use flow::{FieldBase, FieldMatch, ext};
@@ -14,28 +14,28 @@ pub const ONE_LINE_BYTES: usize = 46;
 /// Maximum length of a key in a record of two cache lines. Longer keys have no records.
 pub const TWO_LINES_BYTES: usize = 110;
 
-/// Maximum sum of the lengths of all runs for which shared positions are searched. Beyond, each run gets
-/// bytes of its own, so the key is too long in any case. The limit bounds the time of planning.
+/// Maximum total length of the runs for which shared positions are searched. Above this limit, each run gets
+/// separate bytes, because the key is too long in any case. The limit bounds the planning time.
 const SEARCHED_BYTES_MAX: usize = 4 * TWO_LINES_BYTES;
 
-/// Bytes of the extended header before the parsed part. In an arriving packet they hold the ingress port,
-/// which every key has, and zeros.
+/// Number of bytes of the extended header before the part that the parser writes. In an arriving packet,
+/// these bytes hold the ingress port, which is in every key, and zeros.
 pub(crate) const UNPARSED_BYTES: u16 = ext::ETH_TYPE_BIT / 8;
 
-/// Consecutive bytes of a packet of which some bits are examined.
+/// Consecutive bytes of a packet, each with at least one examined bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub base: FieldBase,
     /// Offset of the first byte from the base.
     pub byte: u16,
-    /// Packets that have these bytes.
+    /// Condition under which a packet has these bytes.
     pub when: Condition,
     /// Examined bits of each byte.
     pub masks: Vec<u8>,
 }
 
-/// Returns the bytes that the conditions examine, as runs. `slices` gives the fact of a slice end, and
-/// `headers` are the headers whose presence the key holds.
+/// Returns the bytes that the conditions examine, as runs. `slices` returns the fact for a slice end.
+/// `headers` are the headers whose presence bits are in the key.
 pub(crate) fn runs_of(
     conditions: &[FieldMatch],
     headers: u32,
@@ -82,7 +82,7 @@ pub(crate) fn runs_of(
     runs
 }
 
-/// Returns the headers in the key whose presence implies the value of a byte of the extended header.
+/// Returns those of `headers` whose presence implies the value of a byte of the extended header.
 pub(crate) fn implied_by(byte: u16, headers: u32) -> Facts {
     const TYPE_FROM: u16 = ext::ETH_TYPE_BIT / 8;
     const TYPE_TO: u16 = TYPE_FROM + 1;
@@ -95,13 +95,13 @@ pub(crate) fn implied_by(byte: u16, headers: u32) -> Facts {
     Facts::from(headers & givers)
 }
 
-/// Places the runs from the first byte of the key on. Returns the position of each run, and the number of
-/// bytes that all of them take.
+/// Places the runs, beginning at the first byte of the key. Returns each run with its position, and the
+/// number of bytes that the runs occupy together.
 pub(crate) fn place(mut runs: Vec<Run>) -> (Vec<(Run, usize)>, usize) {
-    // Long runs first, so that short ones fill the gaps.
+    // Long runs come first, so that short runs fill the gaps.
     runs.sort_by_key(|run| std::cmp::Reverse(run.masks.len()));
     let is_searched = runs.iter().map(|run| run.masks.len()).sum::<usize>() <= SEARCHED_BYTES_MAX;
-    // Conditions of the runs that have a byte.
+    // For each byte of the key, the conditions of the runs that occupy it.
     let mut users: Vec<Vec<Condition>> = Vec::new();
     let mut placed = Vec::with_capacity(runs.len());
     for run in runs {

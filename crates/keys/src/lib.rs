@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of the express path. A key says in which bits that the tables examine an arriving packet differs from
-//! others, and nothing else: not how its headers are arranged, where they begin, or how long it is.
+//! Keys of the express path. A key contains the bits of an arriving packet that the tables examine. It does
+//! not show how the headers are arranged, where they begin, or how long the packet is.
 //!
 //! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
 //! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys, and
@@ -8,11 +8,11 @@
 //! keys, which says whether packets of a key may match the rule. [`Hops`] is the path of a packet through the
 //! tables, and [`is_recordable`] says whether a key determines it.
 //!
-//! The crate must not keep tables, records of keys, or packets of a burst. These are in `pipeline`, whose
-//! keys of single tables use [`depth_of`], [`read_bits`] and [`Permute`] as well. Building a key allocates
-//! nothing.
+//! The crate must not keep tables, records of keys, or packets of a burst. These are in crate `pipeline`,
+//! which also uses [`depth_of`], [`read_bits`] and [`Permute`] to build the keys of single tables. Building a
+//! key allocates nothing.
 //!
-//! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which bytes of a key several headers share.
+//! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which headers share bytes of a key.
 
 mod bits;
 mod conditions;

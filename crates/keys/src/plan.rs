@@ -2,11 +2,11 @@
 //! The plan of the express path's keys. One plan serves all tables that packets can reach from table 0.
 //!
 //! A key consists of the bytes that hold an examined bit, the ingress port, and the presence bits of the
-//! headers and slices that tables need. The metadata register and the tunnel ID are not in it, because both
-//! are 0 in an arriving packet.
+//! headers and slices that tables need. It omits the metadata register and the tunnel ID, because both are 0
+//! in an arriving packet.
 //!
-//! A program may depend on bits that no table examines: its actions need headers, and a decrement needs the
-//! TTL. Such bits are not in the key, so a record checks them at each hit.
+//! A program may depend on bits that no table examines. For example, an action may require a header, and a
+//! decrement depends on the TTL. Such bits are not in the key, so they are checked at each hit of a record.
 
 use crate::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
 use crate::depth::depth_of;
@@ -18,18 +18,18 @@ use flow::{Field, FieldMatch, Match, PortNo, SliceBase};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 
-/// Number of a plan. Each new plan of a data plane has a higher one.
+/// Number of a plan. Each new plan of a data plane has a higher number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlanVersion(pub u64);
 
-/// Kind of record that has room for a plan's keys.
+/// Kind of record into which a plan's keys fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFit {
     /// A record of one cache line.
     OneLine,
     /// A record of two cache lines.
     TwoLines,
-    /// None. Packets take no express path.
+    /// No record. Packets do not use the express path.
     TooLong,
 }
 
@@ -56,13 +56,13 @@ pub struct ExpressPlan {
     permitted_change: HeaderChange,
     /// `None` if the key is too long.
     reader: Option<KeyReader>,
-    /// Layout of rules that are compared with keys. `None` if the key is too long.
+    /// Layout of rules for comparison with keys. `None` if the key is too long.
     rows: Option<RowLayout>,
 }
 
 impl ExpressPlan {
-    /// Makes a plan for tables that examine these bits; each field occurs at most once. `highest_port` is the
-    /// highest number of a port.
+    /// Makes a plan for tables that examine these bits of each field. Each field occurs at most once.
+    /// `highest_port` is the highest port number.
     #[must_use]
     pub fn new(version: PlanVersion, mut examined: Vec<(Field, u128)>, highest_port: PortNo) -> Self {
         examined.sort_unstable_by_key(|(field, _)| *field);
@@ -94,15 +94,15 @@ impl ExpressPlan {
         Self { version, examined, port_bytes, length_bytes, permitted_change, reader, rows }
     }
 
-    /// Returns the greatest change before a table after which keys still determine the bits that the table
-    /// examines.
+    /// Returns the greatest change of a packet after which its key still determines all bits that a later
+    /// table examines.
     #[must_use]
     pub fn permitted_change(&self) -> HeaderChange {
         self.permitted_change
     }
 
-    /// Returns whether packets with a key may match a rule in a table before which entries rewrite them.
-    /// It is false only if no such packet matches.
+    /// Returns whether packets with this key may match the rule after earlier entries have rewritten the
+    /// parts in `rewritten`. The result is false only if no such packet matches.
     #[must_use]
     pub fn may_match(&self, matching: &Match, key: &ExpressKey, rewritten: Rewritten) -> bool {
         let mut row = Vec::new();
@@ -110,24 +110,24 @@ impl ExpressPlan {
         row.is_empty() || RuleRow::of(&row).may_match(key.words(), rewritten)
     }
 
-    /// Returns the length in words of a rule that is compared with keys, or `None` if keys are too long.
+    /// Returns the length of a rule's row in words, or `None` if keys are too long.
     #[must_use]
     pub fn row_words(&self) -> Option<usize> {
         self.rows.as_ref().map(RowLayout::row_words)
     }
 
-    /// Appends a rule in the layout of the keys, if they are not too long.
+    /// Appends a rule's row, in the layout of the keys. Appends nothing if keys are too long.
     pub fn append_row(&self, matching: &Match, to: &mut Vec<u64>) {
         self.rows.iter().for_each(|rows| rows.append(matching, to));
     }
 
-    /// Returns whether both plans give equal keys, whatever their numbers are.
+    /// Returns whether both plans give equal keys. The numbers of the plans may differ.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         self.examined == other.examined && self.port_bytes == other.port_bytes
     }
 
-    /// Returns whether keys of both plans have room for the same ports.
+    /// Returns whether keys of both plans hold the ingress port in the same number of bytes.
     #[must_use]
     pub fn has_ports_of(&self, other: &Self) -> bool {
         self.port_bytes == other.port_bytes
@@ -163,7 +163,7 @@ impl ExpressPlan {
         self.examined.iter().map(|(_, mask)| mask.count_ones()).sum()
     }
 
-    /// Returns which kind of record has room for the keys.
+    /// Returns the kind of record into which the keys fit.
     #[must_use]
     pub fn fit(&self) -> KeyFit {
         match self.reader {
@@ -187,7 +187,8 @@ impl ExpressPlan {
     }
 }
 
-/// Returns the facts of the presence bits, in order. IP has no bit if IPv4 and IPv6 have one.
+/// Returns for each presence bit the number of its fact's bit. IP has no presence bit if IPv4 and IPv6 have
+/// one.
 fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     let both = header::IPV4 | header::IPV6;
     let shown = if headers & both == both { headers & !header::IP } else { headers };
@@ -195,9 +196,11 @@ fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     of_headers.chain((0..slices.min(SLICES_MAX) as u8).map(|slice| FIRST_SLICE as u8 + slice)).collect()
 }
 
-/// Returns the greatest change after which the arriving bits of a field, and constants, determine its bits.
+/// Returns the greatest change of a packet after which constants and the field's bits in the arriving packet
+/// still determine the field.
 ///
-/// A slice may hold a part of a TTL or a checksum. Its bits then depend on bits that keys do not hold.
+/// A slice may hold a part of a TTL or of a checksum. Once this part has changed, the slice depends on bits
+/// that keys do not hold.
 fn permitted_by(field: Field) -> HeaderChange {
     let Field::Slice(slice) = field else { return HeaderChange::Fields };
     let (first, end) = (slice.offset_bits / 8, (slice.offset_bits + slice.length_bits).div_ceil(8));

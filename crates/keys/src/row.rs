@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules in the layout of keys. A key is compared with a rule by a few word operations, without its packet.
+//! Rules in the layout of keys. A few word operations compare a key with a rule, without the packet.
 //!
-//! The comparison may say that a packet matches a rule that it does not match, never the opposite. It is
-//! exact for most rules. It is not exact where the key omits what another bit of the key implies (for example
-//! the protocol, which a TCP header implies), and where entries rewrite bits before the rule's table.
+//! The comparison may report a match although the packet does not match the rule, but it never misses a
+//! match. It is exact for most rules. There are two exceptions. The key omits values that other bits of the
+//! key imply; for example, a TCP header implies the protocol. And entries may rewrite bits before the packet
+//! reaches the rule's table.
 
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
 use crate::key::KeyEnds;
@@ -12,23 +13,25 @@ use flow::{Field, FieldBase, FieldMatch, Match, ext};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 
-/// Bytes of a word.
+/// Number of bytes in a word.
 const WORD_BYTES: usize = 8;
 
 /// Length of both MAC addresses in bytes.
 const MACS_BYTES: u16 = 12;
 
-/// Bytes of an IP header that a decremented TTL changes: TTL or hop limit, protocol, and checksum.
+/// Range of bytes in an IP header that contains all bytes that a TTL decrement changes: the hop limit of
+/// IPv6, and the TTL and checksum of IPv4.
 pub(crate) const TTL_BYTES: std::ops::Range<u16> = 7..12;
 
-/// First byte of the extended header after the ports. Up to the EtherType, an arriving packet has zeros.
+/// First byte of the extended header after the ports. In an arriving packet, all bytes from here to the
+/// EtherType are 0.
 const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;
 
-/// Where a key holds what.
+/// Positions of the parts of a key.
 #[derive(Clone, Debug)]
 pub(crate) struct RowLayout {
     placed: Vec<(Run, usize)>,
-    /// Facts of the presence bits, in order.
+    /// For each presence bit, the number of its fact's bit in [`Facts`].
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     /// Headers that the rules of the plan need.
@@ -37,17 +40,18 @@ pub(crate) struct RowLayout {
     words: usize,
 }
 
-/// Parts of a row, each as long as a key.
+/// Number of parts of a row. Each part is as long as a key.
 const PARTS: usize = 3;
 
-/// A rule in the layout of a key: flags, value, mask, and the mask that remains after rewrites.
+/// A rule in the layout of a key: flags, value, mask, and the mask that applies after entries have rewritten
+/// MAC addresses or the TTL.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleRow<'a> {
     flags: u64,
     words: &'a [u64],
 }
 
-/// What entries have rewritten before a packet came to a table.
+/// The parts of a packet that entries have rewritten before the packet reaches a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rewritten {
     /// Nothing.
@@ -58,17 +62,17 @@ pub enum Rewritten {
     Anything,
 }
 
-/// Flag of a rule that no packet matches unless entries rewrite anything.
+/// Flag of a rule that no packet matches, unless entries have rewritten arbitrary bits.
 const NEVER: u64 = 1;
 
 impl<'a> RuleRow<'a> {
-    /// Returns the number of words of a row for keys of `key_words` words.
+    /// Returns the length in words of a row for keys of `key_words` words.
     #[must_use]
     pub fn length(key_words: usize) -> usize {
         1 + PARTS * key_words
     }
 
-    /// Returns the row that these words hold.
+    /// Returns the row in these words.
     #[must_use]
     pub fn of(words: &'a [u64]) -> Self {
         words
@@ -76,7 +80,7 @@ impl<'a> RuleRow<'a> {
             .map_or(Self { flags: NEVER, words }, |(flags, words)| Self { flags: *flags, words })
     }
 
-    /// Returns whether packets of a key may match the rule.
+    /// Returns whether packets with this key may match the rule.
     #[must_use]
     #[inline]
     pub fn may_match(&self, key: &[u64], rewritten: Rewritten) -> bool {
@@ -94,7 +98,7 @@ impl<'a> RuleRow<'a> {
 }
 
 impl RowLayout {
-    /// Creates the layout of a plan's rows. `placed` has each run with its position in the key.
+    /// Creates the layout of a plan's rows. `placed` contains each run and its position in the key.
     pub fn new(
         placed: Vec<(Run, usize)>,
         presence: Vec<u8>,
@@ -143,20 +147,20 @@ struct Examined {
     is_rewritable: bool,
 }
 
-/// A row in the making.
+/// A row under construction.
 struct RowMaker<'a> {
     layout: &'a RowLayout,
     /// Value, mask, and mask after rewrites, as bytes of the key.
     parts: [Vec<u8>; PARTS],
-    /// Facts of all packets that match.
+    /// Facts that are true for all packets that match.
     present: Facts,
-    /// Facts of no packet that matches.
+    /// Facts that are false for all packets that match.
     absent: Facts,
     is_never: bool,
 }
 
 impl RowMaker<'_> {
-    /// Adds a condition. Bytes that a present header implies are appended to `by_headers` instead.
+    /// Adds a condition. Bytes whose value a header can imply are appended to `by_headers` instead.
     fn add(&mut self, condition: &FieldMatch, by_headers: &mut Vec<Examined>) {
         let location = condition.field.location();
         let mut when = Condition { needs: location.needs.into(), unless: 0 };
@@ -196,7 +200,7 @@ impl RowMaker<'_> {
     fn unparsed(&mut self, examined: &Examined) {
         const PORT_BYTES: u16 = 4;
         if examined.byte < PORT_BYTES {
-            // The key has the lowest byte first.
+            // The least significant byte comes first in the key.
             let at = usize::from(PORT_BYTES - 1 - examined.byte);
             let KeyEnds { port_at, port_bytes } = self.layout.ends;
             if at < port_bytes {
@@ -209,7 +213,7 @@ impl RowMaker<'_> {
         }
     }
 
-    /// Adds the EtherType and the protocol, as far as headers imply them.
+    /// Adds conditions on the EtherType and on the protocol, whose values headers can imply.
     fn imply(&mut self, bytes: &[Examined]) {
         let is_type = |examined: &&Examined| examined.byte < ext::IP_PROTO_BIT / 8;
         let is_proto = |examined: &&Examined| !is_type(examined);
@@ -217,7 +221,7 @@ impl RowMaker<'_> {
         self.imply_one(&bytes.iter().filter(is_proto).collect::<Vec<_>>());
     }
 
-    /// Adds bytes that the same headers imply.
+    /// Adds conditions on bytes whose values the same headers can imply.
     fn imply_one(&mut self, bytes: &[&Examined]) {
         let Some(givers) = bytes.first().map(|examined| examined.when.unless) else { return };
         let suits = |giver: Facts| {
@@ -231,7 +235,8 @@ impl RowMaker<'_> {
         let fitting: Facts = each.filter(|giver| suits(*giver)).sum();
         let known = Facts::from(implied(self.present));
         if known & givers != 0 {
-            // The rule needs a header that implies the bytes.
+            // The rule requires a header that implies the bytes. No packet matches if the implied value
+            // differs.
             self.is_never |= known & fitting == 0;
             return;
         }
@@ -245,7 +250,7 @@ impl RowMaker<'_> {
         }
     }
 
-    /// Adds a byte that has its own place in the key.
+    /// Adds a condition on a byte that has its own position in the key.
     fn compare(&mut self, examined: &Examined) {
         let holds = |(run, at): &(Run, usize)| {
             let number = usize::from(examined.byte.checked_sub(run.byte)?);
@@ -257,7 +262,7 @@ impl RowMaker<'_> {
         }
     }
 
-    /// Adds the presence bits.
+    /// Adds conditions on the presence bits.
     fn add_presence(&mut self) {
         self.is_never |= self.present & self.absent != 0;
         for (number, fact) in self.layout.presence.iter().enumerate() {
@@ -269,7 +274,7 @@ impl RowMaker<'_> {
         }
     }
 
-    /// Adds bits of a byte of the key.
+    /// Adds a condition on some bits of a byte of the key.
     fn set(&mut self, at: usize, value: u8, mask: u8, is_rewritable: bool) {
         let [values, masks, after_rewrites] = &mut self.parts;
         // Two conditions on the same bits may contradict each other.
@@ -280,7 +285,8 @@ impl RowMaker<'_> {
     }
 }
 
-/// Returns the bits of a field in a byte. The field has the bits `first` to `end` of its base.
+/// Returns the part of a field's value that lies in a byte. The field begins at bit `first` of its base and
+/// ends before bit `end`.
 fn byte_of(bits: u128, first: u16, end: u16, byte: u16) -> u8 {
     let bit_of = |at: u16| {
         let is_set = (first..end).contains(&at) && bits >> (end - 1 - at) & 1 != 0;

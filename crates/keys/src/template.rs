@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Templates: the keys of common packets, built by a few loads at fixed offsets. A template gives the same
-//! key as [`KeyReader::general_key`], for packets with certain headers at certain offsets.
+//! Templates, which build the keys of common packets by a few loads at fixed offsets. A template is for
+//! packets with certain headers at certain offsets. It gives the same key as [`KeyReader::general_key`].
 
 use crate::key::{ExpressKey, KeyReader, LONGEST_BYTES, Load, ROOM_WORDS, starts};
 use actions::TtlSpot;
@@ -10,43 +10,44 @@ use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 use wire::{CommonGuard, Layers};
 
-/// Maximum number of templates. Common packets have fewer combinations of headers. If keys depend on no IP
-/// header, each EtherType has a template.
+/// Maximum number of templates. Common packets have fewer combinations of headers. If keys do not depend on
+/// an IP header, each EtherType has a separate template.
 const TEMPLATES: usize = 16;
 
-/// Maximum number of loads of a template, beyond those of each word.
+/// Maximum number of loads of a template in addition to the loads of each word.
 const MORE_LOADS: usize = 16;
 
 /// Number of bytes that one load reads.
 const LOAD_BYTES: usize = 8;
 
-/// A load from the packet begins before this offset. It exceeds the headers of common packets.
+/// Loads from the packet begin before this offset, which is after the addresses and ports of common packets.
 const FROM_MAX: usize = 64;
 
 /// Number of bytes at the start of a packet from which a template loads.
 pub const WINDOW_BYTES: usize = FROM_MAX + LOAD_BYTES;
 
-/// Adds masked bytes of a packet to one word of the key.
+/// A load of masked bytes of a packet into one word of the key.
 #[derive(Clone, Copy, Debug, Default)]
 struct FixedLoad {
-    /// Examined bits. The first byte is the lowest.
+    /// Mask of the examined bits. The first byte is the least significant.
     mask: u64,
     /// Offset of the first byte in the packet, or in the extended header.
     from: u16,
-    /// Word of the key.
+    /// Index of the word in the key.
     word: u8,
-    /// Number of bits by which the loaded bytes move up in the word. It is 0 for nearly all loads.
+    /// Number of bits by which the loaded bytes are shifted left. It is 0 for nearly all loads.
     shift: u8,
 }
 
 impl FixedLoad {
-    /// Splits a load at the words of the key. `start` is the offset of its base.
+    /// Splits a load at the word boundaries of the key. `start` is the offset of the load's base.
     fn split(load: &Load, start: u16) -> impl Iterator<Item = Self> {
         let (at, from) = (usize::from(load.at), start + load.byte);
         let (word, skipped) = (at / LOAD_BYTES, at % LOAD_BYTES);
         let fits = LOAD_BYTES - skipped;
         let up = 8 * skipped as u8;
-        // The load reads the bytes before, too, so that the examined ones need not be moved.
+        // The load begins at an earlier byte of the packet if possible. The examined bytes are then already
+        // at their position in the word and need no shift.
         let first = match from.checked_sub(skipped as u16) {
             Some(from) => Self { mask: load.mask << up, from, word: word as u8, shift: 0 },
             None => Self { mask: load.mask << up >> up, from, word: word as u8, shift: up },
@@ -65,7 +66,7 @@ impl FixedLoad {
         self
     }
 
-    /// Returns the masked bytes of a load that moves none.
+    /// Returns the masked bytes of a load without a shift.
     #[inline(always)]
     fn unmoved_bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
         let from = usize::from(self.from) % FROM_MAX;
@@ -80,10 +81,11 @@ impl FixedLoad {
     }
 }
 
-/// Number of loads of a word that are made without a loop.
+/// Maximum number of loads that are stored with their word. All other loads from the packet are in
+/// `KeyTemplate::more`.
 const WORD_LOADS: usize = 2;
 
-/// The constant bits of a word, and its loads. An absent load has the mask 0.
+/// The constant bits of a word of the key, and its loads. An unused element of `loads` has the mask 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct WordPlan {
     /// Presence bits and ingress port.
@@ -91,35 +93,35 @@ struct WordPlan {
     loads: [FixedLoad; WORD_LOADS],
 }
 
-/// Number of loads that each word of a key needs.
+/// Loads that are necessary to build a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loads {
     /// At most one per word.
     One,
     /// At most [`WORD_LOADS`] per word.
     Two,
-    /// Further ones, or loads that move bytes.
+    /// More loads, loads from the extended header, or loads that shift bytes.
     More,
 }
 
-/// The key of packets with the same headers at the same offsets.
+/// Builds the keys of packets with the same headers at the same offsets.
 #[derive(Debug)]
 pub struct KeyTemplate {
-    /// Index of the template among all of them.
+    /// Index of the template in [`Templates`].
     index: u8,
-    /// Headers of the packets. Only `present`, `l3`, `l4` and `depth` are those of every such packet. All
-    /// packets that the guard recognises have this `eth_type`.
+    /// Headers of the packets. All packets of the template have the same `present`, `l3`, `l4` and `depth`.
+    /// All packets that the guard recognises also have the same `eth_type`.
     layers: Layers,
     /// Place of the TTL of packets that the guard recognises.
     ttl: TtlSpot,
-    /// Recognises the packets. `None` if headers must be located to do so.
+    /// Recognises the packets without locating their headers. `None` if this is impossible.
     guard: Option<CommonGuard>,
-    /// Minimum length of the packets in bytes. They have an Ethernet header, and all slices that the key
-    /// examines.
+    /// Minimum length of the packets in bytes. Shorter packets lack a part of the Ethernet header or of a
+    /// slice that the key examines.
     len_min: usize,
     words: [WordPlan; ROOM_WORDS],
     loads: Loads,
-    /// Other loads from the packet.
+    /// Loads from the packet for which `words` has no space.
     more: ArrayVec<FixedLoad, MORE_LOADS>,
     /// Loads from the extended header.
     ext_loads: ArrayVec<FixedLoad, MORE_LOADS>,
@@ -132,8 +134,8 @@ impl KeyTemplate {
         (own.present, own.l3, own.l4) == (layers.present, layers.l3, layers.l4)
     }
 
-    /// Makes the template of packets with these headers. Returns `None` if it has too many loads, or loads
-    /// beyond the common headers.
+    /// Makes the template for packets with these headers. Returns `None` if it has too many loads, or a load
+    /// at or beyond [`FROM_MAX`].
     fn new(index: u8, reader: &KeyReader, layers: &Layers, in_port: PortNo) -> Option<Self> {
         let Layers { present, l3, l4, depth, eth_type, .. } = *layers;
         let facts = reader.facts(LONGEST_BYTES, layers);
@@ -145,7 +147,7 @@ impl KeyTemplate {
             for fixed in FixedLoad::split(load, starts[load.base as usize % starts.len()]) {
                 let loads = &mut words[usize::from(fixed.word)].loads;
                 if load.base == FieldBase::Ext {
-                    // Packets without a tag have zeros there.
+                    // In packets without a tag, the tag's bytes of the extended header are 0.
                     let is_tagged = present & header::VLAN != 0;
                     let fixed = if is_tagged { fixed } else { fixed.without_vlan() };
                     if fixed.mask != 0 {
@@ -169,7 +171,7 @@ impl KeyTemplate {
         } else {
             Loads::One
         };
-        // Locating headers for a key goes exactly as deep as the key needs, or finds a common packet.
+        // The guard can be used only if the headers are located at least as deep as keys need.
         let guard = if depth >= reader.depth() { CommonGuard::new(layers) } else { None };
         let layers = Layers { present, l3, l4, depth, eth_type, ..Layers::default() };
         let ttl = TtlSpot::of(&layers);
@@ -178,7 +180,7 @@ impl KeyTemplate {
         Some(template)
     }
 
-    /// Sets the constant bits of the keys: the presence bits, and this ingress port.
+    /// Sets the constant bits of the keys: the presence bits and the ingress port.
     fn set_constants(&mut self, reader: &KeyReader, in_port: PortNo) {
         let mut key = ExpressKey::default();
         reader.add_presence(reader.facts(LONGEST_BYTES, &self.layers), &mut key);
@@ -193,23 +195,23 @@ impl KeyTemplate {
         self.ttl
     }
 
-    /// Returns whether the template is also for packets of this length.
+    /// Returns whether a packet of this length is long enough for the template.
     #[must_use]
     #[inline(always)]
     pub fn suits(&self, len: usize) -> bool {
         len >= self.len_min
     }
 
-    /// Returns whether the template is for a frame of `len` bytes, without locating headers. If it cannot be
-    /// known without, the result is false. `bytes` begins with the frame.
+    /// Returns whether the template is for a frame of `len` bytes. Headers are not located; if they would be
+    /// needed for the decision, the result is false. `bytes` begins with the frame.
     #[must_use]
     #[inline(always)]
     pub fn recognises(&self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.recognises(len, bytes)) && self.suits(len)
     }
 
-    /// Writes the first `WORDS` words of the key of a packet for which this template is. `bytes` begins with
-    /// the packet. `layers` are its headers; they are used only if [`Self::needs_layers`] is true.
+    /// Writes the first `WORDS` words of the key of a packet that this template is for. `bytes` begins with
+    /// the packet. `layers` are its headers, which are used only if [`Self::needs_layers`] is true.
     #[inline(always)]
     pub fn write<const WORDS: usize>(
         &self,
@@ -231,7 +233,7 @@ impl KeyTemplate {
         self.loads == Loads::More && !self.ext_loads.is_empty()
     }
 
-    /// Writes the words of a key by at most `LOADS` loads for each, none of which moves bytes.
+    /// Writes the words of a key with at most `LOADS` loads per word, none of which shifts bytes.
     #[inline(always)]
     fn write_words<const WORDS: usize, const LOADS: usize>(
         &self,
@@ -244,7 +246,7 @@ impl KeyTemplate {
         }
     }
 
-    /// Writes the words of a key by all loads of the template.
+    /// Writes the words of a key with all loads of the template.
     #[inline(never)]
     fn write_all<const WORDS: usize>(
         &self,
@@ -277,19 +279,20 @@ impl KeyTemplate {
     }
 }
 
-/// Templates of the common packets seen so far. All of them hold the keys of one ingress port.
+/// Templates of the common packets seen so far. All of them are for the same ingress port.
 #[derive(Debug, Default)]
 pub struct Templates {
     templates: ArrayVec<KeyTemplate, TEMPLATES>,
     /// Index of the template used last.
     last: u8,
-    /// Index of the template used last among the others. Traffic of TCP and UDP alternates between two.
+    /// Index of the template that was used before `last`. Mixed TCP and UDP traffic alternates between two
+    /// templates.
     other: u8,
     in_port: PortNo,
 }
 
 impl Templates {
-    /// Makes the templates those of packets from this port.
+    /// Sets the ingress port of all templates.
     #[inline]
     pub fn begin(&mut self, reader: &KeyReader, in_port: PortNo) {
         if self.in_port != in_port {
@@ -305,15 +308,15 @@ impl Templates {
         self.templates.get(usize::from(self.last))
     }
 
-    /// Returns the two templates used last, the last one first.
+    /// Returns the two templates used last, the most recent one first.
     #[must_use]
     #[inline(always)]
     pub fn recent(&self) -> [Option<&KeyTemplate>; 2] {
         [self.last, self.other].map(|index| self.templates.get(usize::from(index)))
     }
 
-    /// Makes another template the one used last, if it is for a frame of `len` bytes. Returns whether there
-    /// is one. `bytes` begins with the frame.
+    /// Searches for a template that recognises a frame of `len` bytes, and makes it the template used last.
+    /// Returns whether one was found. `bytes` begins with the frame.
     #[inline(never)]
     pub fn find(&mut self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
         let found = self.templates.iter().find(|template| template.recognises(len, bytes));
@@ -328,7 +331,7 @@ impl Templates {
         }
     }
 
-    /// Returns the template of packets with these headers, and makes it if there is none. Returns `None` if
+    /// Returns the template for packets with these headers, and creates it if necessary. Returns `None` if
     /// only [`KeyReader::general_key`] can build the keys of such packets. The headers must be those of a
     /// common packet. The caller must check whether the template [suits](KeyTemplate::suits) the packet's
     /// length.
@@ -339,7 +342,7 @@ impl Templates {
         self.last()
     }
 
-    /// Returns the index of the template of packets with these headers.
+    /// Returns the index of the template for packets with these headers. Creates the template if necessary.
     fn find_or_make(&mut self, reader: &KeyReader, layers: &Layers) -> Option<u8> {
         let mut known = self.templates.iter().filter(|template| template.is_for(layers));
         let same = known.clone().find(|template| template.layers.eth_type == layers.eth_type);
@@ -363,7 +366,7 @@ mod tests {
     use frame::Frame;
     use wire::{Depth, PacketBuilder, locate_common};
 
-    /// Packets with all common combinations of headers. Each has other bytes.
+    /// Returns packets with all common combinations of headers. `number` is part of their field values.
     fn common(number: u8) -> Vec<Vec<u8>> {
         let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, number], [2, 0, 0, 0, 1, number]);
         let tagged = || ethernet().vlan(0x8100, 0x6000 | u16::from(number));
@@ -397,7 +400,7 @@ mod tests {
                 let frame = Frame::from_bytes(&bytes);
                 let mut found = Layers::default();
                 assert!(locate_common(frame.bytes(), &mut found));
-                // What the words held before must not matter.
+                // The previous content of the words must not matter.
                 let mut keys = [ExpressKey::default(); 2];
                 keys[0].words_mut()[..words].fill(!0);
                 let (port, bytes) = (PortNo(number.into()), frame.window().first_chunk().unwrap());

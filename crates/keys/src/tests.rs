@@ -55,7 +55,7 @@ fn long_keys_need_two_lines_or_have_no_record() {
     assert_eq!(plan(&slices(4, 128)).fit(), KeyFit::TwoLines);
     assert_eq!(plan(&slices(8, 128)).fit(), KeyFit::TooLong);
     assert!(plan(&slices(8, 128)).reader().is_none());
-    // More slices than a plan distinguishes.
+    // More slices than a plan can distinguish.
     assert_eq!(plan(&slices(64, 1)).fit(), KeyFit::TooLong);
     assert_eq!(plan(Field::NAMED).fit(), KeyFit::TwoLines);
     let high = ExpressPlan::new(PlanVersion(2), Vec::new(), PortNo(0x1_0000));
