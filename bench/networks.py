@@ -26,10 +26,12 @@ REPORT = os.path.join(ROOT, "target/report/networks.jsonl")
 GRAPHS = os.path.join(os.path.dirname(ROOT), "shared/data/topo")
 SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
 PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
-# Share of the links that must be protected; docs/adr/0030 gives the reason why Geant2012 cannot reach it.
+# Share of the links that must be protected. docs/adr/0030 states why the network Geant2012 cannot reach this
+# share.
 LINKS = 0.9
 ALL = "[network.require]\ndelivered = 1.0\n"
-# Requires that packets encounter every failure of a link or switch on a route, which tests every protection.
+# Requires that packets encounter every failure of a link or switch on their routes, so that every protection
+# is tested.
 TESTED = "[network.require]\nexercised = true\nprotected_links = %g\n"
 FAILING = """delay = "1ms"
 detection = "10ms"
@@ -126,7 +128,8 @@ def run(case, folder):
     with open(scenario, "w", encoding="utf-8") as file:
         file.write('[network]\nplan = "plan.json"\n%s%s' % (case.scenario, case.require))
     with open(out, "w", encoding="utf-8") as file:
-        # wait4 reports the resources of this process; getrusage would report the maximum over all children.
+        # wait4 reports the resources of this child process. getrusage would report the maximum over all child
+        # processes.
         with subprocess.Popen([SHUNT, "sim", scenario, "--json"], stdout=file) as process:
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)

@@ -34,7 +34,8 @@ APPROACHES = (
     "FFP and lanes",
     "FFP, lanes and path records",
 )
-# Rate of a 10 Gbit/s link in bytes per us, and the bytes that each packet takes in addition to its own.
+# Rate of a 10 Gbit/s link in bytes per us, and the number of bytes that the preamble and the inter-frame gap
+# add to each packet.
 WIRE_BYTES_PER_US, WIRE_EXTRA_BYTES = 1250, 20
 # Rows of tables 3 and 4 in the paper. Its systems ran on different machines.
 TABLE_3 = {"server": ("14 ± 0.5", "99.99999 %"), "video": ("15 ± 0.2", "99.99999 %"), "vehicles": ("15 ± 0.2", "99.999 %")}
@@ -83,8 +84,8 @@ def course(values, what, scenario, rules, size):
         for peer, tables in ((PAPER, "paper-kind tables"), (OWN, "own tables")):
             figure = "%s %s against %s (paper: fig %d)" % (what, words, tables, number)
             line = values.find(figure, name, "ffp --part against")
-            # The rate of arrivals in the latency measurement depends on the peer, so it differs for Shunt's
-            # own tables.
+            # The arrival rate of a latency measurement depends on the peer. Figure 12 therefore shows only
+            # the measurement against tables of the paper's kind.
             if what == "packets/s" or peer == PAPER:
                 found[peer], found[series] = line["peer"], line["ours"]
     return {series: found[series] for series in COLOURS if series in found}

@@ -56,7 +56,7 @@ class Pages:
             self.added = self._now() - before
             if self.added >= self.count * ENOUGH:
                 return self
-            # There is enough memory, but it is fragmented.
+            # There is enough free memory, but it is fragmented, so it is compacted before the next attempt.
             with open(COMPACT, "w", encoding="ascii") as file:
                 file.write("1")
         self.__exit__()

@@ -67,7 +67,7 @@ class OpenVswitch(Switch):
             options += " max-idle=600000 flow-limit=%d min-revalidate-pps=0" % MANY
         self._vsctl("--no-wait", "set", "Open_vSwitch", ".", *settings(options))
         # DPDK allocates hugepages on demand and creates no files. The telemetry socket of a paused program
-        # would block others.
+        # would block other programs.
         extra = 'other_config:dpdk-extra="--no-pci --in-memory --no-telemetry"'
         self._vsctl("--no-wait", "set", "Open_vSwitch", ".", extra)
         control = "--unixctl=" + self._path("vs.ctl")

@@ -12,11 +12,11 @@ from traffic import Traffic, to_stations
 BARS = {6: {1: 2.2, 100: 2.8, 10_000: 4.5, 100_000: 6.0}, 4: {1: 1.9, 100: 2.6, 10_000: 4.5, 100_000: None}}
 FLOWS = (1, 100, 10_000, 100_000)
 NEW_BAR = 100.0
-# Minimum speed relative to testpmd: of L2 forwarding by number of flows, of NORMAL, and of Shunt's frames
-# without tables.
+# Minimum speed relative to testpmd: for L2 forwarding (by number of flows), for the action NORMAL, and for
+# the program macswap, which has no tables.
 L2_BARS, NORMAL_BAR, MACSWAP_BAR = {1: 0.6, 1000: 0.6, 10_000: 0.55, 100_000: 0.55}, 0.5, 0.75
-# Minimum speed relative to another build of Shunt, given by `--before`: if every packet is a new flow, and
-# with all defaults.
+# Minimum speed relative to another build of Shunt, given by `--before`: for traffic in which every packet is
+# a new flow, and for a switch with default settings.
 BEFORE_NEW_BAR, BEFORE_DEFAULTS_BAR = 0.95, 0.9
 # Minimum speed of Shunt's tables without the fast-forwarding path, relative to Open vSwitch.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}

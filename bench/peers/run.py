@@ -46,7 +46,7 @@ NEW_CHOICES = ["no cache", "EMC", "no cache, few flows"]
 FEW_CHOICE, MANY_FLOWS = "SMC, few flows", 100_000
 FILL_CHOICE = "SMC"
 WARM_UP_S, WINDOW_S = 0.15, 0.4
-# Warm-up and window so short that Open vSwitch receives no packet of the capture twice.
+# Warm-up and window are so short that Open vSwitch receives no packet of the capture twice.
 NEW_WARM_UP_S, NEW_WINDOW_S = 0.05, 0.25
 # Minimum share of its CPU that a thread must get in a window, and maximum number of attempts per pair.
 SHARE_LEAST, PAIR_TRIES = 0.6, 3
@@ -239,7 +239,7 @@ def selected(options):
 
     def switched(row):
         records = by_records(row.flows).records if options.express == "on" else 0
-        # A row with all defaults cannot have path records.
+        # In a row with default settings, the number of path records cannot be changed.
         is_set = row.kind != MACSWAP and not row.ours.defaults
         if not is_set or row.ours.records == records:
             return row

@@ -136,7 +136,7 @@ pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) 
     pool.sum_up()
 }
 
-/// Pairs of windows that are collected in several runs. Each run may have other contenders. All pairs
+/// Pairs of windows that are collected in several runs. Each run may have different contenders. All pairs
 /// together give one comparison and one interval.
 #[derive(Default)]
 pub struct Pool {

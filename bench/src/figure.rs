@@ -27,7 +27,7 @@ pub struct Figure {
     pub ratio: Option<f64>,
     /// Lower end of the 95 % confidence interval of the ratio, or of the median if there is no peer.
     pub low: f64,
-    /// Upper end of that interval.
+    /// Upper end of the same interval as `low`.
     pub high: f64,
     /// Number of undisturbed pairs of windows, or of undisturbed windows if there is no peer.
     pub runs: usize,

@@ -118,7 +118,7 @@ pub trait Contender {
     fn window(&mut self) -> Result<Window, Error>;
 }
 
-/// A closure that times itself is a contender.
+/// A closure that measures its own window is a contender.
 impl<F: FnMut() -> Result<Window, Error>> Contender for F {
     fn window(&mut self) -> Result<Window, Error> {
         self()

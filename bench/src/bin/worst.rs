@@ -120,8 +120,8 @@ impl Tried {
         Ok(Self { name, table, rules, gone: Vec::new(), build_ms, bytes: rule_table.base_bytes() })
     }
 
-    /// Creates a table in which a part of the rules was added one by one, until one more would trigger a new
-    /// base.
+    /// Creates a table in which a part of the rules was added one by one, until the next addition would
+    /// trigger a new base.
     fn with_full_delta(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(5).shuffle(&mut rules);
@@ -146,7 +146,8 @@ impl Tried {
         Ok(Self { name, table, rules, gone: Vec::new(), build_ms: 0.0, bytes: 0 })
     }
 
-    /// Creates a table in which rules were replaced until one more would trigger a background compilation.
+    /// Creates a table in which rules were replaced until the next replacement would trigger a background
+    /// compilation.
     fn at_rest(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(7).shuffle(&mut rules);

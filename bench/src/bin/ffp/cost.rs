@@ -48,8 +48,8 @@ impl Part {
     }
 }
 
-/// Probe that assigns time to stages. Time belongs to the path until a step in a table follows a step in a
-/// higher table. From then on it belongs to the tables.
+/// Probe that assigns time to stages. In each burst, time counts for the path until a step follows a step in
+/// a table with a higher number. From then on, time counts for the tables.
 #[derive(Debug)]
 struct Stages {
     last: Instant,
@@ -199,8 +199,7 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     for (i, (t_l, part)) in t_l.iter().zip(&mix.path).enumerate() {
         pairs.push((format!("t_l of stage {}", i + 1), *t_l, part.each()));
     }
-    // In the tables, mixed traffic needs lookups only in stages after the one at which normal packets leave
-    // the path.
+    // Normal packets of mixed traffic leave the path at stage 2, so they need table lookups only in stage 3.
     pairs.push(("t_p of stage 3".into(), t_p, mix.tables[2].each()));
     let rho = [1.0, 1.0 - normal, 1.0];
     for (i, rho) in rho.into_iter().enumerate() {

@@ -23,7 +23,7 @@ const FLOW_SHARE: f64 = 0.005;
 /// Load for which a verdict is given, in multiples of the capacity for normal traffic.
 const FACTOR: f64 = 2.0;
 
-/// Loads that are tried to find the highest sustained load, in multiples of the same capacity.
+/// Loads that are tried to find the highest sustained load, in multiples of the capacity for normal traffic.
 const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
 
 /// Rate of each new, slow flow in packets/s.

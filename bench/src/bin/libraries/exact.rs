@@ -25,7 +25,8 @@ pub struct Layout {
     key_bytes: usize,
 }
 
-/// Measured layouts. A row of a 5-tuple has one more word than the library's key, the header presence bits.
+/// Measured layouts. A row of a 5-tuple has one more word than the library's key. This word holds the
+/// presence bits of headers.
 pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "MAC pairs in VLANs, rows of 16 bytes by keys of 16",
