@@ -171,7 +171,7 @@ def test_no_tag_loops():
     have no hop limit."""
     numbering = gates.number(figure())
     ports = numbering.tree.network.ports
-    # These are all values that f distinguishes; one value above the highest gate stands for all higher ones.
+    # Switches treat all values above the highest gate alike, so one of these values is enough.
     values = [*range(60), 8191]
     for edge, (up, down) in product((numbering.tree.edges[0][0], numbering.tree.edges[3][1]), product(values, values)):
         for gate in numbering.switches[edge].by_port.values():
@@ -243,7 +243,7 @@ def rewire(*moves):
             rewire(("es1", "as1", "es1", "es3"), ("es3", "as3", "as1", "as3")),
             "as1 has links to 1 edge switches; aggregation switches have 2, cores none",
         ),
-        # Two pods exchange a link of an edge switch.
+        # Two edge switches of different pods swap one of their links.
         (
             rewire(("es1", "as1", "es1", "as3"), ("es3", "as3", "es3", "as1")),
             "share the aggregation switch .* so there are no pods",

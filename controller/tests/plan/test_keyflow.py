@@ -207,7 +207,7 @@ def test_narrow_keys_are_split_so_that_detours_fit():
     def guarded(made: KeyPlan, kind: str) -> int:
         return sum(kind in guard for route in made.routes for segment in route.segments for guard in segment.guards)
 
-    # No switch can replace a waypoint.
+    # A waypoint cannot be bypassed if it fails, so fewer hops have a protected next switch.
     assert guarded(narrow, "link") >= 0.98 * guarded(wide, "link")
     assert guarded(narrow, "node") < guarded(wide, "node")
 

@@ -159,7 +159,8 @@ def test_returns_are_by_ports_that_the_entry_sends_by():
 def test_geant_in_64_bits_keeps_its_promises():
     data = document(plan_protected(Trees(zoo("Geant2012")), "hops", 64))
     assert broken(data) == 0 and broken(without_returns(data)) == 80
-    # Before waypoints could send packets back, plans had the same number of promises, but some were broken.
+    # An earlier planner, whose waypoints could not send packets back, declared the same number of failures
+    # harmless, but some of them were not.
     assert sum(1 for _ in promises(data)) == 7838
 
 

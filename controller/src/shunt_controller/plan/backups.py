@@ -66,7 +66,7 @@ def choose_backups(network: Network, routes: Iterable[Sequence[int]], coded: Cod
         for (node, port), all_of_them in sorted(leaving.items()):
             if port not in backups[node]:
                 continue
-            # Evenly spaced routes include all sources and destinations.
+            # The probes are evenly spaced in the list, so that they cover different sources and destinations.
             probes = all_of_them[:: -(-len(all_of_them) // PROBES_MAX)]
             has_changed |= _improve(network, backups, node, port, probes, coded)
         if not has_changed:

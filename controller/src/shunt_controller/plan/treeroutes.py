@@ -85,7 +85,7 @@ class TreeRoutes:
                 demand.meets[core] = mask
                 demand.ports[core] = {self.network.neighbours[core][node] for node in switches}
             for node in switches:
-                # A path within a pod is taken as often as k/2 paths over cores.
+                # Each path within a pod is used k/2 times as often as each path through a core switch.
                 demand.uses[node] = 2 * crossing * half // pods + half * half * (half - 1) * half
                 demand.meets[node] = (mask | core_mask) & ~(1 << node)
                 pod = self._pod_of[node]
