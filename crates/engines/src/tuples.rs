@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: assignment of rules to hash tables (tuples). Rules of arbitrary masks are spread over few
-//! tuples. The mask of a tuple is part of the masks of its rules, and rules that are equal under it share a
-//! bucket.
+//! tuples. The mask of a tuple is a subset of the mask of each of its rules. Rules that are equal under the
+//! tuple's mask share a bucket.
 //!
 //! One tuple for each mask that occurs (tuple space search, Srinivasan et al., SIGCOMM 1999) means hundreds
 //! of probes per packet for real access lists. As in TupleMerge (Daly et al., ToN 2019), a tuple therefore
@@ -266,7 +266,8 @@ mod tests {
     #[test]
     fn rules_that_128_tuples_do_not_take_are_walked_up_to_the_limit() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
-        // Masks with holes, none of which is part of another. Their only coarse mask is the one without bits.
+        // Masks with holes, none of which is a subset of another. The only coarse mask for all of them has no
+        // bits.
         let masks: Vec<Vec<u64>> =
             (0u64..1 << 12).filter(|mask| mask.count_ones() == 4).map(|mask| vec![mask]).collect();
         assert!(masks.len() > 200);

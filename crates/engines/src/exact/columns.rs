@@ -36,7 +36,8 @@ impl Columns {
         let (mut alike, mut stored): (Vec<usize>, Vec<usize>) =
             (0..words).partition(|&word| differing[word] == 0);
         if stored.len() >= WHOLE_MIN && words < LINE {
-            // The whole row fits into the line. Storing it whole saves picking words before each comparison.
+            // The whole row fits into the line. If it is stored whole, no words need to be selected before a
+            // comparison.
             stored = (0..words).collect();
             alike.clear();
         }

@@ -487,7 +487,8 @@ mod tests {
             let open = (0..open).map(|at| ((at % 2) << 20, 1 << 20));
             choose_in(&mut shares(exact.chain(open)), 4, 20, step).count_ones()
         };
-        // 64 rules leave fewer than two in each of 64 children. One more bit distinguishes the open rules.
+        // After six bits, 64 rules are spread over 64 children, which is fewer than two rules per child. With
+        // the open rules, one more bit is chosen, which distinguishes them.
         assert_eq!((cut(1.0, 0), cut(1.0, 192)), (6, 7));
         // Each rule of the sample represents two or more rules, so the next bits are still worth choosing.
         assert_eq!([2.0, 3.0, 8.0].map(|step| (cut(step, 0), cut(step, 192))), [(8, 8); 3]);

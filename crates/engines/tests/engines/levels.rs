@@ -104,7 +104,7 @@ impl Rows {
                 }
                 assert!(found == right, "{level:?}: {len} rules, {} deleted", tombstones.len());
             }
-            // Mark some of the rules that were hit as deleted, and some others.
+            // Mark as deleted some of the rules that were hit, and some other rules.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| tombstones.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| tombstones.insert(slot));
             if round == 3 {

@@ -32,7 +32,7 @@ fn access_rule(line: &str) -> Option<Vec<Match>> {
         base.push(FieldMatch::exact(Field::IpProto, protocol));
     }
     if mask != 0xff || ![6, 17].contains(&protocol) {
-        // OpenFlow cannot match ports of any protocol.
+        // OpenFlow can match ports only together with a protocol.
         return Some(vec![Match::new(base).ok()?]);
     }
     let [source, destination] = ports()?;
