@@ -211,7 +211,7 @@ fn address_mask(form: Form, text: &str, length: u32) -> Parsed<'_, u128> {
             ));
         }
         let full = u128::MAX >> (128 - length);
-        // A prefix of 128 bits would be a shift by the full width, which overflows.
+        // With a prefix of 128 bits, a plain shift would overflow.
         return Ok(full & !full.checked_shr(prefix as u32).unwrap_or(0));
     }
     let mask = if form == Form::Ipv4 { ipv4(text) } else { ipv6(text) };

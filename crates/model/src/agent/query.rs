@@ -37,7 +37,8 @@ impl Channel {
                 if tables == TableSet::NONE {
                     return self.begin_dump(Dump::table_features(xid));
                 }
-                // A last part without tables looked like a query, so the role has not been checked yet.
+                // If the last part of a request names no tables, it looked like a query, so the role has not
+                // been checked yet.
                 if let Some(refusal) = self.barred(shared) {
                     return Err(refusal);
                 }
