@@ -19,8 +19,8 @@ pub enum HeaderChange {
     Ttl,
     /// Other fields, and the checksums of upper-layer headers.
     Fields,
-    /// Headers are pushed or popped, a field is written by which headers are located, or the change depends
-    /// on more than the packet.
+    /// Headers are pushed or popped, a written field determines which headers are found, or the change
+    /// depends on more than the packet.
     Headers,
 }
 

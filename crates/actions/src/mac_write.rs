@@ -143,7 +143,7 @@ impl MacReplacement {
     /// Replaces the addresses of a packet that begins with `start`.
     #[inline(always)]
     pub fn write(&self, start: &mut FrameStart) {
-        // Copies of only the replaced bytes would have different lengths, and become calls.
+        // All 12 bytes are written, because copies of variable length would be compiled to function calls.
         let (first_kept, last_kept) = self.replaces.kept();
         let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *start;
         let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) & first_kept | self.first;

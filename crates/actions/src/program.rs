@@ -123,7 +123,7 @@ impl ProgramStep {
     /// Returns the drop reason if the action cannot be executed on the packet.
     #[inline(always)]
     pub fn rewrite(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
-        // Routers decrement the TTL of every packet.
+        // A TTL decrement is inlined, because routers decrement the TTL of every packet.
         if matches!(self, Self::DecNwTtl) { ttl::dec_nw(packet) } else { self.rewrite_other(packet, types) }
     }
 

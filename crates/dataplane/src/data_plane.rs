@@ -58,9 +58,9 @@ pub trait DataPlane {
     /// current time.
     fn tick(&mut self, _now: Nanos) {}
 
-    // Counters. They may lag behind the packets: by one burst, or those of entries and tables until
-    // `counted_until`. When a version becomes active, however, all packets of earlier versions have been
-    // counted.
+    // Counters. They may lag behind the packets by one burst. Counters of entries and tables may lag further;
+    // `counted_until` returns the time up to which they are complete. When a version becomes active, all
+    // packets of earlier versions have been counted.
 
     /// Returns a time before which all hits of entries are counted. Workers that receive no packets have
     /// counted all hits, so the result is usually the greatest time.
