@@ -58,15 +58,13 @@ pub trait DataPlane {
     /// current time.
     fn tick(&mut self, _now: Nanos) {}
 
-    // Counters. They may lag behind the packets by one burst. Counters of entries and tables may lag further;
-    // `counted_until` returns the time up to which they are complete. When a version becomes active, all
-    // packets of earlier versions have been counted.
+    // Counters. Counters of entries and tables include all hits before `counted_until`. Other counters lag
+    // behind the packets by at most one burst. When the removal or modification of an entry becomes active,
+    // all hits before it have been counted.
 
-    /// Returns a time before which all hits of entries are counted. Workers that receive no packets have
-    /// counted all hits, so the result is usually the greatest time.
-    fn counted_until(&mut self) -> Nanos {
-        Nanos::MAX
-    }
+    /// Returns a time before which all hits of entries are counted. It is the greatest time if all hits are
+    /// counted, as they are soon after packets have ceased to arrive.
+    fn counted_until(&mut self) -> Nanos;
 
     /// Returns an entry's counters, summed over the workers. The counters are valid from the submission of
     /// the addition until the release.

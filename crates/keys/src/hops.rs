@@ -45,6 +45,13 @@ impl FirstHops {
         (self.tables >> COUNT_BIT) as usize
     }
 
+    /// Returns the entry of the first hop.
+    #[must_use]
+    #[inline]
+    pub fn first_entry(&self) -> Option<EntryId> {
+        (self.count() > 0).then_some(self.entries[0])
+    }
+
     /// Returns whether there are further hops.
     #[inline(always)]
     pub fn has_more(&self) -> bool {

@@ -37,6 +37,8 @@ impl TimerKind {
 pub(crate) struct Expiry {
     flows: Timers,
     macs: Timers,
+    /// Time before which no timer needs to be checked, because hits are not counted yet.
+    not_before: Nanos,
 }
 
 /// Result of taking a timer that is due.
@@ -64,7 +66,13 @@ pub(crate) struct Due {
 impl Expiry {
     /// Returns the time at which the next timer is due.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        self.flows.next().into_iter().chain(self.macs.next()).min()
+        let next = self.flows.next().into_iter().chain(self.macs.next()).min();
+        next.map(|at| at.max(self.not_before))
+    }
+
+    /// Sets the time before which no timer needs to be checked, because hits are not counted yet.
+    pub fn wait_until(&mut self, at: Nanos) {
+        self.not_before = at;
     }
 
     /// Returns whether a timer is due.

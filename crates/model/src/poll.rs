@@ -75,6 +75,9 @@ fn packet_in<D: DataPlane>(
     }
 }
 
+/// Time in nanoseconds after which timers are checked again whose entries' hits were not counted yet.
+const COUNTING_NS: Nanos = Nanos(1_000_000);
+
 /// Handles due timers. Returns whether more timers are due.
 fn expire<D: DataPlane>(
     kind: TimerKind,
@@ -84,7 +87,11 @@ fn expire<D: DataPlane>(
     plane: &mut D,
 ) -> bool {
     // An entry whose last hit may not be counted yet has not timed out.
-    let (config, now) = (transaction.config, transaction.now.min(plane.counted_until()));
+    let counted_until = plane.counted_until();
+    if counted_until < transaction.now {
+        expiry.wait_until(transaction.now.saturating_add(COUNTING_NS));
+    }
+    let (config, now) = (transaction.config, transaction.now.min(counted_until));
     for _ in 0..config.limits.timers_per_poll {
         let store = &transaction.rules().store;
         let due = match expiry.pop_due(kind, now, config, store, plane) {

@@ -233,6 +233,10 @@ impl DataPlane for Recorder {
         self.plane.applied()
     }
 
+    fn counted_until(&mut self) -> Nanos {
+        self.plane.counted_until()
+    }
+
     fn parked(&self) -> usize {
         self.plane.parked()
     }

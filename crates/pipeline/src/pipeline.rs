@@ -225,11 +225,17 @@ impl Pipeline {
     }
 
     /// Adds the uncounted hits of at most `most` path records to the counters of the records' entries.
-    /// Returns whether no uncounted hit remains.
+    /// Returns the number of these records. [`Self::counted_until`] tells whether uncounted hits remain.
     #[inline]
-    pub fn count_hits(&mut self, which: HitsToCount, most: usize, now: Nanos) -> bool {
+    pub fn count_hits(&mut self, which: HitsToCount, most: usize, now: Nanos) -> usize {
         let to = HitCounters { cells: &self.rules.cells, counters: &self.counters };
-        self.express.as_mut().is_none_or(|express| express.count_hits(which, most, now, to))
+        self.express.as_mut().map_or(0, |express| express.count_hits(which, most, now, to))
+    }
+
+    /// Returns whether packets may hit path records.
+    #[must_use]
+    pub fn has_express(&self) -> bool {
+        self.express.is_some()
     }
 
     /// Returns the earliest possible time of a hit of a path record that is not counted in its entries yet,
@@ -240,9 +246,10 @@ impl Pipeline {
     }
 
     /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
-    /// thread to free. Counts all hits of path records first.
-    pub fn apply<P: Probe>(&mut self, updates: &mut Updates, now: Nanos, probe: &mut P) {
-        self.count_hits(HitsToCount::All, usize::MAX, now);
+    /// thread to free. If the operation [needs counts](Updates::needs_counts), the caller has counted all
+    /// hits of path records.
+    pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
+        debug_assert!(!updates.needs_counts() || self.counted_until() == Nanos::MAX, "hits are not counted");
         let mut outdates_paths = false;
         for update in &mut updates.parts {
             let swaps = update.is_swap();

@@ -28,6 +28,15 @@ pub struct Updates {
     pub parts: Vec<Update>,
 }
 
+impl Updates {
+    /// Returns whether all hits of path records must be counted before the operation is applied, because it
+    /// ends or resets counters, or replaces what the hits refer to.
+    #[must_use]
+    pub fn needs_counts(&self) -> bool {
+        self.parts.iter().any(Update::needs_counts)
+    }
+}
+
 /// A part of an operation.
 #[derive(Debug)]
 pub enum Update {
@@ -108,6 +117,33 @@ impl Update {
             | Self::SwapCells(_)
             | Self::SwapExpress(_)
             | Self::EndPrevious(_)
+            | Self::PacketOut(_)
+            | Self::Lanes { .. }
+            | Self::Record(_) => false,
+        }
+    }
+
+    /// Returns whether hits of path records must be counted before; see [`Updates::needs_counts`].
+    fn needs_counts(&self) -> bool {
+        match self {
+            Self::PathChanges(changes) => changes.removes(),
+            Self::ResetCounts(_)
+            | Self::Entry(..)
+            | Self::SwapCells(_)
+            | Self::SwapExpress(_)
+            | Self::EndPrevious(_) => true,
+            Self::Table(..)
+            | Self::SwapTable(..)
+            | Self::SwapFastMode(..)
+            | Self::Clean(..)
+            | Self::ListMax(..)
+            | Self::Program(..)
+            | Self::SwapPrograms(_)
+            | Self::Settings(_)
+            | Self::SwapPorts(_)
+            | Self::SwapGroups(_)
+            | Self::SwapStateless(_)
+            | Self::SwapMeters(_)
             | Self::PacketOut(_)
             | Self::Lanes { .. }
             | Self::Record(_) => false,

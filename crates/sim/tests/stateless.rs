@@ -239,7 +239,7 @@ fn the_stateless_forwarder_agrees_with_the_reference() {
                 Update::SwapStateless(Some(Arc::new(StatelessForwarder::compile(&stateless_config)))),
             ],
         };
-        pipeline.apply(&mut updates, Nanos(0), &mut ());
+        pipeline.apply(&mut updates, &mut ());
         let mut reference = Reference::new();
         for state in ports {
             reference.apply(&Operation::Port(state)).expect("a valid port");

@@ -174,6 +174,7 @@ impl Wiring<'_> {
             done: Vec::with_capacity((2 * config.outbox_frames).min(sizes.in_all)),
             now: Nanos(0),
             quantum: Quantum::new(config.quanta),
+            received: 0,
             first: 0,
             latency: LatencyMonitor::new(config.clock, latencies),
             probe,

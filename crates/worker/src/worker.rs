@@ -37,11 +37,11 @@ const SWAP_PARTS: usize = 16;
 /// backlog.
 const LONG_PACKETS: usize = 8 * BURST;
 
-/// Maximum number of path records whose hits are counted in a poll iteration without packets, or before an
-/// operation. It takes about 10 us.
-const IDLE_COUNTS: usize = 256;
+/// Maximum number of path records whose hits are counted in a poll iteration without packets. Counting them
+/// takes a few microseconds.
+const IDLE_COUNTS: usize = 64;
 
-/// Maximum number of path records whose hits are counted in a poll iteration with packets.
+/// Maximum number of path records whose hits are counted in a poll iteration with fewer packets.
 const BUSY_COUNTS: usize = 32;
 
 /// Maximum number of times that a port's egress queues are served before those of the next port.
@@ -117,6 +117,8 @@ pub struct Worker<P: Probe = ()> {
     /// Time at which the current or the last poll iteration began.
     pub(crate) now: Nanos,
     pub(crate) quantum: Quantum,
+    /// Packets that the last poll iteration received.
+    pub(crate) received: usize,
     /// Index of the queue polled first. It is the queue at which the previous iteration stopped for lack of
     /// space, so that no queue is favoured.
     pub(crate) first: usize,
@@ -158,6 +160,10 @@ impl<P: Probe> Worker<P> {
             if received == 0 {
                 continue;
             }
+            if turn.received == 0 && self.pipeline.has_express() {
+                // The control thread must not take the hits of this poll iteration for counted.
+                self.publish_counted(self.pipeline.counted_until().min(now));
+            }
             turn.received += received;
             self.latency.worked(received);
             self.probe.mark(ProbeStep::Receive, received as u32);
@@ -188,24 +194,34 @@ impl<P: Probe> Worker<P> {
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
-        turn.counting = !self.count_hits(turn.received);
+        self.received = turn.received;
+        turn.counting = !match turn.received {
+            0 => self.count_hits(HitsToCount::All, IDLE_COUNTS),
+            received => self.count_hits(HitsToCount::Due, received.max(BUSY_COUNTS)),
+        };
         turn.waiting = self.egress.outboxes.iter().any(Outbox::is_waiting);
         turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
     }
 
-    /// Adds hits of path records to the counters of entries. An idle worker adds many; a busy worker adds
-    /// only hits that have waited for long. Returns whether all hits are counted.
+    /// Counts hits of at most `most` path records, and publishes until when all hits are counted. Returns
+    /// whether no uncounted hit remains.
     #[inline]
-    fn count_hits(&mut self, received: usize) -> bool {
-        let (which, most) =
-            if received == 0 { (HitsToCount::All, IDLE_COUNTS) } else { (HitsToCount::Due, BUSY_COUNTS) };
-        let is_complete = self.pipeline.count_hits(which, most, self.now);
-        let until = self.pipeline.counted_until().0;
-        if self.channel.counted_until.load(Ordering::Relaxed) != until {
-            self.channel.counted_until.store(until, Ordering::Release);
+    fn count_hits(&mut self, which: HitsToCount, most: usize) -> bool {
+        let counted = self.pipeline.count_hits(which, most, self.now);
+        if counted > 0 {
+            self.latency.worked(counted);
         }
-        is_complete
+        let until = self.pipeline.counted_until();
+        self.publish_counted(until);
+        until == Nanos::MAX
+    }
+
+    #[inline]
+    fn publish_counted(&self, until: Nanos) {
+        if self.channel.counted_until.load(Ordering::Relaxed) != until.0 {
+            self.channel.counted_until.store(until.0, Ordering::Release);
+        }
     }
 
     /// Forwards a burst with the instruments of `BurstInstruments`. This is a second instantiation of the
@@ -271,11 +287,6 @@ impl<P: Probe> Worker<P> {
     /// while the worker sleeps; then no packets wait.
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
-        // Hits under earlier versions of the rules are counted first, a limited number at a time.
-        let most = IDLE_COUNTS.max(2 * BURST * self.served.len());
-        if !self.channel.requests.is_empty() && !self.pipeline.count_hits(HitsToCount::All, most, self.now) {
-            return 0;
-        }
         // An operation is taken only if the ring for retired updates has space, because the worker must not
         // free memory.
         while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.retired.slots() > 0 {
@@ -283,8 +294,15 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.reopen();
                 break;
             };
-            if !matches!(next.parts[..], [Update::Record(_)]) && !self.is_worked_off() {
+            let (is_record, needs_counts) =
+                (matches!(next.parts[..], [Update::Record(_)]), next.needs_counts());
+            if !is_record && !self.is_worked_off() {
                 self.pipeline.close();
+                break;
+            }
+            // Hits under earlier versions of the rules are counted first, a limited number at a time: more
+            // than packets have arrived.
+            if needs_counts && !self.count_hits(HitsToCount::All, IDLE_COUNTS + self.received) {
                 break;
             }
             let Ok(mut updates) = self.channel.requests.pop() else { break };
@@ -295,7 +313,7 @@ impl<P: Probe> Worker<P> {
             }
             parts +=
                 updates.parts.iter().map(|part| if part.is_swap() { SWAP_PARTS } else { 1 }).sum::<usize>();
-            self.pipeline.apply(&mut updates, self.now, &mut self.probe);
+            self.pipeline.apply(&mut updates, &mut self.probe);
             for part in &updates.parts {
                 match part {
                     Update::PacketOut(out) => {
@@ -427,7 +445,7 @@ impl<P: Probe> Worker<P> {
     /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called after all
     /// workers that could hand off frames to this one have stopped.
     pub fn end(&mut self) -> ShutdownLoss {
-        self.pipeline.count_hits(HitsToCount::All, usize::MAX, self.now);
+        self.count_hits(HitsToCount::All, usize::MAX);
         let packets = self.pipeline.drop_waiting(self.now, &mut self.egress, &mut self.probe) as u64;
         let mut frames = 0;
         for arrivals in &mut self.arrivals {

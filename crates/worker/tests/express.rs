@@ -126,6 +126,14 @@ fn packet(dst: u8, ttl: u8) -> Vec<u8> {
     bytes
 }
 
+fn with_ports(source: u16, destination: u16) -> Vec<u8> {
+    PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 1, 1])
+        .ipv4([10, 0, 0, 1], [10, 0, 1, 1])
+        .udp(source, destination)
+        .payload(&[7; 40])
+        .build()
+}
+
 const ROUTER: [&str; 4] = [
     "table=0,priority=5,dl_dst=02:00:00:00:00:01,actions=goto_table:1",
     "table=1,ip,nw_dst=10.0.1.1,actions=set_field:02:00:00:00:00:99->eth_dst,set_field:02:00:00:00:00:98->eth_src,dec_ttl,goto_table:2",
@@ -339,6 +347,30 @@ fn a_removed_entry_has_counted_the_hits_of_its_records() {
 }
 
 #[test]
+fn an_operation_waits_until_the_hits_of_many_records_are_counted() {
+    let flow = "table=0,priority=5,send_flow_rem,udp,actions=output:2";
+    let mut lab = Lab::new(1_024, &[flow, "table=0,priority=1,udp,tp_src=9,tp_dst=9,actions=drop"]);
+    let flows: Vec<_> = (0..500).map(|number| with_ports(1_000 + number, 7)).collect();
+    for _ in 0..3 {
+        flows.chunks(25).for_each(|burst| lab.burst(1, burst));
+    }
+    let counted_before = counted(&mut lab);
+    assert!(counted_before < 1_500, "hits are counted in rounds");
+    let flow = parse_flow("table=0,priority=5,udp", FlowModCommand::DeleteStrict, ParseOptions::default());
+    lab.model.flow_mod(lab.now, flow.unwrap()).unwrap();
+    let barrier = lab.model.barrier();
+    let mut turns = 0;
+    while !lab.model.is_applied(barrier) {
+        // Packets keep arriving.
+        lab.burst(1, &flows[..25]);
+        turns += 1;
+    }
+    assert!((2..40).contains(&turns), "{turns}");
+    // The packets of the last burst came after the removal.
+    assert_eq!(removal(&mut lab).unwrap().packets, 1_500 + 25 * (turns - 1));
+}
+
+#[test]
 fn an_entry_does_not_time_out_while_hits_of_its_records_are_not_counted() {
     let flow = "table=0,priority=5,idle_timeout=1,send_flow_rem,dl_dst=02:00:00:00:00:01,actions=output:2";
     let mut lab = Lab::new(1_024, &[flow]);
@@ -349,6 +381,7 @@ fn an_entry_does_not_time_out_while_hits_of_its_records_are_not_counted() {
     let hit = lab.now;
     lab.now += Nanos(500_000);
     assert!(removal(&mut lab).is_none(), "the last hit was 500 us ago");
+    assert!(lab.model.next_deadline().unwrap() > lab.now, "the control thread sleeps");
     lab.rest();
     lab.now = hit + Nanos(999_999_000);
     assert!(removal(&mut lab).is_none());

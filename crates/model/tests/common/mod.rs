@@ -97,6 +97,10 @@ impl DataPlane for FakePlane {
         self.applied
     }
 
+    fn counted_until(&mut self) -> Nanos {
+        Nanos::MAX
+    }
+
     fn parked(&self) -> usize {
         self.parked
     }

@@ -144,7 +144,7 @@ impl Express {
         self.paths.counted_until()
     }
 
-    /// Counts the hits of at most `most` records in their entries. Returns whether no uncounted hit remains.
+    /// Counts the hits of at most `most` records. Returns the number of records.
     #[inline]
     pub(crate) fn count_hits(
         &mut self,
@@ -152,11 +152,8 @@ impl Express {
         most: usize,
         now: Nanos,
         to: HitCounters<'_>,
-    ) -> bool {
-        if self.paths.has(which, now) {
-            self.paths.count(which, most, now, to);
-        }
-        !self.paths.has(HitsToCount::All, now)
+    ) -> usize {
+        if self.paths.has(which, now) { self.paths.count(which, most, now, to) } else { 0 }
     }
 
     /// Makes all records unusable, because anything may have changed. A record becomes usable again when it

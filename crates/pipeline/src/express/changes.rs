@@ -91,6 +91,11 @@ impl PathChanges {
         }
     }
 
+    /// Returns whether an entry is removed or modified.
+    pub(crate) fn removes(&self) -> bool {
+        self.is_overflown || self.changes.iter().any(|change| change.kind == ChangeKind::RemovedOrModified)
+    }
+
     /// Returns whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -123,6 +123,7 @@ impl Express {
             }
         }
         let left = count - kept.len();
+        paths.uncounted.add_packets(left as u64);
         let low_latency = batches.send(context, probe);
         // Frames beyond a burst, if there are any, wait for the next call.
         rest.append(frames);

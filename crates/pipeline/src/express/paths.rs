@@ -13,9 +13,21 @@ use flow::{EntryId, Nanos};
 use frame::prefetch;
 use keys::{FirstHops, HopList, MoreHops, NO_MORE, Stations};
 
-/// Interval between the starts of two rounds in nanoseconds. A round adds all hits that were noted before it
-/// began.
+/// Minimum interval between the starts of two rounds in nanoseconds. A round counts all hits that were noted
+/// before it began.
 const ROUND_NS: Nanos = Nanos(1_000_000);
+
+/// Interval between the starts of two rounds in nanoseconds if few packets hit each path.
+const LONG_ROUND_NS: Nanos = Nanos(100_000_000);
+
+/// Number of packets per path from which on a round is worth its work before [`LONG_ROUND_NS`].
+const PACKETS_PER_PATH: u64 = 8;
+
+/// Number of places after the current one whose paths are prefetched.
+const PREFETCH_PLACES: u32 = 8;
+
+/// Number of places after the current one whose first cell is prefetched.
+const PREFETCH_CELLS: u32 = 4;
 
 /// Which hits are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +100,8 @@ pub(super) struct Uncounted {
     round_end: u32,
     /// Time at which the present or the last round began.
     round_begun: Nanos,
+    /// Number of packets that hit paths since then.
+    packets: u64,
     /// All hits before this time are counted.
     since: Nanos,
 }
@@ -95,7 +109,7 @@ pub(super) struct Uncounted {
 impl Uncounted {
     fn new(places: usize) -> Self {
         let places = vec![0; places.next_power_of_two()].into_boxed_slice();
-        Self { places, first: 0, end: 0, round_end: 0, round_begun: Nanos(0), since: Nanos(0) }
+        Self { places, first: 0, end: 0, round_end: 0, round_begun: Nanos(0), packets: 0, since: Nanos(0) }
     }
 
     fn is_empty(&self) -> bool {
@@ -118,15 +132,35 @@ impl Uncounted {
     fn list(&mut self, place: u32, now: Nanos) {
         if self.is_empty() {
             (self.since, self.round_begun, self.round_end) = (now, now, self.end);
+            self.packets = 0;
         }
         let mask = self.places.len() - 1;
         self.places[self.end as usize & mask] = place;
         self.end = self.end.wrapping_add(1);
     }
 
+    /// Notes that packets hit paths in the list.
+    pub fn add_packets(&mut self, packets: u64) {
+        self.packets += packets;
+    }
+
     /// Returns whether a round is in progress or the next round is due.
     fn is_due(&self, now: Nanos) -> bool {
-        self.first != self.round_end || !self.is_empty() && now >= self.round_begun.saturating_add(ROUND_NS)
+        if self.first != self.round_end {
+            return true;
+        }
+        let places = u64::from(self.end.wrapping_sub(self.first));
+        let is_worth_it = self.packets >= PACKETS_PER_PATH * places;
+        let wait = if is_worth_it { ROUND_NS } else { LONG_ROUND_NS };
+        places > 0 && now >= self.round_begun.saturating_add(wait)
+    }
+
+    /// Returns the place at a distance from the oldest one.
+    #[inline]
+    fn ahead(&self, distance: u32) -> Option<usize> {
+        let is_listed = distance < self.end.wrapping_sub(self.first);
+        let at = self.first.wrapping_add(distance) as usize & (self.places.len() - 1);
+        is_listed.then(|| self.places[at] as usize)
     }
 
     /// Removes and returns the oldest place. The caller must count its hits. Begins a round if none is in
@@ -136,7 +170,7 @@ impl Uncounted {
             return None;
         }
         if self.first == self.round_end {
-            (self.round_begun, self.round_end) = (now, self.end);
+            (self.round_begun, self.round_end, self.packets) = (now, self.end, 0);
         }
         let place = self.places[self.first as usize & (self.places.len() - 1)];
         self.first = self.first.wrapping_add(1);
@@ -221,16 +255,32 @@ impl Paths {
         }
     }
 
-    /// Counts the hits of at most `most` paths.
+    /// Counts the hits of at most `most` paths. Returns the number of paths.
     #[inline(never)]
-    pub fn count(&mut self, which: HitsToCount, most: usize, now: Nanos, to: HitCounters<'_>) {
-        for _ in 0..most {
+    pub fn count(&mut self, which: HitsToCount, most: usize, now: Nanos, to: HitCounters<'_>) -> usize {
+        (0..PREFETCH_PLACES).for_each(|distance| self.prefetch_ahead(distance));
+        for counted in 0..most {
             if !self.has(which, now) {
-                return;
+                return counted;
             }
-            let Some(place) = self.uncounted.take(now) else { return };
+            self.prefetch_ahead(PREFETCH_PLACES);
+            if let Some(at) = self.uncounted.ahead(PREFETCH_CELLS)
+                && let Some(entry) = self.entries[at].first.first_entry()
+            {
+                to.cells.prefetched(entry);
+            }
+            let Some(place) = self.uncounted.take(now) else { return counted };
             self.hot[place as usize].listed = false;
             self.count_at(place, to);
+        }
+        most
+    }
+
+    #[inline]
+    fn prefetch_ahead(&self, distance: u32) {
+        if let Some(at) = self.uncounted.ahead(distance) {
+            prefetch::element(&self.hot, at);
+            prefetch::element(&self.entries, at);
         }
     }
 }
@@ -254,7 +304,11 @@ mod tests {
     impl Lab {
         fn new(places: usize) -> Self {
             let cells = Cells::new(vec![Arc::<CellPage>::default()]);
-            Self { paths: Paths::new(places), cells, counters: Counters::default() }
+            let mut paths = Paths::new(places);
+            // The positions wrap around during the tests.
+            let list = &mut paths.uncounted;
+            (list.first, list.end, list.round_end) = (u32::MAX - 2, u32::MAX - 2, u32::MAX - 2);
+            Self { paths, cells, counters: Counters::default() }
         }
 
         /// Stores a path through table 0 at a place.
@@ -325,12 +379,14 @@ mod tests {
         let mut lab = Lab::new(8);
         (0..8).for_each(|place| lab.set(place, 10 + place, EntryId::NONE));
         (0..4).for_each(|place| lab.hit(place, begin));
+        lab.paths.uncounted.add_packets(4 * PACKETS_PER_PATH);
         lab.count(HitsToCount::Due, 9, begin + round - 1);
         assert_eq!((lab.entry(10).0, lab.paths.counted_until()), (0, Nanos(begin)));
         lab.count(HitsToCount::Due, 3, begin + round);
         assert_eq!((lab.entry(12).0, lab.entry(13).0, lab.paths.counted_until()), (1, 0, Nanos(begin)));
         // Later hits wait for the next round, even if they hit the same records.
         (0..8).for_each(|place| lab.hit(place, begin + round + 1));
+        lab.paths.uncounted.add_packets(8 * PACKETS_PER_PATH);
         lab.count(HitsToCount::Due, 9, begin + round + 2);
         assert_eq!((lab.entry(13).0, lab.entry(10).0, lab.entry(14).0), (2, 1, 0));
         assert_eq!(lab.paths.counted_until(), Nanos(begin + round));
@@ -338,5 +394,22 @@ mod tests {
         lab.count(HitsToCount::Due, 9, begin + 2 * round);
         assert!((10..18).all(|entry| lab.entry(entry).0 == 1 + u64::from(entry < 14)));
         assert_eq!(lab.paths.counted_until(), Nanos::MAX);
+    }
+
+    #[test]
+    fn a_round_waits_longer_if_few_packets_hit_each_path() {
+        let mut lab = Lab::new(8);
+        (0..8).for_each(|place| lab.set(place, 10 + place, EntryId::NONE));
+        for begin in [1_000, 3 * LONG_ROUND_NS.0] {
+            (0..8).for_each(|place| lab.hit(place, begin));
+            lab.paths.uncounted.add_packets(8 * PACKETS_PER_PATH - 1);
+            let due = |lab: &Lab, after: Nanos| lab.paths.has(HitsToCount::Due, Nanos(begin + after.0));
+            assert!(!due(&lab, ROUND_NS) && !due(&lab, Nanos(LONG_ROUND_NS.0 - 1)));
+            assert!(due(&lab, LONG_ROUND_NS));
+            lab.paths.uncounted.add_packets(1);
+            assert!(due(&lab, ROUND_NS));
+            lab.count(HitsToCount::All, 8, begin + 1);
+            assert!(!due(&lab, LONG_ROUND_NS), "the packets count for one round");
+        }
     }
 }

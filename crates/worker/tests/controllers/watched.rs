@@ -4,7 +4,7 @@
 use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
 };
-use flow::{EntryId, GroupId, MeterId, Operation, PortNo, RuleVersion, TableId};
+use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use reference::Reference;
 use worker::WorkerSet;
@@ -27,6 +27,10 @@ impl DataPlane for Watched {
 
     fn applied(&mut self) -> RuleVersion {
         self.set.applied()
+    }
+
+    fn counted_until(&mut self) -> Nanos {
+        self.set.counted_until()
     }
 
     fn parked(&self) -> usize {
