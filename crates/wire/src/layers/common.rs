@@ -26,107 +26,127 @@ const FRAME_MIN: usize = TAGGED + 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// The words that a [`CommonGuard`] reads begin before this offset, in bytes.
-const GUARDED_FROM: usize = 32;
+/// Length of a VLAN tag in bytes.
+const TAG_BYTES: usize = TAGGED - UNTAGGED;
 
-/// Number of bytes at the start of a frame that a [`CommonGuard`] reads.
-const GUARDED_BYTES: usize = GUARDED_FROM + 8;
+/// Offset of the words that a [`CommonGuard`] compares: the first type field.
+const GUARDED_FROM: usize = TYPE_AT;
 
-const _: () = assert!(GUARDED_BYTES <= FRAME_MIN && TAGGED - 2 + 8 < GUARDED_FROM);
+/// Number of bytes that a [`CommonGuard`] compares.
+const GUARDED_BYTES: usize = 16;
 
-/// Recognises common packets that have one particular combination of headers. It compares two words of the
-/// frame and, if there is a VLAN tag, the tag protocol identifier.
+/// Offset from which a [`CommonGuard`] reads the length field of the IP header. It is among the next 8 bytes.
+const LENGTH_FROM: usize = 16;
+
+/// Recognises the packets with one combination of headers by two words of the frame.
 ///
-/// In every recognised packet, these headers are at the same offsets.
+/// A recognised packet is one in which these headers are at these offsets. The words begin at the first type
+/// field. Up to one tag, they hold the EtherType, and all fields of the IP header that tell where the
+/// upper-layer header is.
 #[derive(Clone, Copy, Debug)]
 pub struct CommonGuard {
-    /// Bits of the two words that are the same in all recognised packets, and the values of these bits. The
-    /// words are little-endian. The first one begins at the EtherType, two bytes before the L3 header.
+    /// Bits of the two words that are the same in all such packets, and their values. The words are
+    /// little-endian.
     masks: [u64; 2],
     values: [u64; 2],
-    /// Expected tag protocol identifier, in the 32 bits at offset 12. The mask is 0 if there is no tag.
-    tag_mask: u32,
-    tag_value: u32,
-    /// Offset of the first word in bytes.
-    at: usize,
-    /// Position of the IP header's length field in the first word, in bits.
-    length_bit: u32,
-    /// Minimum value of the length field, in bytes.
-    length_min: u16,
     /// Minimum length of the frame in bytes.
     frame_min: usize,
+    /// Offset of the IP header's length field from [`LENGTH_FROM`] in bytes.
+    length_at: u8,
+    /// Minimum value of the length field in bytes, or 0 if there is no such field.
+    length_min: u16,
 }
 
 impl CommonGuard {
-    /// Returns the guard for packets with the headers of `layers`, or `None` if there is no such guard. If
-    /// `layers` were located to [`Depth::L4`], they must be the result of [`locate_common`]. For tagged
-    /// packets, the guard recognises only C-tags (0x8100). If they were located to [`Depth::L2`], the guard
-    /// recognises untagged packets that have the same EtherType and any headers after it.
+    /// The guard that recognises no packet.
+    pub const NOTHING: Self =
+        Self { masks: [0; 2], values: [0; 2], frame_min: usize::MAX, length_at: 0, length_min: 0 };
+
+    /// Returns the guard for packets with the headers of `layers`, if two words suffice to recognise them.
+    /// The packets also have the same EtherType. The tag is an IEEE 802.1Q tag if there is one.
+    ///
+    /// If the headers are located to [`Depth::L2`], the packets have any headers after the EtherType.
+    /// Otherwise, they are common packets, or packets without IP.
     #[must_use]
     pub fn new(layers: &Layers) -> Option<Self> {
-        match layers.depth {
-            Depth::L2 => Self::of_type(layers),
-            Depth::L4 if layers.present & (header::TCP | header::UDP) != 0 => Some(Self::of_upper(layers)),
-            _ => None,
-        }
-    }
-
-    /// Returns the guard for packets without a tag that have the same EtherType.
-    fn of_type(layers: &Layers) -> Option<Self> {
+        let Layers { present, eth_type, .. } = *layers;
+        let tag_bytes = if present & header::VLAN != 0 { TAG_BYTES } else { 0 };
         // If a frame ends within its tag, `eth_type` is the tag protocol identifier.
-        let is_type = layers.eth_type >= TYPE_MIN && !is_tpid(layers.eth_type);
-        let is_plain = layers.present == 0 && layers.type_at == TYPE_AT as u16 && is_type;
-        is_plain.then(|| Self {
-            masks: [0xffff, 0],
-            values: [layers.eth_type.swap_bytes().into(), 0],
-            tag_mask: 0,
-            tag_value: 0,
-            at: TYPE_AT,
-            length_bit: 0,
-            length_min: 0,
-            frame_min: UNTAGGED,
-        })
+        let is_type = eth_type >= TYPE_MIN && !is_tpid(eth_type);
+        if usize::from(layers.type_at) != TYPE_AT + tag_bytes || !is_type {
+            return None;
+        }
+        let mut guard = Self { frame_min: UNTAGGED + tag_bytes, ..Self::NOTHING };
+        if tag_bytes != 0 {
+            guard.expect(0, &[(0x81, 0xff), (0, 0xff)]);
+        }
+        let [high, low] = eth_type.to_be_bytes();
+        guard.expect(tag_bytes, &[(high, 0xff), (low, 0xff)]);
+        let is_known = match (layers.depth, eth_type) {
+            (Depth::None, _) => false,
+            (Depth::L2, _) => true,
+            (_, 0x0800 | 0x86dd) => guard.expect_upper(layers, tag_bytes),
+            _ => guard.expect_other(layers, tag_bytes),
+        };
+        is_known.then_some(guard)
     }
 
-    /// Returns the guard for packets with these upper-layer headers.
-    fn of_upper(layers: &Layers) -> Self {
-        let is_tagged = layers.present & header::VLAN != 0;
-        let is_udp = layers.present & header::UDP != 0;
-        let upper_bytes = if is_udp { 8 } else { 20 };
-        let protocol = if is_udp { UDP } else { TCP };
-        let (l3, tag) = if is_tagged { (TAGGED, [0x81, 0]) } else { (UNTAGGED, [0, 0]) };
-        let mut bytes = [(0u8, 0u8); 16];
-        let mut expect = |at: usize, value, mask| bytes[at] = (value, mask);
-        // Expected bytes, with offsets from the EtherType, and the mask of the compared bits.
-        let (length_bit, length_min, frame_min) = if layers.present & header::IPV4 != 0 {
-            expect(0, 0x08, 0xff);
-            expect(1, 0x00, 0xff);
-            expect(2, 0x45, 0xff);
-            // The packet is not a fragment: the more-fragments bit and the offset are 0.
-            expect(8, 0, 0x3f);
-            expect(9, 0, 0xff);
-            expect(11, protocol, 0xff);
-            (32, 20 + upper_bytes, FRAME_MIN)
-        } else {
-            expect(0, 0x86, 0xff);
-            expect(1, 0xdd, 0xff);
-            expect(2, 0x60, 0xf0);
-            expect(8, protocol, 0xff);
-            (48, upper_bytes, FRAME_MIN.max(l3 + 40 + usize::from(upper_bytes)))
+    /// Adds the TCP or UDP header of `layers`, directly after an IP header without options. Returns false if
+    /// it has none there.
+    fn expect_upper(&mut self, layers: &Layers, tag_bytes: usize) -> bool {
+        let (ip, is_ipv4) = (tag_bytes + 2, layers.eth_type == 0x0800);
+        let (protocol, upper_bytes) = match layers.present & (header::TCP | header::UDP) {
+            header::TCP => (TCP, 20),
+            header::UDP => (UDP, 8),
+            _ => return false,
         };
-        let word = |first: usize, part: fn((u8, u8)) -> u8| {
-            bytes[first..first + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(part(*byte)))
-        };
-        Self {
-            masks: [word(0, |(_, mask)| mask), word(8, |(_, mask)| mask)],
-            values: [word(0, |(value, _)| value), word(8, |(value, _)| value)],
-            tag_mask: if is_tagged { 0xffff } else { 0 },
-            tag_value: u32::from(u16::from_le_bytes(tag)),
-            at: l3 - 2,
-            length_bit,
-            length_min,
-            frame_min,
+        let (l3, ip_bytes) = (UNTAGGED + tag_bytes, if is_ipv4 { 20 } else { 40 });
+        if usize::from(layers.l4) != l3 + ip_bytes {
+            return false;
         }
+        if is_ipv4 {
+            self.expect(ip, &[(0x45, 0xff)]);
+            // The packet is not a fragment: the more-fragments bit and the offset are 0.
+            self.expect(ip + 6, &[(0, 0x3f), (0, 0xff)]);
+            self.expect(ip + 9, &[(protocol, 0xff)]);
+            (self.length_at, self.length_min) = (tag_bytes as u8, 20 + upper_bytes);
+            self.frame_min = FRAME_MIN;
+        } else {
+            self.expect(ip, &[(0x60, 0xf0)]);
+            self.expect(ip + 6, &[(protocol, 0xff)]);
+            (self.length_at, self.length_min) = (tag_bytes as u8 + 2, upper_bytes);
+            self.frame_min = FRAME_MIN.max(l3 + ip_bytes + usize::from(upper_bytes));
+        }
+        true
+    }
+
+    /// Adds the header after an EtherType that is not IP. Returns false if it is cut short or inconsistent.
+    fn expect_other(&mut self, layers: &Layers, tag_bytes: usize) -> bool {
+        self.frame_min += match (layers.present & !header::VLAN, layers.eth_type) {
+            (header::ARP, _) => {
+                self.expect(tag_bytes + 2, &[0, 1, 8, 0, 6, 4].map(|byte| (byte, 0xff)));
+                28
+            }
+            (header::MPLS | header::PBB, _) => 4,
+            (0, 0x0806 | 0x8847 | 0x8848 | 0x88e7) => return false,
+            _ => 0,
+        };
+        true
+    }
+
+    /// Adds bytes with their masks. `at` is their offset from the first type field.
+    fn expect(&mut self, at: usize, bytes: &[(u8, u8)]) {
+        for (at, (value, mask)) in (at..GUARDED_BYTES).zip(bytes) {
+            let (word, shift) = (at / 8, 8 * (at % 8));
+            self.values[word] |= u64::from(*value) << shift;
+            self.masks[word] |= u64::from(*mask) << shift;
+        }
+    }
+
+    /// Returns the guard for those packets whose frames have at least `len` bytes.
+    #[must_use]
+    pub fn at_least(self, len: usize) -> Self {
+        Self { frame_min: self.frame_min.max(len), ..self }
     }
 
     /// Returns whether the guard recognises a frame of `len` bytes. `start` contains the first bytes of the
@@ -134,19 +154,15 @@ impl CommonGuard {
     #[must_use]
     #[inline(always)]
     pub fn recognises<const BYTES: usize>(&self, len: usize, start: &[u8; BYTES]) -> bool {
-        const { assert!(BYTES >= GUARDED_BYTES) };
-        let word = |at: usize| {
-            let bytes = start[at % GUARDED_FROM..].first_chunk();
-            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-        };
-        let tag = u32::from_le_bytes([start[12], start[13], start[14], start[15]]);
-        let words = [word(self.at), word(self.at + 8)];
-        let differing =
-            (words[0] ^ self.values[0]) & self.masks[0] | (words[1] ^ self.values[1]) & self.masks[1];
-        let length = ((words[0] >> (self.length_bit % 64)) as u16).swap_bytes();
-        differing | u64::from((tag ^ self.tag_value) & self.tag_mask) == 0
-            && length >= self.length_min
-            && len >= self.frame_min
+        const { assert!(BYTES >= GUARDED_FROM + GUARDED_BYTES) };
+        let words = [0, 1].map(|word| {
+            let bytes = start[GUARDED_FROM + 8 * word..].first_chunk();
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes)) ^ self.values[word]
+        });
+        let differing = words[0] & self.masks[0] | words[1] & self.masks[1];
+        let length_at = LENGTH_FROM + usize::from(self.length_at % 8);
+        let length = u16::from_be_bytes([start[length_at], start[length_at + 1]]);
+        differing == 0 && length >= self.length_min && len >= self.frame_min
     }
 }
 

@@ -283,8 +283,8 @@ fn neighbour_discovery() {
     assert_eq!(with_extensions(&[], 58, &[135, 0, 0, 0]).present, icmpv6);
 }
 
-/// Returns the bytes of up to two VLAN tags, followed by an EtherType and an IPv4 or IPv6 header. One of nine
-/// EtherTypes is random and has no header.
+/// Returns the bytes of up to two VLAN tags, followed by an EtherType and an IPv4 or IPv6 header. Two of ten
+/// packets have another EtherType, one of which is random and has no header.
 fn some_headers() -> impl Strategy<Value = Vec<u8>> {
     let tpid = prop::sample::select(vec![[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00]]);
     let tags = prop::collection::vec((tpid, any::<[u8; 2]>()), 0..3);
@@ -294,6 +294,7 @@ fn some_headers() -> impl Strategy<Value = Vec<u8>> {
             .prop_map(|(len, fragment, proto)| [&[8, 0], &ipv4(len, fragment, proto)[..]].concat()),
         4 => (0..100u16, proto)
             .prop_map(|(len, next)| [&[0x86, 0xdd], &ipv6(len, next)[..]].concat()),
+        1 => prop::sample::select(without_ip()),
         1 => any::<[u8; 2]>().prop_map(Vec::from),
     ];
     (tags, ip).prop_map(|(tags, ip)| {
@@ -331,14 +332,32 @@ proptest! {
         let to_type = locate(&data[..len], Depth::L2);
         let facts = |layers: &Layers| (layers.present, layers.type_at, layers.eth_type);
         if let Some(guard) = CommonGuard::new(&to_type) {
-            prop_assert!(guard.recognises(len, start));
+            let is_other_tag = to_type.present != 0 && start[12..14] != [0x81, 0];
+            prop_assert_eq!(guard.recognises(len, start), !is_other_tag);
+            prop_assert!(!guard.at_least(len + 1).recognises(len, start));
         }
         // A guard made from a frame that ends within its tag must not recognise complete frames with such a
         // tag.
         for other in [[0x08, 0], [0x86, 0xdd], [0x81, 0], [0x88, 0xa8], [data[12], data[13]]] {
-            let short = locate(&frame(&[&other]), Depth::L2);
-            let recognised = CommonGuard::new(&short).is_some_and(|guard| guard.recognises(len, start));
-            prop_assert!(!recognised || facts(&short) == facts(&to_type));
+            for seen in [frame(&[&other]), frame(&[&[0x81, 0, 0, 7], &other]), frame(&[&other, &[0; 3]])] {
+                let short = locate(&seen, Depth::L2);
+                let recognised = CommonGuard::new(&short).is_some_and(|guard| guard.recognises(len, start));
+                prop_assert!(!recognised || facts(&short) == facts(&to_type));
+            }
+        }
+        let has_other_tag = to_type.present != 0 && start[12..14] != [0x81, 0];
+        for depth in [Depth::L3, Depth::L4] {
+            let own = locate(&data[..len], depth);
+            let facts = |layers: &Layers| (facts(layers), layers.l3, layers.l4, layers.ip_proto, layers.exthdr);
+            if let Some(guard) = CommonGuard::new(&own) {
+                let is_ip = own.present & header::IP != 0;
+                prop_assert_eq!(guard.recognises(len, start), (is_common || !is_ip) && !has_other_tag);
+            }
+            for frame in guarded_frames() {
+                let other = locate(&frame, depth);
+                let recognised = CommonGuard::new(&other).is_some_and(|guard| guard.recognises(len, start));
+                prop_assert!(!recognised || facts(&own) == facts(&other));
+            }
         }
         for layers in common_frames().iter().map(|frame| locate(frame, Depth::L4)) {
             let headers = |layers: &Layers| (layers.present, layers.l3, layers.l4);
@@ -350,19 +369,42 @@ proptest! {
 }
 
 #[test]
-fn an_ethertype_is_recognised_without_a_tag_only() {
-    let frames = [[0x08, 0], [0x86, 0xdd], [0x08, 0x06], [0x81, 0], [0x88, 0xa8], [0x02, 0], [0x12, 0x34]]
-        .map(|eth_type: [u8; 2]| frame(&[&eth_type, &[7; 40]]));
-    let found = frames.each_ref().map(|frame| locate(frame, Depth::L2));
-    for (number, layers) in found.iter().enumerate() {
-        let Some(guard) = CommonGuard::new(layers) else {
-            assert!((3..6).contains(&number), "{layers:?}");
+fn an_ethertype_is_recognised_behind_its_tags_only() {
+    const TAG: [u8; 4] = [0x81, 0, 0, 7];
+    let types = [[0x08, 0], [0x86, 0xdd], [0x08, 0x06], [0x12, 0x34], [0x81, 0], [0x88, 0xa8], [0x02, 0]];
+    // A tag is not complete here.
+    let plain = types.map(|eth_type: [u8; 2]| frame(&[&eth_type, &[7; 3]]));
+    let tagged = types.map(|eth_type: [u8; 2]| frame(&[&TAG, &eth_type, &[7; 3]]));
+    let frames = [plain, tagged].concat();
+    let start = |frame: &[u8]| *[frame, &[7; 64]].concat().first_chunk::<64>().unwrap();
+    for (number, seen) in frames.iter().enumerate() {
+        let Some(guard) = CommonGuard::new(&locate(seen, Depth::L2)) else {
+            assert!(number % types.len() >= 4, "{seen:02x?}");
             continue;
         };
-        let recognised = frames.each_ref().map(|f| guard.recognises(f.len(), f.first_chunk::<54>().unwrap()));
-        assert_eq!(recognised, std::array::from_fn(|other| other == number));
-        assert!(!guard.recognises(13, frames[number].first_chunk::<54>().unwrap()));
+        for (other, frame) in frames.iter().enumerate() {
+            let recognised = guard.recognises(frame.len(), &start(frame));
+            assert_eq!(recognised, number == other, "{seen:02x?} {frame:02x?}");
+        }
+        let least = if number < types.len() { 14 } else { 18 };
+        assert!(guard.recognises(least, &start(seen)) && !guard.recognises(least - 1, &start(seen)));
     }
+}
+
+/// Returns the EtherType and the header of packets without IP.
+fn without_ip() -> Vec<Vec<u8>> {
+    let arp = [&[8, 6, 0, 1, 8, 0, 6, 4][..], &[7; 20]].concat();
+    let others = [[0x88, 0x47], [0x88, 0x48], [0x88, 0xe7], [0x12, 0x34]];
+    let complete = others.map(|eth_type| [&eth_type[..], &[1; 8]].concat());
+    let cut = [&arp[..20], &complete[0][..5], &complete[2][..5]].map(<[u8]>::to_vec);
+    [&[arp][..], &complete, &cut].concat()
+}
+
+/// Returns a frame with each combination of headers that a guard recognises, and some with others.
+fn guarded_frames() -> Vec<Vec<u8>> {
+    let tags: [&[u8]; 2] = [&[], &[0x81, 0, 0x20, 5]];
+    let others = without_ip().into_iter().flat_map(|header| tags.map(|tag| frame(&[tag, &header])));
+    common_frames().into_iter().chain(others).collect()
 }
 
 /// Returns a frame with each combination of headers that common packets have.
