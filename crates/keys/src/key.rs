@@ -8,6 +8,7 @@ use actions::SliceBounds;
 use engines::hash::Seed;
 use flow::{Ext, FieldBase, PortNo};
 use frame::Frame;
+use std::ops::Range;
 use wire::{Depth, Layers};
 
 /// Number of bytes that one load reads and writes.
@@ -197,13 +198,27 @@ impl KeyReader {
         self.depth
     }
 
-    /// Writes the key of a packet with any combination of headers. Its headers must be located at least to
-    /// [`Self::depth`].
-    #[inline(never)]
+    /// Writes the key of a packet of any shape. Its headers must be located at least to [`Self::depth`].
+    #[inline]
     pub fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
         key.words = [0; ROOM_WORDS];
         self.add_port(in_port, key);
-        let facts = self.facts(frame.len(), layers);
+        self.add_packet(frame, self.facts(frame.len(), layers), layers, key);
+    }
+
+    /// Returns the part of the key, without the ingress port, that all packets with these headers have in
+    /// common. They have all slices that packets with these headers can have. The VLAN tag and the ToS byte
+    /// are 0.
+    pub(crate) fn constants(&self, layers: &Layers) -> ExpressKey {
+        let mut key = ExpressKey::default();
+        let zeros = Layers { vlan_tci: 0, ip_tos: 0, ..*layers };
+        self.add_packet(&[], self.facts(LONGEST_BYTES, layers), &zeros, &mut key);
+        key
+    }
+
+    /// Adds the presence bits and the bytes of a packet to a key.
+    #[inline(never)]
+    fn add_packet(&self, frame: &[u8], facts: Facts, layers: &Layers, key: &mut ExpressKey) {
         self.add_presence(facts, key);
         let mut ext = Ext::default();
         ext.set_layers(layers);
@@ -221,14 +236,16 @@ impl KeyReader {
         general.words == key.words
     }
 
-    /// Adds the ingress port to a key.
+    /// Adds the ingress port to a key. Returns the range of the words that hold it.
     #[inline]
-    pub(crate) fn add_port(&self, in_port: PortNo, key: &mut ExpressKey) {
+    pub(crate) fn add_port(&self, in_port: PortNo, key: &mut ExpressKey) -> Range<usize> {
         key.add(self.ends.port_at, in_port.0.into());
+        let first = self.ends.port_at / LOAD_BYTES;
+        first..first + 2
     }
 
     /// Adds the presence bits to a key.
-    pub(crate) fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
+    fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
         for (presence, at) in self.presence.chunks(64).zip((self.ends.presence_at()..).step_by(LOAD_BYTES)) {
             let bits = presence.iter().rev().fold(0, |bits, presence| bits << 1 | (facts >> presence & 1));
             key.add(at, bits);

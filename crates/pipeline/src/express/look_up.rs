@@ -103,9 +103,7 @@ impl BurstKeys {
         let all = keys.iter_mut().zip(hashes).zip(ttls).zip(layers).zip(frames);
         let [mut last, mut other] = templates.recent();
         for (at, ((((key, hash), ttl), layers), frame)) in all.enumerate() {
-            let is_for = |template: &KeyTemplate, bytes| {
-                template.recognises(frame.len(), bytes) && !template.needs_layers()
-            };
+            let is_for = |template: &KeyTemplate, bytes| template.recognises(frame.len(), bytes);
             let bytes = frame.start();
             let template = bytes.and_then(|bytes| match (last, other) {
                 (Some(template), _) if is_for(template, bytes) => Some(template),
@@ -117,7 +115,7 @@ impl BurstKeys {
             });
             match (template, bytes) {
                 (Some(template), Some(bytes)) => {
-                    template.write::<WORDS>(bytes, &Layers::NONE, key);
+                    template.write::<WORDS>(bytes, key);
                     *ttl = template.ttl();
                 }
                 _ => {
@@ -153,7 +151,7 @@ impl BurstKeys {
         let Self { keys, hashes, runts, .. } = self;
         for (at, ((key, hash), frame)) in keys.iter_mut().zip(hashes).zip(frames).enumerate() {
             match frame.start().filter(|_| template.suits(frame.len())) {
-                Some(bytes) => template.write::<WORDS>(bytes, &Layers::NONE, key),
+                Some(bytes) => template.write::<WORDS>(bytes, key),
                 None => {
                     reader.general_key(frame.bytes(), &Layers::NONE, PortNo(frame.meta.in_port), key);
                     *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
@@ -204,16 +202,15 @@ fn read_other<const WORDS: usize>(
     let bytes = frame.start();
     if let Some(bytes) = bytes
         && templates.find(frame.len(), bytes)
-        && let Some(template) = templates.last().filter(|template| !template.needs_layers())
+        && let Some(template) = templates.last()
     {
-        template.write::<WORDS>(bytes, &Layers::NONE, key);
+        template.write::<WORDS>(bytes, key);
         return Some(template.ttl());
     }
     *layers = Layers::NONE;
-    let is_common = locate(frame, reader.depth(), layers);
-    let template = if is_common { templates.choose(reader, layers) } else { None };
-    match (template.filter(|template| template.suits(frame.len())), bytes) {
-        (Some(template), Some(bytes)) => template.write::<WORDS>(bytes, layers, key),
+    locate(frame, reader.depth(), layers);
+    match (templates.choose(reader, layers).filter(|template| template.suits(frame.len())), bytes) {
+        (Some(template), Some(bytes)) => template.write::<WORDS>(bytes, key),
         _ => reader.general_key(frame.bytes(), layers, PortNo(frame.meta.in_port), key),
     }
     None
@@ -247,17 +244,10 @@ impl Express {
     }
 }
 
-/// Locates headers at least to this depth. Common packets are parsed to the greatest depth at once. Returns
-/// whether templates exist for packets like this one. Templates exist for common packets, and for all packets
-/// with a complete Ethernet header if no header after it is needed.
+/// Locates headers at least to this depth. Common packets are parsed to the greatest depth at once.
 #[inline(always)]
-pub(super) fn locate(frame: &Frame, depth: Depth, layers: &mut Layers) -> bool {
-    if depth == Depth::None {
-        return true;
+pub(super) fn locate(frame: &Frame, depth: Depth, layers: &mut Layers) {
+    if depth < Depth::L3 || !wire::locate_common(frame.bytes(), layers) {
+        wire::deepen(frame.bytes(), depth, layers);
     }
-    if depth >= Depth::L3 && wire::locate_common(frame.bytes(), layers) {
-        return true;
-    }
-    wire::deepen(frame.bytes(), depth, layers);
-    depth < Depth::L3 && layers.type_at != 0
 }

@@ -155,11 +155,9 @@ impl CommonGuard {
     #[inline(always)]
     pub fn recognises<const BYTES: usize>(&self, len: usize, start: &[u8; BYTES]) -> bool {
         const { assert!(BYTES >= GUARDED_FROM + GUARDED_BYTES) };
-        let words = [0, 1].map(|word| {
-            let bytes = start[GUARDED_FROM + 8 * word..].first_chunk();
-            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes)) ^ self.values[word]
-        });
-        let differing = words[0] & self.masks[0] | words[1] & self.masks[1];
+        let word = |at: usize| start[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let differing = (word(GUARDED_FROM) ^ self.values[0]) & self.masks[0]
+            | (word(GUARDED_FROM + 8) ^ self.values[1]) & self.masks[1];
         let length_at = LENGTH_FROM + usize::from(self.length_at % 8);
         let length = u16::from_be_bytes([start[length_at], start[length_at + 1]]);
         differing == 0 && length >= self.length_min && len >= self.frame_min

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of templates against keys built by a walk.
+
+use super::*;
+use crate::plan::{ExpressPlan, PlanVersion};
+use flow::Field;
+use frame::Frame;
+use wire::{PacketBuilder, locate_common};
+
+/// Packets with all common combinations of headers. Each has other bytes.
+fn common(number: u8) -> Vec<Vec<u8>> {
+    let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, number], [2, 0, 0, 0, 1, number]);
+    let tagged = || ethernet().vlan(0x8100, 0x6000 | u16::from(number));
+    let (source, target) = ([0x20, number, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16], [9; 16]);
+    let upper = |ip: PacketBuilder| {
+        [ip.clone().udp(number.into(), 53), ip.tcp(7_000, number.into())]
+            .map(|packet| packet.payload(&[number; 60]).build())
+    };
+    let both = |outer: PacketBuilder| {
+        let v4 = upper(outer.clone().ipv4([10, 0, 0, number], [10, 1, number, 1]));
+        let v6 = upper(outer.ipv6(source, target));
+        v4.into_iter().chain(v6)
+    };
+    both(ethernet()).chain(both(tagged())).collect()
+}
+
+#[test]
+fn templates_give_the_keys_of_the_general_way() {
+    let mut made = 0;
+    for count in 1..Field::NAMED.len() {
+        let fields = Field::NAMED.iter().cycle().skip(count * 7).take(count);
+        let mut examined: Vec<_> = fields.map(|field| (*field, field.full_mask())).collect();
+        examined.sort_unstable();
+        let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
+        let Some(reader) = plan.reader() else { continue };
+        let mut templates = Templates::default();
+        let words = reader.hashed_words();
+        for (number, bytes) in (1..4).flat_map(|number| common(number).into_iter().map(move |b| (number, b)))
+        {
+            let frame = Frame::from_bytes(&bytes);
+            let mut found = Layers::default();
+            assert!(locate_common(frame.bytes(), &mut found));
+            // What the words held before must not matter.
+            let mut keys = [ExpressKey::default(); 2];
+            keys[0].words_mut()[..words].fill(!0);
+            let (port, bytes) = (PortNo(number.into()), frame.window().first_chunk().unwrap());
+            templates.begin(reader, port);
+            let template = templates.choose(reader, &found).unwrap();
+            assert!(template.recognises(frame.len(), bytes));
+            match words {
+                1 => template.write::<1>(bytes, &mut keys[0]),
+                2 => template.write::<2>(bytes, &mut keys[0]),
+                3 => template.write::<3>(bytes, &mut keys[0]),
+                4 => template.write::<4>(bytes, &mut keys[0]),
+                _ => template.write::<14>(bytes, &mut keys[0]),
+            }
+            reader.general_key(frame.bytes(), &found, port, &mut keys[1]);
+            assert_eq!(keys[0].words(), keys[1].words(), "{count} fields, {bytes:02x?}");
+            made += 1;
+        }
+    }
+    assert!(made > 500, "{made}");
+}
+
+#[test]
+fn the_two_templates_used_last_are_remembered() {
+    let examined = vec![(Field::EthDst, Field::EthDst.full_mask()), (Field::IpProto, 0xff)];
+    let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
+    let (reader, mut templates) = (plan.reader().unwrap(), Templates::default());
+    let frames: Vec<Frame> = common(1)[..3].iter().map(|bytes| Frame::from_bytes(bytes)).collect();
+    for frame in &frames {
+        let mut found = Layers::default();
+        assert!(locate_common(frame.bytes(), &mut found));
+        assert!(templates.choose(reader, &found).is_some());
+    }
+    let recent = |templates: &Templates| {
+        templates.recent().map(|template| template.map_or(u8::MAX, |template| template.index))
+    };
+    assert_eq!(recent(&templates), [2, 1]);
+    for (number, expected) in [(2, [2, 1]), (0, [0, 2]), (0, [0, 2]), (2, [2, 0])] {
+        let frame = &frames[number];
+        assert!(templates.find(frame.len(), frame.start().unwrap()));
+        assert_eq!(recent(&templates), expected);
+    }
+    let other = Frame::from_bytes(&[0x55; 80]);
+    assert!(!templates.find(other.len(), other.start().unwrap()));
+    assert_eq!(recent(&templates), [2, 0]);
+}
+
+/// Returns packets whose tags, EtherTypes and lengths differ.
+fn any_packets() -> Vec<Vec<u8>> {
+    let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, 7], [0x81, 0, 0x81, 0, 8, 0]);
+    let tags: [&[(u16, u16)]; 9] = [
+        &[],
+        &[(0x8100, 0x0123)],
+        &[(0x8100, 0xf123)],
+        // Priority tags, one with the bit whose place in the extended header says that there is a tag.
+        &[(0x8100, 0xe000)],
+        &[(0x8100, 0x1000)],
+        &[(0x88a8, 0x0123)],
+        &[(0x9100, 0x2fff)],
+        &[(0x88a8, 0x0123), (0x8100, 0x0456)],
+        &[(0x8100, 0x0123), (0x8100, 0x0456)],
+    ];
+    let mut packets = Vec::new();
+    for tags in tags {
+        let outer = tags.iter().fold(ethernet(), |outer, (tpid, tci)| outer.vlan(*tpid, *tci));
+        let ip4 = outer.clone().ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+        let ip6 = outer.clone().ipv6([0x20; 16], [0x30; 16]);
+        let complete = [
+            ip4.clone().udp(1, 2),
+            ip4.clone().tcp(3, 4),
+            ip4.clone().ipv4_options(&[1; 4]).udp(1, 2),
+            ip4.clone().ipv4_fragment(0, true).udp(1, 2),
+            ip4.clone().icmpv4(8, 0, [0; 4]),
+            ip6.clone().udp(5, 6),
+            ip6.clone().tcp(7, 8),
+            outer.clone().arp(1, [3; 6], [4; 4], [5; 6], [6; 4]),
+            outer.clone().mpls(5, 0, 64),
+            outer.clone().ethertype(0x1234),
+            outer.clone().ethertype(0x0806),
+            outer.clone().ethertype(0x0044),
+        ]
+        .map(|packet| packet.payload(&[9; 40]).build());
+        // The ToS byte and the traffic class.
+        let l3 = 14 + 4 * tags.len();
+        let marked = [0, 1, 5, 6].map(|number: usize| {
+            let mut packet = complete[number].clone();
+            packet[l3] |= u8::from(number > 4) * 0x0b;
+            packet[l3 + 1] |= 0x94;
+            packet
+        });
+        let cut = [&complete[0], &complete[5], &complete[7], &complete[8]]
+            .into_iter()
+            .flat_map(|packet| [14, 15, 16, 17, 18, 20, 40, 57].map(|len| packet[..len].to_vec()));
+        packets.extend(complete.iter().cloned().chain(marked).chain(cut));
+    }
+    packets
+}
+
+/// Writes a key as a lookup does: by a template that recognises the packet, if there is one.
+fn key_of(
+    reader: &KeyReader,
+    templates: &mut Templates,
+    frame: &Frame,
+    in_port: PortNo,
+    words: usize,
+) -> (ExpressKey, bool) {
+    let mut key = ExpressKey::default();
+    let bytes = frame.start().unwrap();
+    templates.begin(reader, in_port);
+    let recognised = templates.find(frame.len(), bytes);
+    let mut layers = Layers::NONE;
+    if !recognised && (reader.depth() < Depth::L3 || !locate_common(frame.bytes(), &mut layers)) {
+        wire::deepen(frame.bytes(), reader.depth(), &mut layers);
+    }
+    let template = if recognised { templates.last() } else { templates.choose(reader, &layers) };
+    match template.filter(|template| template.suits(frame.len())) {
+        Some(template) if words == 1 => template.write::<1>(bytes, &mut key),
+        Some(template) if words == 2 => template.write::<2>(bytes, &mut key),
+        Some(template) => template.write::<14>(bytes, &mut key),
+        None => {
+            assert!(!recognised);
+            reader.general_key(frame.bytes(), &layers, in_port, &mut key);
+        }
+    }
+    (key, recognised)
+}
+
+fn is_key_of(reader: &KeyReader, key: &ExpressKey, frame: &Frame, in_port: PortNo) -> bool {
+    let mut general = ExpressKey::default();
+    reader.key_of(frame.bytes(), in_port, &mut general);
+    general.words() == key.words()
+}
+
+#[test]
+fn a_recognised_packet_has_the_key_of_the_general_way() {
+    use Field::*;
+    let plans: [&[Field]; 8] = [
+        &[VlanVid],
+        &[EthDst, EthSrc, VlanVid],
+        &[VlanPcp, EthType],
+        &[EthDst, VlanVid, EthType, Ipv4Dst],
+        &[VlanVid, VlanPcp, IpDscp, IpEcn, IpProto, UdpDst, TcpDst],
+        &[IpDscp, Ipv6Dst, Ipv6Exthdr],
+        &[ArpTpa, MplsLabel, EthType, VlanPcp],
+        &[EthType, IpEcn],
+    ];
+    let (packets, mut recognised_tags) = (any_packets(), 0);
+    for fields in plans {
+        let examined = fields.iter().map(|field| (*field, field.full_mask())).collect();
+        let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
+        let reader = plan.reader().unwrap();
+        // The order of the packets decides which of them a template is made for.
+        for step in [1, 7, 101, 211] {
+            let mut templates = Templates::default();
+            for number in 0..2 * packets.len() {
+                let bytes = &packets[number * step % packets.len()];
+                let (frame, in_port) = (Frame::from_bytes(bytes), PortNo(1 + (number as u32 / 32) % 3));
+                let (key, recognised) =
+                    key_of(reader, &mut templates, &frame, in_port, reader.hashed_words());
+                assert!(is_key_of(reader, &key, &frame, in_port), "{fields:?} {bytes:02x?}");
+                recognised_tags += usize::from(recognised && bytes[12..14] == [0x81, 0]);
+            }
+        }
+    }
+    assert!(recognised_tags > 1_000, "{recognised_tags}");
+}
