@@ -37,6 +37,9 @@ pub struct ExpressKey {
 }
 
 impl ExpressKey {
+    /// The key of zeros.
+    pub(crate) const ZERO: Self = Self { words: [0; ROOM_WORDS] };
+
     /// Returns the key as words.
     #[must_use]
     #[inline(always)]
@@ -236,10 +239,14 @@ impl KeyReader {
         general.words == key.words
     }
 
-    /// Adds the ingress port to a key. Returns the range of the words that hold it.
+    /// Adds the ingress port to a key.
     #[inline]
-    pub(crate) fn add_port(&self, in_port: PortNo, key: &mut ExpressKey) -> Range<usize> {
+    pub(crate) fn add_port(&self, in_port: PortNo, key: &mut ExpressKey) {
         key.add(self.ends.port_at, in_port.0.into());
+    }
+
+    /// Returns the range of the words that hold the ingress port.
+    pub(crate) fn port_words(&self) -> Range<usize> {
         let first = self.ends.port_at / LOAD_BYTES;
         first..first + 2
     }

@@ -35,5 +35,5 @@ pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
 pub use row::{Rewritten, RuleRow};
-pub use simd::{Permute, PermuteChoice, RowShape, RowSource};
+pub use simd::{Permute, PermuteChoice, RowShape, RowSource, Vbmi, VbmiCode};
 pub use template::{KeyTemplate, Templates, WINDOW_BYTES};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The byte shuffle that builds keys, in vector instructions. Its type can only be created on a core that has
-//! them.
+//! The byte shuffles that build keys, in vector instructions. They need a value that can only be created on a
+//! core that has the instructions.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -50,16 +50,153 @@ pub struct RowShape {
     pub first: Option<u64>,
 }
 
+/// A core with AVX-512 VBMI that the process may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Vbmi(());
+
+/// Code that exists in two variants, of which one is compiled for AVX-512 VBMI.
+pub trait VbmiCode {
+    /// Runs the code. Implementations must always be inlined, because a function that is not inlined is not
+    /// compiled for the instructions.
+    fn run(self, vbmi: Option<Vbmi>);
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Vbmi {
+    /// Returns `None` if the core lacks the instructions.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        let able = !is_portable()
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vbmi");
+        able.then_some(Self(()))
+    }
+
+    /// Runs code that is compiled for these instructions.
+    #[inline]
+    pub fn run(self, code: impl VbmiCode) {
+        #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512vbmi")]
+        fn compiled(vbmi: Vbmi, code: impl VbmiCode) {
+            code.run(Some(vbmi));
+        }
+        // SAFETY: only `detect` creates a `Vbmi`, and it has checked that the core has these instructions.
+        unsafe { compiled(self, code) }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Vbmi {
+    /// Returns `None`: only x86-64 has the instructions.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        None
+    }
+
+    /// Runs the code.
+    pub fn run(self, code: impl VbmiCode) {
+        code.run(None);
+    }
+}
+
+/// Bytes that [`KeyPermute`] reads and writes.
+pub(crate) const PERMUTED_BYTES: usize = 64;
+
+/// Byte shuffle that builds a key of up to 64 bytes from the first 64 bytes of a packet.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct KeyPermute {
+    /// Offset of each byte in the packet.
+    from: [u8; PERMUTED_BYTES],
+    /// Mask of the bits to copy.
+    mask: [u8; PERMUTED_BYTES],
+}
+
+impl KeyPermute {
+    /// The shuffle that copies no bits.
+    pub const NOTHING: Self = Self { from: [0; PERMUTED_BYTES], mask: [0; PERMUTED_BYTES] };
+
+    /// Adds bits of a byte of the packet to a byte of the key. Returns `None` if one of them is not among the
+    /// first 64 bytes, or if the byte of the key has bits of another one.
+    pub fn add(&mut self, to: usize, from: usize, mask: u8) -> Option<()> {
+        if from >= PERMUTED_BYTES || *self.mask.get(to)? != 0 {
+            return None;
+        }
+        (self.from[to], self.mask[to]) = (from as u8, mask);
+        Some(())
+    }
+
+    /// Writes a key of up to `WORDS` words, sometimes with further words of the key. Constant bits are added
+    /// to those of the packet. The first byte of a word is the lowest.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub fn write<const WORDS: usize>(
+        &self,
+        _: Vbmi,
+        packet: &[u8; PERMUTED_BYTES],
+        constants: &[u64; 8],
+        key: &mut [u64; 8],
+    ) {
+        // SAFETY: a `Vbmi` exists, so the core has these instructions.
+        unsafe { permute_key::<WORDS>(self, packet, constants, key) }
+    }
+
+    /// Does nothing, because no `Vbmi` exists on this architecture.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn write<const WORDS: usize>(
+        &self,
+        _: Vbmi,
+        _: &[u8; PERMUTED_BYTES],
+        _: &[u64; 8],
+        _: &mut [u64; 8],
+    ) {
+    }
+}
+
+/// Writes a key of up to `WORDS` words.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512vbmi")]
+#[inline]
+fn permute_key<const WORDS: usize>(
+    choice: &KeyPermute,
+    packet: &[u8; PERMUTED_BYTES],
+    constants: &[u64; 8],
+    key: &mut [u64; 8],
+) {
+    use std::arch::x86_64::{
+        _mm256_loadu_si256, _mm256_storeu_si256, _mm256_ternarylogic_epi64, _mm512_castsi512_si256,
+        _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
+    };
+    // The truth table of "first and second, or third".
+    const AND_OR: i32 = 0xea;
+    let mask = choice.mask.as_ptr();
+    // SAFETY: all five are arrays of 64 bytes, which is the length of the longer loads and stores.
+    unsafe {
+        let from = _mm512_loadu_si512(choice.from.as_ptr().cast());
+        let moved = _mm512_permutexvar_epi8(from, _mm512_loadu_si512(packet.as_ptr().cast()));
+        if WORDS <= 4 {
+            // The words are read soon for the hash, which takes longer after a store of 64 bytes.
+            let mask = _mm256_loadu_si256(mask.cast());
+            let constants = _mm256_loadu_si256(constants.as_ptr().cast());
+            let moved = _mm512_castsi512_si256(moved);
+            let made = _mm256_ternarylogic_epi64::<AND_OR>(moved, mask, constants);
+            _mm256_storeu_si256(key.as_mut_ptr().cast(), made);
+        } else {
+            let mask = _mm512_loadu_si512(mask.cast());
+            let constants = _mm512_loadu_si512(constants.as_ptr().cast());
+            let made = _mm512_ternarylogic_epi64::<AND_OR>(moved, mask, constants);
+            _mm512_storeu_si512(key.as_mut_ptr().cast(), made);
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Permute {
     /// Returns `None` if the core lacks the instructions.
     #[must_use]
     pub fn new(choice: PermuteChoice) -> Option<Self> {
-        let able = !is_portable()
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vbmi");
-        able.then_some(Self { choice })
+        Vbmi::detect().map(|_| Self { choice })
     }
 
     /// Builds a row of `words` words (at most 8) from each source, and clears the bits that are not in `mask`

@@ -6,6 +6,7 @@
 mod tests;
 
 use crate::key::{ExpressKey, KeyReader, LONGEST_BYTES, Load, ROOM_WORDS, starts};
+use crate::simd::{KeyPermute, Vbmi};
 use actions::TtlSpot;
 use arrayvec::ArrayVec;
 use flow::{FieldBase, PortNo, ext};
@@ -36,7 +37,7 @@ const TCI_AT: u16 = 14;
 const IPV4_TOS: u16 = 1;
 
 /// Adds masked bytes of a packet to one word of the key.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct FixedLoad {
     /// Mask of the examined bits. The first byte is the least significant.
     mask: u64,
@@ -49,6 +50,9 @@ struct FixedLoad {
 }
 
 impl FixedLoad {
+    /// The load that adds nothing.
+    const NOTHING: Self = Self { mask: 0, from: 0, word: 0, rotation: 0 };
+
     /// Splits a load from the packet at the words of the key. `start` is the offset of its base.
     fn split(load: Load, start: u16) -> impl Iterator<Item = Self> {
         let (at, from) = (usize::from(load.at), start + load.byte);
@@ -97,7 +101,17 @@ impl FixedLoad {
             .chain(moved(halves[1] << 4, TOS, layers.l3 + 1, 60))
     }
 
-    /// Returns the masked bytes of a load without a shift.
+    /// Returns the shuffle with this load, or `None` if the shuffle cannot do it.
+    fn permuted(mut permute: KeyPermute, load: &Self) -> Option<KeyPermute> {
+        let moved = usize::from(load.rotation / 8);
+        for (number, mask) in load.mask.to_le_bytes().into_iter().enumerate().filter(|(_, mask)| *mask != 0) {
+            let to = usize::from(load.word) * LOAD_BYTES + (number + moved) % LOAD_BYTES;
+            permute.add(to, usize::from(load.from) + number, mask)?;
+        }
+        load.rotation.is_multiple_of(8).then_some(permute)
+    }
+
+    /// Returns the masked bytes of a load that moves none.
     #[inline(always)]
     fn unmoved_bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
         let from = usize::from(self.from) % FROM_MAX;
@@ -116,13 +130,8 @@ impl FixedLoad {
 /// `KeyTemplate::more`.
 const WORD_LOADS: usize = 2;
 
-/// The constant bits of a word, and its loads. None of them moves bytes. An absent load has the mask 0.
-#[derive(Clone, Copy, Debug, Default)]
-struct WordPlan {
-    /// Presence bits, ingress port, and bits that the headers imply.
-    constant: u64,
-    loads: [FixedLoad; WORD_LOADS],
-}
+/// Loads of a word. None of them moves bytes. An absent load has the mask 0.
+type WordPlan = [FixedLoad; WORD_LOADS];
 
 /// Loads that are necessary to build a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +144,8 @@ enum Loads {
     More,
 }
 
-/// Builds the keys of packets with the same headers at the same offsets.
-#[derive(Debug)]
+/// The key of packets with the same headers at the same offsets.
+#[derive(Clone, Debug)]
 pub struct KeyTemplate {
     /// Index of the template in [`Templates`].
     index: u8,
@@ -149,6 +158,11 @@ pub struct KeyTemplate {
     /// Minimum length of the packets in bytes. They have an Ethernet header, and all slices that the key
     /// examines.
     len_min: usize,
+    /// Constant bits: presence bits, ingress port, and bits that the headers imply.
+    constants: ExpressKey,
+    /// Whether `permute` builds the key.
+    is_permuted: bool,
+    permute: KeyPermute,
     words: [WordPlan; ROOM_WORDS],
     loads: Loads,
     /// Loads from the packet for which `words` has no space.
@@ -156,6 +170,22 @@ pub struct KeyTemplate {
     /// Constant bits of all words without the ingress port.
     without_port: ExpressKey,
 }
+
+/// The template that recognises no packet.
+static NOTHING: KeyTemplate = KeyTemplate {
+    index: u8::MAX,
+    layers: Layers::NONE,
+    ttl: TtlSpot::UNKNOWN,
+    guard: CommonGuard::NOTHING,
+    len_min: usize::MAX,
+    constants: ExpressKey::ZERO,
+    is_permuted: false,
+    permute: KeyPermute::NOTHING,
+    words: [[FixedLoad::NOTHING; WORD_LOADS]; ROOM_WORDS],
+    loads: Loads::One,
+    more: ArrayVec::new_const(),
+    without_port: ExpressKey::ZERO,
+};
 
 impl KeyTemplate {
     #[inline(always)]
@@ -186,11 +216,10 @@ impl KeyTemplate {
             ttl: TtlSpot::of(layers),
             guard: guard.unwrap_or(CommonGuard::NOTHING).at_least(len_min),
             len_min,
-            words: [WordPlan::default(); ROOM_WORDS],
-            loads: Loads::One,
-            more: ArrayVec::new(),
             without_port: reader.constants(layers),
+            ..NOTHING.clone()
         };
+        template.constants = template.without_port;
         let (facts, starts) = (reader.facts(LONGEST_BYTES, layers), starts(layers));
         for load in reader.loads().iter().filter(|load| load.when.holds(facts)) {
             match load.base {
@@ -201,18 +230,17 @@ impl KeyTemplate {
                     .try_for_each(|fixed| template.add(fixed))?,
             }
         }
+        let all_loads = template.words.iter().flatten().filter(|load| load.mask != 0);
         template.loads = if !template.more.is_empty() {
             Loads::More
-        } else if template.words.iter().any(|plan| plan.loads[1].mask != 0) {
+        } else if template.words.iter().any(|[_, second]| second.mask != 0) {
             Loads::Two
         } else {
             Loads::One
         };
-        template
-            .words
-            .iter_mut()
-            .zip(template.without_port.words())
-            .for_each(|(plan, word)| plan.constant = *word);
+        let permute = all_loads.chain(&template.more).try_fold(KeyPermute::NOTHING, FixedLoad::permuted);
+        template.is_permuted = permute.is_some();
+        template.permute = permute.unwrap_or(KeyPermute::NOTHING);
         template.set_port(reader, in_port);
         Some(template)
     }
@@ -222,7 +250,7 @@ impl KeyTemplate {
         if usize::from(fixed.from) >= FROM_MAX {
             return None;
         }
-        let mut loads = self.words[usize::from(fixed.word)].loads.iter_mut();
+        let mut loads = self.words[usize::from(fixed.word)].iter_mut();
         // Loads of adjacent bytes may be one.
         match loads.find(|load| load.mask == 0 || load.from == fixed.from) {
             Some(load) if fixed.rotation == 0 => *load = FixedLoad { mask: load.mask | fixed.mask, ..fixed },
@@ -233,11 +261,9 @@ impl KeyTemplate {
 
     /// Sets the ingress port in the constant bits of the keys.
     fn set_port(&mut self, reader: &KeyReader, in_port: PortNo) {
-        let mut key = self.without_port;
-        let words = reader.add_port(in_port, &mut key);
-        for word in words {
-            self.words[word].constant = key.words()[word];
-        }
+        let words = reader.port_words();
+        self.constants.words_mut()[words.clone()].copy_from_slice(&self.without_port.words()[words]);
+        reader.add_port(in_port, &mut self.constants);
     }
 
     /// Returns the place of the TTL of packets that the template [recognises](Self::recognises).
@@ -262,10 +288,28 @@ impl KeyTemplate {
         self.guard.recognises(len, bytes)
     }
 
-    /// Writes the first `WORDS` words of the key of a packet for which this template is. `bytes` begins with
-    /// the packet.
+    /// Writes the first `WORDS` words of the key of a packet for which this template is, and sometimes also
+    /// the words after them, which are 0. `bytes` begins with the packet.
     #[inline(always)]
-    pub fn write<const WORDS: usize>(&self, bytes: &[u8; WINDOW_BYTES], key: &mut ExpressKey) {
+    pub fn write<const WORDS: usize>(
+        &self,
+        vbmi: Option<Vbmi>,
+        bytes: &[u8; WINDOW_BYTES],
+        key: &mut ExpressKey,
+    ) {
+        if let Some(vbmi) = vbmi {
+            match (
+                bytes.first_chunk(),
+                self.constants.words().first_chunk(),
+                key.words_mut().first_chunk_mut(),
+            ) {
+                (Some(bytes), Some(constants), Some(key)) if WORDS <= key.len() && self.is_permuted => {
+                    self.permute.write::<WORDS>(vbmi, bytes, constants, key);
+                }
+                _ => self.write_all::<WORDS>(bytes, key),
+            }
+            return;
+        }
         match self.loads {
             Loads::One => self.write_words::<WORDS, 1>(bytes, key),
             Loads::Two => self.write_words::<WORDS, WORD_LOADS>(bytes, key),
@@ -280,9 +324,10 @@ impl KeyTemplate {
         bytes: &[u8; WINDOW_BYTES],
         key: &mut ExpressKey,
     ) {
-        for (word, plan) in key.words_mut().iter_mut().zip(&self.words).take(WORDS) {
-            let loads = plan.loads.iter().take(LOADS);
-            *word = loads.fold(plan.constant, |word, load| word | load.unmoved_bits(bytes));
+        let plans = self.constants.words().iter().zip(&self.words);
+        for (word, (constant, loads)) in key.words_mut().iter_mut().zip(plans).take(WORDS) {
+            let loads = loads.iter().take(LOADS);
+            *word = loads.fold(*constant, |word, load| word | load.unmoved_bits(bytes));
         }
     }
 
@@ -296,10 +341,11 @@ impl KeyTemplate {
     }
 }
 
-/// Templates of the common packets seen so far. All of them are for the same ingress port.
-#[derive(Debug, Default)]
+/// Templates of the common packets seen so far. All of them hold the keys of one ingress port.
+#[derive(Debug)]
 pub struct Templates {
     templates: ArrayVec<KeyTemplate, TEMPLATES>,
+    vbmi: Option<Vbmi>,
     /// Index of the template used last.
     last: u8,
     /// Index of the template that was used before `last`. Mixed TCP and UDP traffic alternates between two
@@ -308,8 +354,27 @@ pub struct Templates {
     in_port: PortNo,
 }
 
+impl Default for Templates {
+    fn default() -> Self {
+        Self {
+            templates: ArrayVec::new(),
+            vbmi: Vbmi::detect(),
+            last: 0,
+            other: 0,
+            in_port: PortNo::default(),
+        }
+    }
+}
+
 impl Templates {
-    /// Sets the ingress port of all templates.
+    /// Returns the core's vector instructions with which templates may build keys.
+    #[must_use]
+    #[inline]
+    pub fn vbmi(&self) -> Option<Vbmi> {
+        self.vbmi
+    }
+
+    /// Makes the templates those of packets from this port.
     #[inline]
     pub fn begin(&mut self, reader: &KeyReader, in_port: PortNo) {
         if self.in_port != in_port {
@@ -325,11 +390,12 @@ impl Templates {
         self.templates.get(usize::from(self.last))
     }
 
-    /// Returns the two templates used last, the most recent one first.
+    /// Returns the two templates used last, the last one first. In place of a template that does not exist
+    /// yet, it returns one that recognises nothing.
     #[must_use]
-    #[inline(always)]
-    pub fn recent(&self) -> [Option<&KeyTemplate>; 2] {
-        [self.last, self.other].map(|index| self.templates.get(usize::from(index)))
+    #[inline]
+    pub fn recent(&self) -> [&KeyTemplate; 2] {
+        [self.last, self.other].map(|index| self.templates.get(usize::from(index)).unwrap_or(&NOTHING))
     }
 
     /// Searches for a template that recognises a frame of `len` bytes, and makes it the template used last.

@@ -48,11 +48,11 @@ fn templates_give_the_keys_of_the_general_way() {
             let template = templates.choose(reader, &found).unwrap();
             assert!(template.recognises(frame.len(), bytes));
             match words {
-                1 => template.write::<1>(bytes, &mut keys[0]),
-                2 => template.write::<2>(bytes, &mut keys[0]),
-                3 => template.write::<3>(bytes, &mut keys[0]),
-                4 => template.write::<4>(bytes, &mut keys[0]),
-                _ => template.write::<14>(bytes, &mut keys[0]),
+                1 => template.write::<1>(None, bytes, &mut keys[0]),
+                2 => template.write::<2>(None, bytes, &mut keys[0]),
+                3 => template.write::<3>(None, bytes, &mut keys[0]),
+                4 => template.write::<4>(None, bytes, &mut keys[0]),
+                _ => template.write::<14>(None, bytes, &mut keys[0]),
             }
             reader.general_key(frame.bytes(), &found, port, &mut keys[1]);
             assert_eq!(keys[0].words(), keys[1].words(), "{count} fields, {bytes:02x?}");
@@ -73,9 +73,7 @@ fn the_two_templates_used_last_are_remembered() {
         assert!(locate_common(frame.bytes(), &mut found));
         assert!(templates.choose(reader, &found).is_some());
     }
-    let recent = |templates: &Templates| {
-        templates.recent().map(|template| template.map_or(u8::MAX, |template| template.index))
-    };
+    let recent = |templates: &Templates| templates.recent().map(|template| template.index);
     assert_eq!(recent(&templates), [2, 1]);
     for (number, expected) in [(2, [2, 1]), (0, [0, 2]), (0, [0, 2]), (2, [2, 0])] {
         let frame = &frames[number];
@@ -144,9 +142,9 @@ fn key_of(
     templates: &mut Templates,
     frame: &Frame,
     in_port: PortNo,
-    words: usize,
+    vbmi: Option<Vbmi>,
 ) -> (ExpressKey, bool) {
-    let mut key = ExpressKey::default();
+    let (mut key, words) = (ExpressKey::default(), reader.hashed_words());
     let bytes = frame.start().unwrap();
     templates.begin(reader, in_port);
     let recognised = templates.find(frame.len(), bytes);
@@ -156,9 +154,10 @@ fn key_of(
     }
     let template = if recognised { templates.last() } else { templates.choose(reader, &layers) };
     match template.filter(|template| template.suits(frame.len())) {
-        Some(template) if words == 1 => template.write::<1>(bytes, &mut key),
-        Some(template) if words == 2 => template.write::<2>(bytes, &mut key),
-        Some(template) => template.write::<14>(bytes, &mut key),
+        Some(template) if words == 1 => template.write::<1>(vbmi, bytes, &mut key),
+        Some(template) if words == 2 => template.write::<2>(vbmi, bytes, &mut key),
+        Some(template) if words <= 8 => template.write::<8>(vbmi, bytes, &mut key),
+        Some(template) => template.write::<14>(vbmi, bytes, &mut key),
         None => {
             assert!(!recognised);
             reader.general_key(frame.bytes(), &layers, in_port, &mut key);
@@ -192,13 +191,14 @@ fn a_recognised_packet_has_the_key_of_the_general_way() {
         let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
         let reader = plan.reader().unwrap();
         // The order of the packets decides which of them a template is made for.
-        for step in [1, 7, 101, 211] {
+        for (step, vbmi) in
+            [1, 7, 101, 211].into_iter().flat_map(|step| [(step, None), (step, Vbmi::detect())])
+        {
             let mut templates = Templates::default();
             for number in 0..2 * packets.len() {
                 let bytes = &packets[number * step % packets.len()];
                 let (frame, in_port) = (Frame::from_bytes(bytes), PortNo(1 + (number as u32 / 32) % 3));
-                let (key, recognised) =
-                    key_of(reader, &mut templates, &frame, in_port, reader.hashed_words());
+                let (key, recognised) = key_of(reader, &mut templates, &frame, in_port, vbmi);
                 assert!(is_key_of(reader, &key, &frame, in_port), "{fields:?} {bytes:02x?}");
                 recognised_tags += usize::from(recognised && bytes[12..14] == [0x81, 0]);
             }

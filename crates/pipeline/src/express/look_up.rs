@@ -10,9 +10,13 @@ use actions::TtlSpot;
 use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
-use keys::{ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, SHORT_WORDS, Templates};
+use keys::{ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, SHORT_WORDS, Templates, Vbmi, VbmiCode};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
+
+/// Keys from this number of words on are built by byte shuffles, if the core has them and the key fits into a
+/// record of one line. Shorter keys are built as fast by single loads.
+const PERMUTED_FROM: usize = 3;
 
 /// Keys of a burst. The elements of all arrays belong to the frames in order.
 #[derive(Debug)]
@@ -75,15 +79,16 @@ impl BurstKeys {
         each: impl Fn(u64),
     ) {
         let is_flat = reader.depth() == Depth::None;
-        match reader.hashed_words() {
-            1 if is_flat => self.read_flat::<1>(reader, templates, frames, each),
-            2 if is_flat => self.read_flat::<2>(reader, templates, frames, each),
-            1 => self.read::<1>(reader, templates, frames, each),
-            2 => self.read::<2>(reader, templates, frames, each),
-            3 => self.read::<3>(reader, templates, frames, each),
-            4 => self.read::<4>(reader, templates, frames, each),
-            5 => self.read::<5>(reader, templates, frames, each),
-            6 => self.read::<6>(reader, templates, frames, each),
+        let flat = if is_flat { templates.choose(reader, &Layers::NONE) } else { None };
+        match (reader.hashed_words(), flat) {
+            (1, Some(template)) => self.read_flat::<1>(reader, template, frames, each),
+            (2, Some(template)) => self.read_flat::<2>(reader, template, frames, each),
+            (1, _) => self.read::<1>(reader, templates, frames, each),
+            (2, _) => self.read::<2>(reader, templates, frames, each),
+            (3, _) => self.read::<3>(reader, templates, frames, each),
+            (4, _) => self.read::<4>(reader, templates, frames, each),
+            (5, _) => self.read::<5>(reader, templates, frames, each),
+            (6, _) => self.read::<6>(reader, templates, frames, each),
             _ => self.read::<LONG_WORDS>(reader, templates, frames, each),
         }
     }
@@ -99,36 +104,10 @@ impl BurstKeys {
     ) {
         self.depth = reader.depth();
         (self.located, self.runts) = (0, 0);
-        let Self { keys, hashes, ttls, layers, located, runts, .. } = self;
-        let all = keys.iter_mut().zip(hashes).zip(ttls).zip(layers).zip(frames);
-        let [mut last, mut other] = templates.recent();
-        for (at, ((((key, hash), ttl), layers), frame)) in all.enumerate() {
-            let is_for = |template: &KeyTemplate, bytes| template.recognises(frame.len(), bytes);
-            let bytes = frame.start();
-            let template = bytes.and_then(|bytes| match (last, other) {
-                (Some(template), _) if is_for(template, bytes) => Some(template),
-                (_, Some(template)) if is_for(template, bytes) => {
-                    (last, other) = (other, last);
-                    Some(template)
-                }
-                _ => None,
-            });
-            match (template, bytes) {
-                (Some(template), Some(bytes)) => {
-                    template.write::<WORDS>(bytes, key);
-                    *ttl = template.ttl();
-                }
-                _ => {
-                    let found = read_other::<WORDS>(reader, templates, frame, layers, key);
-                    *located |= u32::from(found.is_none()) << at;
-                    *ttl = found.unwrap_or(TtlSpot::UNKNOWN);
-                    *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
-                    [last, other] = templates.recent();
-                }
-            }
-            debug_assert!(reader.is_key_of(key, frame), "a template gives the same key as `general_key`");
-            *hash = reader.hash_words::<WORDS>(key);
-            each(*hash);
+        let pass = KeyPass::<_, WORDS> { burst: self, reader, templates, frames, each };
+        match pass.templates.vbmi() {
+            Some(vbmi) if (PERMUTED_FROM..=SHORT_WORDS).contains(&WORDS) => vbmi.run(pass),
+            _ => pass.run(None),
         }
     }
 
@@ -138,20 +117,17 @@ impl BurstKeys {
     fn read_flat<const WORDS: usize>(
         &mut self,
         reader: &KeyReader,
-        templates: &mut Templates,
+        template: &KeyTemplate,
         frames: &[Frame],
         each: impl Fn(u64),
     ) {
-        let Some(template) = templates.choose(reader, &Layers::NONE) else {
-            return self.read::<WORDS>(reader, templates, frames, each);
-        };
         self.depth = Depth::None;
         (self.located, self.runts) = (0, 0);
         self.ttls = [TtlSpot::UNKNOWN; BURST];
         let Self { keys, hashes, runts, .. } = self;
         for (at, ((key, hash), frame)) in keys.iter_mut().zip(hashes).zip(frames).enumerate() {
             match frame.start().filter(|_| template.suits(frame.len())) {
-                Some(bytes) => template.write::<WORDS>(bytes, key),
+                Some(bytes) => template.write::<WORDS>(None, bytes, key),
                 None => {
                     reader.general_key(frame.bytes(), &Layers::NONE, PortNo(frame.meta.in_port), key);
                     *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
@@ -189,8 +165,51 @@ impl BurstKeys {
     }
 }
 
-/// Builds the key of a frame that neither of the two templates used last recognises. Returns the place of the
-/// frame's TTL if another template recognises the frame. Otherwise locates the headers and returns `None`.
+/// Builds the keys of frames, and calls `each` with every hash.
+struct KeyPass<'a, F, const WORDS: usize> {
+    burst: &'a mut BurstKeys,
+    reader: &'a KeyReader,
+    templates: &'a mut Templates,
+    frames: &'a [Frame],
+    each: F,
+}
+
+impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
+    #[inline(always)]
+    fn run(self, vbmi: Option<Vbmi>) {
+        let Self { burst, reader, templates, frames, each } = self;
+        let BurstKeys { keys, hashes, ttls, layers, located, runts, .. } = burst;
+        let all = keys.iter_mut().zip(hashes).zip(ttls).zip(layers).zip(frames);
+        let [mut last, mut other] = templates.recent();
+        for (at, ((((key, hash), ttl), layers), frame)) in all.enumerate() {
+            let is_known = frame.start().is_some_and(|bytes| {
+                let mut is_known = last.recognises(frame.len(), bytes);
+                if !is_known {
+                    (last, other) = (other, last);
+                    is_known = last.recognises(frame.len(), bytes);
+                }
+                if is_known {
+                    last.write::<WORDS>(vbmi, bytes, key);
+                    *ttl = last.ttl();
+                }
+                is_known
+            });
+            if !is_known {
+                let found = read_other::<WORDS>(reader, templates, frame, layers, key);
+                *located |= u32::from(found.is_none()) << at;
+                *ttl = found.unwrap_or(TtlSpot::UNKNOWN);
+                *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
+                [last, other] = templates.recent();
+            }
+            debug_assert!(reader.is_key_of(key, frame), "a template gives the same key as `general_key`");
+            *hash = reader.hash_words::<WORDS>(key);
+            each(*hash);
+        }
+    }
+}
+
+/// Builds the key of a frame that neither of the two templates used last recognises. Returns `None` if no
+/// template recognises it, so that its headers have been located, else the place of its TTL.
 #[inline(never)]
 fn read_other<const WORDS: usize>(
     reader: &KeyReader,
@@ -204,13 +223,13 @@ fn read_other<const WORDS: usize>(
         && templates.find(frame.len(), bytes)
         && let Some(template) = templates.last()
     {
-        template.write::<WORDS>(bytes, key);
+        template.write::<WORDS>(None, bytes, key);
         return Some(template.ttl());
     }
     *layers = Layers::NONE;
     locate(frame, reader.depth(), layers);
     match (templates.choose(reader, layers).filter(|template| template.suits(frame.len())), bytes) {
-        (Some(template), Some(bytes)) => template.write::<WORDS>(bytes, key),
+        (Some(template), Some(bytes)) => template.write::<WORDS>(None, bytes, key),
         _ => reader.general_key(frame.bytes(), layers, PortNo(frame.meta.in_port), key),
     }
     None

@@ -31,8 +31,8 @@ fn templates_serve_every_ethernet_frame_if_no_other_header_is_needed() {
         let mut keys = [ExpressKey::default(); 2];
         let window = frame.window().first_chunk().unwrap();
         match reader.hashed_words() {
-            2 => template.write::<2>(window, &mut keys[0]),
-            _ => template.write::<3>(window, &mut keys[0]),
+            2 => template.write::<2>(None, window, &mut keys[0]),
+            _ => template.write::<3>(None, window, &mut keys[0]),
         }
         reader.general_key(frame.bytes(), &found, PortNo(3), &mut keys[1]);
         assert_eq!(keys[0].words(), keys[1].words(), "{bytes:02x?}");
