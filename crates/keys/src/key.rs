@@ -202,7 +202,7 @@ impl KeyReader {
     }
 
     /// Writes the key of a packet of any shape. Its headers must be located at least to [`Self::depth`].
-    #[inline]
+    #[inline(never)]
     pub fn general_key(&self, frame: &[u8], layers: &Layers, in_port: PortNo, key: &mut ExpressKey) {
         key.words = [0; ROOM_WORDS];
         self.add_port(in_port, key);
@@ -220,7 +220,6 @@ impl KeyReader {
     }
 
     /// Adds the presence bits and the bytes of a packet to a key.
-    #[inline(never)]
     fn add_packet(&self, frame: &[u8], facts: Facts, layers: &Layers, key: &mut ExpressKey) {
         self.add_presence(facts, key);
         let mut ext = Ext::default();

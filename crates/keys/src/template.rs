@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Templates, which build the keys of common packets by a few loads at fixed offsets. A template is for
-//! packets with certain headers at certain offsets. It gives the same key as [`KeyReader::general_key`].
+//! Templates: the keys of common packets, built by a few loads at fixed offsets. If the core has the
+//! instructions, one byte shuffle replaces the loads of longer keys. A template gives the same key as
+//! [`KeyReader::general_key`], for packets with certain headers at certain offsets.
 
 #[cfg(test)]
 mod tests;
