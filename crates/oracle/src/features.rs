@@ -3,11 +3,12 @@
 //! the groups that it uses.
 
 use super::coverage::Coverage;
-use super::log::Arrival;
+use super::log::{Arrival, Lookup, tag};
+use dataplane::FoundBy;
 use flow::group::Bucket;
 use flow::{
-    Action, EntryChange, EntryId, FlowEntry, GroupId, Instructions, Operation, Outcome, PortNo, TableId,
-    port_no,
+    Action, DropReason, EntryChange, EntryId, FlowEntry, GroupId, Instructions, Operation, Outcome, PortNo,
+    TableId, port_no,
 };
 use reference::{Processed, Unfinished};
 use std::collections::BTreeMap;
@@ -39,9 +40,19 @@ const FROM_LOCAL: Set = 1 << 17;
 const FROM_0: Set = 1 << 18;
 const FROM_CONTROLLER: Set = 1 << 19;
 const FROM_PORT: Set = 1 << 20;
+/// The packet ends within its first headers, so it has no tag.
+const SHORT: Set = 1 << 21;
+/// The packet's destination is a reserved multicast address.
+const RESERVED: Set = 1 << 22;
+/// NORMAL dropped the packet because its destination was a reserved multicast address.
+const RESERVED_DROPPED: Set = 1 << 23;
+/// A LUT record determined an entry of the packet.
+const BY_LUT: Set = 1 << 24;
+/// A path record determined the packet's entries.
+const BY_RECORD: Set = 1 << 25;
 
 /// Counted combinations of features. A packet counts if it exercised all features of a combination.
-const COUNTED: [(&str, Set); 20] = [
+const COUNTED: [(&str, Set); 27] = [
     ("meters", METER),
     ("tables from 10 on", TABLE_10),
     ("tables from 16 on", TABLE_16),
@@ -62,6 +73,13 @@ const COUNTED: [(&str, Set); 20] = [
     ("packet-outs from port 0", FROM_0),
     ("packet-outs from CONTROLLER", FROM_CONTROLLER),
     ("packet-outs from ports", FROM_PORT),
+    ("short frames", SHORT),
+    ("short frames by LUT", SHORT | BY_LUT),
+    ("short frames by path record", SHORT | BY_RECORD),
+    ("reserved destinations by LUT", RESERVED | BY_LUT),
+    ("reserved destinations by path record", RESERVED | BY_RECORD),
+    ("reserved destinations dropped after LUTs", RESERVED_DROPPED | BY_LUT),
+    ("reserved destinations dropped after path records", RESERVED_DROPPED | BY_RECORD),
 ];
 
 /// Features of the rules in force after the operations that the checker has applied so far.
@@ -100,14 +118,25 @@ impl Features {
     }
 
     /// Counts the features that a packet exercised, or the drop reason if it was dropped.
-    pub fn note(&self, arrival: &Arrival, processed: &Processed, coverage: &mut Coverage) {
-        if let Outcome::Dropped(reason) = processed.outcome {
-            *coverage.drops.entry(reason.name()).or_default() += 1;
-            return;
-        }
-        let hits = processed.hits.iter().filter_map(|(_, id)| self.entries.get(&(*id)?));
-        let used = processed.groups.iter().filter_map(|(id, _)| self.groups.get(id));
-        let met: Set = hits.chain(used).fold(of_arrival(arrival), |met, set| met | set);
+    pub fn note(
+        &self,
+        arrival: &Arrival,
+        lookups: &[Lookup],
+        processed: &Processed,
+        coverage: &mut Coverage,
+    ) {
+        let by = lookups.iter().map(of_lookup).fold(0, |set, one| set | one);
+        let met = match processed.outcome {
+            Outcome::Dropped(reason) => {
+                *coverage.drops.entry(reason.name()).or_default() += 1;
+                if reason == DropReason::ReservedMulticast { by | RESERVED_DROPPED } else { 0 }
+            }
+            Outcome::Forwarded | Outcome::Consumed => {
+                let hits = processed.hits.iter().filter_map(|(_, id)| self.entries.get(&(*id)?));
+                let used = processed.groups.iter().filter_map(|(id, _)| self.groups.get(id));
+                hits.chain(used).fold(of_arrival(arrival) | by, |met, set| met | set)
+            }
+        };
         for (name, wanted) in COUNTED {
             if met & wanted == wanted {
                 *coverage.features.entry(name).or_default() += 1;
@@ -137,7 +166,17 @@ fn of_arrival(arrival: &Arrival) -> Set {
         PortNo(0) => FROM_0,
         _ => FROM_PORT,
     };
-    from | if long { LONG } else { 0 }
+    let short = if tag(&arrival.bytes).is_none() { SHORT } else { 0 };
+    let is_reserved = matches!(arrival.bytes[..], [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f, ..]);
+    from | short | if long { LONG } else { 0 } | if is_reserved { RESERVED } else { 0 }
+}
+
+fn of_lookup(lookup: &Lookup) -> Set {
+    match lookup.by {
+        FoundBy::Lut | FoundBy::Verified | FoundBy::Inherited => BY_LUT,
+        FoundBy::Express => BY_RECORD,
+        FoundBy::Table | FoundBy::Known | FoundBy::Index | FoundBy::Shared => 0,
+    }
 }
 
 fn of_match(entry: &FlowEntry) -> Set {

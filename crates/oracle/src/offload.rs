@@ -2,7 +2,7 @@
 //! Conversion of frames whose checksum or segmentation is left to a device, between the representations in
 //! workers and in the reference.
 
-use super::templates::Template;
+use super::templates::{Shape, Template};
 use fastrand::Rng;
 use frame::{Frame, Gso, GsoKind, Meta, PartialChecksum};
 use reference::{Cut, CutKind, OpenChecksum, Unfinished};
@@ -54,7 +54,12 @@ impl Template {
         let (has, l4) = (|bits| layers.present & bits != 0, usize::from(layers.l4));
         let other = header::MPLS | header::PBB;
         let whole = layers.l4_end as usize == self.bytes.len() && !layers.fragment;
-        if self.broken || self.is_tagged() || has(other) || !has(header::TCP | header::UDP) || !whole {
+        if self.shape != Shape::Whole
+            || self.is_tagged()
+            || has(other)
+            || !has(header::TCP | header::UDP)
+            || !whole
+        {
             return self;
         }
         let (l3, is_tcp, len) = (usize::from(layers.l3), has(header::TCP), (self.bytes.len() - l4) as u32);

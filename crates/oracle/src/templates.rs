@@ -14,11 +14,22 @@ use wire::{Depth, Layers, PacketBuilder};
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     pub bytes: Vec<u8>,
-    /// Whether the packet is cut short or scrambled. The tag then overlaps examined bytes, so each packet is
-    /// a separate flow.
-    pub broken: bool,
+    pub shape: Shape,
     /// Work that the sender leaves to its device.
     pub unfinished: Unfinished,
+}
+
+/// How the packets of a template differ from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Each packet has its tag after all bytes that rules examine.
+    Whole,
+    /// The packet is cut short or scrambled. The tag then overlaps examined bytes, so each packet is a
+    /// separate flow.
+    Broken,
+    /// The packet ends within its first headers, where a tag would change these headers. Its packets have no
+    /// tag and are all equal, so they are compared without order.
+    Short,
 }
 
 /// Kind of most packets of a case. If most packets are of one kind, rules match more of them.
@@ -54,11 +65,16 @@ impl Family {
 /// Number of leading bytes that slices of rules may examine.
 const EXAMINED_BYTES: usize = 38;
 
+/// EtherTypes of the headers that a short packet lacks in part or as a whole.
+const CUT_TYPES: [u16; 10] =
+    [0x8100, 0x8100, 0x88a8, 0x0800, 0x86dd, 0x0806, 0x8847, 0x88e7, 0x88b5, tf::ETHERTYPE];
+
 pub(super) fn mac(rng: &mut Rng) -> [u8; 6] {
     match rng.u8(0..12) {
         0 => [0xff; 6],
         1 => [0x01, 0x00, 0x5e, 0, 0, rng.u8(0..3)],
-        2 if rng.u8(0..4) == 0 => [0x01, 0x80, 0xc2, 0, 0, rng.u8(0..20)],
+        // Up to 0f, the last byte makes a reserved address, which NORMAL does not forward.
+        2 if rng.bool() => [0x01, 0x80, 0xc2, 0, 0, rng.u8(0..20)],
         _ => [0x02, 0, 0, 0, 0, rng.u8(1..6)],
     }
 }
@@ -132,6 +148,22 @@ fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
         }
     };
     [macs, &header].concat()
+}
+
+/// Returns a length at which a frame ends within the header after its MAC addresses, most often within a VLAN
+/// tag if there is one. In rare cases it ends before that header.
+fn short_bytes(rng: &mut Rng) -> usize {
+    if rng.u8(0..8) == 0 { rng.usize(12..14) } else { rng.usize(14..18) }
+}
+
+/// Returns a frame that ends within the header after its MAC addresses.
+fn short(rng: &mut Rng, macs: &[u8]) -> Vec<u8> {
+    let [high, low] = CUT_TYPES[rng.usize(0..CUT_TYPES.len())].to_be_bytes();
+    // If the header is a VLAN tag, this is the VLAN of some whole packets.
+    let header = [high, low, rng.u8(0..3) << 5, rng.u8(0..3), 0x08];
+    let mut bytes = [macs, &header].concat();
+    bytes.truncate(short_bytes(rng));
+    bytes
 }
 
 /// Adds an IPv6 header, often an extension header, and a header of layer 4.
@@ -210,22 +242,49 @@ impl Template {
         if rng.u8(0..10) == 0 {
             bytes = tagged(rng, &bytes);
         }
-        let broken = rng.u8(0..12) == 0;
-        if broken {
-            if rng.bool() {
+        let shape = match rng.u8(0..48) {
+            0 | 1 => {
                 bytes.truncate(rng.usize(TAG_BYTES..bytes.len()));
-            } else {
+                Shape::Broken
+            }
+            2 | 3 => {
                 let at = rng.usize(12..bytes.len().min(60));
                 bytes[at] = rng.u8(..);
+                Shape::Broken
             }
-        }
-        let made = Self { bytes, broken, unfinished: Unfinished::default() };
+            4..7 => {
+                bytes = short(rng, &bytes[..12]);
+                Shape::Short
+            }
+            _ => Shape::Whole,
+        };
+        let made = Self { bytes, shape, unfinished: Unfinished::default() };
         if offloads && rng.bool() { made.left_to_device(rng) } else { made }
     }
 
-    /// Returns a packet of the flow with its tag at the end.
+    /// Returns a copy that ends within its first headers, or a copy to or from a reserved multicast address.
+    /// The other bytes are the same, so rules and records for one of the two packets may wrongly apply to the
+    /// other.
+    pub fn near_copy(&self, rng: &mut Rng) -> Self {
+        let mut made = self.clone();
+        if rng.bool() {
+            let end = if rng.u8(0..4) == 0 { rng.usize(14..64) } else { short_bytes(rng) };
+            made.bytes.truncate(end);
+            return Self { shape: Shape::Short, unfinished: Unfinished::default(), ..made };
+        }
+        let at = if rng.u8(0..8) == 0 { 6 } else { 0 };
+        if let Some(address) = made.bytes.get_mut(at..at + 6) {
+            address.copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, rng.u8(0..16)]);
+        }
+        made
+    }
+
+    /// Returns a packet of the flow with its tag at the end. Short packets have no tag.
     pub fn tagged(&self, tag: usize) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
+        if self.shape == Shape::Short {
+            return bytes;
+        }
         let at = bytes.len() - TAG_BYTES;
         bytes[at..].copy_from_slice(&tag_of(tag));
         bytes
@@ -237,7 +296,7 @@ impl Template {
         let mut made = self.clone();
         let layers = self.layers();
         let l3 = usize::from(layers.l3);
-        if self.broken || layers.present & (header::MPLS | header::PBB) != 0 {
+        if self.shape != Shape::Whole || layers.present & (header::MPLS | header::PBB) != 0 {
             return made;
         }
         if layers.present & header::IPV4 != 0

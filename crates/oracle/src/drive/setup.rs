@@ -127,9 +127,14 @@ impl Driver {
         let family = Family::random(&mut rng);
         let longest = if long { LONGEST } else { 0 };
         let offloads = long || seed % OFFLOADS == 1;
-        let templates = (0..rng.usize(6..20))
+        let mut templates = (0..rng.usize(6..20))
             .map(|_| Template::random(&mut rng, family, longest, offloads))
             .collect::<Vec<_>>();
+        for _ in 0..[0, 1, 1, 2, 3][rng.usize(0..5)] {
+            let copy = templates[rng.usize(0..templates.len())].near_copy(&mut rng);
+            // The first templates are sent most often.
+            templates.insert(rng.usize(0..=templates.len()), copy);
+        }
         let homes = templates.iter().map(|_| style.any_port(&mut rng)).collect();
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::WorkerSetConfig {

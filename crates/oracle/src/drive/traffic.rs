@@ -5,7 +5,7 @@ use super::Driver;
 use super::setup::LARGE_FRAMES;
 use crate::log::Arrival;
 use crate::offload::{unfinished_frame, unfinished_of};
-use crate::templates::Template;
+use crate::templates::{Shape, Template};
 use crate::views;
 use dataplane::DataPlane;
 use flow::PortNo;
@@ -79,7 +79,10 @@ impl Driver {
             self.waiting[at][worker] += 1;
             let sequence = self.sequences[at][worker];
             self.sequences[at][worker] += 1;
-            let flow = if self.templates[template].broken { 1 << 32 | tag as u64 } else { template as u64 };
+            let flow = match self.templates[template].shape {
+                Shape::Broken => 1 << 32 | tag as u64,
+                Shape::Whole | Shape::Short => template as u64,
+            };
             self.record.arrivals.push(Arrival {
                 port,
                 unfinished,

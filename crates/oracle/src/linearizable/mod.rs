@@ -233,7 +233,7 @@ impl Replay {
         let lookups: &[Lookup] = self.lookups.get(&packet).map_or(&[], Vec::as_slice);
         self.lives.used(&processed, lookups, logged.moment, self.lacks_frames)?;
         self.order.push(logged.number);
-        self.features.note(logged.arrival, &processed, coverage);
+        self.features.note(logged.arrival, lookups, &processed, coverage);
         let kind = match processed.outcome {
             Outcome::Forwarded => 0,
             Outcome::Consumed => 1,
