@@ -66,7 +66,7 @@ impl Style {
     /// output or a group.
     fn route(&self, rng: &mut Rng, next: Option<Next>, scope: Scope<'_>) -> Instructions {
         let mut apply = Vec::new();
-        if rng.bool() {
+        if rng.u8(0..8) < if self.bridges { 1 } else { 4 } {
             apply.push(Action::set(Field::EthDst, mac_value(rng)));
             apply.push(Action::set(Field::EthSrc, mac_value(rng)));
             if scope.known & header::IP != 0 && rng.bool() {
@@ -126,6 +126,7 @@ impl Style {
     /// Returns an output action. Its port is rarely the packets' ingress port.
     pub(super) fn output(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
         Action::output(match rng.u8(0..32) {
+            _ if self.bridges && rng.bool() => port_no::NORMAL,
             0 => port_no::IN_PORT,
             1 => port_no::ALL,
             2 => port_no::FLOOD,

@@ -34,6 +34,9 @@ pub(super) struct Style {
     /// Among the entries that lead to another table, the share that rewrite packets as a router does, in
     /// sixteenths. Packets that hit only such entries before their last table can have a path record.
     pub routing: u8,
+    /// Whether the rules mostly bridge: half of the outputs are to NORMAL, and few entries of a router rewrite
+    /// MAC addresses. Packets of many flows then teach NORMAL the addresses of each other.
+    pub bridges: bool,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
     /// Number of meters, numbered from 1. Some may be missing at times.
@@ -178,6 +181,7 @@ impl Style {
         let (groups, meters) = (some(4), some(3));
         let low_latency = if calm { 10 } else { [7, 10, 10, 10][rng.usize(0..4)] };
         let routing = if has_records { [14, 16, 16, 16][rng.usize(0..4)] } else { 0 };
+        let bridges = rng.u8(0..6) == 0;
         let priority = |rng: &mut Rng| match rng.u8(0..4) {
             0 => rng.u16(..),
             _ => PRIORITIES[rng.usize(0..PRIORITIES.len())],
@@ -191,6 +195,7 @@ impl Style {
             slices,
             ttl_varies,
             routing,
+            bridges,
             groups,
             meters,
             low_latency,
