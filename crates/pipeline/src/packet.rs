@@ -43,8 +43,8 @@ impl State {
 pub(crate) enum Path {
     /// The fast-forwarding path.
     Fast,
-    /// The tables, after the fast-forwarding path. The packet left the path because the LUT of a table has no
-    /// record of its value.
+    /// The tables, after a miss on the fast-forwarding path: the LUT of a table had no record for the
+    /// packet's key.
     Missed,
     /// The tables. The packet was never on the fast-forwarding path, or hit a normal entry.
     Tables,

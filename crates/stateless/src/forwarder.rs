@@ -80,7 +80,8 @@ struct GateRow {
     pops: bool,
 }
 
-/// Parsed tag of a frame, if it has one, and the label: the tag's key modulo the node ID of the key's bank.
+/// Parsed tag of a frame, and the label that the switch computes from it: the tag's key modulo the node ID of
+/// this switch.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderFacts {
     /// The tag, or why the frame is dropped. `None` for a frame without a tag.

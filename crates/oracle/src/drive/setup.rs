@@ -113,6 +113,18 @@ fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
     }
 }
 
+/// Returns random templates, and near copies of some of them.
+fn templates(rng: &mut Rng, family: Family, longest: usize, offloads: bool) -> Vec<Template> {
+    let mut templates: Vec<Template> =
+        (0..rng.usize(6..20)).map(|_| Template::random(rng, family, longest, offloads)).collect();
+    for _ in 0..[0, 1, 1, 2, 3][rng.usize(0..5)] {
+        let copy = templates[rng.usize(0..templates.len())].near_copy(rng);
+        // The first templates are sent most often.
+        templates.insert(rng.usize(0..=templates.len()), copy);
+    }
+    templates
+}
+
 impl Driver {
     pub fn new(seed: u64, options: CaseOptions) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -127,14 +139,7 @@ impl Driver {
         let family = Family::random(&mut rng);
         let longest = if long { LONGEST } else { 0 };
         let offloads = long || seed % OFFLOADS == 1;
-        let mut templates = (0..rng.usize(6..20))
-            .map(|_| Template::random(&mut rng, family, longest, offloads))
-            .collect::<Vec<_>>();
-        for _ in 0..[0, 1, 1, 2, 3][rng.usize(0..5)] {
-            let copy = templates[rng.usize(0..templates.len())].near_copy(&mut rng);
-            // The first templates are sent most often.
-            templates.insert(rng.usize(0..=templates.len()), copy);
-        }
+        let templates = templates(&mut rng, family, longest, offloads);
         let homes = templates.iter().map(|_| style.any_port(&mut rng)).collect();
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::WorkerSetConfig {

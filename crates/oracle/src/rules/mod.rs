@@ -34,8 +34,8 @@ pub(super) struct Style {
     /// Among the entries that lead to another table, the share that rewrite packets as a router does, in
     /// sixteenths. Packets that hit only such entries before their last table can have a path record.
     pub routing: u8,
-    /// Whether the rules mostly bridge: half of the outputs are to NORMAL, and few entries of a router rewrite
-    /// MAC addresses. Packets of many flows then teach NORMAL the addresses of each other.
+    /// Whether the rules mostly bridge: half of the outputs are to NORMAL, and few entries of a router
+    /// rewrite MAC addresses. Packets of many flows then teach NORMAL the addresses of each other.
     pub bridges: bool,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paths of records, by the places of the records, and the hits that are not counted in their entries
-//! yet.
+//! Stores the path of each record, indexed by the record's place, and the hits that are not yet added to the
+//! counters of the path's entries.
 //!
 //! A hit is first counted next to the path, in the same cache line. The hits are added to the counters of the
 //! path's entries and tables later: when the worker is idle, in every round of [`ROUND_NS`] while it is busy,
-//! before an operation is applied, and before another path takes the place. Each call adds the hits of a
-//! limited number of paths, so that no packet waits for long.
+//! before an operation is applied, and before another path is stored at the place. Each call adds the hits of
+//! a limited number of paths, so that no packet waits for long.
 
 use super::path::{Effect, Path, RecordedPath};
 use crate::context::HitCounters;

@@ -61,8 +61,8 @@ impl Express {
         self.previous.take()
     }
 
-    /// Looks up the frames of a burst in the previous records. Keeps the results of frames that have no
-    /// record of the new plan, and returns how many of these frames have a previous record.
+    /// Looks up the frames of a burst in the records of the previous plan. Only frames without a record of
+    /// the new plan use the result. Returns the number of such frames for which a previous record was found.
     #[cold]
     #[inline(never)]
     pub(super) fn ask_previous<E>(
