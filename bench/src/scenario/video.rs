@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenario `video`: SEADP by slices. Packets that are long enough carry SEADP over SEANET's ID header over
-//! IPv6, and are routed by destination address. Shorter packets carry Shunt's short form over Ethernet, and
-//! are forwarded by destination MAC address.
+//! Scenario `video`: tables match fields of the protocol SEADP as slices. Packets that are long enough carry
+//! SEADP over SEANET's ID header over IPv6, and are routed by destination address. Shorter packets carry a
+//! shortened SEADP header directly over Ethernet, and are forwarded by destination MAC address.
 
 use std::collections::HashSet;
 

@@ -19,8 +19,8 @@ pub enum HeaderChange {
     Ttl,
     /// Other fields, and the checksums of upper-layer headers.
     Fields,
-    /// Headers are pushed or popped, a written field determines which headers are found, or the change
-    /// depends on more than the packet.
+    /// Changes after which headers must be parsed again: a header is pushed or popped, or a field is written
+    /// that selects the next header. Also a change by a meter, which depends on the rate.
     Headers,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads TOML text into the structure of a file. Errors of the parser become mistakes with place and key.
+//! Reads TOML text into the structure of a file. Errors of the parser are reported as mistakes with place and
+//! key.
 //!
 //! Begin with [`load`] and [`parse`].
 
@@ -149,7 +150,7 @@ fn read_file(path: &Path) -> io::Result<Result<String, Mistake>> {
 }
 
 /// Reads a file's text into its structure, and checks the values with `check`. Unknown keys and values of the
-/// wrong type become mistakes and are left out of the structure.
+/// wrong type are reported as mistakes and left out of the structure.
 ///
 /// # Errors
 ///
@@ -166,8 +167,8 @@ pub fn parse<T: DeserializeOwned, R>(
     }
 }
 
-/// Reads a file's text. Unknown keys and values of the wrong type become mistakes and are left out of the
-/// file.
+/// Reads a file's text. Unknown keys and values of the wrong type are reported as mistakes and left out of
+/// the result.
 fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut mistakes = no_toml(text, &errors);

@@ -139,7 +139,7 @@ impl Trie {
         if item == self.none { NONE } else { item }
     }
 
-    /// Returns the item of a node below the front, at the place given by the value's next bits.
+    /// Returns an item of a node in the lower part of the trie. The value's next bits select the item.
     #[inline(always)]
     fn below(&self, node: u32, rest: u64) -> u32 {
         let node = (node * UNIT) as usize;
