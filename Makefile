@@ -42,11 +42,11 @@ loom: ## test the protocols between threads under every interleaving with few pr
 	CARGO_TARGET_DIR=target/loom cargo test --quiet --locked --manifest-path loom/Cargo.toml --lib
 
 .PHONY: bench
-bench: ## run every benchmark of bench/src/bin, then print the tables of target/report
+bench: ## run every benchmark that bench/programs.py lists, then print the tables of target/report
 	scripts/setup.sh bench
 	cargo build --release --package shunt --package shunt-bench
-	for bench in bench/src/bin/*.rs; do \
-		cargo run --quiet --release --package shunt-bench --bin "$$(basename "$$bench" .rs)"; \
+	programs=$$(bench/programs.py); for program in $$programs; do \
+		cargo run --quiet --release --package shunt-bench --bin "$$program"; \
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 

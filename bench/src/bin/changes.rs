@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets with path records while rules change, while all entries are dumped, and while statistics are
+//! requested. One thread runs a worker. Another thread, on another core, works on the model as the daemon
+//! does. Writes target/report/changes.jsonl.
+
+#[path = "changes/clock.rs"]
+mod clock;
+#[path = "changes/control.rs"]
+mod control;
+#[path = "changes/delays.rs"]
+mod delays;
+#[path = "changes/parts.rs"]
+mod parts;
+#[path = "changes/rules.rs"]
+mod rules;
+#[path = "changes/side.rs"]
+mod side;
+#[path = "changes/traffic.rs"]
+mod traffic;
+
+use std::error::Error;
+
+use clap::{Parser, ValueEnum};
+use shunt_bench::scenario::Popularity;
+
+/// Measures packets with path records beside the work of the control thread: all parts, unless an option
+/// selects one.
+///
+/// Needs two CPUs. A quick run, which takes less than 30 s and only checks that all parts work:
+/// changes --rounds 2 --seconds 0.2 --windows 6 --entries 20000
+#[derive(Clone, Debug, Parser)]
+pub struct Arguments {
+    /// Run only this part.
+    #[arg(long)]
+    part: Option<Part>,
+    /// Number of flows; each has a path record.
+    #[arg(long, default_value_t = 10_000)]
+    flows: usize,
+    /// How often each flow sends.
+    #[arg(long, default_value = "zipf")]
+    popularity: Share,
+    /// Number of routes in the parts `changes` and `statistics`.
+    #[arg(long, default_value_t = 10_000)]
+    routes: usize,
+    /// Number of entries that a dump returns.
+    #[arg(long, default_value_t = 100_000)]
+    entries: usize,
+    /// Number of rule changes per second.
+    #[arg(long, default_value_t = 10_000)]
+    rate: u64,
+    /// One of this many changes adds a rule on a field that no other rule examines.
+    #[arg(long, default_value_t = 100)]
+    share: usize,
+    /// Number of single-flow statistics requests per second.
+    #[arg(long, default_value_t = 1_000)]
+    requests: u64,
+    /// Number of rounds in which delays are measured. A round has a window of each side.
+    #[arg(long, default_value_t = 15)]
+    rounds: usize,
+    /// Length of a window in which delays are measured, in seconds of the worker. A dump begins in each.
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Number of pairs of windows in which packets per second are measured.
+    #[arg(long, default_value_t = 40)]
+    windows: usize,
+    /// Print the results of each window.
+    #[arg(long)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Share {
+    /// By Zipf's law with exponent 1.
+    Zipf,
+    /// All flows in turn. Each record then meets the most changes between two hits.
+    Turn,
+}
+
+impl Share {
+    fn popularity(self) -> Popularity {
+        match self {
+            Self::Zipf => Popularity::Zipf(1.0),
+            Self::Turn => Popularity::InTurn,
+        }
+    }
+
+    /// Returns the words in the names of cases.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Zipf => "by Zipf 1.0",
+            Self::Turn => "in turn",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Rule changes, compared with no changes.
+    Changes,
+    /// Rule changes and dumps of all entries, compared with rule changes alone.
+    Dump,
+    /// Statistics requests, compared with no requests.
+    Statistics,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let asked = |part| arguments.part.is_none_or(|only| only == part);
+    if asked(Part::Changes) {
+        parts::changes(&arguments)?;
+    }
+    if asked(Part::Dump) {
+        parts::dump(&arguments)?;
+    }
+    if asked(Part::Statistics) {
+        parts::statistics(&arguments)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::Job;
+    use rules::Sizes;
+    use side::Pair;
+
+    /// A short run of each kind of job. It checks counts, and no times.
+    #[test]
+    fn packets_pass_while_the_control_thread_works() {
+        let sizes = Sizes { flows: 200, routes: 400 };
+        let mut pair = Pair::new(sizes, 20, Popularity::InTurn).unwrap();
+        let job = Job { changes: 5_000, statistics: 1_000, dump: true };
+        let measured = pair.sides[0].paced(job, 10_000.0, 50_000_000).unwrap();
+        assert!(measured.delays.packets() > 0 && measured.delays.max_ns() > 0);
+        // Most packets have arrived when the window ends; some are excluded after a gap.
+        let counted = measured.delays.packets() + measured.excluded;
+        assert!(counted <= measured.sent && measured.sent <= 5_200, "{counted} of {}", measured.sent);
+        let work = measured.work;
+        assert!(work.changes >= 250 && work.widened >= 10, "{work:?}");
+        assert!(work.plans + 1 >= work.widened, "each rule on a new field changes the plan: {work:?}");
+        assert!(work.statistics >= 40 && work.dumped >= 1_400, "{work:?}");
+        let (window, work) = pair.sides[1].full_speed(Job::default(), 5_000_000).unwrap();
+        assert!(window.units > 0 && window.cpu_ns > 0 && window.gaps == 0);
+        assert_eq!((work.changes, work.dumped, work.statistics), (0, 0, 0));
+        assert!(work.hits * 10 > work.packets * 9, "without changes, all flows have records: {work:?}");
+        pair.end().unwrap();
+    }
+}
