@@ -29,7 +29,7 @@ pub struct Window {
     pub stolen_ns: u64,
 }
 
-/// Figure of a window that is compared.
+/// Which figure of each window is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Millions of units per second of CPU time, such as Mpps per CPU-second; more is better.

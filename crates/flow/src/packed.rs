@@ -94,7 +94,7 @@ impl Iterator for Fields<'_> {
                 let (offset_bits, length_bits) = (self.number(2)? as u16, self.number(2)? as u16);
                 Field::Slice(Slice { base, offset_bits, length_bits })
             }
-            // `NAMED` is in OXM order without gaps. The marker of an index is beyond its end.
+            // `NAMED` is in OXM order without gaps. Other values are beyond its end, so `get` returns `None`.
             named => *Field::NAMED.get(usize::from(named))?,
         };
         let bytes = bytes_of(field);

@@ -30,7 +30,7 @@ impl Express {
                 continue;
             }
             let Some(path) = Path::of(context, packet, self.permitted_change) else { continue };
-            // No record without a fence may be made while a packet of the flow waits.
+            // While a packet of the flow waits in the backlog, every new record of the flow needs a fence.
             let hash = self.burst.hashes[at];
             let waits = |missed: &Missed| {
                 self.burst.hashes[missed.at] == hash

@@ -207,7 +207,7 @@ impl Paths {
         size_of_val(&*self.hot) + size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
     }
 
-    /// Prefetches the effect of the path at a place.
+    /// Prefetches what a packet that leaves directly by the path at this index needs.
     #[inline(always)]
     pub fn prefetch(&self, place: usize) {
         prefetch::element(&self.hot, place);

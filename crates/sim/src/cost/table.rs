@@ -51,13 +51,13 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Returns the ratio of virtual time by mean costs to real time.
+    /// Returns the virtual time, calculated from mean costs, divided by the real time.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.virtual_ns / self.real_ns
     }
 
-    /// Returns the ratio of virtual time by size-dependent costs to real time.
+    /// Returns the virtual time, calculated from size-dependent costs, divided by the real time.
     #[must_use]
     pub fn sized_ratio(&self) -> f64 {
         self.sized_ns / self.real_ns

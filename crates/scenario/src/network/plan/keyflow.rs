@@ -121,7 +121,7 @@ enum Task<'a> {
     Push(&'a Segment),
 }
 
-/// Switch and packets of an entry.
+/// The switch that has an entry, and the packets that the entry matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     node: usize,
