@@ -6,8 +6,8 @@ use flow::{Action, Field, Instructions};
 
 /// What an entry changes in a packet, in ascending order. Each level includes those before it.
 ///
-/// Up to [`Self::Fields`], each bit that a later table examines is a bit of the packet before the entry, a
-/// constant of the entry, or a bit of a TTL or a checksum.
+/// Up to [`Self::Fields`], each named field that a later table examines consists of bits of the packet before
+/// the entry and of constants of the entry. For slices this depends on where they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeaderChange {
     /// No bit of the frame. The metadata may be written.

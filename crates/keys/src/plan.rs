@@ -199,16 +199,16 @@ fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
 /// Returns the greatest change of a packet after which constants and the field's bits in the arriving packet
 /// still determine the field.
 ///
-/// A slice may hold a part of a TTL or of a checksum. Once this part has changed, the slice depends on bits
-/// that keys do not hold.
+/// A slice may hold a part of a TTL or a checksum, which depends on bits that keys do not hold. It may also
+/// hold a written field in some packets only: where the field is in the L3 header depends on the version of
+/// IP and on the length of the header.
 fn permitted_by(field: Field) -> HeaderChange {
     let Field::Slice(slice) = field else { return HeaderChange::Fields };
     let (first, end) = (slice.offset_bits / 8, (slice.offset_bits + slice.length_bits).div_ceil(8));
-    let may_hold_ttl = match slice.base {
-        SliceBase::Packet => usize::from(end) > ETHERNET_BYTES,
-        SliceBase::Metadata => false,
-        SliceBase::L3 => first < TTL_BYTES.end && end > TTL_BYTES.start,
-        SliceBase::L4 => return HeaderChange::Ttl,
-    };
-    if may_hold_ttl { HeaderChange::Macs } else { HeaderChange::Fields }
+    match slice.base {
+        SliceBase::Packet if usize::from(end) > ETHERNET_BYTES => HeaderChange::Macs,
+        SliceBase::L3 if first < TTL_BYTES.end && end > TTL_BYTES.start => HeaderChange::Macs,
+        SliceBase::L3 | SliceBase::L4 => HeaderChange::Ttl,
+        SliceBase::Packet | SliceBase::Metadata => HeaderChange::Fields,
+    }
 }

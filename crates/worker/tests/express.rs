@@ -415,6 +415,39 @@ fn a_slice_of_a_ttl_or_a_checksum_is_not_determined_by_its_arriving_bits() {
 }
 
 #[test]
+fn a_slice_of_the_ip_header_holds_a_written_field_in_some_packets_only() {
+    let builder = || PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 1, 1]);
+    let ipv4 = |destination: u16| {
+        builder().ipv4([10, 0, 0, 1], [10, 0, 1, 1]).tcp(9, destination).payload(&[7; 40]).build()
+    };
+    let mut options = ipv4(0x0101);
+    // A header of six words: four bytes of options.
+    options[14] = 0x46;
+    options.splice(34..34, [1, 1, 1, 1]);
+    let ipv6 = builder().ipv6([1; 16], [2; 16]).tcp(9, 9).payload(&[7; 40]).build();
+    let mut tos0 = ipv4(9);
+    tos0[15] = 0;
+    let port = "table=0,priority=1,actions=set_field:80->tcp_dst,goto_table:1";
+    let dscp = "table=0,priority=1,actions=set_field:10->ip_dscp,goto_table:1";
+    for (first, slice, packets) in [
+        (port, "slice(l3,176,16)=80", [ipv4(0x0101), options]),
+        (dscp, "slice(l3,8,8)=0x28", [tos0, ipv6]),
+        (port, "slice(l3,288,16)=0x1234", [ipv4(1_000), ipv4(1_001)]),
+    ] {
+        let rule = format!("table=1,priority=2,{slice},actions=output:2");
+        for first_packet in [0, 1] {
+            let burst = [packets[first_packet].clone(), packets[1 - first_packet].clone()];
+            let hits = compare(&[first, &rule, "table=1,priority=1,actions=output:3"], |lab| {
+                for _ in 0..3 {
+                    burst.iter().for_each(|packet| lab.burst(1, std::slice::from_ref(packet)));
+                }
+            });
+            assert_eq!(hits, 0, "{slice}");
+        }
+    }
+}
+
+#[test]
 fn later_tables_see_metadata_and_written_fields() {
     let flows = [
         "table=0,priority=1,dl_dst=02:00:00:00:00:01,actions=write_metadata:0x5,goto_table:1",
