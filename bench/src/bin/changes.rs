@@ -54,6 +54,9 @@ pub struct Arguments {
     /// Number of single-flow statistics requests per second.
     #[arg(long, default_value_t = 1_000)]
     requests: u64,
+    /// Rate of the packets whose delays are measured, as a share of the rate that the slower side forwards.
+    #[arg(long, default_value_t = 0.5)]
+    load: f64,
     /// Number of rounds in which delays are measured. A round has a window of each side.
     #[arg(long, default_value_t = 15)]
     rounds: usize,
@@ -129,17 +132,17 @@ mod tests {
     #[test]
     fn packets_pass_while_the_control_thread_works() {
         let sizes = Sizes { flows: 200, routes: 400 };
-        let mut pair = Pair::new(sizes, 20, Popularity::InTurn).unwrap();
-        let job = Job { changes: 5_000, statistics: 1_000, dump: true };
-        let measured = pair.sides[0].paced(job, 10_000.0, 50_000_000).unwrap();
+        let mut pair = Pair::new(sizes, 40, Popularity::InTurn).unwrap();
+        let job = Job { changes: 2_000, statistics: 200, dump: true };
+        let measured = pair.sides[0].paced(job, 10_000.0, 100_000_000).unwrap();
         assert!(measured.delays.packets() > 0 && measured.delays.max_ns() > 0);
         // Most packets have arrived when the window ends; some are excluded after a gap.
         let counted = measured.delays.packets() + measured.excluded;
-        assert!(counted <= measured.sent && measured.sent <= 5_200, "{counted} of {}", measured.sent);
+        assert!(counted <= measured.sent && measured.sent <= 11_000, "{counted} of {}", measured.sent);
         let work = measured.work;
-        assert!(work.changes >= 250 && work.widened >= 10, "{work:?}");
+        assert!(work.changes >= 80 && work.widened >= 2, "{work:?}");
         assert!(work.plans + 1 >= work.widened, "each rule on a new field changes the plan: {work:?}");
-        assert!(work.statistics >= 40 && work.dumped >= 1_400, "{work:?}");
+        assert!(work.statistics > 0 && work.dumped >= 1_400, "{work:?}");
         let (window, work) = pair.sides[1].full_speed(Job::default(), 5_000_000).unwrap();
         assert!(window.units > 0 && window.cpu_ns > 0 && window.gaps == 0);
         assert_eq!((work.changes, work.dumped, work.statistics), (0, 0, 0));

@@ -128,7 +128,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(30));
         let after_ns = clock.now_ns();
         assert!(after_ns - before_ns < 5_000_000, "{} ns", after_ns - before_ns);
-        assert_eq!(clock.gaps(), 1);
+        assert!(clock.gaps() >= 1);
         assert!(clock.gap_end_ns() <= after_ns && clock.gap_end_ns() >= before_ns);
     }
 

@@ -12,10 +12,7 @@ use shunt_bench::{Alone, Bar, Comparison, Figure, Measure, Plan, Window, compare
 use crate::Arguments;
 use crate::control::{Job, Work};
 use crate::rules::Sizes;
-use crate::side::{Measured, Pair};
-
-/// Offered load as a share of the rate that the slower of both sides forwards.
-const LOAD: f64 = 0.5;
+use crate::side::{Measured, Pair, WARM_UP_NS};
 
 /// Length of a window at full speed in nanoseconds of the worker.
 const WINDOW_NS: u64 = 100_000_000;
@@ -55,7 +52,7 @@ pub fn changes(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         arguments.rate,
         arguments.share
     );
-    let paced = format!("{case}, {:.0} % load", LOAD * 100.0);
+    let paced = format!("{case}, {:.0} % load", arguments.load * 100.0);
     let hits = |work: &Work| 100.0 * work.hits as f64 / work.packets.max(1) as f64;
     let shares: Vec<f64> = rounds.iter().map(|[ours, _]| hits(&ours.work)).collect();
     let name = "packets that hit a path record";
@@ -81,7 +78,7 @@ pub fn dump(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         arguments.share,
         arguments.entries,
         arguments.seconds,
-        LOAD * 100.0
+        arguments.load * 100.0
     );
     let lost: Vec<f64> = rounds.iter().map(|[ours, _]| ours.lost as f64).collect();
     tell_limited("packets lost with dumps", &case, "packets", &lost, Some(0.0))?;
@@ -114,6 +111,10 @@ pub fn statistics(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     );
     let name = "packets/s with statistics requests, by without";
     tell(&Figure::new(name, &case, "Mpps/CPU-s", &speed, Bar::AtLeast(STATISTICS_RATIO)))?;
+    // A request examines all routes, so the control thread may be too slow for this rate.
+    let due = arguments.requests as f64 * (WINDOW_NS + WARM_UP_NS) as f64 / 1e9;
+    let answered: Vec<f64> = work.iter().map(|work| 100.0 * work.statistics as f64 / due).collect();
+    tell(&Figure::alone("requests answered within the window", &case, "%", &alone(&answered)?))?;
     let per = |work: &Work| work.statistics_ns as f64 / 1e3 / work.statistics.max(1) as f64;
     let cpu_us: Vec<f64> = work.iter().map(per).collect();
     tell(&Figure::alone("CPU time of the control thread per request", &case, "us", &alone(&cpu_us)?))
@@ -148,7 +149,7 @@ impl<'a> Running<'a> {
                 writeln!(io::stdout(), "capacity {capacity_mpps:.2} Mpps")?;
             }
         }
-        Ok(1e3 / (least_mpps * LOAD))
+        Ok(1e3 / (least_mpps * self.arguments.load))
     }
 
     /// Measures delays. In each round, chance decides which side is first.
@@ -219,6 +220,11 @@ fn per_change(rounds: &Rounds, case: &str) -> Result<(), Box<dyn Error>> {
         |value: fn(&Work) -> f64| -> Vec<f64> { rounds.iter().map(|[ours, _]| value(&ours.work)).collect() };
     let cpu_us = each(|work| work.changes_ns as f64 / 1e3 / work.changes.max(1) as f64);
     tell_limited("CPU time of the control thread per change", case, "us", &cpu_us, None)?;
+    let made: Vec<f64> = rounds
+        .iter()
+        .map(|[ours, _]| ours.work.changes as f64 * 1e9 / (ours.span_ns + WARM_UP_NS) as f64)
+        .collect();
+    tell_limited("changes made", case, "changes/s", &made, None)?;
     let plans = each(|work| work.plans as f64 / work.widened.max(1) as f64);
     tell_limited("plans of keys per rule on a new field", case, "plans", &plans, None)?;
     if plans.iter().any(|plans| *plans < 1.0) {

@@ -20,7 +20,7 @@ use worker::{BackgroundTask, Worker, WorkerSet};
 use crate::control::{Job, Link, Served, Work, serve};
 use crate::delays::Delays;
 use crate::rules::{Changes, OUT_PORTS, Sizes};
-use crate::traffic::{Schedule, SendingQueue, TimedQueue, Traffic, lock};
+use crate::traffic::{RECOVERY_NS, Schedule, SendingQueue, TimedQueue, Traffic, lock};
 
 /// The worker waits while the control thread is further behind than this: on a busy machine the control
 /// thread is often off its core, and would then make all missed changes at once.
@@ -36,7 +36,7 @@ const KEEPING_NS: u64 = 100_000_000;
 const PACKETS: usize = 32_768;
 
 /// Time before each window in which the job is done already.
-const WARM_UP_NS: u64 = 10_000_000;
+pub const WARM_UP_NS: u64 = 10_000_000;
 
 /// Result of a window at given arrival times.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub struct Side {
 struct Turned {
     received: u64,
     took_ns: u64,
-    /// Whether the thread stayed on its core.
+    /// Whether the thread stayed on its core, and the last preemption was not just before.
     is_whole: bool,
     now_ns: u64,
 }
@@ -121,7 +121,7 @@ impl Side {
         let mut traffic = lock(&self.traffic);
         let end_ns = traffic.clock.now_ns();
         traffic.end_turn();
-        let is_whole = traffic.clock.gaps() == gaps;
+        let is_whole = traffic.clock.gaps() == gaps && now_ns >= traffic.clock.gap_end_ns() + RECOVERY_NS;
         Ok(Turned { received: turn.received as u64, took_ns: end_ns - now_ns, is_whole, now_ns: end_ns })
     }
 

@@ -16,7 +16,7 @@ use crate::delays::Delays;
 const RING: u64 = 1_024;
 
 /// Time after a preemption in which packets do not count. Caches are cold then.
-const RECOVERY_NS: u64 = 200_000;
+pub const RECOVERY_NS: u64 = 200_000;
 
 /// Times at which packets arrive: the first one, and the interval between two, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
