@@ -114,7 +114,7 @@ impl Side {
             lock(&self.traffic).clock.pause();
         }
         let turn = self.worker.turn(Nanos(now_ns));
-        if now_ns - self.kept_ns >= KEEPING_NS {
+        if now_ns.saturating_sub(self.kept_ns) >= KEEPING_NS {
             self.worker.housekeeping();
             self.kept_ns = now_ns;
         }
@@ -122,15 +122,21 @@ impl Side {
         let end_ns = traffic.clock.now_ns();
         traffic.end_turn();
         let is_whole = traffic.clock.gaps() == gaps && now_ns >= traffic.clock.gap_end_ns() + RECOVERY_NS;
-        Ok(Turned { received: turn.received as u64, took_ns: end_ns - now_ns, is_whole, now_ns: end_ns })
+        Ok(Turned {
+            received: turn.received as u64,
+            took_ns: end_ns.saturating_sub(now_ns),
+            is_whole,
+            now_ns: end_ns,
+        })
     }
 
     fn run_for(&mut self, span_ns: u64) -> Result<u64, Box<dyn Error>> {
         let begin_ns = lock(&self.traffic).clock.now_ns();
         loop {
             let now_ns = self.turn()?.now_ns;
-            if now_ns - begin_ns >= span_ns {
-                return Ok(now_ns - begin_ns);
+            let past_ns = now_ns.saturating_sub(begin_ns);
+            if past_ns >= span_ns {
+                return Ok(past_ns);
             }
         }
     }

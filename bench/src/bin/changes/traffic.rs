@@ -89,8 +89,8 @@ impl Traffic {
     }
 
     /// Returns the number of packets in the ring. Packets that found the ring full are lost.
-    fn arrived(&mut self, schedule: Schedule) -> u64 {
-        let span_ns = self.clock.now_ns().saturating_sub(schedule.first_ns);
+    fn arrived(&mut self, schedule: Schedule, now_ns: u64) -> u64 {
+        let span_ns = now_ns.saturating_sub(schedule.first_ns);
         let all = (span_ns as f64 / schedule.interval_ns) as u64;
         let waiting = all.saturating_sub(self.next);
         let lost = waiting.saturating_sub(RING);
@@ -117,7 +117,8 @@ impl Queue for TimedQueue {
         let Some(schedule) = traffic.schedule else {
             return self.queue.receive(pools, burst, max, stamp);
         };
-        let most = max.min(traffic.arrived(schedule) as usize);
+        let now_ns = traffic.clock.now_ns();
+        let most = max.min(traffic.arrived(schedule, now_ns) as usize);
         if most == 0 {
             return 0;
         }
@@ -191,15 +192,10 @@ mod tests {
     #[test]
     fn packets_wait_in_the_ring_and_are_lost_beyond_it() {
         let mut traffic = Traffic::new();
-        let first_ns = traffic.clock.now_ns();
-        let schedule = Schedule { first_ns, interval_ns: 100.0 };
+        let schedule = Schedule { first_ns: 1_000, interval_ns: 100.0 };
         traffic.begin(Some(schedule));
-        while traffic.clock.now_ns() < first_ns + 20_000 {}
-        let waiting = traffic.arrived(schedule);
-        assert!(waiting >= 199 && traffic.lost == 0, "{waiting}");
-        while traffic.clock.now_ns() < first_ns + 150_000 {}
-        assert_eq!(traffic.arrived(schedule), RING);
-        assert!(traffic.lost >= 475, "{}", traffic.lost);
+        assert_eq!((traffic.arrived(schedule, 21_000), traffic.lost), (200, 0));
+        assert_eq!((traffic.arrived(schedule, 151_000), traffic.lost), (RING, 1_500 - RING));
         assert_eq!(traffic.next, traffic.lost);
     }
 }
