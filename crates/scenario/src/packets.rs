@@ -36,7 +36,7 @@ pub struct Packets {
     pub flows: Arc<[Vec<u8>]>,
     /// Order and times of captured packets.
     pub capture: Option<Arc<Capture>>,
-    /// Ingress port that the templates give, if any.
+    /// Ingress port of the templates, or `None` if they give none.
     pub in_port: Option<PortNo>,
 }
 

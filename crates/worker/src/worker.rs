@@ -41,7 +41,8 @@ const LONG_PACKETS: usize = 8 * BURST;
 /// takes a few microseconds.
 const IDLE_COUNTS: usize = 64;
 
-/// Maximum number of path records whose hits are counted in a poll iteration with fewer packets.
+/// Maximum number of path records whose hits are counted in a poll iteration that receives fewer packets than
+/// this. In other iterations, it is the number of packets.
 const BUSY_COUNTS: usize = 32;
 
 /// Maximum number of times that a port's egress queues are served before those of the next port.
