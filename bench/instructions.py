@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMITS = ROOT / "bench" / "instructions.json"
 REPORT = ROOT / "target" / "report" / "instructions.jsonl"
 
-# Factor by which a case may exceed its usual count before the check fails.
+# Maximum ratio of a case's count to its usual count.
 GROWTH_MAX = 1.03
 
 # Numbers of bursts of the two callgrind runs. The difference of their counts excludes start and warm-up.

@@ -37,7 +37,7 @@ APPROACHES = (
 # Rate of a 10 Gbit/s link in bytes per us, and the number of bytes that the preamble and the inter-frame gap
 # add to each packet.
 WIRE_BYTES_PER_US, WIRE_EXTRA_BYTES = 1250, 20
-# Rows of tables 3 and 4 in the paper. Its systems ran on different machines.
+# Rows of tables 3 and 4 in the paper. The systems in these tables ran on different machines.
 TABLE_3 = {"server": ("14 ± 0.5", "99.99999 %"), "video": ("15 ± 0.2", "99.99999 %"), "vehicles": ("15 ± 0.2", "99.999 %")}
 TABLE_4 = (
     ("Rule replacement optimization", "184", "175", "4.89 %", "-"),

@@ -15,7 +15,7 @@ CONTROL_CPU, FORWARDING_CPU = 0, 1
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 COMPACT = "/proc/sys/vm/compact_memory"
 PAGE_TRIES = 5
-# Minimum share of the requested pages that is sufficient.
+# Minimum share of the requested pages that the system must provide.
 ENOUGH = 0.9
 TERM_S = 10
 FIRST_NICE = "-19"

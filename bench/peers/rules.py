@@ -28,8 +28,8 @@ class Family:
     bits: int
     routed: tuple
     sources: tuple
-    # Weights of the lengths of route prefixes and of source prefixes, and of the number of bits by which a
-    # destination prefix is longer than its route. `None` stands for a host.
+    # `routes` and `source_lengths` map prefix lengths to weights. `longer` maps the number of bits by which a
+    # destination prefix is longer than its route to a weight. `None` stands for a host.
     routes: dict
     source_lengths: dict
     longer: dict

@@ -50,7 +50,7 @@ WARM_UP_S, WINDOW_S = 0.15, 0.4
 NEW_WARM_UP_S, NEW_WINDOW_S = 0.05, 0.25
 # Minimum share of its CPU that a thread must get in a window, and maximum number of attempts per pair.
 SHARE_LEAST, PAIR_TRIES = 0.6, 3
-# Maximum difference between the shares of packets that the two sides send.
+# Each side sends a share of its received packets. This is the maximum difference between the two shares.
 SHARE_OFF = 0.02
 # If each packet is a new flow, Open vSwitch forwards only a few thousand packets per window, so the shares
 # may differ more.
@@ -158,7 +158,8 @@ class Contest:
         if row.popularity == "new":
             found = speeds(peer, NEW_CHOICES, self.windows)
         else:
-            # This setting removes flows to keep its limit, so it is tried before all flows are added.
+            # The setting `FEW_CHOICE` limits the number of flows in the datapath, and removes flows above the
+            # limit. It is therefore tried before all flows are added.
             found = speeds(peer, [FEW_CHOICE], self.windows) if row.flows >= MANY_FLOWS else {}
             peer.choose(FILL_CHOICE)
             print("    Open vSwitch has %d flows in its datapath" % peer.fill(), flush=True)

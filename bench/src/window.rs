@@ -24,8 +24,8 @@ pub struct Window {
     pub wall_ns: u64,
     /// Number of iterations that exceeded the limit.
     pub gaps: u64,
-    /// Total time of those iterations, or the difference of wall-clock and CPU time if that is larger, in
-    /// nanoseconds.
+    /// Total time in nanoseconds of the iterations that exceeded the limit. If the difference between
+    /// wall-clock and CPU time is larger, this difference is stored instead.
     pub stolen_ns: u64,
 }
 

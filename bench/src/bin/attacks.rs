@@ -26,7 +26,7 @@ mod explosion;
 /// Number of records of each LUT, and number of path records.
 const RECORDS: usize = 256;
 
-/// Number of established flows. Each has a record.
+/// Number of established flows. Each flow has a record.
 const FLOWS: usize = 160;
 
 /// The attacker sends one of every `SHARE` packets.

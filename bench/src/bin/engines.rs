@@ -224,7 +224,7 @@ fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Erro
     let plan = Plan { attempts_max: 20 * arguments.windows, ..Plan::new(arguments.windows) };
     let found = compare(&plan, &mut table_lookups(&rules, &partly), &mut table_lookups(&rules, &compiled))?;
     let figure = Figure::new("lookup, half-full head by none", &case, "M/CPU-s", &found, Bar::AtLeast(1.0));
-    // Reported without a verdict.
+    // The figure is reported without a verdict.
     Figure { bar: None, verdict: None, ..figure }.append(Path::new("target/report"), "engines")?;
     print(&case, "lookup", &found)
 }

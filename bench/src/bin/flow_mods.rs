@@ -151,7 +151,7 @@ fn against_open_vswitch(arguments: &Arguments) -> Result<()> {
         let peer = Switch::open_vswitch(&folder, cores)?;
         for flows in &sorts {
             let case = format!("{count} flows, {}, {place}", flows.name);
-            // To save time, flows of several masks are measured on one core only.
+            // To save time, flows with several masks are measured on one core only.
             let left_out = flows.name != sorts[0].name && place != "one core";
             if left_out || !case.contains(&arguments.case) {
                 continue;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forwarding of one worker with in-memory ports, in Mpps per CPU-second of the forwarding thread.
 //!
-//! A unit is a packet received, processed, and sent or dropped. It includes the driver's copy into a frame,
-//! the pipeline, the outbox, and the return of the frame to its pool. 64-byte packets are 60 bytes and the
-//! FCS.
+//! A unit is a packet that is received, processed, and sent or dropped. Its time includes the driver's copy
+//! into a frame, the pipeline, the outbox, and the return of the frame to its pool. 64-byte packets are 60
+//! bytes and the FCS.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ const UNIT: &str = "Mpps/CPU-s";
 /// Measures every case, or the cases that options select, and writes target/report/forward.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Run only the case with this name. If there is none, run the cases whose names begin with it.
+    /// Run only the case with this name. If no case has this name, run the cases whose names begin with it.
     #[arg(long)]
     case: Option<String>,
     /// Forward this many bursts, and print the number of packets; for use with strace or instruction

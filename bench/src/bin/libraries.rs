@@ -118,7 +118,8 @@ struct Bench {
     program: Option<PathBuf>,
     memory: Memory,
     cpu: usize,
-    /// Ratios of the cases measured so far, by figure: medians and the ends of intervals.
+    /// Ratios of the cases measured so far, by figure. Each element has the median of a ratio and the two
+    /// ends of its interval.
     ratios: RefCell<BTreeMap<String, Vec<[f64; 3]>>>,
 }
 

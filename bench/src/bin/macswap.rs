@@ -4,7 +4,7 @@
 //! frames and port drivers alone. `bench/peers/run.py` starts this program.
 //!
 //! Packets are handled as in a worker: `Queue::receive` puts them into a burst, and `Queue::transmit` gives
-//! them to the device. Frames that the device leaves to its caller return to the pools.
+//! them to the device. Frames that the device does not keep are returned to their pools.
 //!
 //! The program prints `ready` when both ports are open. It answers each line of its input with the numbers of
 //! packets received and sent since the start. It exits at the end of its input.

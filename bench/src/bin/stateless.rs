@@ -248,8 +248,8 @@ fn exact() -> Case {
     node("10k exact", flows, packets)
 }
 
-/// Returns a case with 10,000 rules of an access list: prefixes of both addresses, protocol, and for some a
-/// port. There is one packet per rule.
+/// Returns a case with 10,000 rules of an access list. Each rule matches prefixes of both addresses and a
+/// protocol, and some rules also match a port. There is one packet per rule.
 fn mask(rng: &mut Rng) -> Case {
     let mut flows = String::new();
     let mut packets = Vec::with_capacity(ENTRIES);

@@ -24,7 +24,8 @@ pub struct TernaryRows<'r> {
     pub values: &'r [u64],
     /// Masks of the values.
     pub masks: &'r [u64],
-    /// Ids of the rules, below [`NONE`]. Rows may share an id, because a range is several rows.
+    /// Ids of the rules, below [`NONE`]. Rows may share an id, because a rule with a port range has several
+    /// rows.
     pub ids: &'r [u32],
 }
 
@@ -56,8 +57,8 @@ struct Trie {
 }
 
 impl AclTrie {
-    /// Builds the tries. Returns `None` for rows of zero or more than eight words, slices of unequal lengths,
-    /// or ids equal to [`NONE`].
+    /// Builds the tries. Returns `None` if a row has no words or more than eight words, if the slices have
+    /// unequal lengths, or if an id equals [`NONE`].
     #[must_use]
     pub fn new(rows: &TernaryRows<'_>) -> Option<Self> {
         let lengths = rows.ids.len().checked_mul(rows.words)?;
@@ -164,7 +165,7 @@ struct Growth<'p> {
     /// For each position and rule, the next position that the rule examines.
     next: Vec<Vec<u8>>,
     builder: Builder,
-    /// Last state that listed each rule.
+    /// For each rule, the last state that listed the rule.
     seen: Vec<u64>,
     stamp: u64,
     conditions: HashSet<(u8, u8)>,
@@ -269,7 +270,7 @@ impl<'p> Growth<'p> {
                 continue;
             }
             if mask == u8::MAX {
-                // A value that is already alone in its class keeps it.
+                // A value that is already alone in its class stays in this class.
                 if classes.iter().filter(|class| **class == classes[usize::from(value)]).count() > 1 {
                     classes[usize::from(value)] = count;
                     count = count.wrapping_add(1);

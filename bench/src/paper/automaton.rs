@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-/// Number of keys that walk in parallel.
+/// Number of keys that are looked up in parallel.
 pub(super) const LANES: usize = 8;
 
 const MAP_AT: u32 = 32;

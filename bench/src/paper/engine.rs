@@ -70,7 +70,7 @@ impl Rows {
         common.unwrap_or_else(|| (vec![0; self.words], vec![0; self.words]))
     }
 
-    /// Replaces results that are deleted rules.
+    /// Replaces each result that is a deleted rule by the best active rule.
     fn bury(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         for (key, slot) in keys.chunks_exact(self.words).zip(slots) {
             if *slot != NONE && dead.contains(*slot) {

@@ -8,7 +8,7 @@ use super::NONE;
 /// Number of bits in the first step.
 const ROOT_BITS: usize = 24;
 
-/// Number of entries in a group. A group is the node of each step after the first.
+/// Number of entries in a group. Groups are the nodes of all steps after the first.
 const GROUP: usize = 256;
 
 /// Bit of an entry that leads to a group; the other bits are the group's number. An entry without this bit is
@@ -37,8 +37,8 @@ pub struct LpmTrie {
 impl LpmTrie {
     /// Builds a trie for keys of `words` words (1 or 2), most significant bit first. Among equal prefixes,
     /// the last one is kept. Returns `None` if the number of words is not 1 or 2, if a prefix is longer than
-    /// a key or has bits after its length, or if an id is too large. The trie takes 64 MiB of address space,
-    /// of which only the part covered by prefixes is touched, and 1 KiB per group.
+    /// a key or has nonzero bits after its length, or if an id is too large. The trie takes 64 MiB of address
+    /// space, of which only the part covered by prefixes is touched, and 1 KiB per group.
     #[must_use]
     pub fn new(words: usize, routes: &[Route]) -> Option<Self> {
         let fits = |route: &Route| {

@@ -12,7 +12,7 @@ fn sample(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Random ternary rules. A byte is a wildcard, exact, a prefix, or arbitrarily masked. There are few distinct
+/// Random ternary rules. The mask of each byte is empty, full, a prefix, or arbitrary. There are few distinct
 /// values, so that many rules match the same keys.
 struct Random {
     words: usize,

@@ -3,9 +3,9 @@
 //!
 //! Each is a switch with three tables. Table 0: destination MAC address and EtherType (mask). Table 1: an
 //! access list on IPv6 5-tuples, SEADP or WSM (mask). Table 2: destination IP address (lpm) or destination
-//! MAC address (exact), which writes the next hop's MAC address and outputs the packet. docs/wire-formats.md
-//! describes byte layouts and key bits. Rules and packets are generated from a seed: the same [`Options`] and
-//! [`Sources`] give the same scenario.
+//! MAC address (exact). The entries of table 2 write the next hop's MAC address and output the packet.
+//! docs/wire-formats.md describes byte layouts and key bits. Rules and packets are generated from a seed: the
+//! same [`Options`] and [`Sources`] give the same scenario.
 //!
 //! For each flow the generator determines the expected output of a switch by a linear search of the rules:
 //! [`Flow::sent`].
@@ -144,7 +144,7 @@ struct Recipe {
     /// Draws the values that rules leave open.
     draw: fn(&mut Rng, &mut [u128]),
     /// Builds a packet of at least the given length, and corrects dependent values. Returns `None` if the
-    /// values are incompatible, or the packet cannot be that short.
+    /// values are incompatible with each other or with this length.
     build: fn(&mut [u128], usize) -> Option<Vec<u8>>,
 }
 

@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str) -> Vec<Prefix> {
     text.lines().filter_map(prefix).collect()
 }
 
-/// Returns `count` elements evenly spread over all, or all if there are fewer.
+/// Returns `count` elements that are evenly spread over the list, or the whole list if it is shorter.
 pub(super) fn spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
     let count = count.min(all.len());
     (0..count).map(|n| all[n * all.len() / count.max(1)]).collect()
@@ -57,8 +57,8 @@ pub(super) fn by_prefix(routes: &[Prefix], field: usize, of: Field) -> Vec<Rule>
 /// Returns the MAC address of host `n`, in one of the blocks that table 0 distinguishes.
 pub(super) fn host(n: usize) -> u128 {
     let block = n as u128 % BLOCKS;
-    // 20 bits that differ between the hosts of a block, in scattered order. Multiplication by an odd factor
-    // is a bijection.
+    // These 20 bits differ between the hosts of a block. Successive hosts have scattered values.
+    // Multiplication by an odd factor is a bijection.
     let within = (n as u128 / BLOCKS).wrapping_mul(0x9_e377) & 0xf_ffff;
     0x0200_0000_0000 | block << 20 | within
 }

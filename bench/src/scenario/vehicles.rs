@@ -41,8 +41,8 @@ pub(super) fn recipe(options: &Options) -> Recipe {
     }
 }
 
-/// Returns the WSM table. Its entries match services by their PSID, some on one channel only, and some match
-/// a whole provider (16 consecutive PSIDs).
+/// Returns the WSM table. An entry matches one service (a PSID) or a whole provider (16 consecutive PSIDs).
+/// Some entries match one channel only.
 fn list(options: &Options) -> Vec<Rule> {
     let mut rng = Rng::with_seed(options.seed ^ 0x3609);
     let mut seen = HashSet::new();

@@ -85,8 +85,8 @@ fn short(options: &Options) -> Recipe {
     }
 }
 
-/// Returns the SEADP table: chunks of a stream (one EID), all streams of a publisher (a prefix of EIDs), and
-/// streams of any publisher by port.
+/// Returns the SEADP table. An entry matches the chunks of a stream (one EID), all streams of a publisher (a
+/// prefix of EIDs), or a port together with a short prefix of EIDs.
 fn list(options: &Options, fields: &[Field], whole: bool) -> Vec<Rule> {
     let mut rng = Rng::with_seed(options.seed ^ 0x5ead);
     let publishers: Vec<u128> = (0..options.rules / 8 + 4).map(|_| rng.u128(..)).collect();

@@ -48,8 +48,9 @@ impl Part {
     }
 }
 
-/// Probe that assigns time to stages. In each burst, time counts for the path until a step follows a step in
-/// a table with a higher number. From then on, time counts for the tables.
+/// Probe that assigns time to stages. A burst first visits the tables in ascending order on the path. Packets
+/// that left the path then begin again at a lower table. All time before this step back is assigned to the
+/// path, and all later time to the tables.
 #[derive(Debug)]
 struct Stages {
     last: Instant,
@@ -185,7 +186,8 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     let [tables, small_tables] = switches.tables.each_mut().map(measured);
     let mix = measured(&mut switches.mixed);
     let normal = switches.mixed.normal_share();
-    // Without the path, no table follows a higher table, so all time is assigned to the path's stages.
+    // A switch without the path visits tables in ascending order only, so the probe assigns all time to the
+    // stages of the path.
     let laws = |large: &Run, small: &Run| -> Vec<Law> {
         let parts = large.path.iter().zip(&small.path);
         parts.map(|(large, small)| Law::new(large.each(), small.each())).collect()

@@ -20,7 +20,7 @@ const BARRIER: u32 = u32::MAX;
 pub struct Batch(Vec<u8>);
 
 impl Batch {
-    /// Encodes the flows of a file's text.
+    /// Encodes the flows in the text of a flow file.
     pub fn new(flows: &str) -> Result<Self, Box<dyn Error>> {
         let mut bytes = Vec::new();
         for (xid, flow) in (1..).zip(parse_flows(flows, ParseOptions::default())) {

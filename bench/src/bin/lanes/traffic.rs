@@ -70,7 +70,7 @@ impl Normal {
 /// Rules and packets of a scenario.
 pub struct Traffic {
     rules: String,
-    /// Rules for the flow that has separate rules. Empty if there is none.
+    /// Rules that match only one low-latency flow. The text is empty if no flow has separate rules.
     added: String,
     low: Arc<[Vec<u8>]>,
     new: Arc<[Vec<u8>]>,

@@ -48,7 +48,7 @@ pub struct Case {
     pub build_ms: f64,
     engine: Engine,
     dead: BitSet,
-    /// Rule of each entry. Empty if each entry is a rule.
+    /// Index of the rule to which each entry belongs. The list is empty if each entry is a separate rule.
     rules: Vec<u32>,
 }
 
@@ -155,8 +155,8 @@ fn ether_type(version: u8) -> FieldMatch {
     FieldMatch::exact(Field::EthType, if version == 6 { 0x86dd } else { 0x0800 })
 }
 
-/// Returns `EtherType`, addresses, protocol and ports. Ports are slices, because OpenFlow's port fields
-/// cannot be masked.
+/// Returns the fields `EtherType`, addresses, protocol and ports. Ports are slices, because OpenFlow's port
+/// fields cannot be masked.
 fn tuple_fields(version: u8) -> Result<[Field; 6], Box<dyn Error>> {
     let [source, destination] =
         if version == 6 { [Field::Ipv6Src, Field::Ipv6Dst] } else { [Field::Ipv4Src, Field::Ipv4Dst] };

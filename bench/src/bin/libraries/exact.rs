@@ -12,8 +12,8 @@ use shunt_bench::Bar;
 
 use super::{BURST, Case, KEYS, Rows, head};
 
-/// Number of keys between two clock readings. A burst would be too short, because it takes no longer than a
-/// reading. `bench/dpdk/libraries.c` uses the same number.
+/// Number of keys between two clock readings. A burst would be too short, because its lookups take no longer
+/// than one clock reading. `bench/dpdk/libraries.c` uses the same number.
 const TURN: usize = 256;
 
 /// Fields of the entries, and the lengths of a row and of the library's key in bytes.
