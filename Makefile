@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The project's commands. Each command installs missing tools (scripts/setup.sh). At its end it removes its
-# processes and namespaces.
+# The project's commands. Each command installs missing tools (scripts/setup.sh). When a command ends, it
+# removes the processes and namespaces that it created.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
@@ -70,7 +70,8 @@ figures: ## measure and draw figures 11 to 16 and tables 3 and 4 of the composit
 	$(lanes) --part approaches
 	bench/paper_figures.py --rules $(RULES)
 
-# STEPS=1 counts by single-stepping the program, with the widest vectors of this CPU.
+# With STEPS=1, the program is single-stepped and uses the CPU's widest vectors. Otherwise, callgrind counts
+# the instructions.
 STEPS ?=
 .PHONY: instructions
 instructions: ## count the instructions per packet, exactly
