@@ -98,7 +98,7 @@ def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entr
         for host in own:
             found[name] += _to(FROM_HOSTS, host, port=host.port)
     if plan["kind"] == "tag-and-forward":
-        # Tags are popped before the last link, so no packet arrives with a tag.
+        # Tags are popped before the link to the server, so no tables need entries for tagged packets.
         _push_tags(plan, at, found)
     else:
         for name, own in at.items():
@@ -150,8 +150,8 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             continue
         for number, segment in enumerate(route["segments"]):
             switch, table = segment["path"][0], ARRIVED if number else FROM_HOSTS
-            # Entries match only the destination. Therefore all routes to a destination that change keys at
-            # this switch must continue in the same way.
+            # An entry that pushes a key matches only the destination. All routes to a destination on which
+            # this switch pushes a key must therefore continue in the same way.
             rest = [name for following in route["segments"][number:] for name in following["path"][1:]]
             before = done.setdefault((table, switch, to), rest)
             need(before == rest, f"two routes to {to} continue differently from {switch}: {before} and {rest}")

@@ -89,7 +89,8 @@ def test_growth_and_renumbering(tmp_path, out):
     for name, bank in before.items():
         assert after[name]["id"] == bank["id"] and after[name]["labels"][: len(bank["labels"])] == bank["labels"]
     assert set(walk_document(out, 0)) == {""}
-    # The document of the next epoch has both banks. Packets of each epoch follow the bank of their epoch.
+    # The new document contains the banks of both epochs. Packets are forwarded by the bank of their key's
+    # epoch.
     assert main(["keyflow", BACKBONE, "--renumber", out, "--json", new]) == 0
     data = documents.read_document(new)
     assert [made["epoch"] for made in data["plans"]] == [0, 1]

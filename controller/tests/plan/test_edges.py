@@ -268,7 +268,7 @@ def test_waypoints_push_the_next_key(tmp_path):
     net = Net(plan, hosts)
     assert net.send(hosts[0], hosts[1].address) == ((hosts[1].switch, HOST_PORT), None)
     assert net.send(hosts[1], hosts[0].address) == ((hosts[0].switch, HOST_PORT), None)
-    # A waypoint forwards no packet without an entry for its destination.
+    # A waypoint forwards a packet only if it has an entry for the packet's destination.
     assert net.send(hosts[0], "10.9.9.9") == (None, None)
     # Waypoints pop keys and push others; the tables of other core switches are empty.
     ways = {segment["path"][0] for route in plan["plans"][0]["routes"] for segment in route["segments"][1:]}
@@ -298,8 +298,8 @@ def test_no_entry_leads_where_no_host_is(tmp_path):
     plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"))
     own = entries(plan, [Host("10.0.0.1", "Aalen", 900), Host("10.0.0.2", "Kehl", 900)])["Aalen"]
     assert {address for one in own for field, address in one.match.items() if field != "eth_type"} == {"10.0.0.1", "10.0.0.2"}
-    # There are two entries for packets to the other host, four for packets to the switch's own host, and two
-    # that lead to these tables.
+    # There are two entries for packets to the other host, and four for packets to the switch's own host. Two
+    # entries of table 0 lead to the tables that contain these six entries.
     assert len(own) == 2 + 4 + 2
 
 

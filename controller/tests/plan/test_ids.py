@@ -141,7 +141,7 @@ def test_growth_without_room_is_refused():
     old_network = sample("backbone.json").part(range(8), "a part")
     old = suit(old_network, Trees(old_network).demand("all"))
     horb = old_network.index("Horb")
-    # There is one link before the growth, and two after it.
+    # The switch has one link in the old network, and two links in the new one.
     assert len(old.labels[horb]) == 2
     old.ids = [value if value % 2 else 101 for value in old.ids]
     old.ids[horb] = 2

@@ -38,7 +38,7 @@ def test_each_hop_has_the_right_reason():
 
 
 def test_keys_without_room_are_a_reason():
-    # The detour around a long ring does not fit the key.
+    # The detour around a long ring does not fit into the key.
     names = [f"n{number}" for number in range(40)]
     wires = [Wire(a, b) for a, b in pairwise([*names, names[0]])]
     network = build("ring", [(name, "core") for name in names], wires)

@@ -162,7 +162,7 @@ def _segment(maker: Keymaker, part: list[int], is_last: bool, forbidden: frozens
             left_out = {(guard.hop, guard.is_node) for guard in found} - {(guard.hop, guard.is_node) for guard in taken}
             proven.segment.left_out = frozenset(left_out)
             return proven, not left_out
-        # Without the last guard, fewer residues of the key are given, so more keys are possible.
+        # Each guard prescribes residues of the key. Without the last guard, more keys are possible.
         taken.pop()
         ports = own | {node: says[node] for guard in taken for node in guard.more}
 
