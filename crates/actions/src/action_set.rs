@@ -63,7 +63,7 @@ impl ActionSet {
         !self.used
     }
 
-    /// Merges actions into the set. Each replaces the action of its kind.
+    /// Merges actions into the set. An action replaces an earlier action of the same kind.
     ///
     /// # Errors
     /// Returns `ActionSetFull` if the set would hold more than `Limits::ACTION_SET_FIELDS` set-fields.

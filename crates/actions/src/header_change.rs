@@ -6,8 +6,9 @@ use flow::{Action, Field, Instructions};
 
 /// What an entry changes in a packet, in ascending order. Each level includes those before it.
 ///
-/// Up to [`Self::Fields`], each named field that a later table examines consists of bits of the packet before
-/// the entry and of constants of the entry. For slices this depends on where they are.
+/// If the level is at most [`Self::Fields`], each named field that a later table examines consists of bits
+/// that the packet had before the entry, and of constants in the entry. For a slice, this depends on its
+/// position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeaderChange {
     /// No bit of the frame. The metadata may be written.
@@ -20,7 +21,8 @@ pub enum HeaderChange {
     /// Other fields, and the checksums of upper-layer headers.
     Fields,
     /// Changes after which headers must be parsed again: a header is pushed or popped, or a field is written
-    /// that selects the next header. Also a change by a meter, which depends on the rate.
+    /// that selects the next header. A meter also has this level, because its change depends on the rate of
+    /// the packets.
     Headers,
 }
 

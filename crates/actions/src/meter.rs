@@ -46,7 +46,7 @@ struct Bucket {
     band: MeterBand,
     /// Index of the band in the meter's list.
     place: usize,
-    /// Theoretical arrival time, in ns. Each admitted packet advances it by its cost.
+    /// Theoretical arrival time, in ns. Each admitted packet advances this time by the packet's cost.
     paid_ns: AtomicU64,
     count: MeterCount,
 }

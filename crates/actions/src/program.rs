@@ -183,7 +183,7 @@ pub struct Program {
     pub change: HeaderChange,
     /// Whether the only effects of the entry are to write metadata and to continue with a table.
     pub only_marks: bool,
-    /// Rewrites of a router that come before `passage` or `output`.
+    /// MAC writes and TTL decrement that run before the packet continues to `passage` or `output`.
     pub route: Option<Route>,
     /// Next table of an entry whose only effects are `route` and to continue with that table.
     pub passage: Option<Next>,
