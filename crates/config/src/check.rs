@@ -113,8 +113,8 @@ fn socket(
     Some(path)
 }
 
-/// Checks that the datapath at `key` does not have the ID, a socket, an address or a device of another
-/// datapath.
+/// Checks that two datapaths do not share an ID, a control socket, an address or a device. Adds mistakes for
+/// the datapath at `key`.
 fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     let id = other.datapath.id;
     if one.datapath.id == id {

@@ -21,7 +21,8 @@ const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = Nanos(100_000_000)..=Nanos(3_600
 /// time, so it does not become idle.
 const OUTSTANDING_BYTES: usize = 256 * 1024;
 
-/// Maximum of `outstanding_bytes`. Because it exceeds the size of a socket's buffer, it works like no limit.
+/// Maximum of `outstanding_bytes`. This value exceeds the size of a socket's buffer, so it has the same
+/// effect as no limit.
 const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Maximum of `lanes.quiet` in ns, the time without low-latency packets after which the large quantum is

@@ -82,13 +82,13 @@ pub enum LabelForm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatesForm {
-    /// Difference d: the numbers of downward gates are multiples of it. It is 0 if there are no such gates.
+    /// Difference d. The numbers of downward gates are multiples of d. Without such gates, d is 0.
     #[serde(default)]
     pub down_d: i64,
-    /// Difference d: the numbers of upward gates are multiples of it. It is 0 if there are no such gates.
+    /// Difference d. The numbers of upward gates are multiples of d. Without such gates, d is 0.
     #[serde(default)]
     pub up_d: i64,
-    /// Difference d: the numbers of external gates are multiples of it. It is 0 if there are no such gates.
+    /// Difference d. The numbers of external gates are multiples of d. Without such gates, d is 0.
     #[serde(default)]
     pub external_d: i64,
     /// Highest server gate. If `external_d` is not 0, a greater value of DOWN selects an external gate.
