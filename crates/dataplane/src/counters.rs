@@ -97,7 +97,7 @@ pub struct Totals {
     pub consumed: u64,
     /// Received packets that completed on the fast-forwarding path.
     pub fast: u64,
-    /// Received packets that left by a record of the express path.
+    /// Received packets that a record of the express path forwarded.
     pub express: u64,
     /// Received packets that the stateless forwarder sent or dropped.
     pub stateless: u64,

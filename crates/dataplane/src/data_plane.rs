@@ -62,8 +62,8 @@ pub trait DataPlane {
     // behind the packets by at most one burst. When the removal or modification of an entry becomes active,
     // all hits before it have been counted.
 
-    /// Returns a time before which all hits of entries are counted. It is the greatest time if all hits are
-    /// counted, as they are soon after packets have ceased to arrive.
+    /// Returns a time before which all hits of entries have been counted. Soon after the last packet, all
+    /// hits have been counted, and the result is the maximum time.
     fn counted_until(&mut self) -> Nanos;
 
     /// Returns an entry's counters, summed over the workers. The counters are valid from the submission of
@@ -84,7 +84,7 @@ pub trait DataPlane {
     fn meter_counters(&mut self, id: MeterId) -> Option<MeterCounters>;
 
     /// Returns a port's counters, or `None` if the data plane does not have the port. Workers read the
-    /// counters of devices from time to time, so the result may be older than a burst.
+    /// counters of devices from time to time, so the result may be out of date by more than one burst.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
 
     /// Returns a port's egress queues in order of their numbers. The list is empty if the port has none.

@@ -201,8 +201,8 @@ impl Field {
     pub fn settable(self) -> bool {
         match self {
             Self::InPort | Self::InPhyPort | Self::Ipv6Exthdr | Self::Metadata => false,
-            // The parser derives the rest of the extended header from the packet, so only this part can be
-            // written.
+            // In the extended header, only the metadata and the tunnel ID can be written. The fields before
+            // them are the ingress ports, and the parser derives the fields after them from the packet.
             Self::Slice(s) => {
                 s.base != SliceBase::Metadata
                     || (s.offset_bits >= ext::METADATA_BIT

@@ -10,7 +10,7 @@ use crate::{Action, EntryId, FlowEntry, GroupId, Instructions, MeterId, PortNo, 
 use std::sync::Arc;
 
 /// Number of the internal table of learned MAC addresses, after the controller's 255 tables. Its entries
-/// match `vlan_vid` under the mask 0xfff and `dl_dst`, and apply one output.
+/// match `dl_dst`, and `vlan_vid` under the mask 0xfff. Each entry outputs to one port.
 pub const MAC_TABLE: TableId = TableId(TableId::LAST.0 + 1);
 
 /// A change of the data plane. It takes effect as a whole, between two packets.
@@ -86,7 +86,7 @@ pub enum EntryChange {
         /// Whether the counters are reset to 0.
         reset_counts: bool,
     },
-    /// Removes an entry. Its counters can be read until the ID is reused.
+    /// Removes an entry. Its counters can be read until the ID is released.
     Remove {
         /// ID of the entry.
         id: EntryId,

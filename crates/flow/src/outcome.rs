@@ -116,9 +116,9 @@ reasons! {
     TransmitFull = "transmit_full";
     /// An egress queue of the port is full, or frames became scarce while the packet waited in it.
     QueueFull = "queue_full";
-    /// The backlog holds its limit of packets known to be normal, or frames are scarce.
+    /// The backlog has reached its limit for packets known to be normal, or frames are scarce.
     BacklogNormal = "backlog_normal";
-    /// The backlog holds its limit of packets of unknown flows from this port, or frames are scarce.
+    /// The backlog has reached its limit for packets of unknown flows from this port, or frames are scarce.
     BacklogUnknown = "backlog_unknown";
     /// The packet was queued in the switch when it shut down.
     Shutdown = "shutdown";
