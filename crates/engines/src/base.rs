@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiled rules of a table: immutable, and shared by all workers. A new engine is a new file and a variant
-//! of [`Engine`].
+//! Compiled rules of a table: immutable, and shared by all workers. To add an engine, add a file and a
+//! variant of [`Engine`].
 
 use crate::exact::Exact;
 use crate::lpm::Lpm;

@@ -40,7 +40,7 @@ impl Index {
         self.ids.get(index as usize).copied().unwrap_or(EntryId::NONE)
     }
 
-    /// Returns the number of indices that fit.
+    /// Returns the capacity: the number of indices.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.ids.len()

@@ -86,7 +86,8 @@ enum Search {
 #[derive(Debug)]
 pub struct Prefixes {
     keys: Keys,
-    /// Maps the value of the other fields to a group, if they have several values.
+    /// Maps the values of the other fields to groups. `None` if all rules have the same values in these
+    /// fields.
     others: Option<Exact>,
     no_tombstones: BitSet,
     /// Number of the prefix of length 0 in each group, or [`NONE`].
@@ -169,7 +170,8 @@ pub struct Lpm {
 }
 
 impl Lpm {
-    /// Compiles `len` rules given in order of precedence, `words` words each in `values` and `masks`.
+    /// Compiles `len` rules given in order of precedence. Each rule has `words` words in `values` and in
+    /// `masks`.
     ///
     /// Each rule is a prefix of the field in `field` (one or two pieces, the first bits first) or matches
     /// everything. All other bits must be examined under one mask.

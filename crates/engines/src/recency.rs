@@ -2,14 +2,14 @@
 //! Recency in caches of fixed size: when a record was hit, and which values requested a record.
 //!
 //! Time is counted in periods, whose length the cache defines. A record that was hit in more periods may be
-//! idle for longer. A Bloom filter remembers the values that requested a place. No storm of values that occur
-//! once can fill it, because it records a sample of the requests.
+//! idle for longer. A Bloom filter remembers the values that requested a place. The filter records only a
+//! sample of many requests, so that a storm of values that occur once cannot fill it.
 
 /// Number of periods for which a record may be idle. The index is the number of periods in which it was hit:
 /// none, one, two, or at least three.
 const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
 
-/// Number of bits of each filter half per record of the LUT. A half has at most [`SEEN_BITS_MAX`] bits.
+/// Number of bits of each filter half per record of the cache. A half has at most [`SEEN_BITS_MAX`] bits.
 const SEEN_BITS: usize = 64;
 const SEEN_BITS_MAX: usize = 1 << 17;
 
@@ -175,7 +175,7 @@ mod tests {
             let taken_for_known = (0..200_000).filter(|_| seen.ask(fresh(), period)).count();
             assert!(taken_for_known < 200_000 / 100, "{taken_for_known} in period {period}");
         }
-        // A value that occurs often is recognized nevertheless.
+        // During the storm, a value that occurs often is still recognized.
         let mut known = 0;
         for _ in 0..1_000 {
             known += usize::from(seen.ask(99, 8));

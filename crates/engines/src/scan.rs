@@ -31,7 +31,8 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Compiles rules given in order of precedence, `words` words each in `values` and `masks`.
+    /// Compiles `len` rules given in order of precedence. Each rule has `words` words in `values` and in
+    /// `masks`.
     #[must_use]
     pub fn new(words: usize, len: usize, values: &[u64], masks: &[u64]) -> Self {
         Self::with_level(Level::found(), words, len, values, masks)

@@ -27,8 +27,9 @@ pub const WALKED: u32 = 0;
 /// distinguish rules best.
 const LONG_BITS: u8 = 32;
 
-/// Coarse masks to try, in order. Each gives the minimum length of pieces, and a number of bits to whose
-/// multiples prefix lengths are rounded down. The rule's own mask comes last.
+/// Coarse masks of a rule, in the order in which they are tried. A coarse mask keeps only pieces of at least
+/// the first number of bits, and rounds prefix lengths down to a multiple of the second number. The rule's
+/// own mask is tried last.
 const STEPS: [(u8, u32); 4] = [(LONG_BITS, 16), (1, 16), (LONG_BITS, 8), (1, 4)];
 
 /// A set of rules that are hashed under one mask.
@@ -115,7 +116,8 @@ impl Tuples {
         self.finest_first.is_empty()
     }
 
-    /// Finds a position for a rule. Returns `None` if only the walked tuple could take it and is full.
+    /// Finds a position for a rule. Returns `None` if only the walked tuple could take the rule and this
+    /// tuple is full.
     pub fn place(&mut self, value: &[u64], mask: &[u64]) -> Option<Spot> {
         for at in 0..self.finest_first.len() {
             let number = self.finest_first[at];
@@ -249,7 +251,7 @@ mod tests {
         ];
         for (own, masks) in cases {
             let (mut tuples, rule) = (Tuples::new(&plan, [], u32::MAX), leading(&plan, own));
-            // The tuple without bits exists from the start, and no other has its mask.
+            // The tuple without bits exists from the start, and no other tuple has this mask.
             let masks: Vec<[u32; 2]> = masks.iter().copied().filter(|mask| *mask != [0, 0]).collect();
             for (at, mask) in masks.iter().enumerate() {
                 let is_own = at + 1 == masks.len();
@@ -295,7 +297,7 @@ mod tests {
     fn buckets_of_different_masks_stay_small() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
         let mut tuples = Tuples::new(&plan, [], u32::MAX);
-        // The first 16 bits are similar in all rules, and each rule has a different mask.
+        // The first 16 bits are equal in all rules, and each rule has a different mask.
         let mut sizes: HashMap<u32, u32> = HashMap::new();
         let mut probed = 0;
         for rule in 0..4_000u64 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Selection of the words of a row that distinguish rules. A word that is equal in all rules (presence,
-//! `EtherType`) is kept once. Only the other words are stored per rule, masked and packed.
+//! Selection of the words of a row that distinguish rules. A word that is equal in all rules, such as a word
+//! of presence bits or an `EtherType`, is stored once. The other words are stored for each rule, masked and
+//! packed.
 
 use super::lines::LINE;
 

@@ -11,7 +11,7 @@ use crate::NONE;
 /// Number of pilots to try for each group.
 pub const PILOTS: u8 = u8::MAX;
 
-/// Stored as the pilot of a group for which none was found. The values of the group are spilled.
+/// Value that is stored if no pilot was found for a group. The values of the group are spilled.
 const SPILLED: u8 = PILOTS;
 
 /// Bytes after the last pilot, so that a pilot can be read with an 8-byte load.

@@ -21,8 +21,8 @@ pub struct Wide {
     /// rows.
     common: [u64; LINE * LINE],
     alike: [u64; LINE * LINE],
-    /// Byte offset of the matching value's slot in a bucket, or [`NO_SLOT_AT`]. The index is the result of
-    /// comparing a bucket with a key: one bit per word, set if the words are equal.
+    /// Byte offset of the matching value's slot in a bucket, or [`NO_SLOT_AT`]. The index into this array is
+    /// the result of comparing a bucket with a key: one bit per word, set if the words are equal.
     slot_at: [u8; 256],
     pub(super) aes: Aes,
     /// Bitmap of all words of a row. `stored` is the bitmap of the stored words.
@@ -100,7 +100,8 @@ mod x86 {
     /// Number of keys in one iteration of the loop.
     const STEP: usize = 8;
 
-    /// Data of a group's keys kept between the two passes: stored words, and byte offsets of their buckets.
+    /// Data of a group's keys that the first pass computes for the second: stored words, and byte offsets of
+    /// buckets.
     #[repr(C, align(64))]
     struct Kept<const WORDS: usize> {
         keys: [[u64; WORDS]; GROUP],

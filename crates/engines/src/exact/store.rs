@@ -15,7 +15,7 @@ use crate::prefetch::prefetch;
 /// Number of keys in one pass over a burst.
 pub const GROUP: usize = 32;
 
-/// Maximum number of stored words of keys that one pass buffers.
+/// Maximum number of words that one pass buffers. These are the stored words of its keys.
 const KEPT: usize = 256;
 
 /// Distinct values to be stored in buckets.
@@ -90,8 +90,8 @@ impl Store {
         self.buckets.words()
     }
 
-    /// Looks up keys, whose rows `columns` describes. Stores for each key the best slot of its value, or
-    /// [`NONE`].
+    /// Looks up keys. `columns` describes the rows of the keys. Stores for each key the best slot of its
+    /// value, or [`NONE`].
     pub fn lookup(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         match self.words {
             1 => self.lookup_short::<1>(columns, seed, keys, slots),

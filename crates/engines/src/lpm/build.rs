@@ -240,7 +240,7 @@ impl Intervals {
         prefixes.chunk_by(|a, b| a.group == b.group).map(|group| self.add(group)).collect()
     }
 
-    /// Replaces rules by numbers, and merges neighbouring intervals of equal number.
+    /// Replaces rules by numbers, and merges neighbouring intervals with equal numbers.
     fn renumber(&mut self, numbers: &[u32]) {
         let old = std::mem::take(self);
         let mut from = 0;

@@ -64,7 +64,7 @@ mod wide {
     use crate::NONE;
     use std::arch::x86_64::*;
 
-    /// Keys are looked up one by one if there are at most this number of them.
+    /// Maximum number of keys that are looked up one by one instead of together.
     const FEW: usize = 4;
 
     /// Result of reading sixteen rows: two flags and the field of each.

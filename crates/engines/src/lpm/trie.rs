@@ -19,7 +19,8 @@ use crate::NONE;
 /// Number of bits that a node resolves.
 pub(super) const STEP: u32 = 6;
 
-/// Possible numbers of leading bits that a front resolves. Each leaves a whole number of steps to bit 24.
+/// Possible numbers of leading bits that a front resolves. The remaining bits up to bit 24 are always a whole
+/// number of steps.
 const FRONT_BITS: [u32; 3] = [18, 12, 6];
 
 /// Maximum size of a front in bytes per interval.
@@ -47,7 +48,7 @@ const RARE: usize = 32;
 pub(super) struct Root {
     /// Index of the front's first word.
     pub at: u32,
-    /// Number of leading bits of a value that are the index of its place in the front.
+    /// Number of leading bits of a value. These bits are the index of the value's place in the front.
     pub bits: u32,
 }
 
@@ -378,7 +379,8 @@ fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
 mod tests {
     use super::*;
 
-    /// Returns a trie of `count` intervals of equal length, which their first `bits` bits distinguish.
+    /// Returns a trie of `count` intervals of equal length. The first `bits` bits of values distinguish the
+    /// intervals.
     fn even(count: u64, bits: u32) -> Trie {
         let starts: Vec<u64> = (0..count).map(|at| at << (u64::BITS - bits)).collect();
         let numbers: Vec<u32> = (0..count as u32).collect();

@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn the_index_of_a_join_is_the_first_label_times_the_scale_plus_the_second() {
-        // Labels below 10 are joined to the decimal number that they form, whichever operand holds more
-        // labels.
+        // Labels below 10 are joined into the decimal number that they form. The result does not depend on
+        // which operand holds more labels.
         let digits =
             |first: Node, second: Node, scale: u32| Node::join(first, second, scale, table(0..1_000));
         let source = Node::Source;

@@ -57,7 +57,7 @@ impl Side {
     }
 }
 
-/// A source, or the result of a join, that is not joined with another yet.
+/// A source, or the result of a join, that has not yet been joined with another.
 struct Open<'s> {
     node: Node,
     /// Serial number among all sources and joins.
@@ -279,7 +279,7 @@ mod tests {
             let different: HashSet<_> =
                 a.vectors().flat_map(|a| b.vectors().map(move |b| both(a, b))).collect();
             assert_eq!(met.count(), different.len(), "each intersection has one label");
-            // Steps: one for each combination of a nonzero word with a vector of the other operand, and one
+            // A join takes one step for each pair of a nonzero word of `a` and a vector of `b`, and one step
             // for each pair of labels.
             let words = a.lines.iter().flat_map(|line| line.0).filter(|word| *word != 0).count();
             assert_eq!(STEPS_MAX - steps, (words + first) * second);

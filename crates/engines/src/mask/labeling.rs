@@ -31,8 +31,9 @@ const WHOLE_MIN: u32 = 24;
 
 /// Builds the sources of labels, each with the vectors of its labels.
 ///
-/// `slots` are the rules in order of precedence. `rows` holds `dense` values and as many masks for each slot.
-/// A vector has `length` lines. Returns `None` if the sources would take too much memory or time.
+/// `slots` are the rules in order of precedence. `rows` holds `dense` words of values and `dense` words of
+/// masks for each slot. A vector has `length` lines. Returns `None` if the sources would take too much memory
+/// or time.
 pub(super) fn sources(
     slots: &[u32],
     rows: &[u64],

@@ -44,10 +44,10 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Compiles rules. Returns `None` if there are too many or they would take too much memory.
+    /// Compiles rules. Returns `None` if there are too many rules, or if they would take too much memory.
     ///
-    /// `slots` are the rules in order of precedence. `rows` holds `dense` values and as many masks for each
-    /// slot. `vain` decides whether joins are tried, and records a failure.
+    /// `slots` are the rules in order of precedence. `rows` holds `dense` words of values and `dense` words
+    /// of masks for each slot. `vain` decides whether joins are tried, and records a failure.
     pub fn new(slots: &[u32], rows: &[u64], dense: usize, vain: &mut Vain) -> Option<Self> {
         if slots.is_empty() || slots.len() > RULES_MAX {
             return None;

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 /// too much.
 const SHARES_MAX: usize = 512;
 
-/// Rules in order of precedence. `rows` holds `dense` values and as many masks for each slot.
+/// Rules in order of precedence. `rows` holds `dense` words of values and `dense` words of masks for each
+/// slot.
 #[derive(Clone, Copy)]
 pub(super) struct Ranked<'r> {
     pub slots: &'r [u32],

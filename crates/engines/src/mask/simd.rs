@@ -606,7 +606,7 @@ mod wide {
         #[inline(always)]
         fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32 {
             // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512. A block
-            // has eight values and eight masks of 64 bytes each, aligned to 128 bytes.
+            // has 64 bytes of values and 64 bytes of masks, and is aligned to 128 bytes.
             unsafe {
                 let key = _mm512_broadcast_i64x2(_mm_set_epi64x(key[1].cast_signed(), key[0].cast_signed()));
                 let value = _mm512_load_si512(block.values.as_ptr().cast());

@@ -33,15 +33,15 @@ const COPIES_MAX: u32 = 16;
 /// No rule is copied in a tree that has more than this number of blocks per rule.
 const BLOCKS_PART: usize = 1;
 
-/// The chosen bits divide the rules into groups. No more bits are chosen once groups have at most this number
-/// of rules on average.
+/// The chosen bits divide the rules into groups. No more bits are chosen once the average rule is in a group
+/// of fewer than this number of rules.
 const GROUP_WANTED: f32 = 2.0;
 
 /// A bit is chosen only if the number of pairs of rules that it separates is at least the number of rules
 /// divided by this.
 const WORTH_MIN: f32 = 50.0;
 
-/// Rules as dense rows: `dense` values, then as many masks.
+/// Rules as dense rows. A row has `dense` words of values, then `dense` words of masks.
 pub(super) struct Rules<'r> {
     pub rows: &'r [u64],
     pub dense: usize,
@@ -104,7 +104,7 @@ impl<'r> Grove<'r> {
     /// Builds a tree for these rules, in order of precedence. Returns the rules that it did not take.
     pub fn grow(&mut self, rules: Vec<u32>) -> Vec<u32> {
         let first = rules.first().copied().unwrap_or(NONE);
-        // If fewer rules are left, more copies of each fit.
+        // The fewer rules are left, the more copies of each rule are permitted.
         let copies = (self.projected.len() / rules.len().max(1)) as u32;
         let pieces = self.project(&rules);
         let root = self.entries.len() as u32;
@@ -378,8 +378,8 @@ mod tests {
 
     #[test]
     fn a_tree_has_at_most_four_steps() {
-        // Each level of branching separates a few of these rules and leaves the others together: 5, 4, 4, 4,
-        // and finally a leaf of 47 rules.
+        // Each node separates a few of these rules and leaves the others together. Four nodes in a row
+        // separate 5, 4, 4 and 4 rules, and a leaf gets the remaining 47 rules.
         let rows = rows((0..64).map(|bit| (1 << bit, u64::MAX)));
         let (grove, left) = grown(&rows, 64);
         assert_eq!(grove.trees[0].depth, 4);
@@ -388,8 +388,8 @@ mod tests {
 
     #[test]
     fn rules_that_leave_too_many_branching_bits_open_are_not_taken() {
-        // 256 exact rules, and one rule that leaves the lowest bits open. The node branches on seven bits,
-        // which exclude one of the open bits.
+        // There are 256 exact rules, and one rule that leaves its lowest `open` bits open. The node branches
+        // on all of the eight bits except one of the open bits.
         for (part, copies) in [(1, 4), (4, 4), (5, 5), (8, 8), (16, 16), (17, 16), (100, 16)] {
             for open in 1..=7 {
                 let rules = (0..256).map(|value| (value, 0xff)).chain([(0, 0xff << open & 0xff)]);
@@ -482,13 +482,13 @@ mod tests {
         let exact: Vec<u64> = (0..64).map(|_| rng.u64(..1 << 20)).collect();
         let cut = |step: f32, open: u64| {
             let exact = exact.iter().map(|value| (*value, (1 << 20) - 1));
-            // Rules that leave all these bits open. After branching on two bits, each of them would need too
-            // many copies.
+            // The `open` rules leave the bits of the exact rules open. If the node branches on more than two
+            // of these bits, an open rule would need more than the four permitted copies.
             let open = (0..open).map(|at| ((at % 2) << 20, 1 << 20));
             choose_in(&mut shares(exact.chain(open)), 4, 20, step).count_ones()
         };
-        // After six bits, 64 rules are spread over 64 children, which is fewer than two rules per child. With
-        // the open rules, one more bit is chosen, which distinguishes them.
+        // Six bits spread the 64 exact rules over 64 children, so there are fewer than two rules per child.
+        // With the open rules, bit 20 is also chosen, because it distinguishes the open rules.
         assert_eq!((cut(1.0, 0), cut(1.0, 192)), (6, 7));
         // Each rule of the sample represents two or more rules, so the next bits are still worth choosing.
         assert_eq!([2.0, 3.0, 8.0].map(|step| (cut(step, 0), cut(step, 192))), [(8, 8); 3]);

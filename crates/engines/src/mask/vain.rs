@@ -32,7 +32,7 @@ impl Vain {
 
     /// Records that joining `rules` rules failed.
     pub(super) fn note(&mut self, rules: usize) {
-        // Joins are retried with fewer rules only, so this failure covers an earlier failure.
+        // Joins are retried only with fewer rules, so this failure replaces the record of an earlier failure.
         *self = Self { rules, changed: 0 };
     }
 }

@@ -41,7 +41,7 @@ impl Rows {
         Mask::with_level(&self.plan, self.matches.len(), &self.values, &self.masks, level)
     }
 
-    /// Returns keys that match a rule, or differ from one in a bit.
+    /// Returns keys that match rules. Some of the keys have one flipped bit.
     fn keys(&self, rng: &mut Rng, count: usize) -> Vec<u64> {
         let mut keys = Vec::new();
         for _ in 0..count {
@@ -104,7 +104,7 @@ impl Rows {
                 }
                 assert!(found == right, "{level:?}: {len} rules, {} deleted", tombstones.len());
             }
-            // Mark as deleted some of the rules that were hit, and some other rules.
+            // Some of the rules that were hit, and some other rules, are deleted.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| tombstones.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| tombstones.insert(slot));
             if round == 3 {

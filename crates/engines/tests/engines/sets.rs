@@ -13,8 +13,8 @@ pub fn ports() -> Option<[Field; 2]> {
     Some([port(0)?, port(16)?])
 }
 
-/// Parses an access list to matches, best first. OpenFlow has no port ranges, so a rule becomes one match per
-/// pair of prefixes of its ranges, all at the same position.
+/// Parses an access list and returns the matches of each rule, best rule first. OpenFlow has no port ranges,
+/// so a rule has one match for each pair of prefixes into which its two port ranges are divided.
 pub fn access_list(text: &str) -> Vec<Vec<Match>> {
     text.lines().filter(|line| line.starts_with('@')).filter_map(access_rule).collect()
 }
