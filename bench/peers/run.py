@@ -39,9 +39,9 @@ BEFORE_HUGEPAGES = 1536
 # Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
 LEARN_S, TRIAL_S, TRIALS = 4.0, 0.5, 2
-# Settings of Open vSwitch that are tried if every packet is a new flow, and a setting that is also tried if
-# there are many flows. With `few flows`, only some flows enter the datapath, because adding a flow may cost
-# more than it saves.
+# If every packet is a new flow, the settings `NEW_CHOICES` of Open vSwitch are tried. If there are many
+# flows, `FEW_CHOICE` is tried in addition to the other settings. With `few flows`, only some flows enter the
+# datapath, because adding a flow may cost more than it saves.
 NEW_CHOICES = ["no cache", "EMC", "no cache, few flows"]
 FEW_CHOICE, MANY_FLOWS = "SMC, few flows", 100_000
 FILL_CHOICE = "SMC"

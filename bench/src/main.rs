@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or of all files in `target/report`.
-//! `--into PAGE` as first argument writes them to a page instead, between the lines that start with [`BEGIN`]
-//! and [`END`]. Tables of other report files on the page are kept. Without files, the tables of the page are
-//! updated.
+//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or of all files in `target/report`. If the
+//! first arguments are `--into PAGE`, the tables are written to a page instead, between the lines that start
+//! with [`BEGIN`] and [`END`]. Tables of other report files on the page are kept. Without files, the tables
+//! of the page are updated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

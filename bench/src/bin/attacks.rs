@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Effect of crafted packets on established flows, compared with the effect of ordinary new flows. The
-//! packets touch every mask of an access list. `crates/worker/tests/storms.rs` tests how many records storms
-//! and scans of new flows displace.
+//! packets touch every mask of an access list. `crates/worker/tests/storms.rs` tests how many records are
+//! displaced by storms and scans of new flows.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cost of the worst packets and the worst rules for a table.
 //!
-//! Packets: the slowest of many packets generated near a table's rules, each timed separately, compared with
-//! as many packets of ordinary traffic. To find such packets, an attacker would need the compiled table, not
-//! only the source code. The same is measured with a full delta, with many tombstones, and with the largest
-//! delta and number of tombstones that do not yet cause a recompilation.
+//! Packets: many packets are generated near a table's rules and timed separately. The slowest of them are
+//! compared with as many packets of ordinary traffic. To find such packets, an attacker would need the
+//! compiled table, not only the source code. The same is measured with a full delta, with many tombstones,
+//! and with the largest delta and number of tombstones that do not yet cause a recompilation.
 //!
-//! Rules: 65,536 rules that are nested, that all match every packet, or that are equal under every coarse
-//! mask, compared with as many routes of a real table.
+//! Rules: each of several sets of 65,536 rules is compared with as many routes of a real table. The rules of
+//! a set are nested in one another, match every packet, or are equal under every coarse mask.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -3,9 +3,9 @@
 //! either. The tables of the peer are of the paper's kind (tries) or Shunt's own.
 //!
 //! Figures are packets per second at full load (the paper's figure 11) and latency at equal load below
-//! saturation (its figure 12). Latency is the time from the poll that receives a burst to the end of its
-//! transmission, and counts for every packet of the burst. Bursts arrive at fixed times. The interval between
-//! them keeps the peer busy for [`LOAD`] of the time.
+//! saturation (its figure 12). The latency of all packets of a burst is the time from the poll that receives
+//! the burst to the end of its transmission. Bursts arrive at fixed times. The interval between them keeps
+//! the peer busy for [`LOAD`] of the time.
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -208,8 +208,8 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
         let part = mix.path[i];
         pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
     }
-    // The LUT of stage 2 has records of normal flows, so their packets leave the path there without a table
-    // lookup. The instructions of stage 2 are executed.
+    // The LUT of stage 2 has records of normal flows. Packets of these flows leave the path at stage 2
+    // without a table lookup, but the instructions of their entry in stage 2 are still executed.
     let low_latency = path.rest + t_l.iter().sum::<f64>();
     let leaving = path.rest + t_l[0] + t_l[1] + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();
