@@ -45,8 +45,8 @@ pub trait DataPlane {
     /// operations is not limited: operations that the workers cannot take yet are parked.
     fn submit(&mut self, operation: Operation) -> RuleVersion;
 
-    /// Returns the highest version that is active on all workers, or 0 before the first one. Packets are no
-    /// longer processed by older versions. The result never decreases.
+    /// Returns the highest version that is active on all workers, or 0 before the first version is active.
+    /// Packets are no longer processed by older versions. The result never decreases.
     fn applied(&mut self) -> RuleVersion;
 
     /// Returns the number of submitted operations that wait for space in the queues to the workers. While the

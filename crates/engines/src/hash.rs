@@ -33,8 +33,8 @@ impl Seed {
     }
 
     /// Makes the seed derived from `seed` the process's seed, unless one has been drawn already. Simulations
-    /// use this to be reproducible. Returns whether the process now uses the derived seed. Do not call it in
-    /// a switch that forwards packets of untrusted senders.
+    /// use this to be reproducible. Returns whether the process now uses the derived seed. Do not call this
+    /// function in a switch that forwards packets of untrusted senders.
     pub fn fix(seed: u64) -> bool {
         let known = Self::of_number(seed);
         let fixed = *SEED.get_or_init(|| known);

@@ -10,8 +10,9 @@
 //!
 //! Memory is linear in the number of rules, whatever the prefixes are. A lookup takes at most seven steps in
 //! a trie. In a tree it takes at most 2 + log9(2 x rules) steps, or twice that for prefixes longer than 64
-//! bits. Each deleted rule that it visits costs one more step. Up to 32 keys are processed step by step
-//! together (docs/adr/0024).
+//! bits. Each deleted rule that a lookup visits costs one more step. If priorities contradict lengths and the
+//! best rule of a chain is deleted, the lookup walks the whole chain. Up to 32 keys are processed step by
+//! step together (docs/adr/0024).
 
 mod build;
 mod chains;

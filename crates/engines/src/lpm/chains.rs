@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Chains of the rules that match a value: from the first rule of its longest prefix through equal prefixes
-//! to shorter ones. Deleted rules, and priorities that contradict lengths, cost steps on the chain.
+//! to shorter ones. A lookup walks along a chain only if the best rule of the chain is deleted.
 
 use crate::{BitSet, NONE};
 

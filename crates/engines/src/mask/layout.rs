@@ -2,9 +2,10 @@
 //! Dense keys: the bits of a key that distinguish rules, packed together. Trees branch on these bits, and
 //! leaves compare them.
 //!
-//! Bits that no rule examines are left out. Bits that the same rules examine, all with one value, are reduced
-//! to one bit: whether they have that value. Examples are an `EtherType`, a prefix that contains a whole
-//! table, and the presence of a header. Words whose bits are examined by most rules come first.
+//! Bits that no rule examines are left out. Bits that are examined by the same rules, and for which all these
+//! rules require the same value, are reduced to one bit. This bit states whether they have that value.
+//! Examples are an `EtherType`, a prefix that contains a whole table, and the presence of a header. Words
+//! whose bits are examined by most rules come first.
 
 use super::simd::{COMPARED, DENSE_MAX, Kernel, Portable};
 
