@@ -46,8 +46,8 @@ struct Arguments {
 enum Part {
     /// Shortest packets at the speed of a 10 Gbit/s link.
     WireSpeed,
-    /// The path compared with the same switch without it. The peer has tables of the paper's kind, or Shunt's
-    /// own tables.
+    /// A switch with the path, compared with the same switch without the path. The peer has tables of the
+    /// paper's kind, or Shunt's own tables.
     Against,
     /// Instructions per packet, compared with tables of the paper's kind.
     Instructions,

@@ -83,8 +83,8 @@ fn address(text: &str, nets: &[Prefix], copy: u64) -> Option<(u128, u32)> {
     }
     let high = u64::from(address >> 16) | copy << 16;
     let net = nets[(mix(high) % nets.len() as u64) as usize];
-    // Padded to 48 bits with bits that depend on the IPv4 prefix, so that two networks mapped to one route
-    // differ.
+    // The network is padded to 48 bits. The padding depends on the IPv4 prefix, so that two networks that are
+    // mapped to one route differ.
     let fill = u128::from(mix(!high)) << 64 >> net.length;
     let network = (net.address | fill) >> 80 << 80 | u128::from(address & 0xffff) << 64;
     let host = u128::from(mix(u64::from(address)));

@@ -90,7 +90,8 @@ impl Traffic {
         let Scenario { rules, flows } = Scenario::new(&options, &Sources::best(list)?)?;
         let (low, normal) = flows.split_at(low_flows + OTHERS);
         let packets = |flows: &[Flow]| flows.iter().map(|flow| flow.packet.clone()).collect();
-        // In scenario `server`, whose headers have fixed offsets, one flow has separate rules.
+        // Only the headers of scenario `server` have fixed offsets, so only this scenario has a flow with
+        // separate rules.
         let (known, others) = low.split_at(low_flows);
         let (single, slow) = others[1..].split_at(1);
         let has_rule = kind == Kind::Server;

@@ -30,7 +30,8 @@ pub const LISTS: &[(&str, &str, &str)] = &[
 ];
 
 impl Case {
-    /// Creates a case from an access list in `ClassBench` format. For IPv6, its addresses are converted.
+    /// Creates a case from an access list in `ClassBench` format. For IPv6, the list's addresses are
+    /// converted.
     pub fn access_list(name: &str, text: &str, version: u8) -> Result<Self, Box<dyn Error>> {
         let list = AccessList::parse(text);
         let list = if version == 6 { list.to_ipv6() } else { list };
@@ -70,7 +71,7 @@ fn unpacked(row: &[u64]) -> [u128; 5] {
     [source, destination, last >> 56, last >> 40 & 0xffff, last >> 24 & 0xffff]
 }
 
-/// Returns the fields of a packet of an access list, whose addresses are left-aligned.
+/// Returns the fields of a packet of an access list. The addresses in `packet` are left-aligned.
 fn key_of(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<FieldMatch> {
     let down = if version == 6 { 0 } else { 96 };
     let addresses = packet.addresses.map(|address| address >> down);

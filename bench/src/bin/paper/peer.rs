@@ -97,7 +97,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Returns the results of the first keys with a method, or `None` if the method is unavailable.
+    /// Looks up the first keys with a method. Returns the results, or `None` if the method is unavailable.
     pub fn found(
         &mut self,
         method: &str,
@@ -112,8 +112,8 @@ impl Peer {
         Ok(Some(words.collect::<Result<_, _>>()?))
     }
 
-    /// Returns a contender that looks up with a method, in batches of the given size, for `turns` iterations
-    /// per window.
+    /// Returns a contender that looks up keys with a method, in batches of the given size. A window has
+    /// `turns` iterations.
     pub fn windows<'p>(&'p mut self, method: &str, batch: usize, turns: u32) -> impl Contender + 'p {
         let request = format!("{method} {batch} {turns}");
         move || -> Result<Window, Error> {
