@@ -304,7 +304,8 @@ def test_tags_of_trees_wired_at_random_arrive(k, seed, outside):
                 for up in row:
                     found = arrive(network, switches, data["server_gate_max"], name, port, up, host["gate"])
                     assert found == (host["switch"], host["port"])
-    # Repeat the check with the entries, from host to host, for any bucket that a group may choose for a flow.
+    # Repeat the check with packets from host to host that follow the generated entries. `net.flow` selects
+    # each bucket of a group in turn.
     places = draw.sample(data["hosts"], 6)
     hosts = [Host(f"10.0.0.{at}", place["switch"], place["port"]) for at, place in enumerate(places, 1)]
     net = Net(data, hosts)
