@@ -5,7 +5,7 @@
 
 use crate::{Field, GroupId, PortNo, QueueId, port_no};
 
-/// Length in a packet-in request that asks for the whole packet (OFPCML_NO_BUFFER).
+/// Value of `max_len` that requests the whole packet in a packet-in (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
 
 /// Writes some bits of a field: `(field & !mask) | value`. Checksums that cover the bits are updated.

@@ -33,8 +33,8 @@ pub struct Values<'v> {
 
 /// Values in buckets.
 ///
-/// A bucket holds values, followed by a 32-bit slot for each, [`NONE`] in free places. The last 32 bits of a
-/// line are [`NONE`], too.
+/// A bucket holds values, followed by a 32-bit slot for each value. The slots of free places are [`NONE`],
+/// and so are the last 32 bits of a line.
 #[derive(Debug)]
 pub struct Store {
     /// Number of words in a value.

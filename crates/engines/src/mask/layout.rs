@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_memory_size_is_reported() {
-        // One piece of a word, and bits of two words that are each reduced to one bit.
+        // The layout copies one piece of a word, and reduces bits of two words to one bit each.
         let rules = (0..20).map(|at| vec![(at | 0xff << 32, 0xff << 32 | 0xff), (0xfff, 0xfff)]);
         let layout = Drawn::new(2, rules.collect::<Vec<_>>()).layout().unwrap();
         assert_eq!((layout.steps.len(), layout.commons.len()), (1, 2));

@@ -24,8 +24,8 @@ impl Kernel {
         Self { level: level.min(Level::found()) }
     }
 
-    /// Returns for each of `N` keys, `words` words each, which rules in up to [`BLOCKS`] blocks it matches,
-    /// one bit each.
+    /// Returns a bitmap for each of `N` keys of `words` words. The bitmap has one bit for each rule in up to
+    /// [`BLOCKS`] blocks. The bit is set if the key matches the rule.
     #[inline]
     pub fn hits<const N: usize>(self, blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
         match self.level {
