@@ -9,8 +9,8 @@ use crate::QueueId;
 pub struct EgressQueue {
     /// Number of the queue at its port, at most [`EgressQueue::ID_MAX`].
     pub id: QueueId,
-    /// Guaranteed rate in kbit/s. It is served before any queue sends more than its own guarantee. `None`
-    /// means no guarantee.
+    /// Guaranteed rate in kbit/s, or `None` for no guarantee. The guarantees of all queues are served before
+    /// any queue sends more than its guarantee.
     pub min_rate_kbps: Option<u32>,
     /// Maximum rate in kbit/s, or `None` for no limit.
     pub max_rate_kbps: Option<u32>,

@@ -125,16 +125,16 @@ impl NodeId {
     }
 }
 
-/// Gates of a switch for Tag-and-Forward. The gate numbers of a kind are multiples of a difference (d): the
-/// value in a tag is rounded up to a multiple, which is the number of the output gate. If the difference is
-/// 0, the switch has no gates of that kind.
+/// Gates of a switch for Tag-and-Forward. The gate numbers of a kind are multiples of a common difference
+/// (d). The value in a tag is rounded up to the next multiple of d, which is the number of the output gate.
+/// If the difference is 0, the switch has no gates of that kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Difference of the downward gates.
+    /// Difference between the numbers of neighbouring downward gates.
     pub down_d: u32,
-    /// Difference of the upward gates.
+    /// Difference between the numbers of neighbouring upward gates.
     pub up_d: u32,
-    /// Difference of a core switch's external gates.
+    /// Difference between the numbers of a core switch's neighbouring external gates.
     pub external_d: u32,
     /// Highest gate number of a server. If a switch has external gates, a DOWN value above this number
     /// selects an external gate.
@@ -162,6 +162,7 @@ pub enum GateFlag {
     Server,
     /// G_EXT: the gate leads out of the network. Tags are popped.
     External,
-    /// G_ASS: the gate of an aggregation switch towards an edge switch. Packets received on it may go up.
+    /// G_ASS: the gate of an aggregation switch towards an edge switch. Packets received on this gate may be
+    /// sent to upward gates.
     Assists,
 }

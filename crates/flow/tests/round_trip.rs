@@ -67,7 +67,7 @@ fn a_dumped_entry_can_be_loaded() {
             let line = format_entry(&entry, stats);
             let parsed = parse_flow(&line, FlowModCommand::Add, ParseOptions::default())
                 .unwrap_or_else(|e| panic!("seed {seed}: {line}\n  {e}"));
-            // The parser ignores learned marks.
+            // The parser ignores `low_latency=learned`.
             wanted.low_latency = Some(true).filter(|_| entry.low_latency && !(learned && stats.is_some()));
             assert_eq!(parsed, wanted, "{line}");
         }

@@ -507,8 +507,8 @@ pub fn take_each(frames: &mut Vec<Frame>, count: usize, mut each: impl FnMut(usi
         // SAFETY: `at` is below the former length, so there is a frame, which is read once.
         each(at, unsafe { start.add(at).read() });
     }
-    // SAFETY: the frames from `count` to `all` were not read. They move to the front, where the frames that
-    // `each` has taken were, and the vector owns them again.
+    // SAFETY: the frames from `count` to `all` were not read. They are moved to the start of the vector, in
+    // place of the frames that `each` has taken, and the vector owns them again.
     unsafe {
         std::ptr::copy(start.add(count), start, all - count);
         frames.set_len(all - count);

@@ -149,7 +149,7 @@ fn take_setting<'t>(
             flow.low_latency = match item.argument() {
                 None | Some("true") => Some(true),
                 Some("false") => Some(false),
-                // A dump prints this for entries whose mark was learned and not configured.
+                // A dump prints this value for entries that the switch has learned to be low-latency.
                 Some("learned") => None,
                 Some(other) => return Err(Fault::new(other, "is neither true nor false")),
             };

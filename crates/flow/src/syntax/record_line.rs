@@ -188,7 +188,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
             }
             "watch_group" if value(&item)?.eq_ignore_ascii_case("any") => bucket.watch_group = None,
             "watch_group" => bucket.watch_group = Some(GroupId(integer(value(&item)?)?)),
-            // Open vSwitch numbers buckets; OpenFlow 1.3 does not.
+            // The bucket number is ignored, because buckets have no numbers in OpenFlow 1.3.
             "bucket_id" => {}
             "actions" | "action" => {
                 let value = item.value.unwrap_or_default();
