@@ -82,12 +82,12 @@ pub struct Learning {
 /// Limits of the model. Each of them bounds memory or the duration of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelLimits {
-    /// Maximum number of entries in all tables together, without learned MACs. The same number of removed
-    /// entries may wait until their removal is active.
+    /// Maximum number of entries in all tables together. Learned MACs do not count. The same number of
+    /// removed entries may wait until their removal is active.
     pub entries: usize,
     /// Maximum number of asynchronous messages that wait for [`crate::Model::next_async_message`]. At the
     /// limit, packet-ins are dropped and counted, and flow-removed messages wait with their entries.
-    /// Port-status messages may use the same amount of space again.
+    /// Port-status messages may fill the queue up to twice this number.
     pub async_messages: usize,
     /// Maximum number of worker events taken in one poll.
     pub events_per_poll: usize,

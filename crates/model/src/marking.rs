@@ -16,12 +16,13 @@ use flow::{Action, EntryId, FlowEntry, Instructions, Nanos, port_no};
 /// Number of entries examined per step. A step takes about 0.1 ms.
 const ENTRIES_PER_LOOK: usize = 1_024;
 /// Maximum number of entries marked or unmarked per step. Workers apply up to this number of changes one by
-/// one. More changes would replace whole pages of cells.
+/// one. More changes at once would replace the state of thousands of entries.
 const MARKS_PER_LOOK: usize = 64;
 /// Minimum time between two steps in nanoseconds. With very many entries, a window therefore takes longer
 /// than configured.
 const LOOK_NS: Nanos = Nanos(1_000_000);
-/// Number of consecutive windows below half the rate after which an entry is no longer low-latency.
+/// Number of consecutive windows with less than half the threshold rate after which an entry is no longer
+/// low-latency.
 const SLOW_WINDOWS: u8 = 2;
 
 /// Returns whether an entry may be learned as low-latency.
@@ -33,8 +34,9 @@ fn is_eligible(learning: Learning, entry: &FlowEntry) -> bool {
         && forwards(&entry.instructions)
 }
 
-/// Returns whether packets that hit the entry are forwarded, and not sent to the controller. A flood that is
-/// dropped or sent to the controller has a high rate, too, but must not use the fast-forwarding path.
+/// Returns whether packets that hit the entry are forwarded, and not sent to the controller. A flood of
+/// packets that are dropped or sent to the controller has a high rate, too, but must not use the
+/// fast-forwarding path.
 fn forwards(instructions: &Instructions) -> bool {
     let mut actions = instructions.apply.iter().chain(&instructions.write);
     let to_controller = |a: &Action| matches!(a, Action::Output { port: port_no::CONTROLLER, .. });
@@ -52,7 +54,7 @@ struct Seen {
     slow_windows: u8,
 }
 
-/// The learner of low-latency marks, and its progress.
+/// Learns low-latency marks from hit rates, some entries per step.
 #[derive(Debug, Default)]
 pub(crate) struct MarkLearner {
     due: Nanos,
@@ -109,13 +111,13 @@ impl MarkLearner {
         }
     }
 
-    /// Returns the record of an entry's last examination. For a new entry, the record starts at its creation
-    /// without hits.
+    /// Returns the record of an entry's last examination. For a new entry, the record has the time of its
+    /// creation and no hits.
     fn of(&mut self, id: EntryId, slot: &Slot) -> &mut Seen {
         let fresh = Seen { serial: slot.serial, at: slot.created_ns, packets: 0, slow_windows: 0 };
         let at = id.0 as usize;
         if at >= self.seen.len() {
-            // The new records in between get a serial number that no entry has.
+            // Records that are created for other entries get a serial number that no entry has.
             self.seen.resize(at + 1, Seen { serial: u64::MAX, ..fresh });
         }
         let seen = &mut self.seen[at];

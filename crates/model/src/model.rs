@@ -214,8 +214,8 @@ impl<D: DataPlane> Model<D> {
                         self.expiry.entry_gone(table);
                     }
                 }
-                // Intermediate states of a port were never visible, so the change is relative to the port's
-                // first state.
+                // Controllers never saw a port's states during the transaction, so the change is reported
+                // relative to the state before the transaction.
                 Step::Port(before) => drop(ports.entry(before.desc.number).or_insert(before)),
                 Step::Modified(_) | Step::Group(..) | Step::Meter(..) => {}
             }

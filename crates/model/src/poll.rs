@@ -14,9 +14,9 @@ impl<D: DataPlane> Model<D> {
     /// Takes events of the workers, removes timed-out entries, learns low-latency entries, and releases
     /// entries whose removal is active.
     ///
-    /// Each call does a bounded part of this (see [`crate::ModelLimits`]) and returns whether more work is
-    /// ready now. The caller must take asynchronous messages between calls. While their queue is full of
-    /// flow-removed messages, the result stays true.
+    /// Each call does a bounded amount of this work (see [`crate::ModelLimits`]) and returns whether more
+    /// work is ready now. The caller must take asynchronous messages between calls. While their queue is full
+    /// of flow-removed messages, the result stays true.
     pub fn poll(&mut self, now: Nanos) -> bool {
         let plane = self.plane.get_mut();
         plane.tick(now);
@@ -75,7 +75,7 @@ fn packet_in<D: DataPlane>(
     }
 }
 
-/// Time in nanoseconds after which timers are checked again whose entries' hits were not counted yet.
+/// Delay in nanoseconds until due timers are checked again, if recent hits may not be counted yet.
 const COUNTING_NS: Nanos = Nanos(1_000_000);
 
 /// Handles due timers. Returns whether more timers are due.
@@ -86,7 +86,7 @@ fn expire<D: DataPlane>(
     macs: &mut Macs,
     plane: &mut D,
 ) -> bool {
-    // An entry whose last hit may not be counted yet has not timed out.
+    // Hits after `counted_until` may not be counted yet, so timeouts after this time are not certain.
     let counted_until = plane.counted_until();
     if counted_until < transaction.now {
         expiry.wait_until(transaction.now.saturating_add(COUNTING_NS));

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 
 const LIMIT: usize = 24;
 
-/// Entry of the list. Packets are counted by `uid`. If an add replaces the entry and continues its counts,
-/// the new entry keeps the uid.
+/// Entry of the reference list, with the number (`uid`) under which its packets are counted. If an add
+/// replaces the entry and continues its counts, the new entry keeps the uid.
 #[derive(Clone, Debug)]
 struct Plain {
     uid: usize,
@@ -35,8 +35,8 @@ struct List {
     packets: Vec<u64>,
     /// Uids of the entries that the current request added, in order.
     added: Vec<usize>,
-    /// Entries whose counts a modify command has reset, with their new uids. Packets of entries that they
-    /// replaced earlier still count for the previous uid.
+    /// Entries whose counts a modify command has reset, with their new uids. Packets that hit a replaced
+    /// predecessor of such an entry still count for the previous uid.
     renamed: Vec<(EntryId, usize)>,
     /// Expected flow-removed messages: uid, match, reason, duration.
     removed: Vec<(usize, Match, RemovedReason, Nanos)>,
@@ -168,7 +168,8 @@ fn random_mod(r: &mut Random) -> FlowMod {
     }
 }
 
-/// A test run: the model, the list, and for each entry the uid under which its packets are counted.
+/// A test run: the model under test, the reference list, and for each entry the uid under which its packets
+/// are counted.
 struct Run {
     model: Fake,
     list: List,

@@ -14,7 +14,7 @@ use dataplane::DataPlane;
 use openflow::{Message, Request};
 
 impl Channel {
-    /// Applies changes. Changes that take long are handed to the driver, if it accepts them.
+    /// Applies changes. Long-running changes are left to the driver, if the driver accepts them.
     pub(super) fn apply<D: DataPlane>(
         &mut self,
         request: &Request,

@@ -22,9 +22,9 @@ use std::collections::VecDeque;
 /// Maximum number of requests started in one step. Fewer are started if their changes together examine many
 /// entries.
 pub(super) const REQUESTS_PER_STEP: usize = 64;
-/// Maximum number of waiting requests per channel. Requests wait for a barrier, a long answer, a full data
-/// plane, or a model that is lent to another thread. At the limit, the session is no longer read, so echo
-/// requests are not answered either.
+/// Maximum number of waiting requests per channel. Requests wait while a barrier or a long answer is in
+/// progress, while the data plane is full, or while another thread uses the model. At the limit, the session
+/// is no longer read, so echo requests are not answered either.
 const HELD_MAX: usize = 1_024;
 /// Maximum total size in bytes of the waiting requests of a channel, as received. The last request may exceed
 /// the limit.
@@ -34,7 +34,7 @@ const HELD_BYTES: usize = 256 * 1_024;
 pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
 /// Number of requests that every channel may hold, even above the total limit.
 const HELD_FEW: usize = 16;
-/// Total size in bytes of the [`HELD_FEW`] requests. The last request may exceed this size.
+/// Maximum total size in bytes of the [`HELD_FEW`] requests. The last request may exceed this size.
 const HELD_BYTES_FEW: usize = 16 * 1_024;
 /// Unread output in bytes at which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
@@ -128,7 +128,7 @@ pub struct Channel {
     crowded: bool,
     /// Messages dropped because the output was full.
     lost: LostMessages,
-    /// Numbers of lost messages when the last event reported them, and the time of that event.
+    /// Numbers of lost messages that the last event reported, and the time of that event.
     lost_reported: (LostMessages, Option<Nanos>),
 }
 

@@ -128,8 +128,8 @@ impl Agent {
     /// packet-in.
     pub fn report<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, async_message: AsyncMessage) {
         let kind = async_message::kind(&async_message);
-        // The messages encoded last, and the number of packet bytes in them. Channels with the same number
-        // share these messages.
+        // The last encoded messages, and the length to which their packet was cut. Channels with the same
+        // length share these messages.
         let mut encoded: Option<(Option<u16>, Vec<Message>)> = None;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {

@@ -147,7 +147,7 @@ fn check_index(
     }
 }
 
-/// Checks that there is space for one more entry. An entry that it replaces does not count.
+/// Checks that there is space for one more entry. An entry that the new entry replaces does not count.
 fn check_room(rules: &Rules, config: &ModelConfig, replaced: Option<EntryId>) -> Result<(), ModelError> {
     let limit = config.limits.entries;
     let live = rules.store.live() - usize::from(replaced.is_some());

@@ -58,7 +58,8 @@ fn set(transaction: &mut Transaction<'_>, group: Group) -> Result<(), ModelError
     check(transaction.rules(), &group)?;
     let group = Arc::new(group);
     transaction.set_group(&group);
-    // The log contains the group, so an error here is rolled back with the whole request.
+    // The log already contains the change of the group. If this check fails, the change is rolled back with
+    // the whole request.
     transaction.rules().groups.check(group.id)
 }
 

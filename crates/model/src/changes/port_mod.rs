@@ -11,7 +11,8 @@ use flow::PortNo;
 pub struct PortMod {
     /// Port number.
     pub number: PortNo,
-    /// MAC address of the port. It must equal the port's address, which protects against mistakes.
+    /// MAC address in the request. The port-mod is refused if the port has another address, which protects
+    /// against mistakes.
     pub mac: [u8; 6],
     /// Values to set.
     pub config: PortConfig,

@@ -37,7 +37,7 @@ pub(crate) enum Counts {
 }
 
 impl Counts {
-    /// Returns the counts for the flag `reset_counts` of a flow-mod.
+    /// Returns whether counts continue, given the flag `reset_counts` of a flow-mod.
     pub fn by_flag(reset_counts: bool) -> Self {
         if reset_counts { Self::Reset } else { Self::Continue }
     }
@@ -63,8 +63,8 @@ impl<'a> Transaction<'a> {
         self.rules
     }
 
-    /// Returns a shared copy of these instructions. This step need not be undone, because a copy without
-    /// users is discarded.
+    /// Returns a shared copy of these instructions. No step is logged, because a copy without users is
+    /// discarded.
     pub fn share(&mut self, instructions: Instructions) -> Arc<Instructions> {
         self.rules.sharing.share(instructions)
     }
@@ -125,8 +125,8 @@ impl<'a> Transaction<'a> {
         self.work.log.push(Step::Modified(Box::new(step)));
         self.work.changed.modified += 1;
         if counts == Counts::Reset {
-            // When the change is active, the data plane resets its own counters. The model therefore only
-            // forgets the carried counts.
+            // The data plane resets its own counters when the change is active. The model only has to discard
+            // the counts that the entry inherited from replaced entries.
             carried.forget(id);
         }
     }
@@ -247,7 +247,8 @@ impl<'a> Transaction<'a> {
     /// configuration.
     pub fn edit_stateless(&mut self, edit: impl FnOnce(&mut StatelessConfig)) {
         let stateless = &mut self.rules.stateless;
-        // The log shares the configuration, so the first edit of a transaction copies it.
+        // The log shares the previous configuration with the rules, so the first edit of a transaction makes
+        // a copy.
         self.work.stateless_config.get_or_insert_with(|| stateless.clone());
         edit(Arc::make_mut(stateless.get_or_insert_default()));
     }
@@ -263,7 +264,7 @@ impl<'a> Transaction<'a> {
         self.work
     }
 
-    /// Ends the transaction and restores the rules to their state before it.
+    /// Ends the transaction and restores the rules to their state before the transaction.
     pub fn roll_back(self) {
         let Rules { store, carried, groups, meters, ports, stateless, pipeline_tables, .. } = self.rules;
         if let Some(before) = self.work.stateless_config {
