@@ -74,8 +74,8 @@ pub struct DecodeError {
     pub problem: Cow<'static, str>,
 }
 
-/// Error for a message that exceeds the 16-bit length field. It contains the length in bytes. Nothing was
-/// written.
+/// Error for a message whose length does not fit into the 16-bit length field. The value is the length in
+/// bytes. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message would have {0} bytes; an OpenFlow message has at most 65535; split its content")]
 pub struct TooLong(pub usize);

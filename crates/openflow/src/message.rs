@@ -273,7 +273,7 @@ impl Message {
         }
     }
 
-    /// Returns whether only switches send the message. A switch that receives it refuses it.
+    /// Returns whether only switches send the message. A switch refuses such a message.
     #[must_use]
     pub fn is_from_switch(&self) -> bool {
         matches!(

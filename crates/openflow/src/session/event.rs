@@ -20,9 +20,9 @@ const ERROR_DATA_BYTES: usize = 64;
 pub struct SessionConfig {
     /// Time within which the peer must send its HELLO.
     pub hello_timeout_ns: Nanos,
-    /// Time since the last message after which an echo request is sent.
+    /// If no message was received for this time, an echo request is sent.
     pub echo_interval_ns: Nanos,
-    /// Time after an echo request after which the connection is closed if no message was received.
+    /// If no message was received for this time after an echo request, the connection is closed.
     pub echo_timeout_ns: Nanos,
     /// Limit of the pending output in bytes. Above this limit, no input is read or processed.
     pub output_limit: usize,

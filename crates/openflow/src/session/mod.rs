@@ -75,7 +75,8 @@ impl Session {
         self.input.drain(..self.taken);
         self.taken = 0;
         let taken = bytes.len().min(MESSAGE_BYTES_MAX - self.input.len());
-        // If input is full, the same bytes are offered again, which is not a sign that the peer is alive.
+        // If input is full, the caller offers the same bytes again later. This does not show that the peer is
+        // alive.
         if taken > 0 {
             self.keepalive.heard(now);
         }
@@ -122,8 +123,8 @@ impl Session {
             self.keepalive.unblocked();
         }
         self.sent = self.output.len().min(self.sent + count);
-        // The unsent rest is moved to the front only if it is not longer than the sent part. Each byte is
-        // thus moved once on average.
+        // The unsent rest is moved to the front only if it is not longer than the sent part. On average, each
+        // byte is thus moved at most once.
         if self.sent * 2 >= self.output.len() {
             self.output.drain(..self.sent);
             self.sent = 0;
