@@ -54,7 +54,7 @@ pub struct Coverage {
     pub counters: usize,
     /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
-    /// Packets of cases with the fast-forwarding path.
+    /// Packets in cases in which the fast-forwarding path is enabled.
     pub offered: usize,
     /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,

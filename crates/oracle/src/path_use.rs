@@ -24,7 +24,7 @@ pub struct TableUse {
 /// before the packet arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
-    /// Number of repeated packets, without those that a full backlog refused.
+    /// Number of repeated packets. Packets that were refused because the backlog was full do not count.
     pub repeated: usize,
     /// Number of repeated packets that stayed on the path.
     pub fast: usize,

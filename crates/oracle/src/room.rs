@@ -67,12 +67,12 @@ impl Room {
         room
     }
 
-    /// Returns whether nothing may be lost.
+    /// Returns whether there is enough space for everything, so that nothing may be lost.
     pub fn is_ample(&self) -> bool {
         *self == Self::AMPLE
     }
 
-    /// Returns whether copies may fail for lack of a buffer, and packets for lack of a frame.
+    /// Returns whether workers may run out of frames, so that packets or their copies may be lost.
     pub fn lacks_frames(&self) -> bool {
         self.small_frames < Self::AMPLE.small_frames
     }

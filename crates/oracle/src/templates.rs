@@ -73,7 +73,7 @@ pub(super) fn mac(rng: &mut Rng) -> [u8; 6] {
     match rng.u8(0..12) {
         0 => [0xff; 6],
         1 => [0x01, 0x00, 0x5e, 0, 0, rng.u8(0..3)],
-        // Up to 0f, the last byte makes a reserved address, which NORMAL does not forward.
+        // If the last byte is at most 0x0f, the address is reserved, and NORMAL does not forward the packet.
         2 if rng.bool() => [0x01, 0x80, 0xc2, 0, 0, rng.u8(0..20)],
         _ => [0x02, 0, 0, 0, 0, rng.u8(1..6)],
     }
@@ -159,7 +159,7 @@ fn short_bytes(rng: &mut Rng) -> usize {
 /// Returns a frame that ends within the header after its MAC addresses.
 fn short(rng: &mut Rng, macs: &[u8]) -> Vec<u8> {
     let [high, low] = CUT_TYPES[rng.usize(0..CUT_TYPES.len())].to_be_bytes();
-    // If the header is a VLAN tag, this is the VLAN of some whole packets.
+    // If the header is a VLAN tag, some complete packets have the same VLAN ID.
     let header = [high, low, rng.u8(0..3) << 5, rng.u8(0..3), 0x08];
     let mut bytes = [macs, &header].concat();
     bytes.truncate(short_bytes(rng));

@@ -13,9 +13,9 @@ use worker::{Consistency, Quanta};
 /// situations.
 const CASES: u64 = 200;
 
-/// Minimum share of the repeated packets that must pass each table on the path in each calm case, in
-/// thousandths. If a table is wrongly kept off the path, no packet passes it on the path. The limit for a
-/// single table is low, because cleaning a large LUT also removes new records of a reused entry ID.
+/// In each calm case and for each table, the minimum share of the repeated packets that must pass the table
+/// on the fast-forwarding path, in thousandths. If a table is wrongly excluded from the path, the share is 0.
+/// The limit is low, because cleaning a large LUT also removes new records of a reused entry ID.
 /// [`CALM_PERCENT`] checks all tables together.
 const TABLE_PERMILLE: u64 = 100;
 
@@ -27,13 +27,13 @@ const CALM_PERCENT: usize = 90;
 const REPEATS_PERCENT: usize = 160;
 
 /// Minimum share of the packets looked up in the express path that must have a record, in percent. Over 2,000
-/// rule sets, more than half have one.
+/// rule sets, more than half of these packets have a record.
 const EXPRESS_HITS_PERCENT: u64 = 45;
 
 /// Number of records of a tiny LUT.
 const TINY_LUT_ENTRIES: usize = 16;
 
-/// Number of violations that are described.
+/// Maximum number of violations that are described.
 const SHOWN: usize = 5;
 
 fn number(name: &str, default: u64) -> u64 {

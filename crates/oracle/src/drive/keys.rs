@@ -20,7 +20,8 @@ const CHANGES: usize = 12;
 /// Number of pairs that are compared after each change.
 const PAIRS: usize = 40;
 
-/// Time in nanoseconds within which the control side narrows a plan, with a margin.
+/// Time in nanoseconds after which the control side has certainly narrowed a plan, which removes bits that no
+/// rule examines any longer.
 const REST_NS: Nanos = Nanos(1_100_000_000);
 
 /// Number of periods of `REST_NS` after which all entries with timeouts have expired and the plan has been

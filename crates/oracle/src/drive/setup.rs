@@ -214,8 +214,9 @@ impl Driver {
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
-        // Occasionally a table is large. Adding its entries fills the delta more than once, modify commands
-        // replace whole pages of cells, and an engine other than `scan` serves the table.
+        // Occasionally a table is large. Adding its entries then fills the workers' list of recent additions
+        // (the delta) more than once. Modify commands replace the state of whole ranges of entries, and an
+        // engine other than `scan` serves the table.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.usize(0..self.style.tables.len()));
         for at in 0..self.style.tables.len() {
             let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);

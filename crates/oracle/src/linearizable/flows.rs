@@ -42,7 +42,7 @@ pub(super) struct FlowView {
 }
 
 impl FlowView {
-    /// Returns the flow of a packet, or `None` if the packet is of another era.
+    /// Returns the flow of a packet, or `None` if the packet belongs to another era.
     pub fn flow_of(&self, number: usize) -> Option<Flow> {
         self.flows.get(&number).copied()
     }

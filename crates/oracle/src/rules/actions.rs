@@ -39,7 +39,7 @@ impl Style {
         }
         made.next = next;
         // Most entries without a next table get an output. Packets that hit an entry without an output leave
-        // only if an earlier entry has written an output to the action set.
+        // the switch only if an earlier entry has written an output to the action set.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
             let later = made.next.is_some() || rng.u8(0..4) == 0;

@@ -22,7 +22,7 @@ pub(super) struct Style {
     pub calm: bool,
     /// Number of initial ports, numbered from 1.
     pub ports: u32,
-    /// Tables in use in ascending order, without the linear table. The first one is table 0.
+    /// Tables in use in ascending order, except the linear table. The first one is table 0.
     pub tables: Vec<Table>,
     /// Number of the linear table.
     pub linear: TableId,
@@ -35,7 +35,7 @@ pub(super) struct Style {
     /// sixteenths. Packets that hit only such entries before their last table can have a path record.
     pub routing: u8,
     /// Whether the rules mostly bridge: half of the outputs are to NORMAL, and few entries of a router
-    /// rewrite MAC addresses. Packets of many flows then teach NORMAL the addresses of each other.
+    /// rewrite MAC addresses. NORMAL then learns the destination addresses of many flows.
     pub bridges: bool,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,

@@ -57,8 +57,8 @@ impl Driver {
             (3 | 4, _) => FlowMod { command: FlowModCommand::ModifyStrict, instructions, ..same },
             (5, _) => FlowMod { command: FlowModCommand::Modify, instructions, ..same },
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
-            // The packet may have been changed before it reached this table. The match of the entry that it
-            // hits here certainly matches it.
+            // An earlier table may have changed the packet. The match of the entry that the packet hits in
+            // this table certainly matches the changed packet.
             (_, Some(priority)) if table > TableId(0) && self.rng.u8(0..4) > 0 => {
                 FlowMod { priority, matching: hit.matching.clone(), instructions, ..entry }
             }
@@ -92,8 +92,8 @@ impl Driver {
                 &mut changes.deletes_by_port
             } += 1;
         }
-        // The packet's copy may have been sent by NORMAL, a flood or a bucket. The filter does not select
-        // entries for such outputs.
+        // The packet's copy may have been sent by NORMAL, a flood or a group's bucket. A delete that is
+        // filtered by port does not select the entry in these cases.
         self.account_if_live(&subject)
     }
 

@@ -136,7 +136,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts an update, as an update and as live, only if it changed the treatment of the packet.
+    /// If an update changed the treatment of the packet, counts it both as an update and as live.
     fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
         let live = usize::from(self.changes(subject)?);
         self.record.updates += live;
