@@ -50,7 +50,7 @@ impl Rules {
             Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
             // The worker or the pipeline handles these parts. The worker handles packet-outs and lanes when
-            // the whole operation has been applied. For `Record`, it keeps the recorder.
+            // the whole operation has been applied, and keeps the recorder.
             Update::PacketOut(_)
             | Update::Lanes { .. }
             | Update::Record(_)

@@ -55,8 +55,8 @@ impl Cell {
         self.used_ns.store(now.0, Relaxed);
     }
 
-    /// Adds hits that were noted elsewhere, the last of them at time `used`. The entry's time of last use is
-    /// kept if it is later.
+    /// Adds several hits, the last of them at time `used`. The entry's time of last use becomes `used`,
+    /// unless it is already later.
     pub fn add_hits(&self, packets: u64, bytes: u64, used: Nanos) {
         let later = Nanos(self.used_ns.load(Relaxed)).max(used);
         self.count(packets, bytes, later);

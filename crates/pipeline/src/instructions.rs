@@ -45,7 +45,8 @@ impl<E: Egress> BurstContext<'_, E> {
         state
     }
 
-    /// Runs the rewrites of a router, if the program has them. Returns false if they ended the packet.
+    /// Runs the rewrites of a router, if the program has them. Returns false if a rewrite failed, which ends
+    /// the packet's processing.
     #[inline(always)]
     fn route(&mut self, packet: &mut Packet, program: &Program) -> bool {
         let Some(route) = &program.route else { return true };
@@ -102,8 +103,9 @@ impl<E: Egress> BurstContext<'_, E> {
         packet.state = State::Done;
     }
 
-    /// Runs actions in order. Returns false if one of them ended the packet. `last` states whether the last
-    /// action may take the packet's frame. `chain` is the number of groups already entered.
+    /// Runs actions in order. Returns false if an action failed, which ends the packet's processing. `last`
+    /// states whether the last action may take the packet's frame. `chain` is the number of groups already
+    /// entered.
     #[inline(always)]
     pub(crate) fn steps(
         &mut self,

@@ -23,8 +23,8 @@ const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// Forwards the packet as a learning bridge does.
 pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, take: Take) {
-    // The slot may still hold the stations of an earlier packet, and this packet may be dropped before its
-    // own stations are looked up.
+    // The slot may still hold the stations (entries of learned addresses) of an earlier packet. This packet
+    // may be dropped before its own stations are looked up.
     packet.stations = Stations::NONE;
     packet.data.locate(Depth::L2);
     let vid =
@@ -57,8 +57,8 @@ fn macs(packet: &Packet) -> [[u8; 6]; 2] {
 /// Entry of a learned address, and the port at which the address was learned.
 type Learned = (EntryId, PortNo);
 
-/// Returns the entries of both addresses. Returns [`Stations::NONE`] if an address is unknown or if the
-/// source must be learned anew.
+/// Returns the entries of the source and destination addresses. Returns [`Stations::NONE`] if an address is
+/// unknown or if the source must be learned anew.
 fn stations(seen: Option<Learned>, known: Option<Learned>, in_port: PortNo) -> Stations {
     match (seen, known) {
         (Some((source, port)), Some((destination, _))) if port == in_port => Stations { source, destination },

@@ -53,8 +53,8 @@ impl Lut {
         let record = Record { id, priority, used, low_latency, generation: self.generation, fence };
         let known = self.find(key, hash);
         if let Some(place) = self.records.get_mut(known as usize) {
-            // While the record named the same entry, packets of its value were held. No packet that joined
-            // the backlog after its fence can therefore still wait, and the old fence suffices.
+            // While the record named the same entry, packets of its value were held and did not join the
+            // backlog. Therefore no packet of this value waits behind the old fence, and that fence suffices.
             let same = (place.id, place.low_latency) == (id, low_latency);
             let fence = if same { place.fence } else { fence };
             *place = Record { used: place.used, fence, ..record };

@@ -53,8 +53,8 @@ pub enum Clean {
     All,
 }
 
-/// Changes whose LUT cleanup is in progress. Records at index [`CleaningSlot::next`] of a change and above
-/// have not been checked against this change yet, and may be outdated.
+/// Changes for which the LUT is still being cleaned. For each change, the records from index
+/// [`CleaningSlot::next`] on have not been checked yet and may be outdated.
 #[derive(Debug)]
 pub(super) struct Cleaning {
     pub slots: [CleaningSlot; UNDER_WAY],

@@ -18,8 +18,8 @@ const ASKED: usize = 16;
 impl Lut {
     /// Adjusts the records to a change of the rules. Leaves replaced parts in `clean`.
     pub(crate) fn clean(&mut self, coherence: Coherence, clean: &mut Clean) {
-        // The previous LUT always works lazily: an eager change in progress would need a second copy of the
-        // change.
+        // Records of the previous LUT are always verified lazily. An eager cleanup would need a second copy
+        // of the change while it is in progress.
         if let Some(previous) = &mut self.previous {
             previous.lut.remember(clean);
         }
@@ -148,7 +148,7 @@ impl Lut {
         let under_way = || cleaning.slots.iter().filter(|slot| slot.active).map(|slot| &slot.clean);
         if under_way().any(|clean| matches!(clean, Clean::Removed(_))) {
             // The order of the changes is not known here, and the id of a removed entry may have been used
-            // again.
+            // again. All records must therefore be verified.
             self.suspect_all();
         } else {
             under_way().for_each(|clean| self.remember(clean));

@@ -36,8 +36,8 @@ impl Lut {
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        // The changes in progress in the previous LUT have the layout of a current LUT. They must be moved to
-        // its list of changes while it still has that role.
+        // The changes in progress in `before` have the layout that `before` has as a current LUT. They must
+        // be moved to its list of changes before it becomes a previous LUT.
         before.put_off();
         before.role = LutRole::Previous;
         self.previous = Some(Previous { lut: before, extractor, until_ns: Nanos(0) });
@@ -79,9 +79,10 @@ impl Lut {
         let mut place = [NONE];
         lut.probe(row, now, &mut place, |_, _| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
-        // The record needs no fence, because no earlier packet of this value waits: it would have hit the
-        // same record of the previous LUT. A packet that left the path at an earlier table may have made a
-        // record with a fence in this LUT. If that record was displaced, the LUT is barred.
+        // No earlier packet of this value waits, because such a packet would have hit the same record of the
+        // previous LUT. The new record therefore needs no fence. A packet that left the path at an earlier
+        // table may have made a record with a fence in this LUT. If that record was displaced, the LUT is
+        // barred.
         self.learn_masked(key, record.id, record.priority, record.low_latency, 0);
         Some(Record { generation: self.generation(), fence: 0, ..record })
     }

@@ -71,8 +71,8 @@ impl Lut {
                 self.recent.forget(*id);
                 Change { id: *id, priority: 0, kind: ChangeKind::Removed }
             }
-            // Records that name this entry are looked up and corrected. If the entry is also an extra rule,
-            // it remains one.
+            // Records that name this entry are looked up and corrected. If the entry's rule is an extra rule
+            // of some records, it remains one.
             Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: ChangeKind::Removed },
             Clean::All => return self.suspect_all(),
         };
@@ -101,7 +101,7 @@ impl Lut {
                     let (value, mask) = self.recent.rows[at * 2 * words..][..2 * words].split_at(words);
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
-                        // The entry is another one even if its id equals the record's id. The id was then
+                        // Even if this id equals the record's id, it names another entry, because the id was
                         // reused.
                         recheck = Recheck::Other(change.id);
                     }
