@@ -139,7 +139,8 @@ pub struct Gates {
     /// Highest gate number of a server. If a switch has external gates, a DOWN value above this number
     /// selects an external gate.
     pub server_gate_max: u32,
-    /// Gate of each port. Gate numbers should be distinct. If two are equal, the lower port is used.
+    /// Gate of each port. Gate numbers should be distinct. If two are equal, the port with the lower port
+    /// number is used.
     pub ports: BTreeMap<PortNo, Gate>,
 }
 

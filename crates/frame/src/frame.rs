@@ -176,7 +176,7 @@ impl Frame {
         self.0.memory_bytes().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
     }
 
-    /// Returns the frame's home and the size of its memory in one word.
+    /// Returns one word that contains the frame's home number and the size of its memory.
     #[inline]
     pub(crate) fn kind(&self) -> u64 {
         self.0.kind()

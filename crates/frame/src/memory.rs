@@ -94,7 +94,7 @@ pub struct Head {
     owner: &'static Owner,
     memory_bytes: u32,
     home: u16,
-    /// Padding, always 0, so that the home and the size of the memory form one word.
+    /// Padding, always 0, so that the home number and the size of the memory form one word.
     _rest: u16,
 }
 
@@ -199,8 +199,8 @@ unsafe impl Sync for Hollow {}
 
 static HOLLOW: Hollow = Hollow(Head::new(NonNull::<Line>::dangling().cast(), 0, 0, &HEAP));
 
-/// Returns a word with the home and the size of the memory, so that one comparison covers both. The head
-/// holds them in this order, so that the word is read by one load.
+/// Returns a word with the home number and the size of the memory, so that one comparison covers both. The
+/// head holds them in this order, so that the word is read by one load.
 #[inline]
 pub(crate) fn kind(home: u16, memory_bytes: u32) -> u64 {
     u64::from(home) << u32::BITS | u64::from(memory_bytes)
@@ -299,7 +299,7 @@ impl Buffer {
         self.head().home
     }
 
-    /// Returns the home and the size of the memory in one word, as [`kind`] does.
+    /// Returns the home number and the size of the memory in one word, as [`kind`] does.
     #[inline]
     pub fn kind(&self) -> u64 {
         let head = self.head();

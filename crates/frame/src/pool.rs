@@ -11,7 +11,7 @@ pub struct Pool {
     home: u16,
     total: usize,
     capacity_bytes: usize,
-    /// Home and size of the memory of each frame.
+    /// Home number and size of the memory, the same for all frames of the pool.
     kind: u64,
 }
 
@@ -74,8 +74,8 @@ impl Pool {
         (filled, bytes)
     }
 
-    /// Puts a frame back into the pool. If the frame belongs to another home or the pool is full, returns the
-    /// frame as the error.
+    /// Puts a frame back into the pool. If the frame belongs to another pool, or if this pool is full,
+    /// returns the frame as the error.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
         if !self.is_ours(&frame) || self.free.len() == self.total {

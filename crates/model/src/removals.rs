@@ -9,8 +9,8 @@ use dataplane::{DataPlane, TrafficCount};
 use flow::{EntryId, Nanos, RuleVersion};
 use std::collections::VecDeque;
 
-/// Number of events after which all events that were pending at the start have been taken, even if more
-/// events keep arriving. It exceeds the capacity of the workers' rings.
+/// Number of events after which all events that were pending at the start have certainly been taken, even if
+/// workers keep reporting new ones. It exceeds the capacity of the workers' rings.
 const EVENTS_UNDER_WAY: usize = 65_536;
 
 /// An entry that left its table and waits until the data plane has released it.
