@@ -14,10 +14,10 @@ pub struct Coverage {
     /// Packets that matched two or more entries of some table.
     pub overlapping: usize,
     /// Updates made by the driver: changes of entries, groups, meters and ports. Changes of groups and
-    /// meters, and deletes of entries by output, are counted only if they changed the treatment of a packet
-    /// in use.
+    /// meters, and deletes of entries by output, are counted only if they changed the treatment of a test
+    /// packet.
     pub updates: usize,
-    /// Live updates: those that changed the treatment of a packet in use.
+    /// Live updates: those that changed the treatment of a test packet.
     pub live_updates: usize,
     /// All operations, including those of set-up, learning and expiry.
     pub operations: usize,

@@ -77,7 +77,7 @@ impl Driver {
         Ok(self.record)
     }
 
-    /// Returns a template that is in use, and a port on which its packets arrive.
+    /// Returns a random template, and a port on which its packets arrive.
     fn packet_in_use(&mut self) -> (usize, PortNo) {
         let template = self.rng.usize(0..self.templates.len());
         (template, self.port_of(template))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rules. They are derived from the packets in use, so that they match some of these packets and their
+//! Random rules. They are derived from the test packets, so that they match some of these packets and their
 //! actions are applicable.
 
 mod actions;

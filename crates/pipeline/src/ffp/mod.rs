@@ -56,7 +56,7 @@ pub enum FastMode {
 #[derive(Debug)]
 pub(crate) struct Ffp {
     modes: Box<[FastMode]>,
-    /// For each slot: the row with which its packet missed in a LUT.
+    /// For each slot: the lookup key (row) for which a LUT had no record.
     rows: Box<[u64]>,
 }
 

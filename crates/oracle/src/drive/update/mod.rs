@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of rules, groups, meters, ports and settings while packets pass. Most changes are chosen so that
-//! they affect a packet in use.
+//! they affect a test packet of the case.
 
 mod entries;
 mod groups;
@@ -15,10 +15,10 @@ use flow::operation::PacketOut;
 use flow::{Action, PortNo, port_no};
 use reference::{Processed, Unfinished};
 
-/// Maximum number of attempts to find an update that changes the treatment of a packet in use.
+/// Maximum number of attempts to find an update that changes the treatment of a test packet.
 const LIVE_TRIES: usize = 8;
 
-/// A packet in use, and the reference's result for it before an update.
+/// A test packet, and the reference's result for this packet before an update.
 struct Subject {
     template: usize,
     port: PortNo,
@@ -27,7 +27,7 @@ struct Subject {
 }
 
 impl Driver {
-    /// Makes a random change that is likely to affect a packet in use.
+    /// Makes a random change that is likely to affect a test packet.
     pub(super) fn update(&mut self) -> Result<(), String> {
         self.control()?;
         let disturbed = self.restore_ports()?;
@@ -82,7 +82,7 @@ impl Driver {
         }
     }
 
-    /// Returns a packet in use. Makes a limited number of attempts to find one that satisfies `wanted`.
+    /// Returns a test packet. Makes a limited number of attempts to find a packet that satisfies `wanted`.
     fn subject(&mut self, wanted: impl Fn(&Processed) -> bool) -> Subject {
         let mut tries = LIVE_TRIES;
         loop {
