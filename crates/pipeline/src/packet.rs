@@ -57,7 +57,7 @@ pub(crate) enum Path {
     Left,
 }
 
-/// What an output may use: a copy of a packet, or its frame.
+/// What an output sends: a copy of the packet, or the packet's own frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     /// A copy, because the packet is still needed.
@@ -87,10 +87,10 @@ pub(crate) struct Packet {
     /// Learned addresses by which the port NORMAL has forwarded the packet, or will forward it if its state
     /// is `Recorded`. Only NORMAL and path records set this field.
     pub stations: Stations,
-    /// Place of the record of the express path that gave the packet's hops. Another record may be there when
-    /// the packet leaves the backlog.
+    /// Index of the path record that gave the packet's hops. By the time the packet leaves the backlog,
+    /// another path record may have this index.
     pub record: u32,
-    /// Whether a record of the express path is to be made when the packet leaves the backlog.
+    /// Whether a path record is to be made when the packet leaves the backlog.
     pub awaits_record: bool,
     /// Whether the entry hit last is a table-miss entry.
     pub miss_entry: bool,
@@ -98,7 +98,7 @@ pub(crate) struct Packet {
     pub low_latency: bool,
     /// Path that the packet takes.
     pub path: Path,
-    /// Backlog position that must drain before this packet may leave, if it is held.
+    /// For a held packet: the backlog must drain up to this position before the packet may leave.
     pub fence: u32,
     /// Pending copies and reports, which leave when the burst is finished.
     pub outputs: OutputList,
@@ -166,8 +166,8 @@ impl Packet {
 
     /// Returns whether a LUT record should be made for the entry just hit.
     ///
-    /// This is the case for low-latency packets, and for packets that missed a LUT. A record of a normal
-    /// entry saves the next packet of that value a lookup in the LUT's table.
+    /// This is the case for low-latency packets, and for packets that missed a LUT. A LUT record of a normal
+    /// entry saves the next packet with the same key a lookup in the table.
     #[inline]
     pub fn learns(&self) -> bool {
         self.low_latency || self.path == Path::Missed

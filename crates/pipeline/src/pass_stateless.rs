@@ -11,7 +11,8 @@ use stateless::{StatelessForwarder, TOGETHER, TagVerdict};
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Forwards or drops tagged frames among the first `count` frames, and returns their number. The
-    /// remaining frames keep their order. Probes see all these packets in slot `slot`, one after the other.
+    /// remaining frames keep their order. Probes see these packets one after the other, all of them in slot
+    /// `slot`.
     #[inline]
     pub(crate) fn pass_stateless<P: Probe>(
         &mut self,

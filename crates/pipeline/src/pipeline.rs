@@ -72,10 +72,10 @@ impl Pipeline {
 
     /// Processes a burst of at most [`BURST`] frames, all from one port. `frames` is empty afterwards.
     ///
-    /// Returns the number of low-latency packets. Each of them has left or is held for earlier packets of its
-    /// flow. Packets of the stateless forwarder leave first. If lanes are enabled and the fast-forwarding
-    /// path is open, all other packets wait for [`Pipeline::work`]. Otherwise they have left, too. Call this
-    /// only while [`Pipeline::may_hold_back`] returns true.
+    /// Returns the number of low-latency packets. Each of them has left, or is held until earlier packets of
+    /// its flow have left. If lanes are enabled and the fast-forwarding path is open, all other packets wait
+    /// for [`Pipeline::work`]. Otherwise all other packets have left as well. Call this only while
+    /// [`Pipeline::may_hold_back`] returns true.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,
@@ -104,7 +104,8 @@ impl Pipeline {
                 return received;
             }
         }
-        // Express: packets with a direct path leave, except normal ones if lanes are on.
+        // Express: packets leave directly if their path record allows it. If lanes are on, only low-latency
+        // packets do.
         let is_open = ffp.is_open();
         let lanes_on = is_open && lanes.is_on();
         let queued = lanes.queued();
@@ -156,7 +157,7 @@ impl Pipeline {
         low_latency
     }
 
-    /// Processes up to `most` packets of the backlog, then a burst of held packets whose fences have passed.
+    /// Processes up to `most` packets of the backlog, then a burst of held packets that may leave by then.
     ///
     /// Returns the number of packets processed, or 0 if no packet waits. Call it again while
     /// [`Pipeline::releases`] returns true, before the next burst is received.
@@ -246,8 +247,8 @@ impl Pipeline {
     }
 
     /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
-    /// thread to free. If the operation [needs counts](Updates::needs_counts), the caller has counted all
-    /// hits of path records.
+    /// thread to free. If the operation [needs counts](Updates::needs_counts), the caller must have counted
+    /// all hits of path records before.
     pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
         debug_assert!(!updates.needs_counts() || self.counted_until() == Nanos::MAX, "hits are not counted");
         let mut outdates_paths = false;
@@ -339,7 +340,7 @@ impl Pipeline {
     }
 
     /// Called in each poll iteration in which an operation waits for the backlog to drain. After the first
-    /// few iterations, each call shrinks the shares of the backlog.
+    /// few iterations, each call reduces the number of packets that the backlog accepts.
     pub fn close(&mut self) {
         self.lanes.close();
     }

@@ -31,39 +31,39 @@ pub enum Via {
 pub enum ProbeStep {
     /// A turn (poll iteration) of the loop, with or without packets.
     Turn,
-    /// Receiving packets from ports; a unit is a packet.
+    /// Receiving packets from ports. Counted in packets.
     Receive,
-    /// Stateless forwarding; a unit is a packet.
+    /// Stateless forwarding. Counted in packets.
     Stateless,
-    /// Checking and setting up packets; a unit is a packet.
+    /// Checking and setting up packets. Counted in packets.
     Admit,
-    /// Parsing headers, building keys of the express path and looking them up; a unit is a packet.
+    /// Parsing headers, building the keys of path records, and looking them up. Counted in packets.
     Express,
-    /// Sending packets with a direct path before their admission; a unit is such a packet.
+    /// Sending packets that leave directly by a path record, before admission. Counted in packets.
     Leave,
-    /// Running the entries of path records for admitted packets; a unit is such a packet.
+    /// Running the entries of path records for admitted packets. Counted in packets.
     Recorded,
-    /// Making path records; a unit is a packet without a record.
+    /// Making path records. Counted in packets without a path record.
     Learn,
-    /// Parsing headers and building a table's keys; a unit is a packet.
+    /// Parsing headers and building a table's keys. Counted in packets.
     Extract(TableId),
-    /// Looking up keys in a table's LUT; a unit is a packet.
+    /// Looking up keys in a table's LUT. Counted in packets.
     Probe(TableId),
-    /// Verifying records of a table's LUT; a unit is a record.
+    /// Verifying records of a table's LUT. Counted in records.
     Verify(TableId),
-    /// Looking up keys in a table; a unit is a packet.
+    /// Looking up keys in a table. Counted in packets.
     Lookup(TableId),
-    /// Running instructions of a table's entries, including outputs and copies; a unit is a packet.
+    /// Running instructions of a table's entries, including outputs and copies. Counted in packets.
     Execute(TableId),
-    /// Running action sets; a unit is a packet.
+    /// Running action sets. Counted in packets.
     Finish,
-    /// Giving packets to ports and freeing returned frames; a unit is a packet.
+    /// Giving packets to ports and freeing returned frames. Counted in packets.
     Transmit,
-    /// Removing outdated LUT records before a burst; a unit is an examined record.
+    /// Removing outdated LUT records before a burst. Counted in examined records.
     Clean,
-    /// Applying a part of an operation that changes something in place; a unit is a change.
+    /// Applying a part of an operation that changes something in place. Counted in changes.
     Change,
-    /// Applying a part of an operation that swaps whole objects; a unit is a swapped part.
+    /// Applying a part of an operation that swaps whole objects. Counted in swapped parts.
     Swap,
 }
 
@@ -80,8 +80,8 @@ pub trait Probe {
     #[inline]
     fn arrives(&mut self, _slot: PacketSlot, _frame: &Frame) {}
 
-    /// Called when the entry of a packet of `bytes` bytes in a table is known, before the entry's
-    /// instructions run. `entry` is `EntryId::NONE` for a miss.
+    /// Called when the entry that a packet hits in a table is known, before the entry's instructions run.
+    /// `entry` is `EntryId::NONE` for a miss. The packet has `bytes` bytes.
     #[inline]
     fn looked_up(
         &mut self,
@@ -93,8 +93,8 @@ pub trait Probe {
     ) {
     }
 
-    /// Called when a packet leaves the fast-forwarding path because this table's LUT has no record of its
-    /// value.
+    /// Called when a packet leaves the fast-forwarding path because this table's LUT has no record for the
+    /// packet's key.
     #[inline]
     fn lut_missed(&mut self, _slot: PacketSlot, _table: TableId) {}
 
@@ -107,7 +107,7 @@ pub trait Probe {
     fn left(&mut self, _slot: PacketSlot, _outcome: Outcome, _via: Via, _burst: &BurstCounters) {}
 
     /// Called when a packet is dropped because the backlog has no space for it or because the worker ends.
-    /// `table` is the table it waited for, or `None` if it was finished.
+    /// `table` is the table that the packet waited for, or `None` if the packet was finished.
     #[inline]
     fn refused(&mut self, _frame: &Frame, _table: Option<TableId>, _reason: DropReason) {}
 

@@ -40,13 +40,13 @@ impl Updates {
 /// A part of an operation.
 #[derive(Debug)]
 pub enum Update {
-    /// Changes a table's view without changing the layout of its keys.
+    /// Changes a worker's view of a table without changing the layout of the table's keys.
     Table(TableId, TableUpdate),
-    /// Replaces a table's view and key extractor.
+    /// Replaces a worker's view of a table, and the table's key extractor.
     SwapTable(TableId, Option<Box<(Table, Extractor)>>),
     /// Replaces the method by which the fast-forwarding path passes a table.
     SwapFastMode(TableId, FastMode),
-    /// Adjusts a table's LUT to a change of its rules. Part of the same operation as that change.
+    /// Adjusts a table's LUT to a change of the table's rules. Must be in the same operation as the change.
     Clean(TableId, Coherence, Clean),
     /// Sets the maximum number of listed changes against which a record of a table's LUT is checked one by
     /// one. If more changes are listed for the record, it is checked by a table lookup.
@@ -71,13 +71,14 @@ pub enum Update {
     SwapStateless(Option<Arc<StatelessForwarder>>),
     /// Replaces the meters.
     SwapMeters(Arc<MeterTable>),
-    /// Replaces the express path; `None` turns it off. Part of the same operation as the rules that its plan
-    /// is made for.
+    /// Replaces the express path; `None` turns it off. Must be in the same operation as the rules for which
+    /// the new plan was made.
     SwapExpress(Option<Box<Express>>),
-    /// Ends the use of the records of an earlier plan. They are left in the update.
+    /// Ends the use of the path records of an earlier plan. The records are left in the update, for the
+    /// control thread to free.
     EndPrevious(Option<Box<Express>>),
-    /// Tells the express path which entries the operation changes. Part of the same operation as the changes
-    /// of the tables and programs.
+    /// Tells the express path which entries the operation changes. Must be in the same operation as the
+    /// changes of the tables and programs.
     PathChanges(Arc<PathChanges>),
     /// Sends a packet-out of the controller once the whole operation is applied.
     PacketOut(Box<CompiledPacketOut>),
@@ -88,15 +89,15 @@ pub enum Update {
         /// Whether flows may have moved to another egress queue.
         requeues: bool,
     },
-    /// Installs a recorder; `None` removes it. Sent alone, because it is not part of an operation and does
-    /// not change the version.
+    /// Installs a recorder; `None` removes it. This update is sent alone, because a recorder is not part of
+    /// an operation and does not change the version.
     Record(Option<Box<Recorder>>),
 }
 
 impl Update {
     /// Returns whether this part may change the path of any packet, so that all path records become outdated.
     /// Returns false for changes of tables, entries and programs, because records are verified against the
-    /// [`Self::PathChanges`] of the operation. A replaced table may also have the same rules as before.
+    /// [`Self::PathChanges`] of the operation. A table can even be replaced without a change of its rules.
     pub(crate) fn outdates_paths(&self) -> bool {
         match self {
             Self::Settings(_)
@@ -123,7 +124,8 @@ impl Update {
         }
     }
 
-    /// Returns whether hits of path records must be counted before; see [`Updates::needs_counts`].
+    /// Returns whether all hits of path records must be counted before this part is applied. See
+    /// [`Updates::needs_counts`].
     fn needs_counts(&self) -> bool {
         match self {
             Self::PathChanges(changes) => changes.removes(),
