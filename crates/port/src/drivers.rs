@@ -58,8 +58,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 }
 
 /// Checks whether a port's device exists: a network interface in the calling thread's network namespace, a
-/// readable capture to receive from, or the folder of a capture to write. Opens no device and needs no
-/// privileges. DPDK devices are not checked.
+/// readable capture to receive from, or the folder in which a capture is to be written. Opens no device and
+/// needs no privileges. DPDK devices are not checked.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if a device, file or folder is missing.

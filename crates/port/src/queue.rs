@@ -97,9 +97,9 @@ pub trait Queue: Send {
         None
     }
 
-    /// Returns how often `poll_link` has reopened the device. A thread that calls `poll_link` must wake the
-    /// thread that sleeps on the descriptor when this number has increased, because its sleep refers to the
-    /// old device.
+    /// Returns how often `poll_link` has reopened the device. When this number has increased, the thread that
+    /// called `poll_link` must wake the thread that sleeps on the descriptor, because the sleeping thread
+    /// still waits for the old device.
     fn generation(&self) -> u64 {
         0
     }

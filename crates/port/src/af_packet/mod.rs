@@ -136,7 +136,7 @@ impl Queue for PacketQueue {
         self.transmit_burst(frames, done)
     }
 
-    /// Bytes outstanding in the socket, for both lanes together.
+    /// Returns the bytes outstanding in the socket. Both lanes share the socket.
     fn outstanding(&self) -> Outstanding {
         Outstanding { bytes: self.socket.outstanding_bytes(), most_bytes: self.outstanding_most_bytes }
     }

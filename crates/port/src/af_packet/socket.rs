@@ -46,7 +46,7 @@ impl Port {
 
 /// A bound socket with its mapped ring.
 pub(super) struct Socket {
-    // Fields are dropped in this order: the mapping must go before its socket.
+    // Fields are dropped in this order, because the ring must be unmapped before its socket is closed.
     pub(super) ring: Ring,
     /// Packets too long for a ring slot.
     pub(super) copies: Copies,
@@ -198,7 +198,8 @@ fn buffers(socket: BorrowedFd<'_>) {
 /// Joins the port's fanout group on this interface, or creates it with an ID that the kernel chooses. Packets
 /// are distributed by a symmetric hash of IP addresses and ports, so both directions of a flow reach the same
 /// queue. Packets without an IP header all reach one queue. If the group cannot be joined, it belonged to an
-/// interface that was removed, and a new group is created. The new interface may have the same index.
+/// interface that was removed, and a new group is created. This can happen even if the new interface has the
+/// same index.
 fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
     let mode = libc::PACKET_FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
     let enter = |id: u16, flags: u32| {

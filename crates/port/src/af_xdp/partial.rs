@@ -22,7 +22,7 @@ pub(super) fn find(bytes: &[u8]) -> Option<PartialChecksum> {
         _ => return None,
     };
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
-    // The checksum covers everything to the end of the frame, so the packet must also end there.
+    // A partial checksum covers all bytes up to the end of the frame, so the IP packet must end there, too.
     if layers.fragment || layers.l4_end as usize != bytes.len() {
         return None;
     }

@@ -18,7 +18,8 @@ const MTU_EXPECTED: &str = "an interface whose MTU and whose peer's MTU are at m
 const QUEUES_EXPECTED: &str = "as many workers as the interface has receive queues, and as many transmit queues; \
                                `ethtool -L DEVICE combined N` changes them";
 const NEEDS: &str = "the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
-/// Interval between attempts. The resources of a process are released shortly after its end.
+/// Interval between attempts to get a resource that another process holds. The kernel releases the resources
+/// of a process shortly after the process has ended.
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// How long to wait for resources that another process has just released.

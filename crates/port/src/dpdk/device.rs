@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const DESCRIPTORS_MAX: usize = 1_024;
 const DESCRIPTORS_MIN: usize = 32;
 
-/// Numbers of the open devices, by which a second port on the same device is refused. DPDK returns the same
+/// Numbers of the open devices. A second port on one of these devices is refused. DPDK returns the same
 /// number for every attachment of a device.
 static OPEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 /// Number of pools created so far, used for their names.

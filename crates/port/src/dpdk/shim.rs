@@ -103,8 +103,8 @@ pub(super) fn start_eal(arguments: &[String]) -> Result<(), String> {
     let strings: Vec<*mut c_char> = strings.into_iter().map(CString::into_raw).collect();
     let count = c_int::try_from(strings.len()).map_err(|error| error.to_string())?;
     let strings = Box::leak(strings.into_iter().chain([null_mut()]).collect::<Box<[_]>>());
-    // SAFETY: `count` terminated strings and a final null pointer, which are leaked and so live until the end
-    // of the process.
+    // SAFETY: the array holds `count` terminated strings and a final null pointer. All of them are leaked, so
+    // they live until the process ends.
     check(unsafe { ffi::shim_eal(count, strings.as_mut_ptr()) })
 }
 

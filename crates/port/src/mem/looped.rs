@@ -29,8 +29,8 @@ impl Source {
 /// A queue that returns copies of a preloaded set in a loop. Transmitted frames are counted and freed.
 #[derive(Debug)]
 pub struct LoopQueue {
-    /// The frames of the set, followed by its first [`AHEAD`] frames again. The prefetch can therefore be
-    /// ahead of every frame of the set.
+    /// The frames of the set, followed by its first [`AHEAD`] frames again. The prefetch therefore never
+    /// reads beyond the end of the list.
     set: Vec<Source>,
     /// Metadata of the set's frames.
     metas: Vec<Meta>,
@@ -38,7 +38,7 @@ pub struct LoopQueue {
     longest: usize,
     /// Whether no frame of the set has offloads, so that the metadata differs only in the sequence number.
     is_plain: bool,
-    /// Bytes of the set. Each frame begins a cache line, as in most devices' buffers.
+    /// Bytes of the set. Each frame begins at the start of a cache line, as in most devices' buffers.
     memory: Vec<u8>,
     /// Offset in `memory` at which the first cache line begins.
     aligned: usize,

@@ -40,7 +40,7 @@ impl SendBatch {
         Self { messages, parts, headers: Box::new([[0; VNET_BYTES]; SEND_BATCH]) }
     }
 
-    /// Sends packets, each with its offload header, by one system call: at most [`SEND_BATCH`]. Returns how
+    /// Sends at most [`SEND_BATCH`] packets, each with its offload header, by one system call. Returns how
     /// many packets the kernel accepted. Without packets it returns 0 without a system call. An error
     /// concerns the first packet.
     pub(crate) fn send<'a>(

@@ -70,7 +70,7 @@ impl Monitor {
         }
     }
 
-    /// Sends a message to the kernel. Its answer is received among the reports of changes.
+    /// Sends a message to the kernel. The kernel's answer arrives among the reports of changes.
     pub(crate) fn send(&self, message: &[u8]) -> io::Result<()> {
         // SAFETY: the message lives until the call returns, and its true length is given.
         let sent = unsafe {
@@ -80,7 +80,7 @@ impl Monitor {
     }
 
     /// Receives the next datagram of messages. Bytes that do not fit into the buffer are cut off. Returns
-    /// `WouldBlock` if there is none.
+    /// `WouldBlock` if no datagram waits.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the kernel writes at most `buffer.len()` bytes into the buffer, which lives until the call
         // returns.
@@ -102,8 +102,8 @@ impl Monitor {
                 libc::recv(self.0.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), libc::MSG_DONTWAIT)
             };
             if len < 0 {
-                // Any error except "no message" may hide a change: messages were lost because the buffer was
-                // full.
+                // Any error except "no message" may hide a change. For example, messages are lost when the
+                // buffer is full.
                 let none = io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock;
                 return if none { change } else { Change::This };
             }

@@ -55,7 +55,8 @@ impl Sent {
 
 /// A bound socket with its memory.
 pub(crate) struct Xsk {
-    // Fields are dropped in this order: rings and memory must go before their socket.
+    // Fields are dropped in this order, because rings and memory must be unmapped before their socket is
+    // closed.
     fill: Ring<u64>,
     receive: Ring<libc::xdp_desc>,
     transmit: Ring<libc::xdp_desc>,
@@ -226,14 +227,14 @@ impl Xsk {
         }
     }
 
-    /// Returns whether the kernel has not taken all frames queued before the last `send`.
+    /// Returns whether the kernel has yet to take a frame that was queued before the last `send`.
     pub(crate) fn has_unsent(&self) -> bool {
         self.taken != self.transmit.next().wrapping_sub(self.put_up)
     }
 
-    /// Sends the queued frames, and earlier frames that the kernel has not taken. If there are none, it
-    /// checks whether the device is up. Makes one system call per batch, and more only after a frame for
-    /// which the device had no space.
+    /// Sends the queued frames, and earlier frames that the kernel has not taken. Without any such frame, the
+    /// call only checks whether the device is up. Makes one system call per batch, and more only after a
+    /// frame for which the device had no space.
     pub(crate) fn send(&mut self) -> Sent {
         let end = self.transmit.next();
         let begin = end.wrapping_sub(std::mem::take(&mut self.put_up));
