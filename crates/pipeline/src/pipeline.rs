@@ -239,8 +239,8 @@ impl Pipeline {
         self.express.is_some()
     }
 
-    /// Returns the earliest possible time of a hit of a path record that is not counted in its entries yet,
-    /// or [`Nanos::MAX`] if all hits are counted.
+    /// Returns the earliest possible time of an uncounted hit of a path record, or [`Nanos::MAX`] if the
+    /// entries' counters contain all hits.
     #[must_use]
     pub fn counted_until(&self) -> Nanos {
         self.express.as_ref().map_or(Nanos::MAX, |express| express.counted_until())

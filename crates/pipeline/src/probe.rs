@@ -159,7 +159,7 @@ impl<'a> Leaving<'a> {
         }
     }
 
-    /// Describes the outputs of a packet that sends one frame to a port or nothing.
+    /// Describes the outputs of a packet that leaves by one port without a copy, or does not leave at all.
     pub(crate) fn only(frame: Option<(PortNo, &'a Frame)>) -> Self {
         Self { copies: None, frame, scarce: false }
     }
