@@ -155,8 +155,8 @@ impl LinkWatch {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return changed,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Reports were lost because the buffer was full. The answers and the kernel's counters
-                // replace the lost reports.
+                // Reports were lost because the buffer was full. Query all links: the answers contain the
+                // kernel's counters and replace the lost reports.
                 Err(_) => self.ask(|_| true),
             }
         }
