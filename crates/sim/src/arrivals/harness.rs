@@ -56,8 +56,8 @@ impl<P: Probe + Default> Harness<P> {
         Ok(Self { rig, known: known.collect(), clock, links })
     }
 
-    /// Sends several packets of each known flow before the run, because a full LUT admits a new value only if
-    /// the value was looked up before.
+    /// Sends several packets of each known flow before the run, because a full LUT makes a record for a new
+    /// key only if that key was looked up before.
     fn acquaint(&mut self) {
         for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
@@ -194,7 +194,8 @@ struct Measured {
     rest: usize,
 }
 
-/// Kinds ([`Workload::prepare`]) of poll iterations without arrivals begin at this number.
+/// First number that [`Workload::prepare`] returns for poll iterations without arrivals. Lower numbers are
+/// the sizes of arriving bursts.
 const RESTING: usize = 64;
 
 impl Workload for Measured {

@@ -27,14 +27,14 @@ pub trait Workload {
     /// Returns the kind of the iteration (0 to 255). Iterations of one kind take similar time.
     fn prepare(&mut self, turn: u64) -> u8;
 
-    /// Returns the worker and the time to pass to it.
+    /// Returns the worker, and the current time for its next poll iteration.
     fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos);
 }
 
 /// Duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasurePlan {
-    /// Number of windows that assign time to steps, and of windows timed as a whole.
+    /// Number of windows that assign time to steps. The number of windows timed as a whole is the same.
     pub windows: usize,
     /// Poll iterations per window.
     pub turns: usize,
@@ -172,7 +172,7 @@ fn clock_cost_ns() -> f64 {
 
 /// Keeps the windows in which no poll iteration took much longer than usual. The usual time is the time of
 /// the same kind of iteration in nearby windows, because a workload may change slowly. If no window remains,
-/// keeps the one with the least preemption. The costs are then too high, but every step has one.
+/// keeps the one with the least preemption. The costs are then too high, but every step has a cost.
 fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Window<T>> {
     let stolen_ns: Vec<u64> = (0..windows.len())
         .map(|at| {

@@ -14,7 +14,7 @@ use tables::compile::Maker;
 use wire::PacketBuilder;
 use worker::{PortQueues, Worker, WorkerSet};
 
-/// Reason why a rig could not be set up.
+/// Reason why a switch could not be set up for a simulation or a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
     /// A flow has a syntax error.
@@ -60,8 +60,8 @@ impl Rig {
         Self::over(&worker::WorkerSetConfig::default(), queues.collect(), None, ModelConfig::default())
     }
 
-    /// Creates a switch with a mix of all operations of a worker: a hundred flows in an exact table, header
-    /// changes, prefixes.
+    /// Creates a switch for a mixed workload. Its rules are a hundred flows in an exact table, header
+    /// changes, and prefixes.
     ///
     /// # Errors
     /// Returns an error only if the mix itself is invalid.

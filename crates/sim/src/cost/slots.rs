@@ -98,8 +98,8 @@ impl Course {
     pub fn follow(&mut self, step: ProbeStep, mut units: u32) -> (usize, u32) {
         match step {
             ProbeStep::Receive | ProbeStep::Admit => *self = Self::default(),
-            // An iteration without arrivals processes the backlog, whose packets have left the
-            // fast-forwarding path before.
+            // An iteration without arrivals processes the backlog. The packets of the backlog have already
+            // left the fast-forwarding path.
             ProbeStep::Turn => *self = Self { again: true, ..Self::default() },
             ProbeStep::Extract(table) => {
                 self.enter(table);

@@ -34,7 +34,7 @@ pub struct Report {
     pub entry_bytes: f64,
     /// Engine of the table.
     pub engine: &'static str,
-    /// Costs from which virtual time is computed, measured over the loaded table.
+    /// Costs from which virtual time is computed, measured with the loaded table.
     pub costs: CostTable,
     /// Time until the operation of the delete was submitted, which is the control thread's part of the
     /// delete.

@@ -148,12 +148,12 @@ impl CostTable {
         slots.map(|slot| counts.units[slot] as f64 * self.means.unit_ns[slot]).sum()
     }
 
-    /// Returns the total of the counted units at mean costs, in nanoseconds.
+    /// Returns the total cost of the counted units in nanoseconds, computed from mean costs.
     pub(super) fn total_ns(&self, counts: &Counts) -> f64 {
         self.means.total_ns(counts)
     }
 
-    /// Returns the total of the counted steps at size-dependent costs, in nanoseconds.
+    /// Returns the total cost of the counted steps in nanoseconds, computed from size-dependent costs.
     pub(super) fn sized_ns(&self, counts: &Counts) -> f64 {
         self.sized.total_ns(counts)
     }

@@ -3,10 +3,10 @@
 //! mode of the LUTs.
 //!
 //! In virtual time, packets of low-latency flows arrive at a constant rate, and rules are added at another
-//! constant rate. A step costs its mean, measured with the same tables. A step that occurs only because of
-//! rules costs its 99.9th percentile. A second run has the same packets and no new rules. The difference
-//! between a packet's delays in the two runs is due to the rules. The output port of every packet is compared
-//! with the rules, flow by flow.
+//! constant rate. Each step takes its mean time, measured with the same tables. A step that occurs only
+//! because rules are added takes the 99.9th percentile of its time. A second run has the same packets and no
+//! new rules. The difference between a packet's delays in the two runs is due to the rules. The output port
+//! of every packet is compared with the rules, flow by flow.
 
 mod plan;
 mod stream;

@@ -101,7 +101,7 @@ impl NoChecksum for PacketBuilder {
 }
 
 /// Writes each packet in several forms: complete, cut short on the wire, and captured in part. Some packets
-/// are out of order, and some are too short or too long for every switch.
+/// are out of order, and some are too short or too long for any switch.
 pub fn write(path: &Path) {
     let mut writer = CaptureWriter::create(path).unwrap();
     let mut time_ns = 1_700_000_000_000 * MS;

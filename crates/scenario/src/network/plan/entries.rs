@@ -21,7 +21,8 @@ pub fn mac(host: usize) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// Packets that an entry matches: the packets to one host in one table, from any or from one ingress port.
+/// Packets that an entry matches: packets to one host, in one table, that were received on one port or on any
+/// port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// Table of the entry.
