@@ -84,7 +84,7 @@ struct GateRow {
 /// this switch.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderFacts {
-    /// The tag, or why the frame is dropped. `None` for a frame without a tag.
+    /// The tag, or the reason why the frame is dropped. `None` for a frame without a tag.
     pub tag: Option<Result<StatelessTag, DropReason>>,
     /// The label, or 0 for a frame without a key.
     pub label: u32,

@@ -51,7 +51,7 @@ impl Divisor {
     }
 }
 
-/// Computes residues of keys by one node ID.
+/// Computes residues of keys modulo one node ID.
 #[derive(Clone, Debug)]
 pub struct Residue(Kind);
 
@@ -75,7 +75,7 @@ impl Residue {
         })
     }
 
-    /// Returns the residue of a big-endian key by the node ID. The key's length must be a multiple of 8
+    /// Returns the residue of a big-endian key modulo the node ID. The key's length must be a multiple of 8
     /// bytes, at most `KEY_BYTES`.
     #[must_use]
     #[inline]
@@ -155,7 +155,7 @@ struct Polynomial {
 impl Polynomial {
     fn new(modulus: u32) -> Self {
         let degree = modulus.checked_ilog2().unwrap_or_default();
-        // Residue of x^n, for n from 0.
+        // Residue of x^n, for n = 0, 1, and so on.
         let mut power = if degree == 0 { 0 } else { 1_u64 };
         let mut rests = [[0; 16]; 2 * KEY_BYTES];
         for rests in &mut rests {

@@ -29,7 +29,7 @@ pub(crate) struct Carryless {
     degree: u32,
     /// Residue of x^64.
     weight: u64,
-    /// Quotient of x^(64 + degree) by the modulus, without its highest term x^64.
+    /// Quotient of x^(64 + degree) divided by the modulus, without the quotient's highest term x^64.
     reciprocal: u64,
 }
 
