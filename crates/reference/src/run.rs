@@ -37,7 +37,7 @@ pub(crate) struct Run<'a> {
     pub metered: Vec<Metered>,
     /// Bands that the packet exceeds, by table.
     pub bands: BTreeMap<TableId, Band>,
-    /// If the packet is dropped before the lookup in a table, this table and the drop reason.
+    /// Table and drop reason, if the packet is dropped before its lookup in that table.
     pub end: Option<(TableId, DropReason)>,
     low_latency: bool,
     copied_bytes: usize,

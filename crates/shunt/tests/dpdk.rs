@@ -13,7 +13,7 @@ use wire::capture::{CaptureReader, CaptureWriter};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of packets that may wait: half of a worker's share, which is half of the port's 8,192 buffers.
+/// Number of packets that may wait: a quarter of the port's 8,192 buffers.
 const MAY_WAIT: u64 = 2_048;
 
 /// Temporary directory. Dropping it stops the switch and removes the directory.

@@ -28,8 +28,8 @@ use worker::WorkerSet;
 const OUTBOX_BYTES: usize = 256 * 1_024;
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1_024;
-/// Maximum number of operations parked on the control thread. When it is reached, no further request is
-/// processed.
+/// Maximum number of operations that wait on the control thread for space in the workers' queues. While this
+/// number of operations waits, no further request is processed.
 pub const PARKED_MAX: usize = 256;
 
 /// State of the daemon that requests read and change.

@@ -11,7 +11,7 @@ use worker::{LaneLatencies, Spread};
 pub struct LaneLatency {
     /// Latencies of all frames.
     pub raw: LatencyFigures,
-    /// Latencies without the frames that were in the switch while their worker was preempted.
+    /// Latencies of the frames that were not in the switch while their worker was preempted.
     pub gaps_aside: LatencyFigures,
 }
 
