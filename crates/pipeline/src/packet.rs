@@ -77,7 +77,7 @@ pub(crate) struct Packet {
     pub state: State,
     /// Id of the entry that the packet waits for in state `Known`.
     pub known: EntryId,
-    /// Table of the entry hit last, to which packet-ins are attributed.
+    /// Table of the entry hit last. Packet-ins name this table.
     pub table: TableId,
     /// Id of the entry hit last, or [`EntryId::NONE`].
     pub entry: EntryId,
@@ -100,7 +100,7 @@ pub(crate) struct Packet {
     pub path: Path,
     /// For a held packet: the backlog must drain up to this position before the packet may leave.
     pub fence: u32,
-    /// Pending copies and reports, which leave when the burst is finished.
+    /// Pending copies and packet-ins, which leave when the burst is finished.
     pub outputs: OutputList,
     /// Port by which the frame itself leaves, after all copies.
     pub leaves: Option<PortNo>,

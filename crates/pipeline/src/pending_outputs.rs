@@ -11,9 +11,9 @@ use frame::{Frame, Lane};
 /// Index that marks the end of a list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Maximum number of pending copies and reports of all packets in the pipeline. Frames that leave without a
-/// copy do not count. Normal packets may use half of the places, which is enough for a burst of 32 packets to
-/// flood 256 ports.
+/// Maximum number of pending copies and packet-ins of all packets in the pipeline. Frames that leave without
+/// a copy do not count. Normal packets may use half of the places, which is enough for a burst of 32 packets
+/// to flood 256 ports.
 const PENDING_OUTPUTS: usize = 16_384;
 
 /// Places reserved for low-latency packets. Normal packets may wait in the backlog with their outputs, and
@@ -31,7 +31,7 @@ pub(crate) enum PendingOutput {
     Gone,
 }
 
-/// A packet's list of pending outputs: indices of the first and the last one.
+/// A packet's list of pending outputs, as the indices of its first and its last output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputList {
     pub first: u32,
@@ -39,7 +39,7 @@ pub(crate) struct OutputList {
 }
 
 impl OutputList {
-    /// Returns whether the packet has no pending copies or reports.
+    /// Returns whether the packet has no pending copies or packet-ins.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.first == NOWHERE
@@ -56,7 +56,7 @@ impl Default for OutputList {
 #[derive(Debug)]
 pub(crate) struct PendingOutputs {
     list: Vec<(PendingOutput, u32)>,
-    /// First free place. Free places are linked like outputs.
+    /// First free place. The free places also form a linked list.
     free: u32,
     used: usize,
 }

@@ -31,9 +31,9 @@ use std::sync::Arc;
 /// Usage of the bounded resources of a pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipelineUsage {
-    /// Backlog and hold queue.
+    /// Usage of the backlog and of the hold queue.
     pub lanes: LaneUsage,
-    /// Copies and packet-ins of all packets in the pipeline that are not sent yet.
+    /// Usage of the space for copies and packet-ins that are not sent yet.
     pub copies: Usage,
 }
 
@@ -72,10 +72,10 @@ impl Pipeline {
 
     /// Processes a burst of at most [`BURST`] frames, all from one port. `frames` is empty afterwards.
     ///
-    /// Returns the number of low-latency packets. Each of them has left, or is held until earlier packets of
-    /// its flow have left. If lanes are enabled and the fast-forwarding path is open, all other packets wait
-    /// for [`Pipeline::work`]. Otherwise all other packets have left as well. Call this only while
-    /// [`Pipeline::may_hold_back`] returns true.
+    /// Returns the number of low-latency packets, including those that the stateless forwarder sent or
+    /// dropped. Each of them has left, or is held until earlier packets of its flow have left. If lanes are
+    /// enabled and the fast-forwarding path is open, all other packets wait for [`Pipeline::work`]. Otherwise
+    /// all other packets have left as well. Call this only while [`Pipeline::may_hold_back`] returns true.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,

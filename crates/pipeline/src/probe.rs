@@ -76,7 +76,7 @@ pub trait Probe {
     #[inline]
     fn mark(&mut self, _step: ProbeStep, _units: u32) {}
 
-    /// Called when a packet arrives. `slot` belongs to the packet until it has left.
+    /// Called when a packet arrives. `slot` belongs to the packet until the packet has left.
     #[inline]
     fn arrives(&mut self, _slot: PacketSlot, _frame: &Frame) {}
 
