@@ -151,7 +151,7 @@ fn copied(chain: Chain, pools: &mut Pools) -> Result<Frame, PortDrop> {
     if !pools.fits(len) {
         return Err(PortDrop::RxOversized);
     }
-    // The packet was taken from the device, so it cannot wait there for a buffer.
+    // The packet was already taken from the device, so it cannot stay in the device until a buffer is free.
     let mut frame = pools.get(len).ok_or(PortDrop::RxNoLargeFrame)?;
     if !chain.read(&mut frame) {
         drop(pools.put(frame));

@@ -161,6 +161,7 @@ pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
 
 /// Clears the pending error of a socket, so that it does not wake a waiting thread again.
 pub(crate) fn take_error(socket: BorrowedFd<'_>) {
-    // Reading the error clears it. The next system call that fails reports it again.
+    // Reading the error clears it. If its cause persists, the next system call fails and reports the error
+    // again.
     let _ = option::<libc::c_int>(socket, libc::SOL_SOCKET, libc::SO_ERROR);
 }
