@@ -24,8 +24,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait for a key press before new readings are checked.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
-/// Shows the rates and gauges of a switch until the user quits. With `boards`, prints them that number of
-/// times as plain text. Without a terminal, the output is always plain text.
+/// Shows the rates and gauges of a switch until the user quits. If `boards` is given, prints them `boards`
+/// times as plain text instead. Without a terminal, the output is always plain text.
 pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), CommandError> {
     match boards {
         Some(boards) => text(client, Some(boards)),

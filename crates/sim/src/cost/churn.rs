@@ -24,8 +24,8 @@ const PARKED_MAX: usize = 256;
 const OPERATION_TURNS: usize = 4;
 /// Number of times that repeatable operations are repeated while costs are measured.
 const REPEATS: usize = 10;
-/// If the control thread takes longer than this time, in nanoseconds, the operation must have compiled a
-/// table. After a compilation, the worker's CPU cache is cold.
+/// If an operation takes the control thread longer than this time, in nanoseconds, the operation must have
+/// compiled a table. After a compilation, the worker's CPU cache is cold.
 const COMPILED_NS: u128 = 50_000;
 
 /// Kinds of poll iterations. In kind 0 there is no operation. The other kinds are the first iteration of a

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The measured system: one worker under a model, with an endless supply of packets.
+//! The measured system: one worker that a model controls, with an endless supply of packets.
 
 use crate::clock::VirtualClock;
 use crate::cost::{CostProbe, Workload};
@@ -36,8 +36,8 @@ const FLOWS: u16 = 100;
 /// Poll iterations between operations while costs are measured.
 const OPERATION_TURNS: u64 = 16;
 
-/// A worker under a model, in one thread. Packets arrive on port 1. Frames sent by other ports are counted
-/// and discarded.
+/// A worker and the model that controls it, in one thread. Packets arrive on port 1. Frames sent by other
+/// ports are counted and discarded.
 pub struct Rig<P: Probe = CostProbe> {
     /// Model of the switch.
     pub model: Model<WorkerSet>,
