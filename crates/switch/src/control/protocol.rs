@@ -281,13 +281,13 @@ pub struct ExpressCounts {
     pub learned: u64,
     /// Outdated records that were updated.
     pub renewed: u64,
-    /// Hits of outdated records, which were compared with the rule changes since the records were made.
+    /// Outdated records that packets hit. Each was compared with the rule changes since its creation.
     pub verified: u64,
-    /// Compared records that the rule changes did not affect.
+    /// Outdated records that were still correct, because no rule change affected them.
     pub upheld: u64,
     /// Records whose paths were copied from records of an earlier plan.
     pub inherited: u64,
-    /// Records displaced by another key.
+    /// Records displaced by a record of another key.
     pub displaced: u64,
     /// Keys that got no record because no place was free.
     pub refused: u64,
@@ -327,7 +327,8 @@ pub struct StatelessReport {
     pub received: u64,
     /// Number of packets that the stateless forwarder sent or dropped.
     pub taken: u64,
-    /// Number of drops for each reason that applies to tagged packets only, including zeros.
+    /// Number of dropped packets for each drop reason that applies to tagged packets only. Reasons without
+    /// drops are included.
     pub dropped: BTreeMap<String, u64>,
 }
 
@@ -337,8 +338,9 @@ pub struct StatelessReport {
 pub struct FastTable {
     /// Table number.
     pub table: TableId,
-    /// How the path looks up this table. `lut`: in a LUT. `shared`: in the table itself. `bypassed`: in the
-    /// table itself, because measurements showed that the LUT costs more time than it saves.
+    /// How the fast-forwarding path looks up packets in this table. `lut`: in a LUT. `shared`: in the table
+    /// itself. `bypassed`: in the table itself, because measurements showed that the LUT costs more time than
+    /// it saves.
     pub way: String,
     /// Number of key bits that a record holds.
     pub key_bits: u32,
@@ -354,7 +356,7 @@ pub struct FastTable {
     pub misses: u64,
     /// Number of records that were compared with the table before use.
     pub verified: u64,
-    /// Number of records that were verified by the list of recent changes alone.
+    /// Number of records that were verified with the list of recent changes, without a lookup in the table.
     pub walked: u64,
     /// Number of records added.
     pub learned: u64,
@@ -366,8 +368,8 @@ pub struct FastTable {
     pub refused: u64,
     /// Number of records removed because rules changed.
     pub cleaned: u64,
-    /// Mean time to parse a packet and build its key, in ps. This and the next two times are measured in
-    /// one of 1,024 bursts. They are 0 until a burst is measured.
+    /// Mean time to parse a packet and build its key, in ps. This time and the next two are measured in one
+    /// burst out of every 1,024. They are 0 until a burst is measured.
     pub extract_ps: u64,
     /// Mean time of a lookup in the LUT per packet, in ps.
     pub probe_ps: u64,
@@ -449,7 +451,7 @@ pub struct MacRow {
     pub age_s: u64,
 }
 
-/// A part of all flows, in one of the forms of [`FlowForm`].
+/// A part of the list of flows, in one of the forms of [`FlowForm`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowPart {

@@ -105,7 +105,7 @@ mod tests {
         };
         let up = |driver, index, up| merged(driver, Some(&kernel(index, up))).up;
         assert!(up(driver, Some(4), true));
-        // The driver reports later than the kernel.
+        // The driver has not reported the change yet, but the kernel has.
         assert!(up(Link { up: false, ..driver }, Some(4), true) && !up(driver, Some(4), false));
         // The kernel has another interface of the same name, or none.
         assert!(!up(driver, Some(5), true) && !up(driver, None, false));

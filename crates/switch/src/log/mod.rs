@@ -65,8 +65,8 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes one or more lines to the log, independent of its level. Before the log is started, the lines go to
-/// stderr.
+/// Writes one or more lines to the log, regardless of the log level. Before the log is started, the lines go
+/// to stderr.
 pub fn say(text: &str) {
     match QUEUE.get() {
         Some(queue) => text.lines().for_each(|line| queue.put(line.as_bytes())),

@@ -14,10 +14,10 @@ use tracing_subscriber::layer::Context;
 /// is lines of all other levels.
 pub const LINES_PER_SECOND: u64 = 200;
 
-/// Number of low bits of a window's state that hold the number of lines. The other bits hold the second.
+/// Number of low bits of a [`Window`] that count the lines. The other bits hold the second.
 const COUNT_BITS: u32 = 24;
 
-/// The current second, with its number of lines.
+/// The current second, and the number of lines logged in it.
 #[derive(Debug, Default)]
 struct Window(AtomicU64);
 

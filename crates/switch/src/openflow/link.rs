@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 16 * 1_024;
-/// Time in ns that the peer has for reading the last messages after the channel closed.
+/// Time in ns for which the peer may still read the last messages after the channel has closed.
 const LINGER_NS: Nanos = Nanos(1_000_000_000);
 
 /// An OpenFlow connection and the agent's channel for it.

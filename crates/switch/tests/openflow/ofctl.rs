@@ -191,7 +191,7 @@ fn a_monitor_reports_packets_and_ports() {
         .spawn()
         .unwrap();
     lab.ofctl(&["add-flow", "in_port=1,actions=controller"]);
-    // The monitor may not be connected when the first packets arrive.
+    // The monitor may still be connecting when the first packets arrive.
     until("the monitor reports a packet", || {
         lab.push(1, &frame(2, 1));
         std::fs::read_to_string(&log).unwrap().contains("OFPT_PACKET_IN (OF1.3)")

@@ -36,12 +36,12 @@ fn invalid_messages_are_returned_in_errors_and_the_connection_stays_open() {
         (message(18, &[0, 0, 0, 0, 0, 0, 0, 0, 1]), error::BAD_LEN),
         (message(24, &[0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), error::ROLE_BAD_ROLE),
         (message(9, &[0, 2, 0, 128]), error::SWITCH_CONFIG_BAD_FLAGS),
-        // Table, command, flags and buffer of the flow-mod.
+        // These flow-mods have an invalid table, command, flag or buffer.
         (with(24, 255), error::FLOW_MOD_BAD_TABLE_ID),
         (with(25, 9), error::FLOW_MOD_BAD_COMMAND),
         (with(44, 0x80), error::FLOW_MOD_BAD_FLAGS),
         (with(35, 1), error::BUFFER_UNKNOWN),
-        // Type and first field of the flow-mod's match.
+        // In these flow-mods, the type or the first field of the match is invalid.
         (with(49, 0), error::MATCH_BAD_TYPE),
         (with(54, 0x7e), error::MATCH_BAD_FIELD),
     ];

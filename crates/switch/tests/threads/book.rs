@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Record of the rules that were active, in order, with their outputs.
+//! History of the rules of each flow, with the outputs of the rules.
 
 use crate::packet::{FLOWS, Seen};
 use std::sync::Mutex;
@@ -13,8 +13,8 @@ pub const EGRESS: [u32; 3] = [3, 4, 5];
 pub enum Sends {
     /// The packet goes to all of these ports. The list may be empty.
     All(Vec<u32>),
-    /// One of these ports gets all packets of a flow while a state lasts. The choice depends on the header,
-    /// part of which table 0 writes.
+    /// One of these ports gets all packets of the flow until the rules change. The choice depends on the
+    /// packet header, part of which table 0 writes.
     One(Vec<u32>),
 }
 
@@ -94,7 +94,8 @@ impl Book {
         self.floors[flow].load(Ordering::SeqCst)
     }
 
-    /// Returns the state that a packet met. Panics if its versions do not belong to the same state.
+    /// Returns the state of the rules that a packet met. Panics if the versions in the packet belong to
+    /// different states.
     pub fn state(&self, seen: &Seen) -> u32 {
         let history = self.histories[usize::from(seen.tag.flow)].lock().unwrap();
         let number = seen.versions[0].max(seen.versions[1]);

@@ -25,7 +25,7 @@ const GROUPED: usize = 8;
 const CHANGES: usize = 8;
 const METER: MeterId = MeterId(1);
 
-/// Forwarding of a flow's packets by table 1 or by a group.
+/// How table 1 or a group forwards the packets of a flow.
 #[derive(Clone, Debug)]
 struct Way {
     kind: Kind,
@@ -100,7 +100,7 @@ fn version_bytes(version: u32) -> [u8; 6] {
 /// Messages that the controller received.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// For each flow, the number of packets that were counted by entries of table 0 which are now removed.
+    /// For each flow, the number of packets counted by entries of table 0 that have since been removed.
     pub removed: [u64; FLOWS],
     /// Packets sent to the controller.
     pub packet_ins: Vec<Tag>,
@@ -198,8 +198,8 @@ impl Controller {
         Self { peer, book, load, random, shadowed, noise, heard }
     }
 
-    /// Changes rules until it is stopped. When a barrier is answered, confirms the states from before the
-    /// barrier.
+    /// Changes rules until it is stopped. After each barrier reply, marks the states from before the barrier
+    /// as confirmed.
     pub fn run(mut self, shared: &Shared) -> (Peer, Heard) {
         while !shared.stop.load(Ordering::Relaxed) {
             while shared.quiet.load(Ordering::SeqCst) {

@@ -39,10 +39,10 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// The load of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Few packets at a time, and every packet must arrive. Workers sleep as soon as possible, and wake only
-    /// if another thread wakes them.
+    /// Few packets are sent at a time, and every packet must arrive. Workers sleep as soon as possible, and
+    /// wake only if another thread wakes them.
     Sleepy,
-    /// As many packets as the ports accept, with meters, drops, packet-ins and failing links.
+    /// As many packets are sent as the ports accept, with meters, drops, packet-ins and failing links.
     Storm,
 }
 

@@ -33,7 +33,7 @@ pub enum Late {
     FullQueue,
 }
 
-/// Resources of which nothing may be in use when the switch is idle: frames and places in rings.
+/// Resources that must be unused when the switch is idle: frames, and slots of rings and queues.
 const RESTING: [&str; 11] = [
     "small_frames",
     "large_frames",
