@@ -18,8 +18,9 @@ use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of changes in one operation that workers apply one by one. More changes become swaps. An
-/// addition takes a worker 55 to 145 ns in a large table, so 64 additions take 3 to 9 us.
+/// Maximum number of changes in one operation that workers apply one by one. If there are more changes,
+/// workers get a new view by a swap. An addition takes a worker 55 to 145 ns in a large table, so 64
+/// additions take 3 to 9 us.
 const SINGLY: usize = 64;
 
 /// If one operation changes more rules than this fraction (1/16) of the base, a new base is compiled
@@ -35,14 +36,14 @@ const TOMBSTONES_MIN: usize = 1024;
 /// the delta is full.
 const BACKGROUND_PART: usize = 128;
 
-/// Number of queued changes that are replayed into the new base per rule change. It is above 1, so that
-/// catching up ends, and small, so that no change waits long.
+/// Number of queued changes that are replayed into the new base per rule change. It is above 1, so that the
+/// queue becomes empty although changes continue. It is small, so that no change takes long.
 const CATCH_UP: usize = 3;
 
 /// The next base, compiled in the background.
 #[derive(Debug)]
 struct Next {
-    /// Rules added since the last base was compiled that are part of the next base.
+    /// Rules that are in the next base but not in the current base.
     added: Arc<Vec<Row>>,
     /// Sequence number of the last rule of the next base.
     sequence: u64,
@@ -103,7 +104,7 @@ impl RuleTable {
     ///
     /// # Errors
     /// Returns an error if the rules no longer fit one key. The changes are applied nevertheless, so callers
-    /// check beforehand.
+    /// must check beforehand.
     pub fn change(
         &mut self,
         changes: &[RuleChange],

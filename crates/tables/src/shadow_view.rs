@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// Maximum number of deleted rules with the same match in a base, because a lookup may visit all of them one
-/// by one. The structure of the engines bounds the number of other deleted rules that a lookup visits.
+/// Maximum number of deleted rules with the same match in a base. It is limited because a lookup may visit
+/// all of them one by one. The structure of the engines bounds the number of other deleted rules that a
+/// lookup visits.
 const EQUAL_TOMBSTONES_MAX: u32 = 64;
 
 /// An active rule.
@@ -30,7 +31,7 @@ pub(crate) struct Rule {
 #[derive(Debug, Default)]
 pub(crate) struct ShadowView {
     pub view: Table,
-    /// Rules of the base, including deleted ones. The map has the slot of each entry, by entry ID.
+    /// Rules of the base, including deleted ones, and the slot of each rule, by entry ID.
     pub rows: Arc<Vec<Row>>,
     slots: HashMap<EntryId, u32>,
     /// Sequence number of the last rule in the base.

@@ -105,8 +105,8 @@ impl Ranks {
         self.bounds.partition_point(|bound| *bound >= priority) as u32
     }
 
-    /// Returns the sets that contain all additions which beat the base's rule at a slot. For [`NONE`] these
-    /// are all sets.
+    /// Returns the sets that contain all additions which beat the base's rule at a slot. For [`NONE`],
+    /// returns all sets.
     #[inline(always)]
     fn sets_before(&self, slot: u32) -> u64 {
         // The product overflows only for [`NONE`], whose result is not used.
@@ -235,7 +235,7 @@ mod tests {
             for own in 0..8 * words {
                 let (values, masks) = rules(words, &[own], |rule, _| rule as u8);
                 assert_eq!(Byte::best(words, &values, &masks), [byte(own)], "byte {own} of {words} words");
-                // Each byte has more values than the preceding byte. The first byte has one value.
+                // Each byte takes more values than the preceding byte. The first byte takes a single value.
                 let bytes: Vec<usize> = (0..=own).collect();
                 let kinds = |byte: usize| if byte == 0 { 1 } else { 1 + byte };
                 let (values, masks) = rules(words, &bytes, |rule, byte| (rule % kinds(byte)) as u8);
@@ -258,8 +258,9 @@ mod tests {
         }
     }
 
-    /// If all rules of a base have different priorities, each set covers a 64th of the rules. Only additions
-    /// within that range may be reported although they do not beat the rule.
+    /// If all rules of a base have different priorities, each set covers one 64th of the rules. An addition
+    /// that does not beat a rule may be reported only if its priority is at most the width of one set below
+    /// the rule's priority.
     #[test]
     fn the_sets_before_a_slot_have_all_additions_that_beat_it() {
         for each in [1, 3, 16] {

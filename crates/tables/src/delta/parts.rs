@@ -22,7 +22,7 @@ pub(super) struct Part {
 #[derive(Clone, Debug)]
 pub(super) struct Bits {
     words: Box<[u64]>,
-    /// Right shift from a hash to its position in the array.
+    /// Number of bits by which a hash is shifted right to give its position in the array.
     pub down: u32,
 }
 

@@ -27,8 +27,8 @@ fn whole(name: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Assigns descending priorities in the order of the list. Neighbours may share a priority, because an access
-/// list can have more rules than there are priorities.
+/// Assigns descending priorities in the order of the list. Adjacent rules may share a priority, because an
+/// access list can have more rules than there are priorities.
 fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
     let len = list.len();
     let priority = |place: usize| (65_535 - place * 65_535 / len.max(1)) as u16;
@@ -129,7 +129,8 @@ fn whole_routes() {
     }
 }
 
-/// All rules are equal under every coarse mask. Only one field of 16 bits distinguishes them.
+/// Most rules differ only in one field of 16 bits, so they are equal under every mask that leaves out this
+/// field.
 #[test]
 fn many_rules_of_one_coarse_value() {
     let mut rng = Rng::with_seed(3);

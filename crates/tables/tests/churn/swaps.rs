@@ -97,8 +97,8 @@ fn a_base_with_many_deleted_rules_of_one_match_is_recompiled() {
     }
 }
 
-/// Lookups compare rules that match everything one by one. The more of these rules the base has, the more may
-/// be in the delta.
+/// Rules that match everything are compared one by one in each lookup. The more of them the base has, the
+/// more the delta may hold.
 #[test]
 fn rules_that_match_everything_compile_few_bases() {
     let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
