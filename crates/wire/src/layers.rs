@@ -121,7 +121,7 @@ pub struct Layers {
     pub ip_tos: u8,
     /// Depth that the walk has reached.
     pub depth: Depth,
-    /// Offset of the EtherType in `eth_type`. It is 12 if there are no tags.
+    /// Offset of the EtherType that `eth_type` holds. It is 12 if there are no tags.
     pub type_at: u16,
     /// IPv6 extension headers, as bits of [`exthdr`], or 0 without IPv6.
     pub exthdr: u16,

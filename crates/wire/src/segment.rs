@@ -122,8 +122,8 @@ impl<'a> Segments<'a> {
             is_v4,
             is_tcp: field == TCP_CHECKSUM,
             // Removes the super-frame's length from the sender's sum. Each segment adds its own length later.
-            // If there is a routing header, the sum contains its last destination, because the sender
-            // included it.
+            // If there is a routing header, the sum contains the last destination, because the sender
+            // included that address.
             addresses: checksum::add(partial, !checksum::length((frame.len() - l4) as u32)),
             outer: Outer::find(frame, l3)?,
             sent: 0,

@@ -148,8 +148,8 @@ proptest! {
         check_prefixes(&data);
     }
 
-    /// The packets are real ones with changed bytes, because they reach more code of the walk than random
-    /// bytes do.
+    /// The packets are real packets with changed bytes, because such packets reach more code of the walk than
+    /// random bytes do.
     #[test]
     fn corrupt_packets_cause_no_panic(
         which: usize,

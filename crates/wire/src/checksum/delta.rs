@@ -66,7 +66,7 @@ pub fn apply_ttl_decrement(checksum: u16) -> u16 {
 }
 
 /// Returns the UDP checksum after the changes. It differs from [`apply`] in two cases: a checksum of zero,
-/// which means none, stays zero, and a result of zero becomes 0xffff.
+/// which means that there is none, stays zero, and a result of zero becomes 0xffff.
 #[inline]
 pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     if checksum == 0 || delta.is_zero() {

@@ -53,7 +53,8 @@ fn a_ttl_decrement_gives_the_checksum_of_a_full_computation() {
     for ttl in 1..=255u8 {
         let (old, new) = ([ttl, 17], [ttl - 1, 17]);
         let (old, new) = (u16::from_be_bytes(old), u16::from_be_bytes(new));
-        // The rest of the header has every possible sum, so the checksum has every value except 0xffff.
+        // The sum of the rest of the header takes every value, so the checksum takes every value except
+        // 0xffff.
         for rest in 0..=u16::MAX {
             assert_eq!(apply_ttl_decrement(!add(old, rest)), !add(new, rest), "TTL {ttl}, rest {rest:#x}");
         }

@@ -38,14 +38,14 @@ const GUARDED_BYTES: usize = 16;
 /// Offset from which a [`CommonGuard`] reads the length field of the IP header. It is among the next 8 bytes.
 const LENGTH_FROM: usize = 16;
 
-/// Recognises the packets with one combination of headers by two words of the frame.
+/// Recognises packets with one particular combination of headers, by comparing two words of the frame.
 ///
-/// A recognised packet is one in which these headers are at these offsets. The words begin at the first type
-/// field. Up to one tag, they hold the EtherType, and all fields of the IP header that tell where the
-/// upper-layer header is.
+/// A recognised packet has these headers, at known offsets. The two words begin at the first type field. In a
+/// frame with at most one VLAN tag, they hold the EtherType and all fields of the IP header that determine
+/// where the upper-layer header begins.
 #[derive(Clone, Copy, Debug)]
 pub struct CommonGuard {
-    /// Bits of the two words that are the same in all such packets, and their values. The words are
+    /// Bits of the two words that are equal in all recognised packets, and their values. The words are
     /// little-endian.
     masks: [u64; 2],
     values: [u64; 2],
@@ -62,11 +62,11 @@ impl CommonGuard {
     pub const NOTHING: Self =
         Self { masks: [0; 2], values: [0; 2], frame_min: usize::MAX, length_at: 0, length_min: 0 };
 
-    /// Returns the guard for packets with the headers of `layers`, if two words suffice to recognise them.
-    /// The packets also have the same EtherType. The tag is an IEEE 802.1Q tag if there is one.
+    /// Returns the guard for packets with the headers and the EtherType of `layers`, if two words suffice to
+    /// recognise such packets. A VLAN tag must be an IEEE 802.1Q tag.
     ///
-    /// If the headers are located to [`Depth::L2`], the packets have any headers after the EtherType.
-    /// Otherwise, they are common packets, or packets without IP.
+    /// If `layers` is located to [`Depth::L2`], the guard accepts any headers after the EtherType. Otherwise
+    /// it accepts only common packets, or only packets without IP.
     #[must_use]
     pub fn new(layers: &Layers) -> Option<Self> {
         let Layers { present, eth_type, .. } = *layers;
@@ -91,8 +91,8 @@ impl CommonGuard {
         is_known.then_some(guard)
     }
 
-    /// Adds the TCP or UDP header of `layers`, directly after an IP header without options. Returns false if
-    /// it has none there.
+    /// Makes the guard expect the TCP or UDP header of `layers`, directly after an IP header without options.
+    /// Returns false if `layers` has no such header there.
     fn expect_upper(&mut self, layers: &Layers, tag_bytes: usize) -> bool {
         let (ip, is_ipv4) = (tag_bytes + 2, layers.eth_type == 0x0800);
         let (protocol, upper_bytes) = match layers.present & (header::TCP | header::UDP) {
@@ -120,7 +120,8 @@ impl CommonGuard {
         true
     }
 
-    /// Adds the header after an EtherType that is not IP. Returns false if it is cut short or inconsistent.
+    /// Makes the guard expect the header after an EtherType that is not IP. Returns false if this header is
+    /// cut short or inconsistent.
     fn expect_other(&mut self, layers: &Layers, tag_bytes: usize) -> bool {
         self.frame_min += match (layers.present & !header::VLAN, layers.eth_type) {
             (header::ARP, _) => {
@@ -134,7 +135,7 @@ impl CommonGuard {
         true
     }
 
-    /// Adds bytes with their masks. `at` is their offset from the first type field.
+    /// Makes the guard expect bytes under masks. `at` is the offset of the bytes from the first type field.
     fn expect(&mut self, at: usize, bytes: &[(u8, u8)]) {
         for (at, (value, mask)) in (at..GUARDED_BYTES).zip(bytes) {
             let (word, shift) = (at / 8, 8 * (at % 8));
@@ -143,7 +144,7 @@ impl CommonGuard {
         }
     }
 
-    /// Returns the guard for those packets whose frames have at least `len` bytes.
+    /// Returns a guard that also requires frames of at least `len` bytes.
     #[must_use]
     pub fn at_least(self, len: usize) -> Self {
         Self { frame_min: self.frame_min.max(len), ..self }
@@ -198,7 +199,7 @@ fn tagged(len: usize, start: &[u8; FRAME_MIN], layers: &mut Layers) -> bool {
 }
 
 /// Returns the minimum length of the upper-layer header in bytes, and its bit in [`header`]. For protocols
-/// other than TCP and UDP, returns the maximum length and no bit.
+/// other than TCP and UDP, returns a length that no packet has, and no bit.
 #[inline(always)]
 fn upper(ip_proto: u8) -> (u16, u32) {
     match ip_proto {

@@ -283,8 +283,8 @@ fn neighbour_discovery() {
     assert_eq!(with_extensions(&[], 58, &[135, 0, 0, 0]).present, icmpv6);
 }
 
-/// Returns the bytes of up to two VLAN tags, followed by an EtherType and an IPv4 or IPv6 header. Two of ten
-/// packets have another EtherType, one of which is random and has no header.
+/// Returns the bytes of up to two VLAN tags, followed by an EtherType and an IPv4 or IPv6 header. One packet
+/// in ten has the EtherType and the header of another protocol, and one has a random EtherType and no header.
 fn some_headers() -> impl Strategy<Value = Vec<u8>> {
     let tpid = prop::sample::select(vec![[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00]]);
     let tags = prop::collection::vec((tpid, any::<[u8; 2]>()), 0..3);
@@ -372,7 +372,7 @@ proptest! {
 fn an_ethertype_is_recognised_behind_its_tags_only() {
     const TAG: [u8; 4] = [0x81, 0, 0, 7];
     let types = [[0x08, 0], [0x86, 0xdd], [0x08, 0x06], [0x12, 0x34], [0x81, 0], [0x88, 0xa8], [0x02, 0]];
-    // A tag is not complete here.
+    // With the EtherType of a tag, these frames end within the tag.
     let plain = types.map(|eth_type: [u8; 2]| frame(&[&eth_type, &[7; 3]]));
     let tagged = types.map(|eth_type: [u8; 2]| frame(&[&TAG, &eth_type, &[7; 3]]));
     let frames = [plain, tagged].concat();
@@ -400,14 +400,15 @@ fn without_ip() -> Vec<Vec<u8>> {
     [&[arp][..], &complete, &cut].concat()
 }
 
-/// Returns a frame with each combination of headers that a guard recognises, and some with others.
+/// Returns one frame for each combination of headers that a guard recognises, and some frames with incomplete
+/// headers.
 fn guarded_frames() -> Vec<Vec<u8>> {
     let tags: [&[u8]; 2] = [&[], &[0x81, 0, 0x20, 5]];
     let others = without_ip().into_iter().flat_map(|header| tags.map(|tag| frame(&[tag, &header])));
     common_frames().into_iter().chain(others).collect()
 }
 
-/// Returns a frame with each combination of headers that common packets have.
+/// Returns one frame for each combination of headers that common packets have.
 fn common_frames() -> Vec<Vec<u8>> {
     let tags: [&[u8]; 2] = [&[], &[0x81, 0, 0x20, 5]];
     let both = tags.into_iter().flat_map(|tag| [(tag, 6, 20), (tag, 17, 8)]);

@@ -35,8 +35,8 @@ pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
         return;
     }
     if from == Depth::L3 {
-        // The upper layers depend on values of the IP walk that `Layers` does not store, so both are parsed
-        // again.
+        // Parsing the upper layers needs values from the walk over IP that `Layers` does not store, so the
+        // whole frame is parsed again.
         *layers = Layers::default();
     }
     layers.depth = depth;
@@ -74,7 +74,7 @@ fn link(data: &[u8], layers: &mut Layers) -> bool {
 
 /// Result of skipping VLAN tags.
 struct Tags {
-    /// EtherType after the last complete tag and its offset, which is 12 without a tag.
+    /// EtherType after the last complete tag, and the offset of this EtherType (12 without a tag).
     eth_type: u16,
     type_at: usize,
     outer_tci: u16,

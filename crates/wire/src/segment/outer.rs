@@ -101,8 +101,8 @@ pub(super) fn finish_ipv4(packet: &mut [u8], count: u16) {
     }
 }
 
-/// Completes an outer UDP header. A checksum of 0, which means none, is unchanged. Any other checksum is
-/// recomputed, because in a super-frame the field contains at most the sum of the pseudo-header.
+/// Completes an outer UDP header. A checksum of 0, which means that there is none, is unchanged. Any other
+/// checksum is recomputed, because in a super-frame the field contains at most the sum of the pseudo-header.
 fn finish_udp(out: &mut [u8], at: usize, ip: usize) {
     let len = out.len() - at;
     (len as u16).store(&mut out[at + super::UDP_LENGTH..]);
@@ -207,8 +207,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Continues the walk in a UDP payload. The ports of a tunnel can be configured, so they do not identify
-    /// it. The payload is a tunnel header if the walk from it reaches the innermost packet.
+    /// Continues the walk in a UDP payload. The UDP ports of a tunnel can be configured, so they do not
+    /// identify the kind of tunnel. The payload is taken for a tunnel header if the walk from there reaches
+    /// the innermost packet.
     fn udp(&self, at: usize, ip: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 16)?;
         let len: u16 = Field::load(&head[super::UDP_LENGTH..]);
