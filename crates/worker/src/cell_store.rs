@@ -38,8 +38,8 @@ pub(crate) struct CellStore {
     retired: Vec<RetiredPage>,
     /// Counts of retired pages that were released.
     folded: HashMap<EntryId, EntryCounters>,
-    /// Version from which an entry counts from 0, by entry ID. Counts in pages retired up to this version are
-    /// ignored.
+    /// By entry ID, the version at which the entry's counters restart at 0. Counts in pages retired up to
+    /// this version are ignored.
     reset: HashMap<EntryId, RuleVersion>,
     grown: bool,
 }
@@ -70,8 +70,8 @@ impl CellStore {
     }
 
     /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on;
-    /// the old pages may not contain it yet, because smaller changes are still queued. Counts in the old
-    /// pages are kept until `version` is active.
+    /// the old pages may still have an earlier program, because changes of single entries may still be
+    /// queued. Counts in the old pages are kept until `version` is active.
     pub fn replace(
         &mut self,
         ids: &[EntryId],
@@ -200,8 +200,8 @@ mod tests {
         let first = Arc::clone(&store.workers[0][0]);
         first.cells()[5].count(2, 100, Nanos(7));
         store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(3));
-        // The entry counts from 0 from version 4 on. The worker is still at version 2 and counts in the first
-        // page.
+        // The entry's counters restart at 0 with version 4. The worker is still at version 2 and counts in
+        // the first page.
         store.reset(&[EntryId(5)], RuleVersion(4));
         store.replace(&[EntryId(5)], |_| Some(1), RuleVersion(5));
         first.cells()[5].count(1, 10, Nanos(8));

@@ -139,8 +139,8 @@ impl OperationCompiler {
                 changed.meters = true;
             }
             Operation::PacketOut(packet) => {
-                // Only the first worker sends the packet. Its position among the updates preserves the order
-                // of operations.
+                // Only the first worker sends the packet. The packet is queued among the updates, so that the
+                // order of operations is preserved.
                 if let Some(parts) = parts.first_mut() {
                     parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
                 }

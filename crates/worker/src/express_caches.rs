@@ -133,7 +133,7 @@ impl ExpressCaches {
         true
     }
 
-    /// Returns the records from which the records of a new plan take over paths.
+    /// Returns the records from which the records of a new plan copy paths.
     fn predecessor(&self, plan: &ExpressPlan) -> Predecessor {
         let suits = |known: &ExpressPlan| known.fit() != KeyFit::TooLong && known.has_ports_of(plan);
         let is_warm = self.now.saturating_sub(self.made) >= WARM_NS;
@@ -156,12 +156,13 @@ impl ExpressCaches {
         ends
     }
 
-    /// Returns the greatest header change after which the keys still determine the lookups in later tables.
+    /// Returns the most extensive [`HeaderChange`] after which the keys still determine the lookups in later
+    /// tables.
     pub fn permitted_change(&self) -> HeaderChange {
         self.plan.as_ref().map_or(HeaderChange::Fields, ExpressPlan::permitted_change)
     }
 
-    /// Returns the bits that the keys of all records in use hold, by field.
+    /// Returns the bits of each field that the keys of the records in use hold.
     pub fn examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         self.plan.iter().chain(&self.previous).flat_map(|plan| plan.examined().iter().copied())
     }

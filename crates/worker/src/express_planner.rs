@@ -22,7 +22,7 @@ const NARROW_AFTER_NS: Nanos = Nanos(1_000_000_000);
 const BY_NORMAL: [(Field, u128); 3] =
     [(Field::EthDst, 0xffff_ffff_ffff), (Field::EthSrc, 0xffff_ffff_ffff), (Field::VlanVid, 0xfff)];
 
-/// Where packets of an entry may be looked up next.
+/// Where packets that hit an entry may be looked up next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Leads {
     next: Option<TableId>,
@@ -45,7 +45,7 @@ fn is_normal(action: &Action) -> bool {
     matches!(action, Action::Output { port: port_no::NORMAL, .. })
 }
 
-/// Numbers of a table's entries that lead to each table, to NORMAL and to groups.
+/// How many of a table's entries lead to each table, to NORMAL and to groups.
 #[derive(Debug, Default)]
 struct LeadCounts {
     next: BTreeMap<TableId, usize>,
@@ -54,7 +54,8 @@ struct LeadCounts {
 }
 
 impl LeadCounts {
-    /// Counts an entry. Returns whether it leads somewhere that no other entry of the table leads to.
+    /// Counts an entry. Returns whether the entry leads to a destination to which no other entry of the table
+    /// leads.
     fn add(&mut self, leads: Leads) -> bool {
         let count = |count: &mut usize, counts: bool| {
             *count += usize::from(counts);

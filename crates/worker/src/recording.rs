@@ -59,8 +59,8 @@ impl Recording {
         true
     }
 
-    /// Ends the active recording, if any, and discards the records not taken. Returns whether a recording was
-    /// active.
+    /// Ends the active recording, if any, and discards records that were not taken. Returns whether a
+    /// recording was active.
     pub fn stop(&mut self, links: &mut Links) -> bool {
         let was_active = self.is_active();
         (0..self.workers.len()).for_each(|worker| arm(links, worker, None));

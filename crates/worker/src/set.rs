@@ -83,7 +83,8 @@ impl WorkerSet {
         self.compiler.tables.luts().tables()
     }
 
-    /// Returns the bits of each field that LUTs examine, by table. LUTs may examine more bits than the rules.
+    /// Returns the bits of each field that the LUTs examine, for all tables. LUTs may examine more bits than
+    /// the rules.
     pub fn lut_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         let luts = self.compiler.tables.luts();
         TableId::all().flat_map(|table| luts.examined(table).iter().copied())
@@ -95,8 +96,8 @@ impl WorkerSet {
         self.compiler.express.plan()
     }
 
-    /// Returns the bits that the keys of path records hold, by field. The keys may hold more bits than the
-    /// plan, because records of the previous plan stay in use for a while.
+    /// Returns the bits of each field that the keys of path records hold. The keys may hold more bits than
+    /// the plan, because records of the previous plan stay in use for a while.
     pub fn express_examined(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         self.compiler.records.examined()
     }
@@ -179,7 +180,7 @@ impl WorkerSet {
         started
     }
 
-    /// Ends the recording, if there is one, and discards the records not taken.
+    /// Ends the recording, if there is one, and discards records that were not taken.
     pub fn stop_recording(&mut self) {
         if self.recording.stop(&mut self.links) {
             self.reclaim_and_flush();

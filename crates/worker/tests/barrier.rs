@@ -97,7 +97,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
             thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     if worker.turn(Nanos(1)).is_idle() {
-                        // Workers poll busily, but their threads and the control thread may share two cores.
+                        // Workers busy-poll, but their threads and the control thread may share two cores.
                         thread::yield_now();
                     }
                 }

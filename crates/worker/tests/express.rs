@@ -62,7 +62,7 @@ impl Lab {
         while self.worker.apply() > 0 {}
     }
 
-    /// Passes a burst of packets that arrive on this port.
+    /// Puts a burst of packets into this port, and runs one poll iteration.
     fn burst(&mut self, port: usize, packets: &[Vec<u8>]) {
         for bytes in packets {
             assert!(self.handles[port - 1].push_frame(0, &Frame::from_bytes(bytes)));
@@ -186,7 +186,7 @@ fn a_change_of_rules_outdates_the_records_that_it_concerns() {
         lab.flow("table=2,priority=3,udp,tp_dst=2000", FlowModCommand::DeleteStrict);
         lab.burst(1, &burst);
         lab.burst(1, &burst);
-        // A wider key: the rule examines a field that no rule examined before.
+        // The key becomes wider, because the rule examines a field that no rule examined before.
         lab.flow("table=0,priority=9,ip,nw_tos=0,actions=output:2", FlowModCommand::Add);
         lab.burst(1, &burst);
         lab.burst(1, &burst);
@@ -259,7 +259,7 @@ fn reserved_multicast_is_dropped_although_stations_are_known() {
             bridge(lab, 1, &[between(1, 2)]);
             bridge(lab, 2, &[between(2, 1)]);
         }
-        // This packet uses the slot of an earlier packet, both of whose addresses were known.
+        // This packet uses the burst slot of an earlier packet. Both addresses of that packet were known.
         bridge(lab, 3, &[bpdu.clone(), bpdu.clone()]);
     });
 }
@@ -298,13 +298,13 @@ fn bridged_packets_refresh_their_source_address() {
     assert!(hits >= 15, "{hits}");
 }
 
-/// Returns the packets of all flow entries that are counted so far.
+/// Returns the number of packets that all flow entries together have counted so far.
 fn counted(lab: &mut Lab) -> u64 {
     let flows = lab.model.flows(lab.now, &FlowFilter::default(), &mut FlowCursor::default(), usize::MAX);
     flows.iter().map(|flow| flow.packets).sum()
 }
 
-/// Returns the message of an entry's removal, if there is one.
+/// Returns the flow-removed message, if one was sent.
 fn removal(lab: &mut Lab) -> Option<FlowRemoved> {
     while lab.model.poll(lab.now) {}
     while lab.worker.apply() > 0 {}
@@ -421,7 +421,7 @@ fn a_slice_of_the_ip_header_holds_a_written_field_in_some_packets_only() {
         builder().ipv4([10, 0, 0, 1], [10, 0, 1, 1]).tcp(9, destination).payload(&[7; 40]).build()
     };
     let mut options = ipv4(0x0101);
-    // A header of six words: four bytes of options.
+    // The header has six words, because it has four bytes of options.
     options[14] = 0x46;
     options.splice(34..34, [1, 1, 1, 1]);
     let ipv6 = builder().ipv6([1; 16], [2; 16]).tcp(9, 9).payload(&[7; 40]).build();

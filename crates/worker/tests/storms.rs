@@ -188,7 +188,7 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
         let mut rig = Rig::new(lanes);
         let flows = rig.establish();
         let (before, evicted) = (rig.lut(TableId(0)).unwrap(), rig.evicted());
-        // The parts take 10 s together, long enough for unused records to become idle.
+        // Sending all parts takes 10 s, which is long enough for unused records to become idle.
         let parts = 100;
         for part in packets.chunks(packets.len().div_ceil(parts)) {
             rig.send(part);

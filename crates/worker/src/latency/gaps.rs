@@ -3,9 +3,9 @@
 //!
 //! A span between readings is a gap if it exceeds five times the usual duration of its work by more than 2
 //! us. Work is counted in packets received and frames sent, plus four for the fixed cost of a span. The usual
-//! duration per packet is a running mean over about 64 spans. A gap enters the mean only up to the limit, so
-//! that work that has become slower soon counts as usual. A span without work is a gap if it is longer than 2
-//! us.
+//! duration per packet is a running mean over about 64 spans. A gap counts in the mean only up to the limit.
+//! If work has become slower, its new duration therefore soon counts as usual. A span without work is a gap
+//! if it is longer than 2 us.
 //!
 //! For 10 ms after an operation, 50 us are allowed instead of 2 us, because records are cleaned and caches
 //! are cold. In a gap, the time beyond the usual duration counts as stolen.
@@ -19,10 +19,10 @@ use flow::Nanos;
 /// A span is a gap if it exceeds `FACTOR` times its usual duration by more than this, in nanoseconds.
 const SLACK_NS: Nanos = Nanos(2_000);
 
-/// The same limit shortly after rule changes, in nanoseconds.
+/// Value that replaces `SLACK_NS` shortly after rule changes, in nanoseconds.
 const CHANGING_NS: Nanos = Nanos(50_000);
 
-/// Time after an operation for which the wider limit applies, in nanoseconds.
+/// Time after an operation for which `CHANGING_NS` applies, in nanoseconds.
 const CHANGE_NS: Nanos = Nanos(10_000_000);
 
 /// A span is no gap if it takes at most this multiple of its usual duration.
@@ -78,7 +78,7 @@ pub(super) struct Gaps {
     slack: u64,
     changing: u64,
     change: u64,
-    /// Time until which the wider limit applies, because of the last rule change.
+    /// Time until which `CHANGING_NS` applies, because of the last rule change.
     changes_until: u64,
 }
 

@@ -71,7 +71,7 @@ mod tests {
         assert_eq!((bucket.is_open(), bucket.opens_ns()), (false, Nanos(1_000_000_005)));
         bucket.fill(Nanos(1_000_000_004));
         assert!(!bucket.is_open());
-        // A time before the last one changes nothing.
+        // A time earlier than the last one changes nothing.
         bucket.fill(Nanos(7));
         bucket.fill(Nanos(1_000_000_005));
         assert!(bucket.is_open() && bucket.opens_ns() == Nanos(1_000_000_005));

@@ -43,7 +43,7 @@ struct Line {
     lanes: PerLane<LaneQueue>,
     min: Option<Bucket>,
     max: Option<Bucket>,
-    /// Bytes sent beyond the guarantee. Bytes that the queue could have sent while it was idle are included.
+    /// Bytes sent beyond the guarantee, including bytes that the queue could have sent while it was idle.
     progress: u64,
     /// Whether frames were left in the queue after the device was last served.
     held: bool,
@@ -125,7 +125,8 @@ impl Shaper {
         self.places.get(queue.0 as usize).copied().unwrap_or(default).into()
     }
 
-    /// Returns whether a frame for this queue would still wait after the end of its burst.
+    /// Returns whether a new frame for this queue would have to wait, because frames were left in the queue
+    /// after the device was last served.
     pub fn is_held(&self, queue: QueueId) -> bool {
         self.lines[self.place(queue)].held
     }
@@ -250,7 +251,7 @@ impl Shaper {
         }
     }
 
-    /// Removes any frame that waits, without regard to the schedule.
+    /// Removes one of the waiting frames, regardless of the schedule.
     pub fn pop(&mut self) -> Option<Frame> {
         let mut lanes = self.lines.iter_mut().flat_map(|line| line.lanes.iter_mut());
         let (_, frame) = lanes.find_map(LaneQueue::pop_front)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An allocator that counts the allocations and frees of each thread.
 
-// `GlobalAlloc` is an unsafe trait. Every block relies only on guarantees of the caller.
+// `GlobalAlloc` is an unsafe trait. Every unsafe block relies only on guarantees of the caller.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

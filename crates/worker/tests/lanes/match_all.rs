@@ -40,8 +40,8 @@ const RULE_SETS: &[&[&str]] = &[
     &["low_latency,ip,actions=output:3"],
     &["low_latency,vlan_tci=0x1000/0x1000,actions=output:4", "low_latency,priority=1,actions=output:3"],
     &["low_latency,vlan_tci=0/0x1000,actions=output:3"],
-    // Packets use the index of a linear table. The table also has an entry that matches everything, or
-    // entries with a LUT.
+    // Packets are looked up by index in a linear table. The table also has an entry that matches everything,
+    // or entries for which it needs a LUT.
     &[
         "low_latency,actions=goto_direct(table=1,index=2)",
         "table=1,low_latency,index=2,actions=output:3",
@@ -161,8 +161,8 @@ fn a_table_may_stop_and_resume_examining_bits() {
     }
 }
 
-/// A modify command marks an entry as low-latency, as learning does. In the second case, other entries of its
-/// table examined bits before that.
+/// A modify command marks an entry as low-latency, as learning does. In the second case, the table first has
+/// other entries, which examine bits and are deleted before the command.
 #[test]
 fn an_entry_that_matches_everything_may_become_low_latency() {
     for others in
