@@ -20,7 +20,7 @@ replay() {
 }
 for room in h1 h2 h3; do make_room "$room"; done
 ip link add eth0 netns "$prefix-h1" type veth peer name eth0 netns "$prefix-h2"
-# On this cable no frame arrives.
+# No frame arrives over this cable.
 ip link add eth0 netns "$prefix-h3" type veth peer name other netns "$prefix-h3"
 for room in h1 h2 h3; do ip -n "$prefix-$room" link set eth0 up; done
 replay h2 scripts/data/ptp_ethernet.pcap crates/wire/tests/data/802.1ad_QinQ.pcap || fail 'the replay failed'

@@ -175,7 +175,7 @@ def delays(actors):
             except (ProcessLookupError, IndexError):
                 continue
             now = time.time_ns()
-            # [begin, end, waited]
+            # Each wait is recorded as begin, end, and time waited.
             if before[name] and delay - before[name][1] >= LONG_NS // 5:
                 waits[name].append([before[name][0], now, delay - before[name][1]])
             before[name] = (now, delay)

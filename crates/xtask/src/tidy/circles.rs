@@ -253,8 +253,8 @@ impl<'ast> Visit<'ast> for Module<'_> {
     }
 
     fn visit_item_mod(&mut self, module: &'ast ItemMod) {
-        // Inside a module that is defined within a file, `super` has another meaning. There are few such
-        // modules.
+        // Modules without their own file are skipped, because `super` has another meaning in them. There are
+        // few such modules.
         if module.content.is_none() && !is_for_tests(&module.attrs) {
             self.declares.push(module.ident.to_string());
         }

@@ -321,7 +321,7 @@ fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
     })
 }
 
-/// Verdicts of a sample, summed up.
+/// Summary of the verdicts of a sample.
 #[derive(Default)]
 struct Summary {
     caught: usize,

@@ -30,7 +30,7 @@ pub struct Mutant {
     pub original: String,
     /// Replacement text.
     pub replacement: String,
-    /// Number of equal changes that precede this one in the function.
+    /// Number of identical changes that precede this change in the function.
     pub ordinal: usize,
 }
 
