@@ -65,7 +65,7 @@ pub struct Real {
     pub verdict: String,
     /// Reasons for the result, unless it is `agrees`.
     pub why: Vec<String>,
-    /// Trace of the same packet by the rules at the time of the comparison.
+    /// Trace of the same packet by the rules that were active at the time of the comparison.
     pub imagined: TraceForm,
 }
 
@@ -100,7 +100,7 @@ pub struct LiveSummary {
     pub recorded: u64,
     /// Number of reported packets that could be compared with the rules.
     pub compared: u64,
-    /// Number of compared packets that the worker forwarded differently from the rules.
+    /// Number of compared packets that the worker did not forward as the rules require.
     pub faults: u64,
     /// Number of packets that matched the filter but were not recorded, for lack of space.
     pub lost: u64,

@@ -421,7 +421,8 @@ pub struct CountersReport {
 /// Usage of a limited resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Owner of the resource: a worker, a worker's queue of a port, or the LUTs of a table.
+    /// Owner of the resource: a worker, the queue through which a worker serves a port, an egress queue, or
+    /// the LUTs of a table.
     pub of: String,
     /// Name of the resource.
     pub name: String,

@@ -14,12 +14,12 @@ pub struct OpenPort {
     pub name: String,
     /// The port's queues, each with the number of the worker that serves it.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
-    /// Claim of the interface, which prevents other switches from serving it.
+    /// Claim on the interface, which prevents other switches from serving the interface.
     pub device_lock: Option<DeviceLock>,
 }
 
 impl OpenPort {
-    /// Returns the link of the port. The link is up only if every queue reports it up.
+    /// Returns the link of the port. The link is up only if every queue reports it as up.
     pub(super) fn poll_link(&mut self) -> Link {
         let mut link = Link::default();
         for (n, (_, queue)) in self.queues.iter_mut().enumerate() {

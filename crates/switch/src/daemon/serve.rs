@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 const CLIENTS: usize = 64;
 /// Time between two checks of links and threads, in ns. It is also the longest sleep.
 const TEND_NS: Nanos = Nanos(100_000_000);
-/// Longest sleep while a client waits for real packets, in ns.
+/// Longest sleep while a client waits for traces of real packets, in ns.
 const RECORDS_NS: Nanos = Nanos(5_000_000);
 /// Longest sleep while a client waits for a change to become active, in ns.
 const BARRIER_NS: Nanos = Nanos(200_000);

@@ -139,7 +139,7 @@ impl Channels {
     }
 
     /// Does the part of a step that needs no model: it opens and closes connections and answers echo
-    /// requests. It replaces the step while the model is lent for a long-running change.
+    /// requests. This function replaces [`Channels::step`] while the model is lent for a long-running change.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
         let more = self.meet(now);
         self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The controller of the test. It constantly changes random rules, groups and meters, and records each change
-//! in the book before it sends the change.
+//! in the [`Book`] before it sends the change.
 
 use crate::Load;
 use crate::book::{Book, EGRESS, Sends};

@@ -168,7 +168,7 @@ impl Shared {
     }
 }
 
-/// Runs the controller, and the wire if there is one, for the duration of the run. Returns the results of
+/// Runs the controller and `wire` for the duration of the run, each on its own thread. Returns the results of
 /// both.
 pub fn perform<W: Send + 'static>(
     run: &Run,
