@@ -27,7 +27,7 @@ const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 /// An addition that matches more values makes the filter accept all keys.
 const VALUES_MAX: u32 = 256;
 
-/// Number with which the secrets are derived from the seed.
+/// Constant that is combined with the seed to derive the secrets.
 const SECRET: u64 = 0x0073_6965_7665;
 
 /// Filter for prefixes or one mask; see the module documentation.
