@@ -67,9 +67,9 @@ pub mod exthdr {
     pub const ROUTER: u16 = 1 << 5;
     /// Hop-by-hop options.
     pub const HOP: u16 = 1 << 6;
-    /// A header is repeated, although it should occur once.
+    /// A header is repeated, although it should occur only once.
     pub const UNREP: u16 = 1 << 7;
-    /// Headers not in the order that RFC 8200 recommends.
+    /// The headers are not in the order that RFC 8200 recommends.
     pub const UNSEQ: u16 = 1 << 8;
 }
 
