@@ -26,7 +26,7 @@ const BETTER_PERCENT: u64 = 10;
 /// Number of periods after a LUT is created in which no decision is made, because it is still learning.
 const YOUNG: u32 = 2;
 
-/// Minimum pause before a trial, in nanoseconds. The next constant is the maximum.
+/// Minimum pause before a trial, in nanoseconds. `PAUSE_MAX_NS` is the maximum.
 const PAUSE_MIN_NS: Nanos = Nanos(30 * 1_000_000_000);
 const PAUSE_MAX_NS: Nanos = Nanos(3_600 * 1_000_000_000);
 
@@ -90,7 +90,8 @@ impl Bypass {
         *self = Self { costs: self.costs, next_ns: self.next_ns, ..Self::default() };
     }
 
-    /// Decides about a table whose LUT is in use or bypassed. `figures` are the figures of its current LUT.
+    /// Decides whether to bypass the LUT of a table, or to try a LUT again. `figures` are the counters of the
+    /// current LUT.
     pub fn choose_mode(&mut self, now: Nanos, measured: Measured, figures: LutFigures) -> BypassChoice {
         if let Some(since) = self.bypassed_ns {
             if now < since + self.pause_ns {

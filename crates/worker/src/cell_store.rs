@@ -8,7 +8,8 @@ use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// A replaced page. The worker counts in it until the operation that replaces it is active.
+/// A page of cells that was replaced. The worker counts in this page until the operation that replaces it is
+/// active.
 #[derive(Debug)]
 struct RetiredPage {
     worker: usize,

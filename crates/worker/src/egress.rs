@@ -116,8 +116,8 @@ impl WorkerEgress {
         }
     }
 
-    /// Queues a frame like [`Egress::transmit`], with all checks: egress queues, ports of other workers, a
-    /// stuck device, an outbox that is long or full.
+    /// Queues a frame as [`Egress::transmit`] does, but handles all cases: egress queues, ports of other
+    /// workers, a stuck device, and an outbox that is long or full.
     #[inline(never)]
     fn transmit_checked(
         &mut self,

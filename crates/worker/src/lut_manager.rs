@@ -15,7 +15,7 @@ use tables::rule_table::RuleChange;
 /// Method by which the fast-forwarding path looks up packets in a table.
 #[derive(Debug, Default)]
 enum TableMode {
-    /// The path is closed at this table, because none of its entries is low-latency.
+    /// Packets leave the path at this table, because none of the table's entries is low-latency.
     #[default]
     Closed,
     /// By the table's own lookup, which is as fast as a LUT.
@@ -28,7 +28,7 @@ enum TableMode {
         mask: Vec<u64>,
         /// Examined bits of each field, ordered by field.
         examined: Vec<(Field, u128)>,
-        /// Key layout of the previous LUT, if it differs.
+        /// Key layout of the previous LUT, if it differs from `plan`.
         before: Option<Arc<KeyPlan>>,
     },
 }

@@ -64,7 +64,7 @@ fn is_miss_entry(entry: &FlowEntry) -> bool {
 }
 
 impl Programs {
-    /// Returns the ID of the program for these instructions, and adds a user to it.
+    /// Returns the ID of the program for these instructions, and counts one more user of the program.
     pub fn acquire(&mut self, instructions: &Arc<Instructions>, kind: ProgramKind) -> ProgramId {
         let key = Key { instructions: Arc::clone(instructions), kind };
         if let Some(id) = self.ids.get(&key) {
@@ -87,7 +87,7 @@ impl Programs {
         self.slots.get(id as usize)?.program.as_deref()
     }
 
-    /// Removes a user of a program. The ID of a program without users becomes free.
+    /// Counts one fewer user of a program. The ID of a program without users becomes free.
     pub fn release(&mut self, id: ProgramId) {
         let Some(slot) = self.slots.get_mut(id as usize) else { return };
         slot.users = slot.users.saturating_sub(1);

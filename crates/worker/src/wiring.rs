@@ -290,7 +290,7 @@ impl Sender {
     }
 }
 
-/// For each port, the workers that send to it and its egress queues.
+/// For each port, its egress queues and the workers that send to it.
 struct TransmitPlan {
     senders: Vec<Sender>,
     /// Egress queues of each port that has any, by port number.
