@@ -53,7 +53,8 @@ pub fn paths(root: &Path) -> Result<Vec<String>, Failure> {
     }
     let listing = String::from_utf8(listing.stdout)
         .map_err(|_| "a file name is not UTF-8; rename it (git ls-files shows which)".to_owned())?;
-    // The list contains tracked files that were deleted. Symbolic links count as their targets.
+    // The list also contains tracked files that were deleted, so existing files are selected. A symbolic link
+    // counts as its target.
     Ok(listing.split_terminator('\0').filter(|path| root.join(path).is_file()).map(str::to_owned).collect())
 }
 

@@ -40,7 +40,8 @@ struct Module<'a> {
 pub fn check(files: &[File]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Modules<'_>> = BTreeMap::new();
     let mut findings = Vec::new();
-    // The code of `shipped` has no string literals, so it cannot always be parsed.
+    // The files' own text is parsed. The code from `shipped` has no string literals, so it cannot always be
+    // parsed.
     for (file, _) in &idioms::shipped(files) {
         let Some((name, path)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
         else {
