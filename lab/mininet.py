@@ -14,7 +14,7 @@ import sys
 from report import ROOT, Report
 
 TOPOLOGIES = ["single,3", "tree,2"]
-# The lowest and highest of six values are the ends of a 97 % interval of the median.
+# The lowest and highest of six values are the ends of a 97 % confidence interval of the median.
 RUNS = 6
 TIMEOUT_S = 120
 

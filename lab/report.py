@@ -68,7 +68,7 @@ class Report:
         elif at_least is not None:
             bar = ">= %g" % at_least
             verdict = "met" if low >= at_least else "missed" if high < at_least else "unclear"
-        # Fewer than six rounds give no 95 % interval.
+        # Fewer than six rounds give no 95 % confidence interval.
         if verdict and runs < 6:
             verdict = "unclear"
         our, peer = statistics.median(ours), statistics.median(peers)

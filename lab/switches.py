@@ -40,7 +40,7 @@ class Road:
         os.mkdir(self.folder)
         self.switch, self.hosts = name, [name + "-h1", name + "-h2"]
         self.pairs = [(2 * hop + 1, 2 * hop + 2) for hop in range(hops)]
-        # The process that forwards, or None if the kernel does.
+        # The process that forwards, or None if the kernel forwards.
         self.process = None
         rooms.make(self.switch)
         for (_, end), (begin, _) in zip(self.pairs, self.pairs[1:]):

@@ -62,7 +62,7 @@ class Learning(OSKenApp):
         self.learn(switch, header.src, in_port)
         out_port = self.ports[switch.id].get(header.dst)
         if out_port == in_port:
-            # The receiver has already received the packet.
+            # The receiver is at the ingress port, so it has already received the packet.
             return
         if out_port is not None:
             match = parser.OFPMatch(in_port=in_port, eth_src=header.src, eth_dst=header.dst)

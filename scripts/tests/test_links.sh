@@ -74,8 +74,8 @@ for n in 1 2 3; do
 done
 ok 'flaps of 10, 100 and 400 ms are each reported as down and up'
 
-# settled PORT: returns whether the last report says that the port is up, and whether there are as many
-# reports of down as of up.
+# settled PORT: returns whether the last report says that the port is up, and there are as many reports of
+# down as of up.
 settled() { [ "$(grep "^$1 " "$folder/watch.log" | tail -n 1)" = "$1 up" ] && [ "$(count "$1" down)" -eq "$(count "$1" up)" ]; }
 before=$(count p3 down)
 for _ in {1..40}; do flap h3 eth0 1; done
