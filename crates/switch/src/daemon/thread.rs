@@ -141,8 +141,8 @@ impl Loop<'_> {
             }
             let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
             let left_ns = (kept_ns + period_ns).saturating_sub(now);
-            // Frames in an egress queue wait for the rate of their queue, not for a device, so sleep until
-            // the queue may send.
+            // Frames in an egress queue wait until the rate of the queue permits them, not for a device, so
+            // sleep until the queue may send.
             let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
             worker = self.sleep(worker, &mut descriptors, turn, left_ns.into());
         }

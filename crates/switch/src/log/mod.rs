@@ -88,7 +88,7 @@ pub fn counts() -> LogCounts {
     QUEUE.get().map(LogQueue::counts).unwrap_or_default()
 }
 
-/// Counts a line that was suppressed by another limit. The code of that limit reports the loss itself.
+/// Counts a line that was suppressed by a limit outside this module. The code of that limit reports the loss.
 pub(crate) fn count_left_out() {
     if let Some(queue) = QUEUE.get() {
         queue.tally().left_out();

@@ -107,8 +107,9 @@ impl Layout {
     }
 }
 
-/// Returns the workers that serve each port. In a mixed layout, all or some workers serve an ingress port.
-/// The three egress ports are served by one worker, by all workers, and by one worker.
+/// Returns the workers that serve each port. In a mixed layout, one ingress port is served by all workers,
+/// and the other by one worker. Two of the three egress ports are served by one worker each, and the third by
+/// all workers.
 fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
     let last = run.workers - 1;
     if Layout::of(run) == Layout::Apart {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks that no packet is lost uncounted: the counters agree with the packets that entered and left, and
+//! Checks that every lost packet is counted: the counters agree with the packets that entered and left, and
 //! all frames are back in their pools.
 
 use crate::book::EGRESS;
