@@ -157,8 +157,8 @@ fn many_rules_of_one_coarse_value() {
     assert_eq!(rig.rule_table.engine_name(), "mask");
     let packets = rig.packets(&mut rng, 50);
     rig.check(&packets, "many rules of one coarse value");
-    // The same rules are added with other priorities. Each value has a hundred rules, of which the best one
-    // hides the others.
+    // The same rules are added with other priorities. Each value has a hundred rules, the best of which hides
+    // the others.
     rig.add((0..6_400).map(|at| (200 + at / 64, rule(u32::from(at % 64)))).collect::<Vec<_>>());
     rig.check(&packets, "a hundred rules of each value");
     let best: Vec<EntryId> =
