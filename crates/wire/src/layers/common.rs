@@ -35,7 +35,8 @@ const GUARDED_FROM: usize = TYPE_AT;
 /// Number of bytes that a [`CommonGuard`] compares.
 const GUARDED_BYTES: usize = 16;
 
-/// Offset from which a [`CommonGuard`] reads the length field of the IP header. It is among the next 8 bytes.
+/// Offset from which a [`CommonGuard`] reads the length field of the IP header. The field is among the 8
+/// bytes from this offset.
 const LENGTH_FROM: usize = 16;
 
 /// Recognises packets with one particular combination of headers, by comparing two words of the frame.

@@ -29,7 +29,7 @@ fn ipv6(payload_len: u16, next: u8) -> Vec<u8> {
 }
 
 /// Returns an IPv6 frame with extension headers, followed by `upper` of protocol `proto`. Each extension
-/// header is given by its number, and by its bytes without the first one.
+/// header is given by its number, and by its bytes without the first byte.
 fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layers {
     let first = extensions.first().map_or(proto, |extension| extension.0);
     let mut payload = Vec::new();

@@ -98,8 +98,8 @@ fn skip_tags(data: &[u8], tpid: u16) -> Tags {
     tags
 }
 
-/// Returns the EtherType of a frame with an 802.3 length at `length_at`, and its offset. The EtherType
-/// follows LLC and SNAP, if present.
+/// Returns the EtherType of a frame with an 802.3 length at `length_at`, and the offset of the EtherType. The
+/// EtherType follows LLC and SNAP, if present.
 #[inline(never)]
 fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
     match chunk::<8>(data, length_at + 2) {

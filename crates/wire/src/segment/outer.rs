@@ -138,8 +138,8 @@ impl Walk<'_> {
         if layers.present & header::IP != 0 { self.ip(l3, outer) } else { self.search(l3, outer) }
     }
 
-    /// Walks from the first IP header after `at`. Headers have even lengths. An IPv4 header must also have a
-    /// valid checksum.
+    /// Searches for the next IP header from `at` on, and walks from there. All headers are assumed to have
+    /// even lengths. An IPv4 header must also have a valid checksum.
     fn search(&self, at: usize, outer: Outer) -> Option<Outer> {
         let is_ip = |at: &usize| {
             self.ip_at(*at).is_some_and(|ip| !ip.is_v4 || checksum::sum(&self.frame[*at..ip.l4]) == 0xffff)
