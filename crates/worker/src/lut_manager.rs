@@ -247,7 +247,7 @@ pub struct LutState {
 }
 
 /// Returns whether a lookup in the table takes no longer than one in a LUT. A table without key words has the
-/// same result for all packets, and a LUT cannot hold an empty value.
+/// same result for all packets, and a LUT cannot hold an empty key.
 fn is_as_fast(rule_table: &RuleTable) -> bool {
     rule_table.plan().words() == 0 || matches!(rule_table.engine_name(), "exact" | "index")
 }

@@ -136,8 +136,9 @@ impl Control {
         self.pair.push_frame(0, &traffic::wanderer(self.turns / 40 % traffic::LISTED));
     }
 
-    /// Makes changes of every kind: additions to linear tables and to hashed and scanned deltas, with bases
-    /// of each engine; removals, modifies, a wildcard delete, swaps, and ports.
+    /// Makes changes of every kind: adds rules to linear tables and to hashed and scanned deltas, with bases
+    /// of each engine; removes and modifies rules; deletes rules by a wildcard; changes so much that tables
+    /// are swapped; and changes ports.
     fn change(&mut self, round: u32) {
         let (n, port) = (round % 50, 1 + round % 3);
         self.flow(&format!("table=1,priority=9,dl_dst=02:00:00:00:01:{n:02x},actions=output:{port}"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits must be reported with their usage, and packets that wait when the worker ends must be counted.
+//! The usage of each limited resource must be reported, and packets that wait when the worker ends must be
+//! counted.
 
 use crate::lab::{Lab, RULES, low, normal, other_low};
 use dataplane::DataPlane;
