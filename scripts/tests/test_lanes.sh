@@ -10,8 +10,8 @@ source "$(dirname "$0")/lib.sh"
 python3 scripts/tests/replay_matching.py 2>"$folder/matching.log" || fail 'the tests of matching frames failed'
 ok 'received frames are matched by bytes and order'
 
-# replay TO [OPTION...] CAPTURE...: replays from h1. The file `result` gets the numbers of frames that were
-# sent, arrived and were lost.
+# replay TO [OPTION...] CAPTURE...: replays from h1. The file `result` gets the numbers of sent, received and
+# lost frames.
 replay() {
     local to=$1
     shift

@@ -32,7 +32,7 @@ print(segment["key"], segment["hop_limit"])
 PYTHON
 )
 for number in {2..6}; do
-    # The header has version 1 and epoch 0, the hop limit, a key of 8 bytes, an IPv4 payload, and this key.
+    # The header has version 1 and epoch 0, this hop limit, an IPv4 payload, and this key of 8 bytes.
     wait_until "packets arrive at switch $number with the key $key and $((hops - number + 2)) hops left" has_seen "at-$number" \
         "ether[12:2] = 0x88b5 and ether[14] = 0x10 and ether[15] = $((hops - number + 2)) and ether[16] = 1 and ether[18:2] = 0x0800 and
         ether[22:4] = $((key >> 32)) and ether[26:4] = $((key & 0xffffffff))"

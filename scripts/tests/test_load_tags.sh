@@ -46,7 +46,7 @@ for number in range(40):
         flow.sendto(b"flow", ("10.0.0.4", 9))
 PYTHON
 }
-# The test must not depend on replies, because on the way down there is no detour around a failed link.
+# The test must not depend on replies, because packets on the way down cannot avoid a failed link.
 ip -n "$prefix-h1" neigh replace 10.0.0.4 lladdr "$(mac 4)" dev eth0 nud permanent
 # Capture at the far ends of the uplinks of h1's edge switch, and at h4.
 captured s9p1 'inbound and ether proto 0xff1f' plane-1

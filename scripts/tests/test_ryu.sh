@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs a part of the Ryu switch test tool: all cases of actions and set_field, and some matches. `make
-# conformance` runs all cases. Needs the release build. All 268 cases pass. A few may fail on a machine that
-# is so busy that a packet takes 3 s.
+# conformance` runs all cases. Needs the release build. All 268 selected cases should pass. A few may fail if
+# the machine is so busy that a packet takes 3 s.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
