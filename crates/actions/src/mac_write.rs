@@ -144,7 +144,10 @@ impl MacReplacement {
     #[inline(always)]
     pub fn write(&self, start: &mut FrameStart) {
         // All 12 bytes are written, because copies of variable length would be compiled to function calls.
-        let (first_kept, last_kept) = self.replaces.kept();
+        let (first_kept, last_kept) = match self.replaces {
+            Replaces::Both => (0, 0),
+            replaces => replaces.kept(),
+        };
         let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *start;
         let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) & first_kept | self.first;
         let last = u32::from_ne_bytes([i, j, k, l]) & last_kept | self.last;

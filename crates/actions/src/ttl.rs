@@ -49,7 +49,7 @@ fn dec_in(bytes: &mut [u8], layers: &Layers) -> Result<(), DropReason> {
 #[inline(always)]
 fn dec_ipv4([ttl, _, high, low]: &mut [u8; 4]) {
     *ttl = ttl.wrapping_sub(1);
-    [*high, *low] = checksum::apply_ttl_decrement(u16::from_be_bytes([*high, *low])).to_be_bytes();
+    [*high, *low] = checksum::apply_ttl_decrement([*high, *low]);
 }
 
 /// The first 72 bytes from the start of a frame, including tailroom if the frame is shorter. In nearly all

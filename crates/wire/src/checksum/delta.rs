@@ -56,13 +56,14 @@ pub fn apply(checksum: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { checksum } else { !delta.added_to(!checksum) }
 }
 
-/// Returns the checksum of an IPv4 header after its TTL was decremented: [`apply`] with a constant delta.
+/// Returns the checksum of an IPv4 header after its TTL was decremented: [`apply`] with a constant delta. Both
+/// checksums are in the byte order of the packet.
 #[inline]
-pub fn apply_ttl_decrement(checksum: u16) -> u16 {
-    // The TTL is the high byte of its word: ~m + m' is ~0x0100 for every TTL. The sum is not 0, so one fold
-    // gives 1..=0xffff.
-    let sum = u32::from(!checksum) + 0xfeff;
-    !((sum & 0xffff) + (sum >> 16)) as u16
+pub fn apply_ttl_decrement(checksum: [u8; 2]) -> [u8; 2] {
+    // The TTL is the high byte of its word, so the checksum grows by 0x0100 in one's complement. Such sums do
+    // not depend on the byte order. In little endian, the high byte of the checksum is the lower one.
+    let sum = u32::from(u16::from_le_bytes(checksum)) + 1;
+    ((sum + u32::from(sum >= 0xffff)) as u16).to_le_bytes()
 }
 
 /// Returns the UDP checksum after the changes. It differs from [`apply`] in two cases: a checksum of zero,
