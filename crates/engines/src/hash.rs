@@ -63,6 +63,18 @@ impl Seed {
         self.hash_words(key.len(), |at| key[at])
     }
 
+    /// Returns the hash of a key whose unexamined bits are 0, for caches of keys of one length. A key of one
+    /// word needs only one multiplication. Both the highest and the lowest bits of the hash depend on all bits
+    /// of the key.
+    #[must_use]
+    #[inline(always)]
+    pub fn hash_key(self, key: &[u64]) -> u64 {
+        match key {
+            [word] => fold(*word ^ self.first, self.second),
+            _ => self.hash_masked(key),
+        }
+    }
+
     /// Hashes two words per multiplication. Keys of one table have equal length, so an odd last word needs no
     /// padding mark.
     #[inline(always)]

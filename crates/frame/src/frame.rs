@@ -141,6 +141,14 @@ impl Frame {
         self.0.start()
     }
 
+    /// Returns `BYTES` bytes of the buffer, from the frame's first byte on. Returns `None` if the frame is
+    /// shorter than `len_min`, or if [`Self::start`] returns `None`.
+    #[must_use]
+    #[inline(always)]
+    pub fn start_of<const BYTES: usize>(&self, len_min: usize) -> Option<&[u8; BYTES]> {
+        if self.len() < len_min { None } else { self.start() }
+    }
+
     /// Like [`Self::start`], for writing.
     #[must_use]
     #[inline(always)]

@@ -16,6 +16,6 @@ mod pool;
 pub mod prefetch;
 
 pub use frame::{CacheLine, Frame, FrameDescriptor, HEADROOM_BYTES, TAILROOM_BYTES};
-pub use memory::{DEVICE_HOME, FillLevel, HEAD_BYTES, Head, Owner, layout, take_each};
+pub use memory::{DEVICE_HOME, FillLevel, HEAD_BYTES, Head, Owner, layout, move_all, take_each};
 pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum, PerLane, Stamp};
 pub use pool::Pool;

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 use crate::{Frame, FrameDescriptor, HEADROOM_BYTES, Meta, TAILROOM_BYTES};
+use arrayvec::ArrayVec;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
@@ -388,7 +389,7 @@ impl Buffer {
         // SAFETY: by the invariant of `Head`, `len + TAILROOM_BYTES` bytes from `offset` on are inside the
         // memory, because `len` is not 0. The check above compares them with `BYTES`. The memory is
         // initialized and borrowed as long as `self`.
-        Some(unsafe { &*head.memory.as_ptr().wrapping_add(head.offset.into()).cast() })
+        Some(unsafe { head.memory.add(head.offset.into()).cast().as_ref() })
     }
 
     /// Like [`Self::start`], for writing.
@@ -455,6 +456,21 @@ impl Frame {
     pub unsafe fn from_device(head: NonNull<Head>) -> Self {
         // SAFETY: the caller guarantees the requirements of `Buffer::from_head`.
         Self(unsafe { Buffer::from_head(head) })
+    }
+}
+
+/// Moves all frames of `from` to the end of `to`. All frames are copied at once.
+#[inline]
+pub fn move_all<const MOST: usize>(from: &mut ArrayVec<Frame, MOST>, to: &mut Vec<Frame>) {
+    let count = from.len();
+    to.reserve(count);
+    // SAFETY: `count` frames are initialized. They are removed from `from` first, so that each has one owner.
+    // `reserve` has made room for them after the last frame of `to`, and the two are borrowed exclusively, so
+    // that they do not overlap.
+    unsafe {
+        from.set_len(0);
+        std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().add(to.len()), count);
+        to.set_len(to.len() + count);
     }
 }
 
