@@ -293,13 +293,13 @@ impl KeyReader {
     /// Returns the hash of a key that this reader wrote.
     #[must_use]
     pub fn hash(&self, key: &ExpressKey) -> u64 {
-        self.seed.hash_masked(&key.words[..self.hashed_words()])
+        self.seed.hash_key(&key.words[..self.hashed_words()])
     }
 
     /// Returns the hash of a key. `WORDS` must be [`Self::hashed_words`].
     #[must_use]
     #[inline(always)]
     pub fn hash_words<const WORDS: usize>(&self, key: &ExpressKey) -> u64 {
-        self.seed.hash_masked(&key.words[..WORDS])
+        self.seed.hash_key(&key.words[..WORDS])
     }
 }

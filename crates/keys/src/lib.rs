@@ -35,4 +35,4 @@ pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
 pub use row::{Rewritten, RuleRow};
 pub use simd::{Permute, PermuteChoice, RowShape, RowSource, Vbmi, VbmiCode};
-pub use template::{KeyTemplate, Templates, WINDOW_BYTES};
+pub use template::{KeyTemplate, SingleLoads, Templates, WINDOW_BYTES};

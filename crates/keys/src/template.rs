@@ -318,6 +318,20 @@ impl KeyTemplate {
         }
     }
 
+    /// Returns the loads of a key of `WORDS` words, if each word needs at most one load. Packets must be long
+    /// enough for the template.
+    #[must_use]
+    pub fn single_loads<const WORDS: usize>(&self) -> Option<SingleLoads<WORDS>> {
+        let load = |at: usize| SingleLoad { constant: self.constants.words()[at], load: self.words[at][0] };
+        (self.loads == Loads::One).then(|| SingleLoads(std::array::from_fn(load)))
+    }
+
+    /// Returns the minimum length in bytes of packets that are long enough for the template.
+    #[must_use]
+    pub fn len_min(&self) -> usize {
+        self.len_min
+    }
+
     /// Writes the words of a key by at most `LOADS` loads for each.
     #[inline(always)]
     fn write_words<const WORDS: usize, const LOADS: usize>(
@@ -338,6 +352,28 @@ impl KeyTemplate {
         self.write_words::<WORDS, WORD_LOADS>(bytes, key);
         for load in &self.more {
             key.words_mut()[usize::from(load.word) % ROOM_WORDS] |= load.bits(bytes);
+        }
+    }
+}
+
+/// A word of a key: constant bits, and masked bytes of the packet.
+#[derive(Clone, Copy, Debug)]
+struct SingleLoad {
+    constant: u64,
+    load: FixedLoad,
+}
+
+/// The loads of a template that needs at most one load for each word of a key. Loops over many packets use a
+/// copy, which the compiler keeps in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleLoads<const WORDS: usize>([SingleLoad; WORDS]);
+
+impl<const WORDS: usize> SingleLoads<WORDS> {
+    /// Writes the key of a packet, as [`KeyTemplate::write`] does.
+    #[inline(always)]
+    pub fn write(&self, bytes: &[u8; WINDOW_BYTES], key: &mut ExpressKey) {
+        for (word, SingleLoad { constant, load }) in key.words_mut().iter_mut().zip(&self.0) {
+            *word = constant | load.unmoved_bits(bytes);
         }
     }
 }
