@@ -150,13 +150,15 @@ mod tests {
                 let key: Vec<u64> =
                     (0..words as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
                 let mut hashes = vec![seed.hash_masked(&key)];
+                let mut of_keys = vec![seed.hash_key(&key)];
                 for bit in 0..words * 64 {
                     let mut other = key.clone();
                     other[bit / 64] ^= 1 << (bit % 64);
                     hashes.push(seed.hash_masked(&other));
+                    of_keys.push(seed.hash_key(&other));
                     assert_eq!(seed.hash(&other, &vec![u64::MAX; words]), seed.hash_masked(&other));
                 }
-                for half in [0, 32] {
+                for (half, hashes) in [(0, &hashes), (32, &hashes), (0, &of_keys), (32, &of_keys)] {
                     let halves: HashSet<u32> = hashes.iter().map(|hash| (hash >> half) as u32).collect();
                     assert!(
                         halves.len() + 1 >= hashes.len(),

@@ -2,6 +2,8 @@
 //! The trait by which forwarding gives frames and events to the worker.
 
 use crate::lanes::BacklogShare;
+use crate::slab::BURST;
+use arrayvec::ArrayVec;
 use dataplane::Event;
 use flow::{DropReason, PortNo, QueueId};
 use frame::{Frame, Lane};
@@ -22,7 +24,7 @@ pub trait Egress {
     /// Queues all of these frames for a port, in order, and empties the list. All these frames are in `lane`.
     /// Returns false, and takes no frame, if the port has egress queues or if a frame may have to be refused.
     /// The caller then calls [`Egress::transmit`] for each frame.
-    fn transmit_all(&mut self, port: PortNo, lane: Lane, frames: &mut Vec<Frame>) -> bool;
+    fn transmit_all(&mut self, port: PortNo, lane: Lane, frames: &mut ArrayVec<Frame, BURST>) -> bool;
     /// Reports an event to the control thread. Part of the ring is reserved for packet-ins whose frame is in
     /// the low-latency lane.
     ///

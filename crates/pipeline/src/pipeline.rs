@@ -115,6 +115,10 @@ impl Pipeline {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
             low_latency += express.pass_frames(&mut context, frames, &slots, lanes_on, queued, probe);
             count = frames.len();
+            if count == 0 {
+                context.add_counters();
+                return low_latency;
+            }
             context.notes_hops = express.asks();
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.

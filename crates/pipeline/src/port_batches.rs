@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collects the frames of a burst by output port, so that each port gets all its frames at once.
+//! Collects the frames of a burst by output port and lane, so that each port gets all its frames at once.
 //!
 //! The frames of a flow leave by one port in one lane, so they keep their order.
 
@@ -7,91 +7,110 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::probe::{Probe, Via};
 use crate::slab::{BURST, Burst, PacketSlot};
-use flow::{Outcome, PortNo, QueueId};
+use arrayvec::ArrayVec;
+use flow::{Limits, Outcome, PortNo, QueueId};
 use frame::{Frame, Lane};
 
-/// Number of remembered batches. The low bits of a port number select one.
+/// Maximum number of ways: both lanes of all ports.
+const WAYS: usize = 2 * Limits::PORTS;
+
+/// Number of remembered ways. The low bits of a port number select one.
 const GUESSES: usize = 256;
 
-/// Frames that leave by one port in one lane, in order. The alignment makes the size a power of two, so that
-/// a shift gives the address of a batch.
+/// Value for a way that has no batch in the present burst.
+const NO_BATCH: u8 = u8::MAX;
+
+/// Port and lane by which frames leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    port: PortNo,
+    lane: Lane,
+}
+
+/// Index of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WayIndex(u16);
+
+impl WayIndex {
+    pub const FIRST: Self = Self(0);
+}
+
+/// Frames of a burst that leave by one port in one lane, in order.
 #[derive(Debug)]
-#[repr(align(128))]
 struct PortBatch {
-    way: Way,
-    /// At most [`BURST`] frames.
-    frames: Vec<Frame>,
+    way: WayIndex,
+    frames: ArrayVec<Frame, BURST>,
     /// Slots of the packets, if a probe listens.
     slots: Burst,
 }
 
-/// Port and lane of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way(u64);
-
-impl Way {
-    /// Value of an unused batch. No port and lane have this value.
-    const NONE: Self = Self(u64::MAX);
-
-    #[inline(always)]
-    fn new(port: PortNo, lane: Lane) -> Self {
-        Self(u64::from(port.0) << 1 | lane as u64)
-    }
-
-    fn port(self) -> PortNo {
-        PortNo((self.0 >> 1) as u32)
-    }
-
-    fn lane(self) -> Lane {
-        if self.0 & 1 == Lane::LowLatency as u64 { Lane::LowLatency } else { Lane::Normal }
-    }
-}
-
-/// Frames of a burst, collected by port and lane.
+/// Frames of a burst, collected by port and lane. Between two bursts, all batches are empty.
 #[derive(Debug)]
 pub(crate) struct PortBatches {
-    /// One batch for each frame of a burst. Between two bursts, all batches are empty and unused.
-    batches: Box<[PortBatch; BURST]>,
-    /// Number of batches in use. They are in the order of their first frames.
+    /// One batch for each frame of a burst. The batches in use are the first ones, in the order of their
+    /// first frames.
+    batches: [PortBatch; BURST],
     used: usize,
-    /// Index of the batch used last, by the low bits of the port number. The batch may belong to another port
-    /// or lane now.
-    guesses: [u8; GUESSES],
+    /// Index of each way's batch in the present burst, or [`NO_BATCH`].
+    batch_of: [u8; WAYS],
+    /// Ports and lanes of the ways that have an index.
+    ways: Vec<Way>,
+    /// Index of the way that was looked up last, by the low bits of the port number.
+    guesses: [u16; GUESSES],
 }
 
 impl PortBatches {
     pub fn new() -> Self {
-        let batch = |_| PortBatch { way: Way::NONE, frames: Vec::with_capacity(BURST), slots: Burst::new() };
-        Self { batches: Box::new(std::array::from_fn(batch)), used: 0, guesses: [0; GUESSES] }
+        let batch = |_| PortBatch { way: WayIndex::FIRST, frames: ArrayVec::new(), slots: Burst::new() };
+        Self {
+            batches: std::array::from_fn(batch),
+            used: 0,
+            batch_of: [NO_BATCH; WAYS],
+            ways: Vec::with_capacity(WAYS),
+            guesses: [0; GUESSES],
+        }
     }
 
-    /// Adds a frame, which leaves by a port in a lane. At most [`BURST`] frames are added before they are
+    /// Returns the index of the way by a port in a lane. It stays valid until [`Self::forget`]. Returns `None`
+    /// if all indices belong to other ways.
+    pub fn index_of(&mut self, port: PortNo, lane: Lane) -> Option<WayIndex> {
+        let way = Way { port, lane };
+        let guess = &mut self.guesses[port.0 as usize % GUESSES];
+        if self.ways.get(usize::from(*guess)) != Some(&way) {
+            let known = self.ways.iter().position(|known| *known == way);
+            let at = known.unwrap_or(self.ways.len());
+            if known.is_none() {
+                if at == WAYS {
+                    return None;
+                }
+                self.ways.push(way);
+            }
+            *guess = at as u16;
+        }
+        Some(WayIndex(*guess))
+    }
+
+    /// Frees all indices, because none is used again.
+    pub fn forget(&mut self) {
+        debug_assert_eq!(self.used, 0, "indices are freed between bursts");
+        self.ways.clear();
+    }
+
+    /// Adds a frame, which leaves by this way. At most [`BURST`] frames are added before they are
     /// [sent](Self::send).
     #[inline(always)]
-    pub fn add<P: Probe>(&mut self, frame: Frame, slot: PacketSlot, port: PortNo, lane: Lane) {
-        let way = Way::new(port, lane);
-        let guess = usize::from(self.guesses[port.0 as usize % GUESSES]) % BURST;
-        let at = if self.batches[guess].way == way { guess } else { self.find(way) };
-        let batch = &mut self.batches[at % BURST];
+    pub fn add<P: Probe>(&mut self, frame: Frame, slot: PacketSlot, to: WayIndex) {
+        let at = &mut self.batch_of[usize::from(to.0) % WAYS];
+        if *at == NO_BATCH {
+            *at = self.used as u8;
+            self.batches[self.used % BURST].way = to;
+            self.used += 1;
+        }
+        let batch = &mut self.batches[usize::from(*at) % BURST];
         batch.frames.push(frame);
         if P::LISTENS {
             batch.slots.push(slot);
         }
-    }
-
-    /// Returns the index of the batch for a port and lane, and starts the batch if there is none.
-    #[inline(never)]
-    fn find(&mut self, way: Way) -> usize {
-        let at = self.batches.iter().take(self.used).position(|batch| batch.way == way);
-        let at = at.unwrap_or_else(|| {
-            // The frames of a burst need at most one batch each.
-            let at = self.used.min(BURST - 1);
-            self.batches[at].way = way;
-            self.used = at + 1;
-            at
-        });
-        self.guesses[way.port().0 as usize % GUESSES] = at as u8;
-        at
     }
 
     /// Gives all collected frames to the egress, and counts their outcomes. Returns the number of low-latency
@@ -100,26 +119,44 @@ impl PortBatches {
     pub fn send<E: Egress, P: Probe>(&mut self, context: &mut BurstContext<'_, E>, probe: &mut P) -> usize {
         let mut low_latency = 0;
         for batch in self.batches.iter_mut().take(std::mem::take(&mut self.used)) {
-            let way = std::mem::replace(&mut batch.way, Way::NONE);
-            let count = batch.frames.len();
-            low_latency += if way.lane() == Lane::LowLatency { count } else { 0 };
-            if !context.egress.transmit_all(way.port(), way.lane(), &mut batch.frames) {
-                batch.send_singly(way.port(), context, probe);
-                continue;
-            }
-            context.burst_counters.copies += count as u64;
-            context.burst_counters.forwarded += count as u64;
-            if P::LISTENS {
-                for slot in batch.slots.drain(..) {
-                    probe.left(slot, Outcome::Forwarded, Via::Express, &context.burst_counters);
-                }
-            }
+            let way = usize::from(batch.way.0) % WAYS;
+            self.batch_of[way] = NO_BATCH;
+            low_latency += batch.send(self.ways[way], context, probe);
         }
         low_latency
     }
 }
 
 impl PortBatch {
+    /// Gives the frames to the egress. Returns the number of low-latency frames.
+    #[inline]
+    fn send<E: Egress, P: Probe>(
+        &mut self,
+        Way { port, lane }: Way,
+        context: &mut BurstContext<'_, E>,
+        probe: &mut P,
+    ) -> usize {
+        let count = self.frames.len();
+        let is_low_latency = lane == Lane::LowLatency;
+        // Received frames are in the normal lane.
+        if is_low_latency {
+            self.frames.iter_mut().for_each(|frame| frame.meta.lane = Lane::LowLatency);
+        }
+        debug_assert!(self.frames.iter().all(|frame| frame.meta.lane == lane));
+        if context.egress.transmit_all(port, lane, &mut self.frames) {
+            context.burst_counters.copies += count as u64;
+            context.burst_counters.forwarded += count as u64;
+            if P::LISTENS {
+                for slot in self.slots.drain(..) {
+                    probe.left(slot, Outcome::Forwarded, Via::Express, &context.burst_counters);
+                }
+            }
+        } else {
+            self.send_singly(port, context, probe);
+        }
+        if is_low_latency { count } else { 0 }
+    }
+
     /// Gives the frames to the egress one by one, because it may not take all of them.
     #[inline(never)]
     fn send_singly<E: Egress, P: Probe>(
@@ -145,5 +182,26 @@ impl PortBatch {
                 probe.left(slot, outcome, Via::Express, &context.burst_counters);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_port_and_lane_has_an_index_of_its_own() {
+        let mut batches = PortBatches::new();
+        // Ports whose numbers have equal low bits share a guess.
+        let ports = || (0..Limits::PORTS as u32).map(|number| PortNo(number * GUESSES as u32 / 4));
+        let ways = || ports().flat_map(|port| [(port, Lane::Normal), (port, Lane::LowLatency)]);
+        let indices: Vec<_> = ways().map(|(port, lane)| batches.index_of(port, lane).unwrap()).collect();
+        assert!(indices.iter().zip(0..).all(|(index, number)| *index == WayIndex(number)));
+        let again: Vec<_> = ways().map(|(port, lane)| batches.index_of(port, lane).unwrap()).collect();
+        assert_eq!(indices, again);
+        assert_eq!(batches.index_of(PortNo(7), Lane::Normal), None, "all indices belong to other ways");
+        batches.forget();
+        assert_eq!(batches.index_of(PortNo(7), Lane::Normal), Some(WayIndex(0)));
+        assert_eq!(batches.index_of(PortNo(7), Lane::LowLatency), Some(WayIndex(1)));
     }
 }

@@ -37,9 +37,11 @@ pub enum ProbeStep {
     Stateless,
     /// Checking and setting up packets. Counted in packets.
     Admit,
-    /// Parsing headers, building the keys of path records, and looking them up. Counted in packets.
+    /// Parsing headers, building the keys of path records, and finding where the records probably are. Counted
+    /// in packets.
     Express,
-    /// Sending packets that leave directly by a path record, before admission. Counted in packets.
+    /// Comparing path records, and sending packets that leave directly, before admission. Counted in packets
+    /// that leave.
     Leave,
     /// Running the entries of path records for admitted packets. Counted in packets.
     Recorded,

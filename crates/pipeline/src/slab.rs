@@ -9,6 +9,12 @@ use flow::Limits;
 /// Maximum number of packets in a burst.
 pub const BURST: usize = Limits::BURST_PACKETS;
 
+/// Returns a word in which the lowest `count` bits are set, at most one for each packet of a burst.
+pub(crate) fn first_bits(count: usize) -> u32 {
+    const { assert!(BURST <= u32::BITS as usize) };
+    (1u64 << count.min(BURST)).wrapping_sub(1) as u32
+}
+
 /// Index of a packet's slot in the slab. The slot belongs to the packet until the packet has left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]

@@ -5,12 +5,13 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+use arrayvec::ArrayVec;
 use dataplane::{Event, PortTable};
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, Nanos, Operation, Outcome, PortNo, PortState, QueueId, RuleVersion};
 use frame::{Frame, Lane};
-use pipeline::{BacklogShare, Counters, Egress, LaneLimits, Pipeline, Update, Updates};
+use pipeline::{BURST, BacklogShare, Counters, Egress, LaneLimits, Pipeline, Update, Updates};
 use reference::{Reference, Sent, Unfinished};
 use stateless::StatelessForwarder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +53,7 @@ impl Egress for Noted {
         Ok(())
     }
 
-    fn transmit_all(&mut self, _: PortNo, _: Lane, _: &mut Vec<Frame>) -> bool {
+    fn transmit_all(&mut self, _: PortNo, _: Lane, _: &mut ArrayVec<Frame, BURST>) -> bool {
         false
     }
 

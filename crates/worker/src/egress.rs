@@ -5,10 +5,11 @@
 use crate::handover::{CachePadded, Handover, Peer};
 use crate::outbox::{LONG_FRAMES, Outbox};
 use crate::routes::{Route, Routes};
+use arrayvec::ArrayVec;
 use dataplane::{Event, Usage};
 use flow::{DropReason, Nanos, PortNo, QueueId};
 use frame::{FillLevel, Frame, Lane, Pool};
-use pipeline::{BacklogShare, Egress};
+use pipeline::{BURST, BacklogShare, Egress};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
@@ -236,7 +237,7 @@ impl Egress for WorkerEgress {
     }
 
     #[inline]
-    fn transmit_all(&mut self, port: PortNo, lane: Lane, frames: &mut Vec<Frame>) -> bool {
+    fn transmit_all(&mut self, port: PortNo, lane: Lane, frames: &mut ArrayVec<Frame, BURST>) -> bool {
         let lane = if self.lanes { lane } else { Lane::Normal };
         if let Some(Route::Own(at)) = self.routes.get(port)
             && let Some(outbox) = self.outboxes.get_mut(usize::from(at))

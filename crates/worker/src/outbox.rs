@@ -7,9 +7,11 @@ mod queues;
 
 use crate::latency::StampRuns;
 use crate::shaper::Shaper;
+use arrayvec::ArrayVec;
 use dataplane::Usage;
 use flow::EgressQueue;
-use frame::{Frame, Lane, PerLane};
+use frame::{Frame, Lane, PerLane, move_all};
+use pipeline::BURST;
 use port::{Outstanding, Queue};
 
 /// Default maximum number of normal frames in an outbox; low-latency frames have the same limit. Further
@@ -143,13 +145,13 @@ impl Outbox {
     /// Adds all of these frames if they can be added without a check. Otherwise takes none of them and
     /// returns false.
     #[inline]
-    pub fn push_all(&mut self, frames: &mut Vec<Frame>, lane: Lane) -> bool {
+    pub fn push_all(&mut self, frames: &mut ArrayVec<Frame, BURST>, lane: Lane) -> bool {
         let takes = self.spare[lane] >= frames.len();
         if takes {
             self.spare[lane] -= frames.len();
             match lane {
-                Lane::LowLatency => self.low_latency.append(frames),
-                Lane::Normal => self.normal.append(frames),
+                Lane::LowLatency => move_all(frames, &mut self.low_latency),
+                Lane::Normal => move_all(frames, &mut self.normal),
             }
         }
         takes

@@ -152,6 +152,36 @@ fn a_routed_flow_uses_its_record_unless_its_ttl_expires() {
     assert_eq!(hits, 12, "all packets of the second and third burst");
 }
 
+/// Packets of one flow, some of which no template recognises: short ones, fragments, and packets with IP
+/// options.
+#[test]
+fn routed_packets_of_a_flow_keep_their_order_whatever_their_headers_are() {
+    let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 1, 1]);
+    let ip = || ethernet().ipv4([10, 0, 0, 1], [10, 0, 1, 1]);
+    let numbered = |number: u8| {
+        let end = [number; 40];
+        match number % 6 {
+            0 => ip().tcp(1_000, 80).tcp_numbers(number.into(), 0).build(),
+            1 => ip().tcp(1_000, 80).payload(&end).build(),
+            2 => ip().icmpv4(8, 0, [number; 4]).payload(&end).build(),
+            3 => ip().ipv4_options(&[1; 4]).udp(1_000, 80).payload(&end).build(),
+            4 => ip().ipv4_fragment(185, true).proto(17).payload(&end).build(),
+            _ => ip().udp(1_000, 80).payload(&end).build(),
+        }
+    };
+    let by_table = ["ip,nw_dst=10.0.1.1,actions=dec_ttl,output:3"];
+    let by_ethernet = ["dl_dst=02:00:00:00:00:01,actions=dec_ttl,output:3"];
+    for flows in [by_table, by_ethernet] {
+        let hits = compare(&flows, |lab| {
+            for begin in 0..8 {
+                let packets: Vec<_> = (0..30).map(|at| numbered(begin * 31 + at)).collect();
+                lab.burst(1, &packets);
+            }
+        });
+        assert_eq!(hits, 7 * 30, "all bursts but the first");
+    }
+}
+
 #[test]
 fn non_ip_frames_do_not_share_records_of_ip() {
     let flows = ["table=0,actions=set_field:02:00:00:00:00:99->eth_dst,dec_ttl,output:3"];

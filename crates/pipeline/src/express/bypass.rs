@@ -63,7 +63,8 @@ impl Bypass {
         self.bursts == 0
     }
 
-    /// Notes that `hits` of the packets of a burst have records. Returns whether these packets may use them.
+    /// Notes that `hits` of the packets of a burst have records. Returns whether packets that have not left may
+    /// use their records.
     #[inline]
     pub fn acts(&mut self, packets: usize, hits: usize, queued: Queued) -> bool {
         let was_on = self.is_on;
@@ -73,8 +74,9 @@ impl Bypass {
         if self.packets >= window {
             self.judge(queued);
         }
-        // The burst that begins the bypass uses no records either. Otherwise it could hold a packet for the
-        // fence of a record, and packets of the same flow in the next burst would overtake that packet.
+        // In the burst that begins the bypass, only packets that leave at once use their records. Otherwise
+        // the burst could hold a packet for the fence of a record, and packets of the same flow in the next
+        // burst would overtake that packet.
         !(was_on || self.is_on) || queued == Queued::Nothing
     }
 

@@ -5,8 +5,8 @@ use super::bypass::{Bypass, BypassLimits};
 use super::changes::{PathChanges, RecentChanges};
 use super::counters::ExpressCounters;
 use super::look_up::BurstKeys;
-use super::path::Path;
-use super::paths::{HitsToCount, Paths};
+use super::path::{Path, RecordedPath};
+use super::paths::{HitsToCount, HotPath, HotPaths, Paths};
 use super::previous::Predecessor;
 use super::records::{ExpressSize, LINE_WORDS, Learned, NewRecord, Records};
 use crate::context::{BurstContext, HitCounters};
@@ -35,11 +35,38 @@ impl Store {
         }
     }
 
+    /// Returns the effect and the hits of the path at a place.
+    #[inline]
+    fn path(&self, place: u32) -> Option<&HotPath> {
+        match self {
+            Self::OneLine(records) => records.path(place),
+            Self::TwoLines(records) => records.path(place),
+        }
+    }
+
     /// Returns the fence for which packets that hit the record at a place must wait, if there is one.
     pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
         match self {
             Self::OneLine(records) => records.waits_for(place, window),
             Self::TwoLines(records) => records.waits_for(place, window),
+        }
+    }
+}
+
+impl HotPaths for Store {
+    #[inline]
+    fn hot_path(&mut self, place: u32) -> &mut HotPath {
+        match self {
+            Self::OneLine(records) => records.hot_path(place),
+            Self::TwoLines(records) => records.hot_path(place),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, place: usize) {
+        match self {
+            Self::OneLine(records) => HotPaths::prefetch(records, place),
+            Self::TwoLines(records) => HotPaths::prefetch(records, place),
         }
     }
 }
@@ -68,12 +95,16 @@ pub struct Express {
     pub(super) bypass: Bypass,
     /// Keys and record places of the burst that was looked up last.
     pub(super) burst: BurstKeys,
+    /// Whether any path learned so far rewrites packets that leave directly.
+    pub(super) rewrites: bool,
     /// Frames of the burst that leave directly.
     pub(super) batches: PortBatches,
-    /// Frames of the burst without a direct path.
-    pub(super) rest: Vec<Frame>,
-    /// Index in the burst of each frame in `rest`.
+    /// Temporary array for the frames that stay.
+    pub(super) rest: ArrayVec<Frame, BURST>,
+    /// Index in the burst of each frame that stays.
     pub(super) kept: ArrayVec<usize, BURST>,
+    /// Kept frames whose record is not known yet, one bit for each index.
+    pub(super) unsettled: u32,
     /// Whether the burst was looked up.
     pub(super) asks: bool,
     /// Whether the packets of the burst may use their records. If not, the burst is a sample of the bypassed
@@ -110,9 +141,11 @@ impl Express {
             changes: RecentChanges::new(plan.version(), plan.key_words()),
             bypass: Bypass::default(),
             burst: BurstKeys::new(),
+            rewrites: false,
             batches: PortBatches::new(),
-            rest: Vec::with_capacity(BURST),
+            rest: ArrayVec::new(),
             kept: ArrayVec::new(),
+            unsettled: 0,
             asks: false,
             acts: false,
             missed: ArrayVec::new(),
@@ -153,13 +186,21 @@ impl Express {
         now: Nanos,
         to: HitCounters<'_>,
     ) -> usize {
-        if self.paths.has(which, now) { self.paths.count(which, most, now, to) } else { 0 }
+        let Self { paths, store, .. } = self;
+        if paths.has(which, now) { paths.count(store, which, most, now, to) } else { 0 }
+    }
+
+    /// Returns the path of the record at a place.
+    #[inline]
+    pub(super) fn path(&self, place: u32) -> Option<RecordedPath<'_>> {
+        self.paths.path(place, self.store.path(place))
     }
 
     /// Makes all records unusable, because anything may have changed. A record becomes usable again when it
     /// is renewed after a packet with its key has passed the tables.
     pub(crate) fn invalidate(&mut self) {
         self.changes.forget_all();
+        self.batches.forget();
         self.previous.iter_mut().for_each(|previous| previous.invalidate());
     }
 
@@ -190,7 +231,9 @@ impl Express {
             Store::TwoLines(records) => records.learn(&new, context.window),
         };
         if !matches!(learned, Learned::Known | Learned::Refused) {
-            self.paths.set(place, path, context.hit_counters());
+            let effect = path.effect.with_way(&mut self.batches);
+            self.rewrites |= effect.rewrites();
+            self.paths.set(&mut self.store, place, &Path { effect, ..*path }, context.hit_counters());
         }
         match learned {
             Learned::Known => {}

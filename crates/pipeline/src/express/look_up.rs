@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Looks up the frames of a burst, in passes: all keys, then all tags, then all records. The memory accesses
-//! of one pass are independent of each other, so they overlap.
+//! of one pass are independent of each other, so they overlap. Most records are compared when their packets
+//! leave ([`super::leave`]).
 
 use super::cache::{Express, Store};
-use super::paths::Paths;
-use super::records::{Found, Records};
+use super::records::{OUTDATED, Records};
 use crate::slab::BURST;
 use actions::TtlSpot;
 use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
-use keys::{ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, SHORT_WORDS, Templates, Vbmi, VbmiCode};
+use keys::{
+    ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, SHORT_WORDS, Templates, Vbmi, VbmiCode, WINDOW_BYTES,
+};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 
 /// Keys from this number of words on are built by byte shuffles, if the core has them and the key fits into a
 /// record of one line. Shorter keys are built as fast by single loads.
 const PERMUTED_FROM: usize = 3;
+
+/// Result of the search for the records of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Number of packets with a record.
+    pub hits: usize,
+    /// Whether at least one of these records is outdated.
+    pub outdated: bool,
+}
 
 /// Keys of a burst. The elements of all arrays belong to the frames in order.
 #[derive(Debug)]
@@ -25,8 +36,7 @@ pub(super) struct BurstKeys {
     pub hashes: [u64; BURST],
     /// Place of each frame's record, or `NONE`.
     pub places: [u32; BURST],
-    /// Place of the TTL in each frame that a template recognised. The headers of such a frame are not
-    /// located.
+    /// Place of the TTL in each frame. It is unknown in all frames if keys do not depend on an IP header.
     ttls: [TtlSpot; BURST],
     /// Headers of the frames in `located`, located to `depth`.
     layers: [Layers; BURST],
@@ -52,10 +62,20 @@ impl BurstKeys {
         }
     }
 
-    /// Returns the place of a frame's TTL, or [`TtlSpot::UNKNOWN`] if no template gives the place.
+    /// Returns the place of a frame's TTL, or [`TtlSpot::UNKNOWN`] if the frame is not IP, or if keys do not
+    /// depend on an IP header.
     #[inline(always)]
     pub fn ttl(&self, at: usize) -> TtlSpot {
         self.ttls[at % BURST]
+    }
+
+    /// Returns the place of a frame's TTL, or [`TtlSpot::UNKNOWN`] if the frame is not IP. Locates its headers
+    /// if necessary.
+    pub fn located_ttl(&self, at: usize, frame: &Frame) -> TtlSpot {
+        match self.ttl(at) {
+            TtlSpot::UNKNOWN => TtlSpot::of(&self.layers(at, frame, Depth::L3)),
+            known => known,
+        }
     }
 
     /// Returns the headers of a frame. They are located at least to this depth, and at least to the depth
@@ -81,8 +101,8 @@ impl BurstKeys {
         let is_flat = reader.depth() == Depth::None;
         let flat = if is_flat { templates.choose(reader, &Layers::NONE) } else { None };
         match (reader.hashed_words(), flat) {
-            (1, Some(template)) => self.read_flat::<1>(reader, template, frames, each),
-            (2, Some(template)) => self.read_flat::<2>(reader, template, frames, each),
+            (1, Some(template)) => self.read_template::<1>(reader, template, frames, each),
+            (2, Some(template)) => self.read_template::<2>(reader, template, frames, each),
             (1, _) => self.read::<1>(reader, templates, frames, each),
             (2, _) => self.read::<2>(reader, templates, frames, each),
             (3, _) => self.read::<3>(reader, templates, frames, each),
@@ -111,55 +131,94 @@ impl BurstKeys {
         }
     }
 
-    /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the
-    /// same template. Calls `each` with every hash.
-    #[inline(never)]
-    fn read_flat<const WORDS: usize>(
+    /// Builds keys of `WORDS` words for the frames by a template that suits all of them, except short ones.
+    #[inline]
+    fn read_template<const WORDS: usize>(
         &mut self,
         reader: &KeyReader,
         template: &KeyTemplate,
         frames: &[Frame],
         each: impl Fn(u64),
     ) {
+        let len_min = template.len_min();
+        if let Some(loads) = template.single_loads::<WORDS>() {
+            self.read_flat::<WORDS>(reader, len_min, frames, move |bytes, key| loads.write(bytes, key), each);
+        } else {
+            let write = |bytes: &_, key: &mut _| template.write::<WORDS>(None, bytes, key);
+            self.read_flat::<WORDS>(reader, len_min, frames, write, each);
+        }
+    }
+
+    /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the same
+    /// template, whose loads `write` does. Calls `each` with every hash.
+    #[inline(never)]
+    fn read_flat<const WORDS: usize>(
+        &mut self,
+        reader: &KeyReader,
+        len_min: usize,
+        frames: &[Frame],
+        write: impl Fn(&[u8; WINDOW_BYTES], &mut ExpressKey),
+        each: impl Fn(u64),
+    ) {
         self.depth = Depth::None;
         (self.located, self.runts) = (0, 0);
         self.ttls = [TtlSpot::UNKNOWN; BURST];
         let Self { keys, hashes, runts, .. } = self;
-        for (at, ((key, hash), frame)) in keys.iter_mut().zip(hashes).zip(frames).enumerate() {
-            match frame.start().filter(|_| template.suits(frame.len())) {
-                Some(bytes) => template.write::<WORDS>(None, bytes, key),
-                None => {
-                    reader.general_key(frame.bytes(), &Layers::NONE, PortNo(frame.meta.in_port), key);
-                    *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
-                }
+        let mut short = 0u32;
+        for (at, ((key, hash), frame)) in keys.iter_mut().zip(&mut *hashes).zip(frames).enumerate() {
+            match frame.start_of(len_min) {
+                Some(bytes) => write(bytes, key),
+                None => short |= 1 << at,
             }
-            debug_assert!(reader.is_key_of(key, frame), "a template gives the same key as `general_key`");
             *hash = reader.hash_words::<WORDS>(key);
             each(*hash);
         }
+        while short != 0 {
+            let at = short.trailing_zeros() as usize % BURST;
+            let (frame, key) = (&frames[at], &mut keys[at]);
+            reader.general_key(frame.bytes(), &Layers::NONE, PortNo(frame.meta.in_port), key);
+            *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
+            hashes[at] = reader.hash_words::<WORDS>(key);
+            short &= short - 1;
+        }
+        debug_assert!(keys.iter().zip(frames).all(|(key, frame)| reader.is_key_of(key, frame)));
     }
 
-    /// Stores the place of each key's record, or [`NONE`].
+    /// Stores the place of the first record whose tag matches each key, or [`NONE`].
     #[inline(never)]
-    fn find<const WORDS: usize, const KEY: usize>(
+    fn find_candidates<const WORDS: usize>(
         &mut self,
         records: &mut Records<WORDS>,
-        paths: &Paths,
         count: usize,
-        version: u64,
         now: Nanos,
-    ) -> Found {
+    ) {
         records.begin(now);
         let (hashes, places) = (&self.hashes[..count], &mut self.places[..count]);
-        records.candidates(hashes, places, |place| paths.prefetch(place));
-        let mut found = records.find_all::<KEY>(hashes, &self.keys, places, version);
+        records.candidates(hashes, places);
         // A packet without an Ethernet header is dropped, whatever its key is.
         let mut runts = self.runts;
         while runts != 0 {
-            let place = &mut places[runts.trailing_zeros() as usize % BURST];
-            found.hits -= usize::from(*place != NONE);
-            *place = NONE;
+            places[runts.trailing_zeros() as usize % BURST] = NONE;
             runts &= runts - 1;
+        }
+    }
+
+    /// Stores the places of the records of some packets of the burst, or [`NONE`], where
+    /// [`Self::find_candidates`] has stored candidates. The packets are given by one bit each.
+    fn find<const WORDS: usize>(
+        &mut self,
+        records: &mut Records<WORDS>,
+        mut which: u32,
+        version: u64,
+    ) -> Found {
+        let mut found = Found::default();
+        while which != 0 {
+            let at = which.trailing_zeros() as usize % BURST;
+            let place = records.find(self.places[at], self.hashes[at], &self.keys[at], version);
+            self.places[at] = place;
+            found.hits += usize::from(place != NONE);
+            found.outdated |= place != NONE && place & OUTDATED != 0;
+            which &= which - 1;
         }
         found
     }
@@ -179,9 +238,12 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
     fn run(self, vbmi: Option<Vbmi>) {
         let Self { burst, reader, templates, frames, each } = self;
         let BurstKeys { keys, hashes, ttls, layers, located, runts, .. } = burst;
-        let all = keys.iter_mut().zip(hashes).zip(ttls).zip(layers).zip(frames);
+        // A function call in the loop would make the compiler save registers. Packets that need one are
+        // marked here, one bit each.
+        let mut unknown = 0u32;
         let [mut last, mut other] = templates.recent();
-        for (at, ((((key, hash), ttl), layers), frame)) in all.enumerate() {
+        let all = keys.iter_mut().zip(&mut *hashes).zip(&mut *ttls).zip(frames);
+        for (at, (((key, hash), ttl), frame)) in all.enumerate() {
             let is_known = frame.start().is_some_and(|bytes| {
                 let mut is_known = last.recognises(frame.len(), bytes);
                 if !is_known {
@@ -191,20 +253,27 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
                 if is_known {
                     last.write::<WORDS>(vbmi, bytes, key);
                     *ttl = last.ttl();
+                    *hash = reader.hash_words::<WORDS>(key);
+                    each(*hash);
                 }
                 is_known
             });
-            if !is_known {
-                let found = read_other::<WORDS>(reader, templates, frame, layers, key);
-                *located |= u32::from(found.is_none()) << at;
-                *ttl = found.unwrap_or(TtlSpot::UNKNOWN);
-                *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
-                [last, other] = templates.recent();
-            }
-            debug_assert!(reader.is_key_of(key, frame), "a template gives the same key as `general_key`");
-            *hash = reader.hash_words::<WORDS>(key);
-            each(*hash);
+            unknown |= u32::from(!is_known) << at;
         }
+        while unknown != 0 {
+            let at = unknown.trailing_zeros() as usize % BURST;
+            let frame = &frames[at];
+            let found = read_other::<WORDS>(reader, templates, frame, &mut layers[at], &mut keys[at]);
+            *located |= u32::from(found.is_none()) << at;
+            *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
+            // Packets of a flow must all have a known place, or none of them: those with an unknown place leave
+            // later.
+            ttls[at] = found.unwrap_or_else(|| TtlSpot::of(&layers[at]));
+            hashes[at] = reader.hash_words::<WORDS>(&keys[at]);
+            each(hashes[at]);
+            unknown &= unknown - 1;
+        }
+        debug_assert!(keys.iter().zip(frames).all(|(key, frame)| reader.is_key_of(key, frame)));
     }
 }
 
@@ -236,29 +305,34 @@ fn read_other<const WORDS: usize>(
 }
 
 impl Express {
-    /// Looks up the first frames, at most a burst. All of them are from one port.
-    pub(super) fn look_up(&mut self, frames: &[Frame], now: Nanos) -> Found {
+    /// Builds the keys of the first frames, at most a burst, and stores the places where their records
+    /// probably are. All frames are from one port.
+    pub(super) fn read_keys(&mut self, frames: &[Frame], now: Nanos) {
         let frames = &frames[..frames.len().min(BURST)];
-        let Self { reader, templates, store, paths, changes, burst, .. } = self;
+        let Self { reader, templates, store, burst, .. } = self;
         let in_port = frames.first().map_or(0, |frame| frame.meta.in_port);
         debug_assert!(frames.iter().all(|frame| frame.meta.in_port == in_port), "a burst is from one port");
         templates.begin(reader, PortNo(in_port));
         match store {
             Store::OneLine(records) => {
-                burst.read_keys(reader, templates, frames, |hash| records.prefetch(hash))
+                burst.read_keys(reader, templates, frames, |hash| records.prefetch(hash));
+                burst.find_candidates(records, frames.len(), now);
             }
             Store::TwoLines(records) => {
-                burst.read_keys(reader, templates, frames, |hash| records.prefetch(hash))
+                burst.read_keys(reader, templates, frames, |hash| records.prefetch(hash));
+                burst.find_candidates(records, frames.len(), now);
             }
         }
-        let (count, version) = (frames.len(), changes.version());
-        match (store, reader.hashed_words()) {
-            (Store::OneLine(records), 1) => burst.find::<_, 1>(records, paths, count, version, now),
-            (Store::OneLine(records), 2) => burst.find::<_, 2>(records, paths, count, version, now),
-            (Store::OneLine(records), 3) => burst.find::<_, 3>(records, paths, count, version, now),
-            (Store::OneLine(records), 4) => burst.find::<_, 4>(records, paths, count, version, now),
-            (Store::OneLine(records), _) => burst.find::<_, SHORT_WORDS>(records, paths, count, version, now),
-            (Store::TwoLines(records), _) => burst.find::<_, LONG_WORDS>(records, paths, count, version, now),
+    }
+
+    /// Stores the places of the records of these packets of the burst, or [`NONE`], after
+    /// [`Self::read_keys`]. The packets are given by one bit each. Places with outdated records have the bit
+    /// [`OUTDATED`].
+    pub(super) fn find(&mut self, which: u32) -> Found {
+        let Self { store, changes, burst, .. } = self;
+        match store {
+            Store::OneLine(records) => burst.find(records, which, changes.version()),
+            Store::TwoLines(records) => burst.find(records, which, changes.version()),
         }
     }
 }

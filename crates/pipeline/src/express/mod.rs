@@ -18,6 +18,8 @@ mod counters;
 
 mod learn;
 
+mod leave;
+
 mod look_up;
 
 mod pass;

@@ -12,25 +12,17 @@
 //! record is made, earlier packets of its flow may still wait. The record then has a fence
 //! ([`crate::lanes`]), and later packets of the flow are held until the fence has passed.
 
-use super::cache::{Express, Missed, Store};
-use super::look_up::BurstKeys;
-use super::path::{Directness, Effect};
-use super::paths::Paths;
-use super::records::Records;
+use super::cache::{Express, Missed};
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::lanes::Queued;
 use crate::packet::{self, Packet, State};
-use crate::port_batches::PortBatches;
-use crate::probe::{Leaving, Probe, ProbeStep, Via};
-use crate::slab::{BURST, Burst, PacketSlot};
-use actions::TtlSpot;
-use arrayvec::ArrayVec;
-use dataplane::FoundBy;
+use crate::probe::{Probe, ProbeStep, Via};
+use crate::slab::{BURST, Burst, PacketSlot, first_bits};
 use engines::NONE;
 use flow::PortNo;
-use frame::{Frame, Lane, prefetch, take_each};
-use keys::{HopList, Hops, PathHop};
+use frame::{Frame, Lane};
+use keys::{HopList, Hops};
 use wire::Depth;
 
 /// Packets of a burst that passed the same tables one after the other.
@@ -82,56 +74,65 @@ impl Express {
     ) -> usize {
         self.kept.clear();
         self.missed.clear();
+        self.takes_over = false;
         self.asks = self.bypass.asks();
         if !self.asks {
             self.counters.bypassed(frames.len() as u64);
             return 0;
         }
         let count = frames.len().min(BURST);
-        let found = self.look_up(frames, context.now);
-        let mut hits = found.hits;
-        if found.outdated {
-            hits -= self.verify_outdated(context, count);
-        }
-        if self.previous.is_some() && hits < count {
-            hits += self.ask_previous(context, frames, queued);
-        }
-        self.acts = self.bypass.acts(count, hits, queued);
-        if !self.acts {
-            self.burst.places[..count].fill(NONE);
-            self.takes_over = false;
-        }
-        self.counters.set_bypassed(self.bypass.is_on());
+        self.read_keys(frames, context.now);
         probe.mark(ProbeStep::Express, count as u32);
         let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
-        if !context.receives(in_port) {
-            // The port does not receive packets, so they are dropped at their admission.
+        let receives = context.receives(in_port);
+        // Packets with a plain record leave at once. While the path is bypassed, it is decided later whether
+        // packets may use their records.
+        if receives && !self.bypass.is_on() {
+            self.leave_plain(context, frames, slots, lanes_on, probe);
+        } else {
+            self.kept.extend(0..count);
+            self.unsettled = first_bits(count);
+        }
+        let settled = count - self.unsettled.count_ones() as usize;
+        let found = if self.unsettled == 0 { 0 } else { self.find_unsettled(context, frames, queued) };
+        self.acts = self.bypass.acts(count, settled + found, queued);
+        self.counters.set_bypassed(self.bypass.is_on());
+        if !self.acts || !receives {
+            // The packets of a port that does not receive are dropped at their admission.
             self.burst.places[..count].fill(NONE);
+        } else if found > 0 {
+            self.leave_found(context, frames, slots, lanes_on, probe);
         }
-        let Self { store, paths, burst, batches, kept, rest, counters, .. } = self;
-        let mut passing = Passing { burst, paths, batches, kept, rest, slots };
-        match (store, lanes_on) {
-            (Store::OneLine(records), false) => {
-                passing.pass::<_, false, _, _>(context, records, frames, probe)
-            }
-            (Store::OneLine(records), true) => passing.pass::<_, true, _, _>(context, records, frames, probe),
-            (Store::TwoLines(records), false) => {
-                passing.pass::<_, false, _, _>(context, records, frames, probe)
-            }
-            (Store::TwoLines(records), true) => {
-                passing.pass::<_, true, _, _>(context, records, frames, probe)
-            }
-        }
-        let left = count - kept.len();
+        let left = count - self.kept.len();
+        let Self { paths, batches, counters, .. } = self;
         paths.uncounted.add_packets(left as u64);
         let low_latency = batches.send(context, probe);
-        // Frames beyond a burst, if there are any, wait for the next call.
-        rest.append(frames);
-        std::mem::swap(frames, rest);
         context.burst_counters.express += left as u64;
         counters.hits(left as u64);
         probe.mark(ProbeStep::Leave, left as u32);
         low_latency
+    }
+
+    /// Finds the records of the unsettled packets. Returns the number of packets with a record of the present
+    /// version.
+    #[inline(never)]
+    fn find_unsettled<E: Egress>(
+        &mut self,
+        context: &mut BurstContext<'_, E>,
+        frames: &[Frame],
+        queued: Queued,
+    ) -> usize {
+        let count = self.unsettled.count_ones() as usize;
+        let found = self.find(self.unsettled);
+        let mut hits = found.hits;
+        if found.outdated {
+            hits -= self.verify_outdated(context, BURST - self.unsettled.leading_zeros() as usize);
+        }
+        if self.previous.is_some() && hits < count {
+            let kept = self.kept.clone();
+            hits += self.ask_previous(context, frames, &kept, queued);
+        }
+        hits
     }
 
     /// Returns whether the burst was looked up. Most bursts are not looked up while the path is bypassed.
@@ -163,7 +164,7 @@ impl Express {
             packet.data.set_layers(&self.burst.layers(*at, &packet.data.frame, Depth::None));
             let place = self.burst.places[*at];
             let fence = if lanes_on { self.store.waits_for(place, context.window) } else { None };
-            let Some(path) = self.paths.path(place).or_else(|| self.previous_path(*at)) else {
+            let Some(path) = self.path(place).or_else(|| self.previous_path(*at)) else {
                 passed.rest.push(*slot);
                 self.missed.push(Missed { slot: *slot, at: *at });
                 continue;
@@ -198,82 +199,4 @@ impl Express {
         probe.mark(ProbeStep::Recorded, hits as u32);
         passed
     }
-}
-
-/// Frames of a burst, of which some leave directly.
-struct Passing<'a> {
-    burst: &'a BurstKeys,
-    paths: &'a mut Paths,
-    batches: &'a mut PortBatches,
-    /// Indices of the frames that stay.
-    kept: &'a mut ArrayVec<usize, BURST>,
-    /// The frames that stay.
-    rest: &'a mut Vec<Frame>,
-    slots: &'a [PacketSlot],
-}
-
-impl Passing<'_> {
-    /// Rewrites and counts the frames with a direct path, and moves them to the batches of their ports. All
-    /// others stay. If `LANES`, normal frames stay, too.
-    #[inline(never)]
-    fn pass<const WORDS: usize, const LANES: bool, E: Egress, P: Probe>(
-        &mut self,
-        context: &mut BurstContext<'_, E>,
-        records: &mut Records<WORDS>,
-        frames: &mut Vec<Frame>,
-        probe: &mut P,
-    ) {
-        let least = if LANES { Directness::LowLatency } else { Directness::Normal };
-        take_each(frames, BURST, |at, mut frame| {
-            let place = &self.burst.places[at % BURST];
-            let slot =
-                if P::LISTENS { self.slots.get(at).copied().unwrap_or_default() } else { PacketSlot(0) };
-            let waits = LANES && records.waits_for(*place, context.window).is_some();
-            let Paths { hot, entries, more, uncounted } = &mut *self.paths;
-            let path = hot.get_mut(*place as usize);
-            let path = path.filter(|path| path.effect.directness() >= least && !waits);
-            let found =
-                path.and_then(|path| ttl(self.burst, at, &frame, &path.effect).map(|ttl| (path, ttl)));
-            let Some((path, ttl)) = found else {
-                prefetch::element(entries, *place as usize);
-                self.kept.push(at);
-                self.rest.push(frame);
-                return;
-            };
-            if P::LISTENS {
-                probe.arrives(slot, &frame);
-                probe.packet(PortNo(frame.meta.in_port), frame.meta.sequence);
-                let at = *place as usize;
-                for PathHop { table, entry } in
-                    (HopList { first: &entries[at].first, more: &more[at] }).iter()
-                {
-                    probe.looked_up(slot, table, FoundBy::Express, entry, frame.len());
-                }
-            }
-            uncounted.note(path, *place, frame.len(), context.now);
-            let effect = &path.effect;
-            effect.rewrite(&mut frame, ttl);
-            if frame.meta.lane != effect.lane {
-                frame.meta.lane = effect.lane;
-            }
-            if P::LISTENS {
-                probe.leaving(slot, &Leaving::only(Some((effect.output, &frame))));
-            }
-            self.batches.add::<P>(frame, slot, effect.output, effect.lane);
-        });
-    }
-}
-
-/// Returns the place of a frame's TTL, or an arbitrary place if its path does not decrement the TTL. Returns
-/// `None` if the TTL expires or the frame is not IP. The entries' instructions then determine what happens.
-#[inline(always)]
-fn ttl(burst: &BurstKeys, at: usize, frame: &Frame, effect: &Effect) -> Option<TtlSpot> {
-    if !effect.decrements_ttl() {
-        return Some(TtlSpot::UNKNOWN);
-    }
-    let mut ttl = burst.ttl(at);
-    if ttl == TtlSpot::UNKNOWN {
-        ttl = TtlSpot::of(&burst.layers(at, frame, Depth::L3));
-    }
-    frame.start().is_some_and(|start| ttl.can_decrement(start)).then_some(ttl)
 }

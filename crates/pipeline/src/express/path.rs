@@ -3,21 +3,11 @@
 
 use crate::context::BurstContext;
 use crate::packet::Packet;
+use crate::port_batches::{PortBatches, WayIndex};
 use actions::{HeaderChange, MacReplacement, MacWrite, Route, TtlSpot};
 use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
 use keys::{HopList, Hops, PathHop, Stations, is_recordable};
-
-/// Whether packets leave without running their entries' instructions, and in which lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Directness {
-    /// The entries' instructions run.
-    Indirect,
-    /// Packets leave directly. They are normal.
-    Normal,
-    /// Packets leave directly. They are low-latency.
-    LowLatency,
-}
 
 /// A path through the tables.
 #[derive(Clone, Copy, Debug)]
@@ -43,14 +33,46 @@ pub(super) struct Effect {
     /// Port by which the packet leaves directly. It is open, and not the ingress port.
     pub output: PortNo,
     macs: MacReplacement,
-    dec_ttl: bool,
-    /// Whether the path decrements the TTL or replaces a MAC address.
-    rewrites: bool,
-    directness: Directness,
-    /// Whether packets could leave directly once NORMAL has learned their addresses.
-    awaits_stations: bool,
+    needs: Needs,
+    /// Port and lane of the packets that leave directly.
+    pub way: WayIndex,
     /// Lane of the packets. It is low-latency if every entry of the path is low-latency.
     pub lane: Lane,
+}
+
+/// What the packets of a path need besides their output port. One test shows whether they need nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Needs(u8);
+
+impl Needs {
+    const NOTHING: Self = Self(0);
+    /// The entries' instructions must run.
+    const INSTRUCTIONS: Self = Self(1);
+    /// The packets are normal, so they wait if lanes are on.
+    const NORMAL_LANE: Self = Self(1 << 1);
+    /// A MAC address must be replaced.
+    const MACS: Self = Self(1 << 2);
+    /// The TTL must be decremented.
+    const TTL: Self = Self(1 << 3);
+    /// NORMAL must learn the packets' addresses. Then packets could leave directly.
+    const STATIONS: Self = Self(1 << 4);
+    /// The packet must be rewritten.
+    const REWRITES: Self = Self(Self::MACS.0 | Self::TTL.0);
+
+    /// Returns `needs` with `more` if `is_needed`.
+    fn with(self, more: Self, is_needed: bool) -> Self {
+        if is_needed { Self(self.0 | more.0) } else { self }
+    }
+
+    /// Returns these needs, and that for waiting in the normal lane if `lanes_on`.
+    const fn with_lane(self, lanes_on: bool) -> Self {
+        if lanes_on { Self(self.0 | Self::NORMAL_LANE.0) } else { self }
+    }
+
+    #[inline(always)]
+    const fn include(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
 }
 
 impl Path {
@@ -87,7 +109,7 @@ impl Path {
             // The key contains the addresses on arrival, so no entry may have changed them before NORMAL.
             if program.only_normal && route.macs == MacWrite::NONE {
                 self.stations = packet.stations;
-                self.effect.awaits_stations = !packet.stations.are_known();
+                self.effect.needs = self.effect.needs.with(Needs::STATIONS, !packet.stations.are_known());
                 if packet.stations.are_known() {
                     let destination = context.entry(packet.stations.destination);
                     output = destination.and_then(|(_, program)| program.learned_port());
@@ -99,17 +121,11 @@ impl Path {
         let output = output.filter(|_| !context.settings.drop_fragments);
         match (output, route.macs.as_replacement()) {
             (Some(output), Some(macs)) => {
-                self.effect = Effect {
-                    output,
-                    macs,
-                    dec_ttl: route.dec_ttl,
-                    rewrites: route.dec_ttl || macs != MacReplacement::NONE,
-                    directness: match self.effect.lane {
-                        Lane::Normal => Directness::Normal,
-                        Lane::LowLatency => Directness::LowLatency,
-                    },
-                    ..self.effect
-                };
+                let needs = Needs::NOTHING
+                    .with(Needs::NORMAL_LANE, self.effect.lane == Lane::Normal)
+                    .with(Needs::MACS, macs != MacReplacement::NONE)
+                    .with(Needs::TTL, route.dec_ttl);
+                self.effect = Effect { output, macs, needs, ..self.effect };
                 self
             }
             _ => self,
@@ -132,7 +148,7 @@ impl RecordedPath<'_> {
 
     /// Returns whether packets could leave directly once NORMAL has learned their addresses.
     pub fn awaits_stations(&self) -> bool {
-        self.effect.awaits_stations
+        self.effect.needs.include(Needs::STATIONS)
     }
 }
 
@@ -141,37 +157,73 @@ impl Effect {
     pub const NONE: Self = Self {
         output: PortNo(0),
         macs: MacReplacement::NONE,
-        dec_ttl: false,
-        rewrites: false,
-        directness: Directness::Indirect,
-        awaits_stations: false,
+        needs: Needs::INSTRUCTIONS,
+        way: WayIndex::FIRST,
         lane: Lane::Normal,
     };
 
-    /// Returns whether packets can leave without running their entries' instructions, provided that the
-    /// path's rewrites succeed.
+    /// Returns the effect of a path whose packets join these batches, if they leave directly. If their port has
+    /// no index, they leave by their entries' instructions.
+    pub fn with_way(self, batches: &mut PortBatches) -> Self {
+        if !self.is_direct() {
+            return self;
+        }
+        match batches.index_of(self.output, self.lane) {
+            Some(way) => Self { way, ..self },
+            None => Self { needs: self.needs.with(Needs::INSTRUCTIONS, true), ..self },
+        }
+    }
+
+    /// Returns whether packets leave without running their entries' instructions, provided that the path's
+    /// rewrites succeed.
     #[inline(always)]
-    pub fn directness(&self) -> Directness {
-        self.directness
+    pub fn is_direct(&self) -> bool {
+        !self.needs.include(Needs::INSTRUCTIONS)
+    }
+
+    /// Returns whether packets leave directly and immediately. If `LANES`, lanes are on, and normal packets
+    /// wait.
+    #[inline(always)]
+    pub fn leaves<const LANES: bool>(&self) -> bool {
+        !self.needs.include(const { Needs::INSTRUCTIONS.with_lane(LANES) })
+    }
+
+    /// Returns whether packets leave immediately and unchanged.
+    #[inline(always)]
+    pub fn leaves_unchanged<const LANES: bool>(&self) -> bool {
+        !self.needs.include(const { Needs(Needs::INSTRUCTIONS.with_lane(LANES).0 | Needs::REWRITES.0) })
+    }
+
+    /// Returns whether the path rewrites packets that leave directly.
+    pub fn rewrites(&self) -> bool {
+        self.needs.include(Needs::REWRITES)
     }
 
     /// Returns whether the path decrements the TTL.
     #[inline(always)]
     pub fn decrements_ttl(&self) -> bool {
-        self.dec_ttl
+        self.needs.include(Needs::TTL)
     }
 
-    /// Rewrites a frame whose TTL is at this place. If the path decrements the TTL, the TTL must be high
-    /// enough.
+    /// Rewrites a frame whose TTL is at this place. Returns false, and changes nothing, if the path decrements
+    /// the TTL, but the TTL expires or the frame is not IP. The entries' instructions then determine what
+    /// happens.
+    #[must_use]
     #[inline(always)]
-    pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot) {
-        if self.rewrites
-            && let Some(start) = frame.start_mut()
-        {
-            if self.dec_ttl {
-                ttl.decrement(start);
+    pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot) -> bool {
+        let Some(start) = frame.start_mut() else { return false };
+        if self.decrements_ttl() {
+            if !ttl.can_decrement(start) {
+                return false;
             }
-            self.macs.write(start);
+            ttl.decrement(start);
         }
+        self.macs.write(start);
+        true
+    }
+
+    /// Returns whether [`Self::rewrite`] would return true.
+    pub fn may_rewrite(&self, frame: &Frame, ttl: TtlSpot) -> bool {
+        frame.start().is_some_and(|start| !self.decrements_ttl() || ttl.can_decrement(start))
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stores the path of each record, indexed by the record's place, and the hits that are not yet added to the
-//! counters of the path's entries.
+//! Paths of records, indexed by the record's place, and the hits that are not yet added to the counters of the
+//! path's entries.
 //!
-//! A hit is first counted next to the path, in the same cache line. The hits are added to the counters of the
+//! A hit is first counted next to the path's effect, in the same cache line, which follows the record
+//! ([`super::records`]). The hits are added to the counters of the
 //! path's entries and tables later: when the worker is idle, in every round of [`ROUND_NS`] while it is busy,
 //! before an operation is applied, and before another path is stored at the place. Each call adds the hits of
 //! a limited number of paths, so that no packet waits for long.
@@ -45,19 +46,76 @@ pub(super) struct HotPath {
     pub effect: Effect,
     /// Whether the place is in the list of places with hits that are not counted yet.
     listed: bool,
+    hits: UncountedHits,
+    /// Further packets and bytes, for which `hits` has no space.
     packets: u64,
     bytes: u64,
     /// Time of the last hit.
     used: Nanos,
 }
 
+/// Number of packets and bytes in one word, so that one addition counts a packet. The lower 40 bits are the
+/// bytes of up to 2^24 frames. The sign bit is set if a packet needs more than the addition: the place is not
+/// in the list of places with uncounted hits, or the number of packets has reached 2^23.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct UncountedHits(i64);
+
+impl UncountedHits {
+    /// Position of the number of packets.
+    const PACKETS_BIT: u32 = 40;
+    /// Value of a place that is not in the list and has no hits.
+    const UNLISTED: Self = Self(i64::MIN);
+    /// Value of a place that is in the list and has no hits.
+    const NONE: Self = Self(0);
+
+    /// Returns the hits with another packet of `bytes` bytes.
+    #[inline(always)]
+    fn with_packet(self, bytes: usize) -> Self {
+        Self(self.0.wrapping_add(1 << Self::PACKETS_BIT | bytes as i64))
+    }
+
+    /// Returns the numbers of packets and bytes. The place must be in the list.
+    fn figures(self) -> (u64, u64) {
+        let bits = self.0 as u64;
+        (bits >> Self::PACKETS_BIT, bits & ((1 << Self::PACKETS_BIT) - 1))
+    }
+}
+
 const _: () = assert!(size_of::<HotPath>() == 64);
 
 impl HotPath {
-    const EMPTY: Self = Self { effect: Effect::NONE, listed: false, packets: 0, bytes: 0, used: Nanos(0) };
+    pub const EMPTY: Self = Self {
+        effect: Effect::NONE,
+        listed: false,
+        hits: UncountedHits::UNLISTED,
+        packets: 0,
+        bytes: 0,
+        used: Nanos(0),
+    };
+
+    /// Moves the packets and bytes of `hits` to the larger numbers. The place must be in the list.
+    fn spill(&mut self) {
+        let (packets, bytes) = self.hits.figures();
+        self.packets += packets;
+        self.bytes += bytes;
+        self.hits = UncountedHits::NONE;
+    }
+
+    /// Notes a hit by a packet of `bytes` bytes. Returns whether the place must be [listed](Uncounted::list)
+    /// after the burst. A burst has at most 2^23 packets.
+    #[inline(always)]
+    pub fn note_hit(&mut self, bytes: usize, now: Nanos) -> bool {
+        self.hits = self.hits.with_packet(bytes);
+        self.used = now;
+        self.hits.0 < 0
+    }
 
     /// Adds the noted hits to the counters of the path's entries and tables.
     fn count(&mut self, hops: HopList<'_>, stations: Stations, to: HitCounters<'_>) {
+        if !self.listed {
+            return;
+        }
+        self.spill();
         let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
         if packets == 0 {
             return;
@@ -75,6 +133,15 @@ impl HotPath {
             cell.touch(self.used.max(cell.read().2));
         }
     }
+}
+
+/// The effects and hits of paths, by the places of their records.
+pub(super) trait HotPaths {
+    /// Returns the path at a place, which must exist.
+    fn hot_path(&mut self, place: u32) -> &mut HotPath;
+
+    /// Prefetches the path at this index.
+    fn prefetch(&self, place: usize);
 }
 
 /// The entries on which a path depends, except those of the later hops of a long path.
@@ -116,20 +183,15 @@ impl Uncounted {
         self.first == self.end
     }
 
-    /// Notes a hit of the path at a place by a packet of `bytes` bytes.
-    #[inline(always)]
-    pub fn note(&mut self, path: &mut HotPath, place: u32, bytes: usize, now: Nanos) {
-        if !path.listed {
-            path.listed = true;
-            self.list(place, now);
-        }
-        path.packets += 1;
-        path.bytes += bytes as u64;
-        path.used = now;
-    }
-
+    /// Lists the place of a path with hits, unless it is in the list. If it is, makes space for further hits.
     #[inline(never)]
-    fn list(&mut self, place: u32, now: Nanos) {
+    pub fn list(&mut self, path: &mut HotPath, place: u32, now: Nanos) {
+        if path.listed {
+            path.spill();
+            return;
+        }
+        path.listed = true;
+        path.hits = UncountedHits(path.hits.0 & i64::MAX);
         if self.is_empty() {
             (self.since, self.round_begun, self.round_end) = (now, now, self.end);
             self.packets = 0;
@@ -181,10 +243,9 @@ impl Uncounted {
     }
 }
 
-/// Paths of records, by the places of the records.
+/// Entries of the paths, by the places of their records.
 #[derive(Debug)]
 pub(super) struct Paths {
-    pub hot: Box<[HotPath]>,
     pub entries: Box<[PathEntries]>,
     /// Later hops of long paths. The system provides the memory when it is used.
     pub more: Box<[MoreHops]>,
@@ -195,7 +256,6 @@ impl Paths {
     /// Creates empty paths for `places` records.
     pub fn new(places: usize) -> Self {
         Self {
-            hot: vec![HotPath::EMPTY; places].into_boxed_slice(),
             entries: vec![PathEntries::NONE; places].into_boxed_slice(),
             more: vec![NO_MORE; places].into_boxed_slice(),
             uncounted: Uncounted::new(places),
@@ -204,29 +264,23 @@ impl Paths {
 
     /// Returns the memory that they take in bytes, without that of long paths.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.hot) + size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
+        size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
     }
 
-    /// Prefetches what a packet that leaves directly by the path at this index needs.
+    /// Returns the path at a place. `hot` is its effect.
     #[inline(always)]
-    pub fn prefetch(&self, place: usize) {
-        prefetch::element(&self.hot, place);
-    }
-
-    /// Returns the path at a place.
-    #[inline(always)]
-    pub fn path(&self, place: u32) -> Option<RecordedPath<'_>> {
+    pub fn path<'a>(&'a self, place: u32, hot: Option<&'a HotPath>) -> Option<RecordedPath<'a>> {
         let at = place as usize;
-        let (hot, entries, more) = (self.hot.get(at)?, self.entries.get(at)?, self.more.get(at)?);
+        let (entries, more) = (self.entries.get(at)?, self.more.get(at)?);
         let hops = HopList { first: &entries.first, more };
-        Some(RecordedPath { hops, stations: entries.stations, effect: &hot.effect })
+        Some(RecordedPath { hops, stations: entries.stations, effect: &hot?.effect })
     }
 
     /// Replaces the path at a place, after the hits of the previous path have been counted.
-    pub fn set(&mut self, place: u32, path: &Path, to: HitCounters<'_>) {
-        self.count_at(place, to);
+    pub fn set(&mut self, hot: &mut impl HotPaths, place: u32, path: &Path, to: HitCounters<'_>) {
+        self.count_at(hot, place, to);
         let at = place as usize;
-        self.hot[at].effect = path.effect;
+        hot.hot_path(place).effect = path.effect;
         self.entries[at] = PathEntries { first: path.hops.first, stations: path.stations };
         if path.hops.first.has_more() {
             self.more[at] = path.hops.more;
@@ -234,10 +288,10 @@ impl Paths {
     }
 
     /// Counts the hits of the path at a place.
-    fn count_at(&mut self, place: u32, to: HitCounters<'_>) {
+    fn count_at(&self, hot: &mut impl HotPaths, place: u32, to: HitCounters<'_>) {
         let at = place as usize;
         let PathEntries { first, stations } = &self.entries[at];
-        self.hot[at].count(HopList { first, more: &self.more[at] }, *stations, to);
+        hot.hot_path(place).count(HopList { first, more: &self.more[at] }, *stations, to);
     }
 
     /// Returns the earliest possible time of a hit that is not counted yet, or [`Nanos::MAX`] if all are
@@ -257,29 +311,37 @@ impl Paths {
 
     /// Counts the hits of at most `most` paths. Returns the number of paths.
     #[inline(never)]
-    pub fn count(&mut self, which: HitsToCount, most: usize, now: Nanos, to: HitCounters<'_>) -> usize {
-        (0..PREFETCH_PLACES).for_each(|distance| self.prefetch_ahead(distance));
+    pub fn count(
+        &mut self,
+        hot: &mut impl HotPaths,
+        which: HitsToCount,
+        most: usize,
+        now: Nanos,
+        to: HitCounters<'_>,
+    ) -> usize {
+        (0..PREFETCH_PLACES).for_each(|distance| self.prefetch_ahead(hot, distance));
         for counted in 0..most {
             if !self.has(which, now) {
                 return counted;
             }
-            self.prefetch_ahead(PREFETCH_PLACES);
+            self.prefetch_ahead(hot, PREFETCH_PLACES);
             if let Some(at) = self.uncounted.ahead(PREFETCH_CELLS)
                 && let Some(entry) = self.entries[at].first.first_entry()
             {
                 to.cells.prefetched(entry);
             }
             let Some(place) = self.uncounted.take(now) else { return counted };
-            self.hot[place as usize].listed = false;
-            self.count_at(place, to);
+            self.count_at(hot, place, to);
+            let path = hot.hot_path(place);
+            (path.listed, path.hits) = (false, UncountedHits::UNLISTED);
         }
         most
     }
 
     #[inline]
-    fn prefetch_ahead(&self, distance: u32) {
+    fn prefetch_ahead(&self, hot: &impl HotPaths, distance: u32) {
         if let Some(at) = self.uncounted.ahead(distance) {
-            prefetch::element(&self.hot, at);
+            hot.prefetch(at);
             prefetch::element(&self.entries, at);
         }
     }
@@ -296,6 +358,7 @@ mod tests {
 
     /// Paths with the cells and counters in which their hits are counted.
     struct Lab {
+        hot: Vec<HotPath>,
         paths: Paths,
         cells: Cells,
         counters: Counters,
@@ -308,7 +371,7 @@ mod tests {
             // The positions wrap around during the tests.
             let list = &mut paths.uncounted;
             (list.first, list.end, list.round_end) = (u32::MAX - 2, u32::MAX - 2, u32::MAX - 2);
-            Self { paths, cells, counters: Counters::default() }
+            Self { hot: vec![HotPath::EMPTY; places], paths, cells, counters: Counters::default() }
         }
 
         /// Stores a path through table 0 at a place.
@@ -317,22 +380,32 @@ mod tests {
             hops.push(PathHop { table: TableId(0), entry: EntryId(entry) });
             let stations = Stations { source, ..Stations::NONE };
             let to = HitCounters { cells: &self.cells, counters: &self.counters };
-            self.paths.set(place, &Path { hops, stations, effect: Effect::NONE }, to);
+            self.paths.set(&mut self.hot, place, &Path { hops, stations, effect: Effect::NONE }, to);
         }
 
         fn hit(&mut self, place: u32, at: u64) {
-            let Paths { hot, uncounted, .. } = &mut self.paths;
-            uncounted.note(&mut hot[place as usize], place, 100, Nanos(at));
+            let path = &mut self.hot[place as usize];
+            if path.note_hit(100, Nanos(at)) {
+                self.paths.uncounted.list(path, place, Nanos(at));
+            }
         }
 
         fn count(&mut self, which: HitsToCount, most: usize, at: u64) {
             let to = HitCounters { cells: &self.cells, counters: &self.counters };
-            self.paths.count(which, most, Nanos(at), to);
+            self.paths.count(&mut self.hot, which, most, Nanos(at), to);
         }
 
         fn entry(&self, entry: u32) -> (u64, u64, Nanos) {
             self.cells.get(EntryId(entry)).unwrap().read()
         }
+    }
+
+    impl HotPaths for Vec<HotPath> {
+        fn hot_path(&mut self, place: u32) -> &mut HotPath {
+            &mut self[place as usize]
+        }
+
+        fn prefetch(&self, _: usize) {}
     }
 
     #[test]
@@ -357,6 +430,21 @@ mod tests {
         lab.cells.get(EntryId(9)).unwrap().touch(Nanos(6));
         lab.count(HitsToCount::All, 9, 10);
         assert_eq!((lab.entry(7), lab.entry(9)), ((2, 150, Nanos(6)), (0, 0, Nanos(6))));
+    }
+
+    #[test]
+    fn hits_that_exceed_their_word_are_counted() {
+        let mut lab = Lab::new(2);
+        lab.set(1, 7, EntryId::NONE);
+        lab.hit(1, 1);
+        let most = (1 << 23) - 2;
+        lab.hot[1].hits.0 += (most << UncountedHits::PACKETS_BIT) | (most * 60_000);
+        (0..3).for_each(|at| lab.hit(1, 2 + at));
+        assert_eq!(lab.hot[1].packets, 1 << 23);
+        lab.count(HitsToCount::All, 9, 9);
+        let most = most as u64;
+        assert_eq!(lab.entry(7), (4 + most, 400 + most * 60_000, Nanos(4)));
+        assert!(!lab.paths.has(HitsToCount::All, Nanos(9)), "the place was listed once");
     }
 
     #[test]

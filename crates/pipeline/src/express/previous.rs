@@ -16,6 +16,7 @@ use super::path::RecordedPath;
 use crate::context::BurstContext;
 use crate::lanes::Queued;
 use crate::packet::{self, Packet};
+use crate::slab::{BURST, first_bits};
 use engines::NONE;
 use frame::Frame;
 
@@ -61,32 +62,33 @@ impl Express {
         self.previous.take()
     }
 
-    /// Looks up the frames of a burst in the records of the previous plan. Only frames without a record of
-    /// the new plan use the result. Returns the number of such frames for which a previous record was found.
+    /// Looks up the kept frames of a burst in the records of the previous plan. Only frames without a record
+    /// of the new plan use the result. Returns the number of such frames for which a previous record was
+    /// found. `kept` has the index of each frame in the burst.
     #[cold]
     #[inline(never)]
     pub(super) fn ask_previous<E>(
         &mut self,
         context: &BurstContext<'_, E>,
         frames: &[Frame],
+        kept: &[usize],
         queued: Queued,
     ) -> usize {
-        let places = &self.burst.places[..frames.len().min(self.burst.places.len())];
         let Some(previous) = self.previous.as_mut().filter(|_| queued == Queued::Nothing) else { return 0 };
-        if !places.contains(&NONE) {
-            return 0;
-        }
-        if previous.look_up(frames, context.now).outdated {
-            previous.verify_outdated(context, places.len());
+        let frames = &frames[..kept.len()];
+        previous.read_keys(frames, context.now);
+        if previous.find(first_bits(frames.len())).outdated {
+            previous.verify_outdated(context, frames.len());
         }
         self.takes_over = true;
-        let mut found = 0;
-        for (own, inherited) in places.iter().zip(&mut previous.burst.places) {
-            if *own != NONE {
-                *inherited = NONE;
+        let (mut places, mut found) = ([NONE; BURST], 0);
+        for (at, inherited) in kept.iter().zip(previous.burst.places) {
+            if self.burst.places[*at] == NONE {
+                places[*at] = inherited;
+                found += usize::from(inherited != NONE);
             }
-            found += usize::from(*inherited != NONE);
         }
+        previous.burst.places = places;
         found
     }
 
@@ -94,7 +96,7 @@ impl Express {
     #[inline]
     pub(super) fn previous_path(&self, at: usize) -> Option<RecordedPath<'_>> {
         let previous = self.previous.as_deref().filter(|_| self.takes_over)?;
-        previous.paths.path(previous.burst.places[at])
+        previous.path(previous.burst.places[at])
     }
 
     /// Makes records of the paths that packets of the burst have inherited.

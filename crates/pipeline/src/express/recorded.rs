@@ -4,7 +4,7 @@
 
 use super::cache::Express;
 use super::pass::Passage;
-use super::path::{Directness, RecordedPath};
+use super::path::RecordedPath;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{self, Packet, State};
@@ -49,11 +49,11 @@ impl<E: Egress> BurstContext<'_, E> {
             }
             packet.path = packet::Path::Recorded;
             let in_port = packet.data.ext.in_port();
-            let path = express.and_then(|express| express.paths.path(packet.record));
+            let path = express.and_then(|express| express.path(packet.record));
             // Paths with equal entries and equal learned addresses have equal effects, whatever their keys
             // are.
             let path = path.filter(|path| {
-                path.effect.directness() != Directness::Indirect
+                path.effect.is_direct()
                     && path.hops.is_same(packet.hops.list())
                     && path.stations == packet.stations
                     && path.effect.output != in_port
@@ -86,9 +86,9 @@ impl<E: Egress> BurstContext<'_, E> {
         if path.effect.decrements_ttl() {
             packet.data.locate(Depth::L3);
             ttl = TtlSpot::of(&packet.data.layers);
-            if !packet.data.frame.start().is_some_and(|start| ttl.can_decrement(start)) {
-                return false;
-            }
+        }
+        if path.effect.rewrites() && !path.effect.rewrite(&mut packet.data.frame, ttl) {
+            return false;
         }
         let (bytes, counting) = (packet.data.frame.len(), self.cells.counting(self.now));
         for PathHop { table, entry } in path.hops.iter() {
@@ -98,7 +98,6 @@ impl<E: Egress> BurstContext<'_, E> {
         if path.stations.source != EntryId::NONE {
             counting.touch(path.stations.source);
         }
-        path.effect.rewrite(&mut packet.data.frame, ttl);
         packet.leaves = Some(path.effect.output);
         packet.state = State::Done;
         true

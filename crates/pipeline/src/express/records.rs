@@ -4,17 +4,18 @@
 //!
 //! Sixteen records form a set. The tags of a set (two bytes per record) are compared at once; they take half
 //! of a cache line. A record occupies one cache line, or two if the keys are long. It has a rule version, the
-//! periods of its hits, a fence and its key. Its path is stored in a separate array ([`super::paths`]).
+//! periods of its hits, a fence and its key. The next cache line has the effect of its path. The entries of
+//! the path are stored in a separate array ([`super::paths`]).
 //!
 //! A full set takes a new record only in place of a record that has been idle for too long, and only if the
 //! key has requested a place before ([`engines::recency`]). A storm of new flows therefore displaces no
 //! record that is in use.
 
+use super::paths::{HotPath, HotPaths};
 use super::tags::{Tags, WAYS};
 use crate::lanes::Window;
-use crate::slab::BURST;
 use engines::NONE;
-use engines::pages::zeros;
+use engines::pages::repeated;
 use engines::recency::{Seen, Use};
 use flow::Nanos;
 use frame::prefetch;
@@ -25,9 +26,15 @@ use keys::{ExpressKey, LONG_WORDS};
 const HEAD_WORDS: usize = 2;
 
 /// Number of low bits of a stamp that hold the period of the last noted hit. The other bits hold the rule
-/// version. One comparison shows that a record is of the present version and that a hit in this period is
-/// already noted.
+/// version. One comparison shows that a record is of the present version, that a hit in this period is already
+/// noted, and that the record has no fence.
 const PERIOD_BITS: u32 = 6;
+
+/// Number of periods that stamps distinguish.
+const PERIODS: u64 = (1 << PERIOD_BITS) - 1;
+
+/// Period in the stamp of a record with a fence, and of a record without hits. It equals no present period.
+const NO_PERIOD: u64 = PERIODS;
 
 /// Bits of the use in the second word of a record.
 const USE_BITS: u64 = 0xff;
@@ -79,20 +86,23 @@ pub(super) struct NewRecord<'a> {
     pub version: u64,
 }
 
-/// Result of the search for the records of a burst.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Number of packets with a record.
-    pub hits: usize,
-    /// Whether at least one of these records is outdated.
-    pub outdated: bool,
+/// A record, and the effect and the hits of its path. One index thereby leads to both.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct RecordAndPath<const WORDS: usize> {
+    words: [u64; WORDS],
+    path: HotPath,
+}
+
+impl<const WORDS: usize> RecordAndPath<WORDS> {
+    const EMPTY: Self = Self { words: [0; WORDS], path: HotPath::EMPTY };
 }
 
 /// Records of `WORDS` words each: one or two cache lines.
 #[derive(Debug)]
 pub(super) struct Records<const WORDS: usize> {
     tags: Box<[Tags]>,
-    words: Box<[u64]>,
+    all: Box<[RecordAndPath<WORDS>]>,
     seen: Seen,
     period: u64,
 }
@@ -103,17 +113,17 @@ impl<const WORDS: usize> Records<WORDS> {
         let sets = count.div_ceil(WAYS).next_power_of_two();
         Self {
             tags: vec![Tags::default(); sets].into_boxed_slice(),
-            words: zeros(sets * WAYS * WORDS),
+            all: repeated(RecordAndPath::EMPTY, sets * WAYS),
             seen: Seen::new(sets * WAYS),
             period: 0,
         }
     }
 
-    /// Returns the maximum number of records, and the memory that they use without their paths.
+    /// Returns the maximum number of records, and the memory that they use without the entries of their paths.
     pub fn size(&self) -> ExpressSize {
-        let Self { tags, words, .. } = self;
+        let Self { tags, all, .. } = self;
         let records = tags.len() * WAYS;
-        let arrays = size_of_val(&**tags) + size_of_val(&**words);
+        let arrays = size_of_val(&**tags) + size_of_val(&**all);
         ExpressSize { records, bytes: arrays + Seen::bytes(records) }
     }
 
@@ -129,11 +139,11 @@ impl<const WORDS: usize> Records<WORDS> {
         prefetch::element(&self.tags, self.set(hash));
     }
 
-    /// Stores the first place whose tag matches each hash, or [`NONE`], and prefetches its record. If the key
-    /// has a record, this is nearly always its place. Calls `each` with the place.
+    /// Stores the first place whose tag matches each hash, or [`NONE`], and prefetches its record and its path.
+    /// If the key has a record, this is nearly always its place.
     #[inline(always)]
-    pub fn candidates(&self, hashes: &[u64], places: &mut [u32], each: impl Fn(usize)) {
-        let Self { tags, words, .. } = self;
+    pub fn candidates(&self, hashes: &[u64], places: &mut [u32]) {
+        let Self { tags, all, .. } = self;
         let sets = tags.len() - 1;
         for (hash, candidate) in hashes.iter().zip(places) {
             let set = *hash as usize & sets;
@@ -143,63 +153,39 @@ impl<const WORDS: usize> Records<WORDS> {
                 continue;
             }
             let place = set * WAYS + fits.trailing_zeros() as usize;
-            prefetch::element(words, place * WORDS);
-            if WORDS > LINE_WORDS {
-                prefetch::element(words, place * WORDS + LINE_WORDS);
-            }
-            each(place);
+            prefetch::whole_element(all, place);
             *candidate = place as u32;
         }
     }
 
-    /// Stores the place of each key's record, or [`NONE`]. The candidates are the places that
-    /// [`Self::candidates`] has found. Notes the hits. If a record is of another version, its place has the
-    /// bit [`OUTDATED`], and the hit is not noted.
-    #[inline(always)]
-    pub fn find_all<const KEY: usize>(
-        &mut self,
-        hashes: &[u64],
-        keys: &[ExpressKey],
-        candidates: &mut [u32],
-        version: u64,
-    ) -> Found {
-        let records = self.words.as_chunks::<WORDS>().0;
-        let wanted = stamp(version, self.period);
-        // A function call in the loop would make the compiler save registers. Packets that need more work are
-        // marked here, one bit each.
-        let mut others = 0u32;
-        for (at, (place, key)) in candidates.iter().zip(keys).enumerate() {
-            let is_plain = records
-                .get(*place as usize)
-                .is_some_and(|record| record[0] == wanted && has_key::<WORDS, KEY>(record, key));
-            if !is_plain {
-                others |= 1 << (at % BURST);
-            }
-        }
-        let mut found = Found { hits: candidates.len(), outdated: false };
-        while others != 0 {
-            let at = others.trailing_zeros() as usize;
-            let place = &mut candidates[at];
-            if *place != NONE {
-                *place = self.find_other::<KEY>(*place, hashes[at], &keys[at], version);
-            }
-            found.hits -= usize::from(*place == NONE);
-            found.outdated |= *place != NONE && *place & OUTDATED != 0;
-            others &= others - 1;
-        }
-        found
+    /// Returns the stamp of records of this version whose hit in the present period is noted.
+    #[inline]
+    pub fn current_stamp(&self, version: u64) -> u64 {
+        stamp(version, self.period)
     }
 
-    /// Returns the place of a key's record, or [`NONE`], as [`Self::find_all`] stores it.
-    #[inline(never)]
-    fn find_other<const KEY: usize>(
+    /// Returns the path of the record at a place, if the record needs no further work for a packet: it has
+    /// this key and this stamp. After the first `KEY` words, all words of keys are 0.
+    #[inline(always)]
+    pub fn plain_path<const KEY: usize>(
         &mut self,
-        candidate: u32,
-        hash: u64,
+        place: u32,
         key: &ExpressKey,
-        version: u64,
-    ) -> u32 {
-        let is_right = has_key::<WORDS, KEY>(self.record(candidate as usize), key);
+        stamp: u64,
+    ) -> Option<&mut HotPath> {
+        let RecordAndPath { words, path } = self.all.get_mut(place as usize)?;
+        (words[0] == stamp && has_key::<WORDS, KEY>(words, key)).then_some(path)
+    }
+
+    /// Returns the place of a key's record, or [`NONE`], and notes the hit. `candidate` is what
+    /// [`Self::candidates`] has stored for the key. If the record is of another version, the place has the
+    /// bit [`OUTDATED`], and the hit is not noted.
+    #[inline(never)]
+    pub fn find(&mut self, candidate: u32, hash: u64, key: &ExpressKey, version: u64) -> u32 {
+        if candidate == NONE {
+            return NONE;
+        }
+        let is_right = has_key::<WORDS, LONG_WORDS>(self.record(candidate as usize), key);
         let place = if is_right { candidate } else { self.find_again(hash, key) };
         if place == NONE {
             return NONE;
@@ -281,10 +267,8 @@ impl<const WORDS: usize> Records<WORDS> {
         } else if self.version_at(place as u32) == version {
             return (place as u32, Learned::Known);
         }
-        // The stamp has the previous period, so that the next hit is noted.
-        let before = self.period.wrapping_sub(1);
         let record = self.record_mut(place);
-        record[0] = stamp(version, before);
+        record[0] = version << PERIOD_BITS | NO_PERIOD;
         record[1] = record[1] & USE_BITS | u64::from(fence) << FENCE_BIT;
         (place as u32, learned)
     }
@@ -317,12 +301,18 @@ impl<const WORDS: usize> Records<WORDS> {
 
     #[inline(always)]
     fn record(&self, place: usize) -> &[u64; WORDS] {
-        &self.words.as_chunks().0[place]
+        &self.all[place].words
     }
 
     #[inline(always)]
     fn record_mut(&mut self, place: usize) -> &mut [u64; WORDS] {
-        &mut self.words.as_chunks_mut().0[place]
+        &mut self.all[place].words
+    }
+
+    /// Returns the path of the record at a place.
+    #[inline(always)]
+    pub fn path(&self, place: u32) -> Option<&HotPath> {
+        Some(&self.all.get(place as usize)?.path)
     }
 
     #[inline(always)]
@@ -331,8 +321,20 @@ impl<const WORDS: usize> Records<WORDS> {
     }
 }
 
-/// Returns whether a record has this key. After the first `KEY` words, all words of keys are 0. The place of
-/// the record must not be free.
+impl<const WORDS: usize> HotPaths for Records<WORDS> {
+    #[inline(always)]
+    fn hot_path(&mut self, place: u32) -> &mut HotPath {
+        &mut self.all[place as usize].path
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, place: usize) {
+        self.all.get(place).into_iter().for_each(|record| prefetch::of(&record.path));
+    }
+}
+
+/// Returns whether a record has this key. The first `KEY` words are compared; further words of keys must be 0.
+/// The place of the record must not be free.
 #[inline(always)]
 fn has_key<const WORDS: usize, const KEY: usize>(record: &[u64; WORDS], key: &ExpressKey) -> bool {
     let both = record[HEAD_WORDS..].iter().zip(key.words()).take(KEY);
@@ -342,12 +344,14 @@ fn has_key<const WORDS: usize, const KEY: usize>(record: &[u64; WORDS], key: &Ex
 /// Returns the stamp of a record of `version` whose last hit was noted in `period`.
 #[inline(always)]
 fn stamp(version: u64, period: u64) -> u64 {
-    (version << PERIOD_BITS) | (period % (1 << PERIOD_BITS))
+    (version << PERIOD_BITS) | (period % PERIODS)
 }
 
-/// Sets the version of a record, and notes a hit in this period.
+/// Sets the version of a record, and notes a hit in this period. A record with a fence gets no period in its
+/// stamp.
 fn note_hit<const WORDS: usize>(record: &mut [u64; WORDS], version: u64, period: u64) {
-    record[0] = stamp(version, period);
+    let has_fence = record[1] >> FENCE_BIT != 0;
+    record[0] = if has_fence { version << PERIOD_BITS | NO_PERIOD } else { stamp(version, period) };
     let mut hits = Use::from_bits(record[1] as u8);
     hits.hit(period);
     record[1] = record[1] & !USE_BITS | u64::from(hits.to_bits());
@@ -406,10 +410,14 @@ mod tests {
         version: u64,
     ) -> (u32, bool) {
         let mut places = [0];
-        records.candidates(&[hash], &mut places, |_| {});
-        let found = records.find_all::<KEY>(&[hash], &[*key], &mut places, version);
-        assert_eq!(found.hits == 0, places == [NONE]);
-        (places[0], found.outdated)
+        records.candidates(&[hash], &mut places);
+        let stamp = records.current_stamp(version);
+        let was_plain = records.plain_path::<KEY>(places[0], key, stamp).is_some();
+        let place = records.find(places[0], hash, key, version);
+        let is_outdated = place != NONE && place & OUTDATED != 0;
+        assert!(!was_plain || place == places[0], "a plain record is found at once");
+        assert_eq!(records.plain_path::<KEY>(place, key, stamp).is_some(), place != NONE && !is_outdated);
+        (place, is_outdated)
     }
 
     fn hit(cache: &mut Numbered<8>, hash: u64, number: u64, version: u64) -> Option<u32> {
@@ -463,6 +471,26 @@ mod tests {
         assert_eq!(records.learn(hash(0, 1), &keys[0], 1, 1), Learned::New);
         let mut place = |key| place::<16, 14>(&mut records.records, hash(0, 1), key, 1).0;
         assert_eq!((place(&keys[0]), place(&keys[1])), (0, NONE));
+    }
+
+    #[test]
+    fn a_record_with_a_fence_is_not_plain_in_any_period() {
+        let mut records = Records::<8>::new(1);
+        let new = NewRecord { key: &key(2), hash: hash(0, 2), fence: 6, version: 1 };
+        let (waiting, passed) = (Window::new(4, 3), Window::new(6, 3));
+        records.learn(&new, waiting);
+        let is_plain = |records: &mut Records<8>, second| {
+            records.begin(seconds(second));
+            let stamp = records.current_stamp(1);
+            let was_plain = records.plain_path::<6>(0, &key(2), stamp).is_some();
+            assert_eq!(records.find(0, hash(0, 2), &key(2), 1), 0);
+            records.uphold(0, 1);
+            was_plain || records.plain_path::<6>(0, &key(2), stamp).is_some()
+        };
+        // Stamps distinguish 63 periods.
+        assert!((1..130).all(|second| !is_plain(&mut records, second)));
+        assert_eq!((records.waits_for(0, waiting), records.waits_for(0, passed)), (Some(6), None));
+        assert!((1..130).all(|second| is_plain(&mut records, second)));
     }
 
     #[test]

@@ -44,7 +44,9 @@ fn verify<E, const WORDS: usize>(
         }
         let place = *found & !OUTDATED;
         let of_version = records.version_at(place);
-        let is_right = paths.path(place).is_some_and(|path| changes.uphold(context, key, path, of_version));
+        let is_right = paths
+            .path(place, records.path(place))
+            .is_some_and(|path| changes.uphold(context, key, path, of_version));
         if is_right {
             records.uphold(place, changes.version());
         }
