@@ -257,7 +257,7 @@ fn an_operation_is_applied_once_the_full_ring_of_retired_objects_is_emptied() {
             scene.link.reclaim_and_flush(&mut parked, &scene.shared);
             thread::yield_now();
         }
-        // The control thread does the same while it waits for the barrier.
+        // The control thread of the switch makes the same call while it waits for a barrier.
         scene.link.reclaim_and_flush(&mut parked, &scene.shared);
         scene.end();
     });

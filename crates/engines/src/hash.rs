@@ -64,8 +64,8 @@ impl Seed {
     }
 
     /// Returns the hash of a key whose unexamined bits are 0, for caches of keys of one length. A key of one
-    /// word needs only one multiplication. Both the highest and the lowest bits of the hash depend on all bits
-    /// of the key.
+    /// word needs only one multiplication. Both the highest and the lowest bits of the hash depend on all
+    /// bits of the key.
     #[must_use]
     #[inline(always)]
     pub fn hash_key(self, key: &[u64]) -> u64 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recency in caches of fixed size: when a record was hit, and which values requested a record.
 //!
-//! Time is counted in periods, whose length the cache defines. A record that was hit in more periods may be
-//! idle for longer. A Bloom filter remembers the values that requested a place. The filter records only a
-//! sample of many requests, so that a storm of values that occur once cannot fill it.
+//! Time is counted in periods, whose length the cache defines. The more periods a record was hit in, the
+//! longer it may be idle before it is evicted. A Bloom filter remembers the values that requested a record.
+//! If there are many requests, the filter keeps only a sample of them, so that values that occur once cannot
+//! fill it.
 
 /// Number of periods for which a record may be idle. The index is the number of periods in which it was hit:
 /// none, one, two, or at least three.

@@ -46,7 +46,7 @@ const SHORT: Set = 1 << 21;
 const RESERVED: Set = 1 << 22;
 /// NORMAL dropped the packet because its destination was a reserved multicast address.
 const RESERVED_DROPPED: Set = 1 << 23;
-/// A LUT record determined an entry of the packet.
+/// A LUT record determined an entry that the packet hit.
 const BY_LUT: Set = 1 << 24;
 /// A path record determined the packet's entries.
 const BY_RECORD: Set = 1 << 25;

@@ -99,27 +99,23 @@ impl Pipeline {
             if taken > 0 {
                 probe.mark(ProbeStep::Stateless, taken as u32);
             }
-            if count == 0 {
-                context.add_counters();
-                return received;
-            }
         }
         // Express: packets leave directly if their path record allows it. If lanes are on, only low-latency
         // packets do.
         let is_open = ffp.is_open();
         let lanes_on = is_open && lanes.is_on();
         let queued = lanes.queued();
-        let mut express = express.as_mut().filter(|_| lanes_on || queued == Queued::Nothing);
+        let mut express = express.as_mut().filter(|_| count > 0 && (lanes_on || queued == Queued::Nothing));
         let mut low_latency = received - count;
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
             low_latency += express.pass_frames(&mut context, frames, &slots, lanes_on, queued, probe);
             count = frames.len();
-            if count == 0 {
-                context.add_counters();
-                return low_latency;
-            }
             context.notes_hops = express.asks();
+        }
+        if count == 0 {
+            context.add_counters();
+            return low_latency;
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.
         let burst = slab.burst(count);

@@ -71,8 +71,8 @@ impl PortBatches {
         }
     }
 
-    /// Returns the index of the way by a port in a lane. It stays valid until [`Self::forget`]. Returns `None`
-    /// if all indices belong to other ways.
+    /// Returns the index of the way by a port in a lane. It stays valid until [`Self::forget`]. Returns
+    /// `None` if all indices belong to other ways.
     pub fn index_of(&mut self, port: PortNo, lane: Lane) -> Option<WayIndex> {
         let way = Way { port, lane };
         let guess = &mut self.guesses[port.0 as usize % GUESSES];

@@ -37,8 +37,8 @@ pub enum ProbeStep {
     Stateless,
     /// Checking and setting up packets. Counted in packets.
     Admit,
-    /// Parsing headers, building the keys of path records, and finding where the records probably are. Counted
-    /// in packets.
+    /// Parsing headers, building the keys of path records, and finding where the records probably are.
+    /// Counted in packets.
     Express,
     /// Comparing path records, and sending packets that leave directly, before admission. Counted in packets
     /// that leave.

@@ -248,7 +248,7 @@ pub struct TraceArguments {
     /// Fields of the packet; others are 0 or a usual value. With --live: filter for the packets to trace
     #[arg(value_name = "FIELDS", required_unless_present_any = ["hex", "pcap", "live"])]
     pub fields: Option<String>,
-    /// Bytes of the packet in hexadecimal, from the destination MAC on; - reads standard input
+    /// Bytes of the packet in hexadecimal, from the destination MAC on, or - to read them from standard input
     #[arg(long, value_name = "BYTES", conflicts_with = "fields")]
     pub hex: Option<String>,
     /// Capture that contains the packet, pcap or pcapng

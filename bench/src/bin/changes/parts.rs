@@ -191,7 +191,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Reports the delays of packets and losses on our side.
+/// Reports how long packets were delayed, and how many were lost.
 fn delays(rounds: &Rounds, case: &str, what: &str) -> Result<(), Box<dyn Error>> {
     let of = |side: usize, value: fn(&Measured) -> f64| -> Vec<f64> {
         rounds.iter().map(|round| value(&round[side])).collect()

@@ -63,8 +63,8 @@ impl Bypass {
         self.bursts == 0
     }
 
-    /// Notes that `hits` of the packets of a burst have records. Returns whether packets that have not left may
-    /// use their records.
+    /// Notes that `hits` of the packets of a burst have records. Returns whether packets that have not left
+    /// may use their records.
     #[inline]
     pub fn acts(&mut self, packets: usize, hits: usize, queued: Queued) -> bool {
         let was_on = self.is_on;

@@ -4,8 +4,8 @@
 //!
 //! Most packets leave in the loop of [`Express::leave_plain`], which also compares their records. The packets
 //! whose record is not plain are then searched for with all cases considered, and leave by
-//! [`Express::leave_found`]. All packets of a flow in a burst find the same record and leave in the same loop,
-//! so they keep their order.
+//! [`Express::leave_found`]. All packets of a flow in a burst find the same record and leave in the same
+//! loop, so they keep their order.
 
 use super::cache::{Express, Store};
 use super::look_up::BurstKeys;
@@ -216,9 +216,9 @@ impl<P: Probe> Departure<'_, P> {
         self.send::<LANES, REWRITES, _>(frames, BURST, records)
     }
 
-    /// Sends those of the first `count` frames that have a direct path. If `LANES`, normal frames stay. Unless
-    /// `REWRITES`, frames that a path rewrites stay, too. Returns the frames without a path, one bit for each
-    /// index.
+    /// Sends those of the first `count` frames that have a direct path. If `LANES`, normal frames stay.
+    /// Unless `REWRITES`, frames that a path rewrites stay, too. Returns the frames without a path, one bit
+    /// for each index.
     #[inline(always)]
     fn send<const LANES: bool, const REWRITES: bool, R: DepartureRecords>(
         self,
@@ -228,8 +228,8 @@ impl<P: Probe> Departure<'_, P> {
     ) -> u32 {
         let Self { burst, paths, batches, kept, rest, slots, now, probe } = self;
         let Paths { entries, more, uncounted } = paths;
-        // A function call in the loop would make the compiler save registers. Packets that need one are marked
-        // here, one bit each.
+        // A function call in the loop would make the compiler save registers. Packets that need one are
+        // marked here, one bit each.
         let (mut unlisted, mut unsettled) = (0u32, 0u32);
         take_each(frames, count, |number, mut frame| {
             let at = records.index(number);

@@ -69,8 +69,8 @@ impl BurstKeys {
         self.ttls[at % BURST]
     }
 
-    /// Returns the place of a frame's TTL, or [`TtlSpot::UNKNOWN`] if the frame is not IP. Locates its headers
-    /// if necessary.
+    /// Returns the place of a frame's TTL, or [`TtlSpot::UNKNOWN`] if the frame is not IP. Locates its
+    /// headers if necessary.
     pub fn located_ttl(&self, at: usize, frame: &Frame) -> TtlSpot {
         match self.ttl(at) {
             TtlSpot::UNKNOWN => TtlSpot::of(&self.layers(at, frame, Depth::L3)),
@@ -149,8 +149,8 @@ impl BurstKeys {
         }
     }
 
-    /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the same
-    /// template, whose loads `write` does. Calls `each` with every hash.
+    /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the
+    /// same template, whose loads `write` does. Calls `each` with every hash.
     #[inline(never)]
     fn read_flat<const WORDS: usize>(
         &mut self,
@@ -266,8 +266,8 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
             let found = read_other::<WORDS>(reader, templates, frame, &mut layers[at], &mut keys[at]);
             *located |= u32::from(found.is_none()) << at;
             *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
-            // Packets of a flow must all have a known place, or none of them: those with an unknown place leave
-            // later.
+            // Packets of a flow must all have a known place, or none of them: those with an unknown place
+            // leave later.
             ttls[at] = found.unwrap_or_else(|| TtlSpot::of(&layers[at]));
             hashes[at] = reader.hash_words::<WORDS>(&keys[at]);
             each(hashes[at]);

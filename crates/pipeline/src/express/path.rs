@@ -162,8 +162,8 @@ impl Effect {
         lane: Lane::Normal,
     };
 
-    /// Returns the effect of a path whose packets join these batches, if they leave directly. If their port has
-    /// no index, they leave by their entries' instructions.
+    /// Returns the effect of a path whose packets join these batches, if they leave directly. If their port
+    /// has no index, they leave by their entries' instructions.
     pub fn with_way(self, batches: &mut PortBatches) -> Self {
         if !self.is_direct() {
             return self;
@@ -205,9 +205,9 @@ impl Effect {
         self.needs.include(Needs::TTL)
     }
 
-    /// Rewrites a frame whose TTL is at this place. Returns false, and changes nothing, if the path decrements
-    /// the TTL, but the TTL expires or the frame is not IP. The entries' instructions then determine what
-    /// happens.
+    /// Rewrites a frame whose TTL is at this place. Returns false, and changes nothing, if the path
+    /// decrements the TTL, but the TTL expires or the frame is not IP. The entries' instructions then
+    /// determine what happens.
     #[must_use]
     #[inline(always)]
     pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Paths of records, indexed by the record's place, and the hits that are not yet added to the counters of the
-//! path's entries.
+//! Paths of records, indexed by the record's place, and the hits that are not yet added to the counters of
+//! the path's entries.
 //!
 //! A hit is first counted next to the path's effect, in the same cache line, which follows the record
 //! ([`super::records`]). The hits are added to the counters of the

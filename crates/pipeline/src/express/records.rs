@@ -26,8 +26,8 @@ use keys::{ExpressKey, LONG_WORDS};
 const HEAD_WORDS: usize = 2;
 
 /// Number of low bits of a stamp that hold the period of the last noted hit. The other bits hold the rule
-/// version. One comparison shows that a record is of the present version, that a hit in this period is already
-/// noted, and that the record has no fence.
+/// version. One comparison shows that a record is of the present version, that a hit in this period is
+/// already noted, and that the record has no fence.
 const PERIOD_BITS: u32 = 6;
 
 /// Number of periods that stamps distinguish.
@@ -119,7 +119,8 @@ impl<const WORDS: usize> Records<WORDS> {
         }
     }
 
-    /// Returns the maximum number of records, and the memory that they use without the entries of their paths.
+    /// Returns the maximum number of records, and the memory that they use without the entries of their
+    /// paths.
     pub fn size(&self) -> ExpressSize {
         let Self { tags, all, .. } = self;
         let records = tags.len() * WAYS;
@@ -139,8 +140,8 @@ impl<const WORDS: usize> Records<WORDS> {
         prefetch::element(&self.tags, self.set(hash));
     }
 
-    /// Stores the first place whose tag matches each hash, or [`NONE`], and prefetches its record and its path.
-    /// If the key has a record, this is nearly always its place.
+    /// Stores the first place whose tag matches each hash, or [`NONE`], and prefetches its record and its
+    /// path. If the key has a record, this is nearly always its place.
     #[inline(always)]
     pub fn candidates(&self, hashes: &[u64], places: &mut [u32]) {
         let Self { tags, all, .. } = self;
@@ -333,8 +334,8 @@ impl<const WORDS: usize> HotPaths for Records<WORDS> {
     }
 }
 
-/// Returns whether a record has this key. The first `KEY` words are compared; further words of keys must be 0.
-/// The place of the record must not be free.
+/// Returns whether a record has this key. The first `KEY` words are compared; further words of keys must be
+/// 0. The place of the record must not be free.
 #[inline(always)]
 fn has_key<const WORDS: usize, const KEY: usize>(record: &[u64; WORDS], key: &ExpressKey) -> bool {
     let both = record[HEAD_WORDS..].iter().zip(key.words()).take(KEY);

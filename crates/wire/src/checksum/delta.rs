@@ -56,8 +56,8 @@ pub fn apply(checksum: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { checksum } else { !delta.added_to(!checksum) }
 }
 
-/// Returns the checksum of an IPv4 header after its TTL was decremented: [`apply`] with a constant delta. Both
-/// checksums are in the byte order of the packet.
+/// Returns the checksum of an IPv4 header after its TTL was decremented: [`apply`] with a constant delta.
+/// Both checksums are in the byte order of the packet.
 #[inline]
 pub fn apply_ttl_decrement(checksum: [u8; 2]) -> [u8; 2] {
     // The TTL is the high byte of its word, so the checksum grows by 0x0100 in one's complement. Such sums do
