@@ -8,12 +8,13 @@
 //!
 //! Begin with [`entry`] for flow entries and flow-mods. [`field`] and [`matching`] define conditions.
 //! [`action`] and [`instruction`] define effects. [`operation`] lists the changes that a data plane receives.
-//! [`syntax`] parses and prints flows.
+//! [`syntax`] parses and prints flows. [`filter`] compares single packets with a match, for traces.
 
 pub mod action;
 pub mod entry;
 pub mod ext;
 pub mod field;
+pub mod filter;
 pub mod group;
 pub mod instruction;
 pub mod limits;
@@ -35,6 +36,7 @@ pub use action::Action;
 pub use entry::{EntryFlags, FlowEntry, FlowMod, FlowModCommand};
 pub use ext::Ext;
 pub use field::{Field, FieldBase, Location};
+pub use filter::PacketFilter;
 pub use instruction::{Instructions, Next};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};

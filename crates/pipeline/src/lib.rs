@@ -66,8 +66,6 @@ mod meter_table;
 // Instruments: the recorder of `shunt trace --live`, and the tracepoints that call it.
 mod recorder;
 
-mod filter;
-
 mod probe;
 
 // Keys of tables.
@@ -97,7 +95,6 @@ pub use express::{
 };
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
-pub use filter::Filter;
 pub use group_table::{GroupCells, GroupTable};
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
 pub use meter_table::MeterTable;

@@ -6,13 +6,12 @@
 //! code that is compiled without recording.
 
 use crate::counters::BurstCounters;
-use crate::filter::Filter;
 use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
-use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
+use flow::{EntryId, Nanos, Outcome, PacketFilter, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use rtrb::Producer;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ struct Open {
 /// Recorder of one worker, used on the worker's thread only.
 #[derive(Debug)]
 pub struct Recorder {
-    filter: Filter,
+    filter: PacketFilter,
     ring: Producer<TraceRecord>,
     /// Number of packets that remain to be recorded.
     left: u64,
@@ -63,7 +62,7 @@ impl Recorder {
     #[must_use]
     pub fn new(
         worker: u16,
-        filter: Filter,
+        filter: PacketFilter,
         count: u64,
         ring: Producer<TraceRecord>,
         lost: Arc<AtomicU64>,

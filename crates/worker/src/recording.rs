@@ -3,8 +3,8 @@
 
 use crate::link::Links;
 use dataplane::TraceRecord;
-use flow::{Match, Nanos};
-use pipeline::{Filter, Recorder, Update};
+use flow::{Match, Nanos, PacketFilter};
+use pipeline::{Recorder, Update};
 use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,7 +47,7 @@ impl Recording {
         if self.is_active() {
             return false;
         }
-        let filter = Filter::compile(matching);
+        let filter = PacketFilter::compile(matching);
         for worker in 0..links.len() {
             let (ring, records) = RingBuffer::new(RECORDS);
             let lost = Arc::new(AtomicU64::new(0));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet filter of the recorder. It examines a packet as received, field by field. It runs only while a
-//! recorder is installed, so it need not be fast.
+//! Packet filter for traces. It examines a packet as received, field by field. It runs only while packets are
+//! recorded, so it need not be fast.
 
-use flow::ext::EXT_BYTES;
-use flow::{Ext, Field, FieldBase, Location, Match, PortNo};
+use crate::ext::EXT_BYTES;
+use crate::{Ext, Field, FieldBase, FieldMatch, Location, Match, PortNo};
 use wire::layers::header;
 use wire::{Depth, Layers};
 
@@ -20,17 +20,17 @@ struct Condition {
 
 /// A compiled match.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct PacketFilter {
     conditions: Box<[Condition]>,
     /// Whether the filter accepts no packet. This is the case for a match on an index of a linear table.
     nothing: bool,
 }
 
-impl Filter {
+impl PacketFilter {
     /// Compiles a match. The filter accepts the packets that match when they are received.
     #[must_use]
     pub fn compile(matching: &Match) -> Self {
-        let condition = |c: flow::FieldMatch| Condition {
+        let condition = |c: FieldMatch| Condition {
             location: c.field.location(),
             is_slice: matches!(c.field, Field::Slice(_)),
             value: c.value,
@@ -83,7 +83,7 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::syntax::{ParseOptions, parse_match};
+    use crate::syntax::{ParseOptions, parse_match};
     use wire::PacketBuilder;
 
     #[test]
@@ -107,12 +107,13 @@ mod tests {
             ("metadata=1", false),
             ("index=3", false),
         ] {
-            let filter = Filter::compile(&parse_match(text, ParseOptions::default()).unwrap());
+            let filter = PacketFilter::compile(&parse_match(text, ParseOptions::default()).unwrap());
             assert_eq!(filter.accepts(PortNo(7), &frame), wanted, "{text}");
         }
-        let any = Filter::compile(&Match::any());
+        let any = PacketFilter::compile(&Match::any());
         assert!(any.accepts(PortNo(1), &[]));
-        let filter = Filter::compile(&parse_match("slice(l4,0,16)=0", ParseOptions::default()).unwrap());
+        let filter =
+            PacketFilter::compile(&parse_match("slice(l4,0,16)=0", ParseOptions::default()).unwrap());
         assert!(!filter.accepts(PortNo(1), &[0; 5]) && !filter.accepts(PortNo(1), &[0; 60]));
     }
 }
