@@ -8,7 +8,7 @@
 //! in the layout of the keys, which says whether packets of a key may match the rule.
 //!
 //! The crate must not keep tables, records of keys, or packets of a burst. These are in crate `pipeline`,
-//! which also uses [`depth_of`], [`read_bits`] and [`Permute`] to build the keys of single tables. Building a
+//! which also uses [`depth_of`], [`read_bits`] and [`Shuffle`] to build the keys of single tables. Building a
 //! key allocates nothing.
 //!
 //! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which headers share bytes of a key.
@@ -21,6 +21,7 @@ mod key;
 mod layout;
 mod plan;
 mod row;
+mod shuffle;
 mod simd;
 mod template;
 
@@ -34,5 +35,6 @@ pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};
 pub use row::{Rewritten, RuleRow};
-pub use simd::{Permute, PermuteChoice, RowShape, RowSource, Vbmi, VbmiCode};
+pub use shuffle::Shuffle;
+pub use simd::{Vbmi, VbmiCode};
 pub use template::{KeyTemplate, SingleLoads, Templates, WINDOW_BYTES};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The key compiler: translates a table's key plan into steps that build its lookup keys.
 //!
-//! Where possible, one byte shuffle builds a whole key ([`shuffle`]). Otherwise a list of loads builds the
+//! Where possible, one byte shuffle builds a whole key ([`Shuffle`]). Otherwise a list of loads builds the
 //! key, and a field costs a few shifts.
 
-mod shuffle;
 #[cfg(test)]
 mod tests;
 
@@ -12,8 +11,7 @@ use crate::packet::Packet;
 use crate::slab::PacketSlot;
 use engines::KeyPlan;
 use flow::{Field, FieldBase};
-use keys::{depth_of, eight_bytes, read_bits};
-use shuffle::Shuffle;
+use keys::{Shuffle, depth_of, eight_bytes, read_bits};
 use wire::{Depth, Layers};
 
 /// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one field. Nearly all fields
@@ -186,7 +184,10 @@ impl Extractor {
         };
         match &self.shuffle {
             _ if self.words == 0 => {}
-            Some(shuffle) => shuffle.rows(packets, waiting, keys, mask, |packet, row| load(&[packet], row)),
+            Some(shuffle) => {
+                let data = |slot: PacketSlot| &packets[slot.index()].data;
+                shuffle.rows(waiting, data, keys, mask, |slot, row| load(&[slot], row));
+            }
             None => load(waiting, keys),
         }
     }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Key extraction with one byte shuffle per row.
+//! Keys of single tables, each built by one byte shuffle.
 //!
 //! A plan is eligible if each field has the same bit position within a byte in the packet and in the key, no
 //! two fields share a byte of the key, and the row is at most 64 bytes long. Other plans use loads. Loads are
 //! also used for packets whose examined bytes are not all among the first 64 bytes.
 
-use crate::packet::Packet;
-use crate::slab::{BURST, PacketSlot};
-use actions::SliceBounds;
+use crate::simd::{Permute, PermuteChoice, RowShape, RowSource};
+use actions::{PacketData, SliceBounds};
 use arrayvec::ArrayVec;
 use engines::KeyPlan;
-use flow::{Field, FieldBase};
-use keys::{Permute, PermuteChoice, RowShape, RowSource};
+use flow::{Field, FieldBase, Limits};
 
 /// Number of bytes at the start of a frame that a row can be built from.
 const REACH_BYTES: u16 = 64;
@@ -29,7 +27,7 @@ const NO_KIND: u64 = u64::MAX;
 
 /// Builds the rows of one table.
 #[derive(Debug)]
-pub(super) struct Shuffle {
+pub struct Shuffle {
     permute: Permute,
     words: usize,
     /// Greatest header offsets for which all bytes of the row are in reach.
@@ -59,6 +57,7 @@ struct Slice {
 
 impl Shuffle {
     /// Compiles a plan. Returns `None` if the plan is not eligible or the core lacks the shuffle instruction.
+    #[must_use]
     pub fn new(plan: &KeyPlan) -> Option<Self> {
         let mut choice = PermuteChoice { from: [0; 64], mask: [0; 64], l3: 0, l4: 0 };
         let mut headers: Vec<Headers> = Vec::new();
@@ -127,30 +126,32 @@ impl Shuffle {
         })
     }
 
-    /// Writes the rows of the packets in `waiting`, whose headers must have been parsed. Clears the bits that
-    /// are not in `mask` (a row, or empty for no mask). Calls `other` for packets whose headers are out of
-    /// reach.
-    pub fn rows(
+    /// Writes the rows of the packets in `waiting`. `data` returns a packet, whose headers must have been
+    /// parsed. Clears the bits that are not in `mask` (a row, or empty for no mask). Calls `other` for
+    /// packets whose headers are out of reach.
+    pub fn rows<'p, P: Copy>(
         &self,
-        packets: &[Packet],
-        waiting: &[PacketSlot],
+        waiting: &[P],
+        data: impl Fn(P) -> &'p PacketData,
         keys: &mut [u64],
         mask: &[u64],
-        mut other: impl FnMut(PacketSlot, &mut [u64]),
+        mut other: impl FnMut(P, &mut [u64]),
     ) {
+        const BURST: usize = Limits::BURST_PACKETS;
         let words = self.words;
         for (waiting, keys) in waiting.chunks(BURST).zip(keys.chunks_mut(BURST * words)) {
             let mut sources = ArrayVec::<RowSource<'_>, BURST>::new();
-            for slot in waiting {
-                let packet = &packets[slot.index()];
-                let frame = packet.data.frame.window().first_chunk();
+            for packet in waiting {
+                let packet = data(*packet);
+                let frame = packet.frame.window().first_chunk();
                 let (frame, kind) = frame.map_or((&[0; 64], NO_KIND), |frame| (frame, self.kind(packet)));
-                sources.push(RowSource { frame, ext: packet.data.ext.first_chunk(), kind });
+                sources.push(RowSource { frame, ext: packet.ext.first_chunk(), kind });
             }
             if !self.permute.rows(&sources, words, keys, mask, |kind| self.shape(kind)) {
-                for ((slot, source), row) in waiting.iter().zip(&sources).zip(keys.chunks_exact_mut(words)) {
+                for ((packet, source), row) in waiting.iter().zip(&sources).zip(keys.chunks_exact_mut(words))
+                {
                     if !self.suits(source.kind) {
-                        other(*slot, row);
+                        other(*packet, row);
                     }
                 }
             }
@@ -160,10 +161,10 @@ impl Shuffle {
     /// Returns the packet's kind, which determines the shape of its row: the headers, their offsets, and the
     /// packet's length as far as a row can reach.
     #[inline(always)]
-    fn kind(&self, packet: &Packet) -> u64 {
-        let layers = &packet.data.layers;
+    fn kind(&self, packet: &PacketData) -> u64 {
+        let layers = &packet.layers;
         let reached =
-            if self.slices.is_empty() { 0 } else { packet.data.frame.len().min(REACH_BYTES.into()) as u64 };
+            if self.slices.is_empty() { 0 } else { packet.frame.len().min(REACH_BYTES.into()) as u64 };
         let present = u64::from(layers.present & PRESENT) | reached << LEN_BIT;
         present | u64::from(layers.l3) << L3_BIT | u64::from(layers.l4) << L4_BIT
     }
