@@ -2,6 +2,7 @@
 //! Set-field: writes bits of a header field or a slice, and updates the checksums that cover them.
 
 use crate::checksums::{self, ByteChange};
+use crate::header_change::HeaderChange;
 use crate::packet_data::PacketData;
 use flow::action::SetField;
 use flow::{DropReason, Field, FieldBase, SliceBase};
@@ -142,39 +143,16 @@ impl FieldWrite {
             write_bits(written, bit % 8, length, self.mask, self.mask);
             checksums::keep_right(&mut packet.frame, &packet.layers, ByteChange { at: first, old, written });
         }
-        if self.may_move_headers() {
+        if self.outdates_layers() {
             packet.forget_layers();
         }
     }
 
-    /// Returns whether the parser might find other headers after the write.
-    fn may_move_headers(&self) -> bool {
-        !matches!(
-            self.field,
-            Field::EthDst
-                | Field::EthSrc
-                | Field::Ipv4Src
-                | Field::Ipv4Dst
-                | Field::Ipv6Src
-                | Field::Ipv6Dst
-                | Field::Ipv6Flabel
-                | Field::TcpSrc
-                | Field::TcpDst
-                | Field::UdpSrc
-                | Field::UdpDst
-                | Field::SctpSrc
-                | Field::SctpDst
-                | Field::NdTarget
-                | Field::NdSll
-                | Field::NdTll
-                | Field::ArpSpa
-                | Field::ArpTpa
-                | Field::ArpSha
-                | Field::ArpTha
-                | Field::ArpOp
-                | Field::MplsLabel
-                | Field::MplsTc
-        )
+    /// Returns whether headers must be parsed again after the write: the parser might find other headers, or
+    /// its result contains the field.
+    fn outdates_layers(&self) -> bool {
+        matches!(self.field, Field::IpDscp | Field::IpEcn)
+            || HeaderChange::by_write(self.field) == HeaderChange::Headers
     }
 }
 

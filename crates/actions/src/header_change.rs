@@ -45,12 +45,15 @@ impl HeaderChange {
         }
     }
 
-    fn by_write(field: Field) -> Self {
+    /// Returns what a write of this field changes.
+    pub(crate) fn by_write(field: Field) -> Self {
         match field {
             Field::Metadata | Field::TunnelId => Self::Nothing,
             Field::EthDst | Field::EthSrc => Self::Macs,
             Field::VlanVid
             | Field::VlanPcp
+            | Field::MplsLabel
+            | Field::MplsTc
             | Field::IpDscp
             | Field::IpEcn
             | Field::Ipv4Src
@@ -68,7 +71,10 @@ impl HeaderChange {
             | Field::ArpSpa
             | Field::ArpTpa
             | Field::ArpSha
-            | Field::ArpTha => Self::Fields,
+            | Field::ArpTha
+            | Field::NdTarget
+            | Field::NdSll
+            | Field::NdTll => Self::Fields,
             _ => Self::Headers,
         }
     }
@@ -91,7 +97,9 @@ mod tests {
         assert_eq!(of(&copies), HeaderChange::Nothing);
         assert_eq!(of(&[write(Field::Metadata), write(Field::EthDst)]), HeaderChange::Macs);
         assert_eq!(of(&[Action::DecNwTtl, write(Field::EthSrc)]), HeaderChange::Ttl);
-        assert_eq!(of(&[write(Field::UdpDst), Action::SetNwTtl(9)]), HeaderChange::Fields);
+        for field in [Field::UdpDst, Field::MplsLabel, Field::NdTll] {
+            assert_eq!(of(&[write(field), Action::SetNwTtl(9)]), HeaderChange::Fields);
+        }
         for action in [
             Action::PopVlan,
             Action::PushVlan(0x8100),
