@@ -62,9 +62,6 @@ impl Family {
     }
 }
 
-/// Number of leading bytes that slices of rules may examine.
-const EXAMINED_BYTES: usize = 38;
-
 /// EtherTypes of the headers that a short packet lacks in part or as a whole.
 const CUT_TYPES: [u16; 10] =
     [0x8100, 0x8100, 0x88a8, 0x0800, 0x86dd, 0x0806, 0x8847, 0x88e7, 0x88b5, tf::ETHERTYPE];
@@ -105,10 +102,10 @@ fn ttl(rng: &mut Rng) -> u8 {
     [0, 1, 2, 20, 64, 64, 100, 255][rng.usize(0..8)]
 }
 
-/// Returns the payload length. Most frames are short; some have the minimum or maximum length of Ethernet.
-fn payload_bytes(rng: &mut Rng, headers: usize, longest: usize) -> usize {
-    // The test tag must come after all bytes that rules may examine.
-    let least = TAG_BYTES + EXAMINED_BYTES.saturating_sub(headers);
+/// Returns the payload length. The test tag comes after the `examined` leading bytes. Most frames are short;
+/// some have the minimum or maximum length of Ethernet.
+fn payload_bytes(rng: &mut Rng, headers: usize, examined: usize, longest: usize) -> usize {
+    let least = TAG_BYTES + examined.saturating_sub(headers);
     let frame = match rng.u8(0..16) {
         0..2 => 60,
         2 => 64,
@@ -203,7 +200,9 @@ fn ipv4_headers(rng: &mut Rng, b: PacketBuilder) -> PacketBuilder {
 }
 
 impl Template {
-    pub fn random(rng: &mut Rng, family: Family, longest: usize, offloads: bool) -> Self {
+    /// Returns a random packet. Rules may examine its `examined` leading bytes. It has at most `longest`
+    /// bytes, or the maximum length of Ethernet if that is greater.
+    pub fn random(rng: &mut Rng, family: Family, examined: usize, longest: usize, offloads: bool) -> Self {
         let source = loop {
             let mac = mac(rng);
             if mac[0] & 1 == 0 || rng.u8(0..20) == 0 {
@@ -234,7 +233,8 @@ impl Template {
             _ => ipv4_headers(rng, b),
         };
         let headers = b.clone().build().len();
-        let payload = (0..payload_bytes(rng, headers, longest)).map(|_| rng.u8(..)).collect::<Vec<u8>>();
+        let payload =
+            (0..payload_bytes(rng, headers, examined, longest)).map(|_| rng.u8(..)).collect::<Vec<u8>>();
         let mut bytes = b.payload(&payload).build();
         if rng.u8(0..10) == 0 {
             bytes = in_backbone(rng, bytes);

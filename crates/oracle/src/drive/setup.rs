@@ -48,6 +48,9 @@ const LONG: u64 = 8;
 /// long frames.
 const OFFLOADS: u64 = 4;
 
+/// Two of this many cases have slices that may extend from L3 into L4.
+const FAR_SLICES: u64 = 7;
+
 /// Length of the longest frame in a case with long frames, in bytes.
 const LONGEST: usize = 65_400;
 
@@ -114,9 +117,15 @@ fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
 }
 
 /// Returns random templates, and near copies of some of them.
-fn templates(rng: &mut Rng, family: Family, longest: usize, offloads: bool) -> Vec<Template> {
+fn templates(
+    rng: &mut Rng,
+    family: Family,
+    examined: usize,
+    longest: usize,
+    offloads: bool,
+) -> Vec<Template> {
     let mut templates: Vec<Template> =
-        (0..rng.usize(6..20)).map(|_| Template::random(rng, family, longest, offloads)).collect();
+        (0..rng.usize(6..20)).map(|_| Template::random(rng, family, examined, longest, offloads)).collect();
     for _ in 0..[0, 1, 1, 2, 3][rng.usize(0..5)] {
         let copy = templates[rng.usize(0..templates.len())].near_copy(rng);
         // The first templates are sent most often.
@@ -132,14 +141,14 @@ impl Driver {
         // Half of the calm cases have no path records, so that packets use the LUTs of the fast-forwarding
         // path.
         let has_records = options.repeats && (!calm || seed.is_multiple_of(2));
-        let style = Style::random(&mut rng, calm, has_records);
+        let style = Style::random(&mut rng, calm, has_records, seed % FAR_SLICES < 2);
         let room = if calm { Room::AMPLE } else { Room::of(seed) };
         let scarce = !room.is_ample();
         let long = seed % LONG == 5 && !scarce;
         let family = Family::random(&mut rng);
         let longest = if long { LONGEST } else { 0 };
         let offloads = long || seed % OFFLOADS == 1;
-        let templates = templates(&mut rng, family, longest, offloads);
+        let templates = templates(&mut rng, family, style.examined_bytes(), longest, offloads);
         let homes = templates.iter().map(|_| style.any_port(&mut rng)).collect();
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::WorkerSetConfig {

@@ -191,7 +191,8 @@ impl Style {
 
     fn set_field(&self, rng: &mut Rng) -> Action {
         let field = loop {
-            let field = if rng.u8(0..5) == 0 { slice(rng) } else { Field::NAMED[rng.usize(3..39)] };
+            let field =
+                if rng.u8(0..5) == 0 { slice(rng, self.l3_bits) } else { Field::NAMED[rng.usize(3..39)] };
             if field.settable() {
                 break field;
             }

@@ -6,11 +6,11 @@ use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, PortNo, Slice, SliceBase};
 use wire::layers::header;
 
-/// Returns a slice of bytes before the tag.
-pub(super) fn slice(rng: &mut Rng) -> Field {
+/// Returns a slice of bytes before the tag. A slice relative to L3 ends within its first `l3_bits` bits.
+pub(super) fn slice(rng: &mut Rng, l3_bits: u32) -> Field {
     let (base, bits) = match rng.u8(0..6) {
         0 => (SliceBase::Metadata, 256),
-        1 => (SliceBase::L3, 160),
+        1 => (SliceBase::L3, l3_bits),
         2 => (SliceBase::L4, 64),
         _ => (SliceBase::Packet, 304),
     };

@@ -26,6 +26,8 @@ pub(super) struct Style {
     pub tables: Vec<Table>,
     /// Number of the linear table.
     pub linear: TableId,
+    /// Maximum end of a slice relative to L3, in bits from its base.
+    pub l3_bits: u32,
     /// Slices that rules use in addition to named fields.
     pub slices: Vec<Field>,
     /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
@@ -72,7 +74,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn random(rng: &mut Rng, ttl_varies: bool) -> Self {
+    fn random(rng: &mut Rng, ttl_varies: bool, l3_bits: u32) -> Self {
         let few: [&[Field]; 6] = [
             &[Field::InPort, Field::EthDst],
             &[Field::EthSrc],
@@ -84,7 +86,7 @@ impl Kind {
         let routed = [Field::Ipv4Dst, Field::Ipv4Src, Field::Ipv6Dst, Field::Ipv6Dst, Field::EthDst];
         match rng.u8(0..10) {
             0..2 => Self::Exact(few[rng.usize(0..few.len())].to_vec()),
-            2 if !ttl_varies => Self::Routes(slice(rng)),
+            2 if !ttl_varies => Self::Routes(slice(rng, l3_bits)),
             2..5 => Self::Routes(routed[rng.usize(0..routed.len())]),
             5 | 6 => Self::AccessList,
             9 => Self::CatchAll,
@@ -98,6 +100,21 @@ impl Kind {
         if matches!(self, Self::Routes(_)) { 120 } else { 400 }
     }
 }
+
+/// Maximum end of slices relative to L3 in most cases, in bits: the end of an IPv4 header without options.
+const NEAR_L3_BITS: u32 = 160;
+
+/// Number of leading bytes that slices may contain in these cases: those of an Ethernet header, two VLAN tags
+/// and an IPv4 header.
+const NEAR_BYTES: usize = 42;
+
+/// Maximum end of slices relative to L3 in the other cases, in bits. They may contain bytes of L4, also after
+/// IPv4 options or an IPv6 header.
+const FAR_L3_BITS: u32 = 480;
+
+/// Number of leading bytes that slices may contain in these cases: those of an Ethernet header, two VLAN
+/// tags, three labels that may be removed, and 60 bytes after L3.
+const FAR_BYTES: usize = 94;
 
 /// Maximum number of entries in the linear table.
 const PLACES: u32 = 4;
@@ -164,8 +181,9 @@ impl<'a> Scope<'a> {
 }
 
 impl Style {
-    pub fn random(rng: &mut Rng, calm: bool, has_records: bool) -> Self {
+    pub fn random(rng: &mut Rng, calm: bool, has_records: bool, far_slices: bool) -> Self {
         let ttl_varies = rng.bool();
+        let l3_bits = if far_slices { FAR_L3_BITS } else { NEAR_L3_BITS };
         let count = [1, 2, 2, 3, 3, 4, 5, 7][rng.usize(0..8)];
         let numbers = table_numbers(rng, count);
         let linear = TableId(linear_number(rng, &numbers));
@@ -173,10 +191,10 @@ impl Style {
         let plain = calm && rng.u8(0..3) == 0;
         let table = |number, rng: &mut Rng| Table {
             number: TableId(number),
-            kind: if plain { Kind::CatchAll } else { Kind::random(rng, ttl_varies) },
+            kind: if plain { Kind::CatchAll } else { Kind::random(rng, ttl_varies, l3_bits) },
         };
         let tables = numbers.into_iter().map(|number| table(number, rng)).collect();
-        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng)).collect();
+        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng, l3_bits)).collect();
         let mut some = |most| if rng.bool() { rng.u32(1..=most) } else { 0 };
         let (groups, meters) = (some(4), some(3));
         let low_latency = if calm { 10 } else { [7, 10, 10, 10][rng.usize(0..4)] };
@@ -192,6 +210,7 @@ impl Style {
             ports: rng.u32(3..8),
             tables,
             linear,
+            l3_bits,
             slices,
             ttl_varies,
             routing,
@@ -201,6 +220,12 @@ impl Style {
             low_latency,
             priorities,
         }
+    }
+
+    /// Returns the number of leading bytes of a packet that slices may contain, also after labels were
+    /// removed.
+    pub fn examined_bytes(&self) -> usize {
+        if self.l3_bits > NEAR_L3_BITS { FAR_BYTES } else { NEAR_BYTES }
     }
 
     /// Returns the numbers of the initial ports.
