@@ -26,6 +26,7 @@ pub mod scenario;
 mod stats;
 mod table;
 mod window;
+mod wrapped;
 
 pub use alone::{Alone, measure};
 pub use cached::{Cached, EXPRESS_RECORDS, ExpressOption, LUT_ENTRIES};

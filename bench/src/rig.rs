@@ -2,7 +2,6 @@
 //! Test harness: a worker on endless in-memory ports, with its rules installed.
 
 use dataplane::DataPlane;
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flow::syntax::{ParseOptions, parse_flows};
@@ -11,7 +10,7 @@ use frame::{Frame, Stamp};
 use model::{Model, ModelConfig, PortDesc};
 use pipeline::Probe;
 use port::mem::LoopQueue;
-use port::{Capabilities, Link, Pools, Queue, Statistics};
+use port::{Pools, Queue};
 use tables::compile::Maker;
 use worker::{PortQueues, Worker, WorkerSet, build_with};
 
@@ -179,19 +178,5 @@ impl Queue for Limited {
         self.queue.transmit(frames, done)
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.queue.capabilities()
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        self.queue.descriptor()
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.queue.statistics()
-    }
-
-    fn poll_link(&mut self) -> Link {
-        self.queue.poll_link()
-    }
+    crate::as_wrapped_queue!(queue);
 }

@@ -2,12 +2,11 @@
 //! The ports of a worker. One receives the packets of all flows again and again, at full speed or at fixed
 //! times. The others measure the delay of each packet that they send.
 
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use frame::{Frame, Stamp};
 use port::mem::LoopQueue;
-use port::{Capabilities, Link, Pools, Queue, Statistics};
+use port::{Pools, Queue};
 
 use crate::clock::ActiveClock;
 use crate::delays::Delays;
@@ -143,21 +142,7 @@ impl Queue for TimedQueue {
         self.queue.transmit(frames, done)
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.queue.capabilities()
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        self.queue.descriptor()
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.queue.statistics()
-    }
-
-    fn poll_link(&mut self) -> Link {
-        self.queue.poll_link()
-    }
+    shunt_bench::as_wrapped_queue!(queue);
 }
 
 /// A port that only sends. It has a type of its own, so that polling it costs nothing.
@@ -172,17 +157,7 @@ impl Queue for SendingQueue {
         self.0.transmit(frames, done)
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.0.statistics()
-    }
-
-    fn poll_link(&mut self) -> Link {
-        self.0.poll_link()
-    }
+    shunt_bench::as_wrapped_queue!(0);
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 //! Recorder of the packets that ports send.
 
 use std::collections::HashMap;
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use frame::{Frame, Stamp};
-use port::{Capabilities, Link, Pools, Queue, Statistics};
+use port::{Pools, Queue};
 
 /// The packets sent by all ports of a switch.
 #[derive(Debug, Default)]
@@ -67,19 +66,5 @@ impl<Q: Queue> Queue for Tapped<Q> {
         self.queue.transmit(frames, done)
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.queue.capabilities()
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        self.queue.descriptor()
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.queue.statistics()
-    }
-
-    fn poll_link(&mut self) -> Link {
-        self.queue.poll_link()
-    }
+    shunt_bench::as_wrapped_queue!(queue);
 }
