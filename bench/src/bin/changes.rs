@@ -15,6 +15,9 @@ mod parts;
 mod rules;
 #[path = "changes/side.rs"]
 mod side;
+#[cfg(test)]
+#[path = "changes/tests.rs"]
+mod tests;
 #[path = "changes/traffic.rs"]
 mod traffic;
 
@@ -119,28 +122,4 @@ fn main() -> Result<(), Box<dyn Error>> {
         parts::statistics(&arguments)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use control::Job;
-    use rules::Sizes;
-    use side::Pair;
-
-    /// A short run of each kind of job. It checks no times, and no counts that depend on the machine's speed.
-    #[test]
-    fn packets_pass_while_the_control_thread_works() {
-        let sizes = Sizes { flows: 200, routes: 400 };
-        let mut pair = Pair::new(sizes, 40, Popularity::InTurn).unwrap();
-        let job = Job { changes: 2_000, statistics: 200, dump: true };
-        let measured = pair.sides[0].paced(job, 10_000.0, 100_000_000).unwrap();
-        let counted = measured.delays.packets() + measured.excluded;
-        assert!(measured.sent > 0 && counted <= measured.sent, "{counted} of {}", measured.sent);
-        assert!(measured.work.changes > 0, "{:?}", measured.work);
-        let (window, work) = pair.sides[1].full_speed(Job::default(), 5_000_000).unwrap();
-        assert!(window.units > 0 && window.cpu_ns > 0);
-        assert_eq!((work.changes, work.dumped, work.statistics), (0, 0, 0));
-        pair.end().unwrap();
-    }
 }

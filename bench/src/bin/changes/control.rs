@@ -139,7 +139,7 @@ impl Link {
 pub struct Served {
     pub model: Model<WorkerSet>,
     pub link: Arc<Link>,
-    changes: Changes,
+    pub changes: Changes,
     sizes: Sizes,
     number: u64,
     job: Job,
@@ -273,8 +273,8 @@ impl Served {
     }
 }
 
-/// Serves all models until `stop` is set.
-pub fn serve(mut all: Vec<Served>, stop: &AtomicBool) -> Result<(), String> {
+/// Serves all models until `stop` is set. Returns them.
+pub fn serve(mut all: Vec<Served>, stop: &AtomicBool) -> Result<Vec<Served>, String> {
     while !stop.load(Ordering::Acquire) {
         let mut next = Next::Sleep;
         for served in &mut all {
@@ -290,5 +290,5 @@ pub fn serve(mut all: Vec<Served>, stop: &AtomicBool) -> Result<(), String> {
             Next::Step => {}
         }
     }
-    Ok(())
+    Ok(all)
 }

@@ -193,6 +193,12 @@ impl Changes {
         Some(added.clone())
     }
 
+    /// Returns the rules that were added and not deleted yet.
+    #[cfg(test)]
+    pub fn living(&self) -> impl ExactSizeIterator<Item = &FlowMod> {
+        self.living.iter()
+    }
+
     /// Returns the number of added rules that examine a new field.
     pub fn widened(&self) -> usize {
         self.widened

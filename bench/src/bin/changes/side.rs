@@ -185,6 +185,27 @@ impl Side {
         self.run_until_taken(number, true)
     }
 
+    /// Runs the worker after the control thread has ended: first every flow sends a packet, then none does,
+    /// until all hits of path records are counted. Returns whether they were counted.
+    #[cfg(test)]
+    pub fn settle(&mut self, served: &mut Served, flows: usize) -> bool {
+        use dataplane::DataPlane;
+        const NEVER: Schedule = Schedule { first_ns: u64::MAX, interval_ns: 1.0 };
+        let mut received = 0;
+        for _ in 0..10_000 {
+            let now = Nanos(lock(&self.traffic).clock.now_ns());
+            received += self.worker.turn(now).received;
+            served.model.poll(now);
+            if received >= flows {
+                lock(&self.traffic).begin(Some(NEVER));
+                if served.model.plane_mut().counted_until() == Nanos(u64::MAX) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// Measures packets that arrive at a constant rate.
     pub fn paced(&mut self, job: Job, interval_ns: f64, span_ns: u64) -> Result<Measured, Box<dyn Error>> {
         let before = self.link.work();
@@ -223,7 +244,7 @@ impl Side {
 pub struct Pair {
     pub sides: [Side; 2],
     stop: Arc<AtomicBool>,
-    control: JoinHandle<Result<(), String>>,
+    control: JoinHandle<Result<Vec<Served>, String>>,
 }
 
 impl Pair {
@@ -253,11 +274,11 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Ends the threads.
-    pub fn end(self) -> Result<(), Box<dyn Error>> {
+    /// Ends the threads. Returns each side with its control side.
+    pub fn end(self) -> Result<Vec<(Side, Served)>, Box<dyn Error>> {
         self.stop.store(true, Ordering::Release);
-        self.control.join().map_err(|_| "the control thread has panicked")??;
-        Ok(())
+        let served = self.control.join().map_err(|_| "the control thread has panicked")??;
+        Ok(self.sides.into_iter().zip(served).collect())
     }
 }
 
