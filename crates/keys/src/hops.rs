@@ -98,11 +98,6 @@ impl Stations {
     pub fn are_known(self) -> bool {
         self.source != EntryId::NONE && self.destination != EntryId::NONE
     }
-
-    /// Returns whether one of the entries is this one.
-    pub fn have(self, id: EntryId) -> bool {
-        self.source == id || self.destination == id
-    }
 }
 
 /// Position of the number of tables.

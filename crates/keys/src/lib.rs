@@ -5,7 +5,8 @@
 //! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
 //! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys, and
 //! [`Templates`] build those of common packets with a few loads or one byte shuffle. A [`RuleRow`] is a rule
-//! in the layout of the keys, which says whether packets of a key may match the rule.
+//! in the layout of the keys, which says whether packets of a key may match the rule. [`RuleChanges`] are the
+//! last changes of the rules, with which such packets are compared.
 //!
 //! The crate must not keep tables, records of keys, or packets of a burst. These are in crate `pipeline`,
 //! which also uses [`depth_of`], [`read_bits`] and [`Shuffle`] to build the keys of single tables. Building a
@@ -14,6 +15,7 @@
 //! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which headers share bytes of a key.
 
 mod bits;
+mod changes;
 mod conditions;
 mod depth;
 mod hops;
@@ -29,6 +31,7 @@ mod template;
 mod tests;
 
 pub use bits::{eight_bytes, read_bits};
+pub use changes::{ChangesSince, KindOfRules, RuleChanges};
 pub use depth::depth_of;
 pub use hops::{FirstHops, HOPS_MAX, HopList, Hops, MoreHops, NO_MORE, PathHop, Stations, is_recordable};
 pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS};

@@ -80,6 +80,25 @@ impl<'a> RuleRow<'a> {
             .map_or(Self { flags: NEVER, words }, |(flags, words)| Self { flags: *flags, words })
     }
 
+    /// Returns whether no packet matches the rule, unless entries have rewritten arbitrary bits.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        self.flags & NEVER != 0
+    }
+
+    /// Returns the value.
+    #[must_use]
+    pub fn value(&self) -> &'a [u64] {
+        &self.words[..self.words.len() / PARTS]
+    }
+
+    /// Returns the mask, and after it the mask that applies after entries have rewritten MAC addresses or the
+    /// TTL.
+    #[must_use]
+    pub fn masks(&self) -> &'a [u64] {
+        &self.words[self.words.len() / PARTS..]
+    }
+
     /// Returns whether packets with this key may match the rule.
     #[must_use]
     #[inline]

@@ -683,12 +683,12 @@ fn removed_and_modified_entries_concern_the_records_that_name_them() {
 }
 
 #[test]
-fn a_record_is_compared_with_at_most_64_changes() {
+fn a_record_is_compared_with_at_most_4096_changes() {
     let add = |lab: &mut Lab, number: u32| {
         let rule = format!("table=0,priority=6,udp,tp_dst={},actions=output:2", 10_000 + number);
         lab.flow(&rule, FlowModCommand::Add);
     };
-    for (changes, hits) in [(1, 3), (64, 3), (65, 0), (200, 0)] {
+    for (changes, hits) in [(1, 3), (200, 3), (4_096, 3), (4_097, 0)] {
         assert_eq!(hits_after(&BRANCH, |lab| (0..changes).for_each(|n| add(lab, n))), hits, "{changes}");
     }
     // One of many changes affects a record.

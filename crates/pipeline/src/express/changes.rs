@@ -3,18 +3,20 @@
 //! change. At its next hit, a record is compared with the changes since its version.
 //!
 //! The control side sends the changes of an operation, with their rules in the layout of each key plan in use
-//! ([`PathChanges`]). The worker keeps the last [`REMEMBERED`] changes ([`RecentChanges`]).
+//! ([`PathChanges`]). The worker keeps the last changes for each plan ([`RecentChanges`]).
 
 use super::path::RecordedPath;
 use crate::context::BurstContext;
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, TableId};
-use keys::HOPS_MAX;
-use keys::{ExpressKey, ExpressPlan, PlanVersion, Rewritten, RuleRow};
+use keys::{
+    ChangesSince, ExpressKey, ExpressPlan, HOPS_MAX, KindOfRules, PlanVersion, Rewritten, RuleChanges,
+    RuleRow,
+};
 
-/// Number of changes that a worker remembers. A record must be renewed if more changes were made since its
-/// version.
-pub(super) const REMEMBERED: usize = 64;
+/// Maximum number of changes of one operation that a worker remembers one by one, so that an operation is
+/// applied in bounded time. After an operation with more changes, all records must be renewed.
+const CHANGES_MAX: usize = 64;
 
 /// Effect of a change on the paths of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,7 @@ struct PlanRows {
 pub struct PathChanges {
     changes: Vec<PathChange>,
     rows: Vec<PlanRows>,
-    /// Whether there are more changes than workers remember.
+    /// Whether there are more than [`CHANGES_MAX`] changes.
     is_overflown: bool,
 }
 
@@ -104,7 +106,7 @@ impl PathChanges {
 
     /// Appends a change without its rows. Returns false if there are too many.
     fn push(&mut self, change: PathChange) -> bool {
-        self.is_overflown |= self.changes.len() == REMEMBERED;
+        self.is_overflown |= self.changes.len() == CHANGES_MAX;
         if !self.is_overflown {
             self.changes.push(change);
         }
@@ -112,45 +114,42 @@ impl PathChanges {
     }
 }
 
-/// The last changes of the rules, in the layout of the keys of one plan. Each change increases the version by
-/// 1.
+/// The last changes of the rules, for records of one plan.
 #[derive(Debug)]
 pub(super) struct RecentChanges {
     plan: PlanVersion,
-    version: u64,
-    changes: [PathChange; REMEMBERED],
-    rows: Box<[u64]>,
     row_words: usize,
+    all: RuleChanges,
 }
 
 impl RecentChanges {
     /// Creates an empty list for records of a plan. `key_words` is the length of their keys.
     pub fn new(plan: PlanVersion, key_words: usize) -> Self {
-        let row_words = RuleRow::length(key_words);
-        let rows = vec![0; REMEMBERED * row_words].into_boxed_slice();
-        Self { plan, version: 1, changes: [PathChange::NONE; REMEMBERED], rows, row_words }
+        Self { plan, row_words: RuleRow::length(key_words), all: RuleChanges::new(key_words) }
     }
 
     /// Returns the version of the rules.
     #[inline(always)]
     pub fn version(&self) -> u64 {
-        self.version
+        self.all.version()
     }
 
     /// Notes that anything may have changed. All records must be renewed.
     pub fn forget_all(&mut self) {
-        self.version += REMEMBERED as u64 + 1;
+        self.all.forget_all();
     }
 
     /// Appends the changes of an operation.
-    pub fn append(&mut self, all: &PathChanges) {
-        let rows = all.rows.iter().find(|rows| rows.plan == self.plan && rows.row_words == self.row_words);
-        let Some(rows) = rows.filter(|_| !all.is_overflown) else { return self.forget_all() };
-        for (change, row) in all.changes.iter().zip(rows.words.chunks_exact(self.row_words)) {
-            self.version += 1;
-            let at = place_of(self.version);
-            self.changes[at] = *change;
-            self.rows[at * self.row_words..][..self.row_words].copy_from_slice(row);
+    pub fn append(&mut self, changes: &PathChanges) {
+        let rows =
+            changes.rows.iter().find(|rows| rows.plan == self.plan && rows.row_words == self.row_words);
+        let Some(rows) = rows.filter(|_| !changes.is_overflown) else { return self.all.forget_all() };
+        for (change, row) in changes.changes.iter().zip(rows.words.chunks_exact(self.row_words)) {
+            match change.kind {
+                ChangeKind::RemovedOrModified => self.all.remove_or_modify(change.id),
+                ChangeKind::Added if change.table == MAC_TABLE => self.all.add_station(),
+                ChangeKind::Added => self.all.add(change.table, change.priority, RuleRow::of(row)),
+            }
         }
     }
 
@@ -163,13 +162,8 @@ impl RecentChanges {
         path: RecordedPath<'_>,
         of_version: u64,
     ) -> bool {
-        let mut outdated = Outdated { context, key: key.words(), path, rewritten: None };
-        self.version - of_version <= REMEMBERED as u64
-            && !(of_version + 1..=self.version).any(|version| {
-                let at = place_of(version);
-                let row = RuleRow::of(&self.rows[at * self.row_words..][..self.row_words]);
-                outdated.is_concerned(self.changes[at], row)
-            })
+        let Some(changes) = self.all.since(of_version) else { return false };
+        !Outdated { context, key: key.words(), path, changes, rewritten: None }.is_concerned()
     }
 }
 
@@ -178,31 +172,31 @@ struct Outdated<'a, 'b, E> {
     context: &'a BurstContext<'b, E>,
     key: &'a [u64],
     path: RecordedPath<'a>,
+    changes: ChangesSince<'a>,
     /// What the entries before each hop rewrite. Computed when it is first needed.
     rewritten: Option<[Rewritten; HOPS_MAX]>,
 }
 
 impl<E> Outdated<'_, '_, E> {
-    /// Returns whether packets that hit the record may take another path because of a change. `row` is the
-    /// rule of an added entry.
+    /// Returns whether packets that hit the record may take another path because of a change.
+    fn is_concerned(&mut self) -> bool {
+        self.changes.remove_one_of(self.path.entries())
+            || self.path.awaits_stations() && self.changes.have_stations()
+            || self.changes.kinds().any(|rules| self.is_beaten_by(rules))
+    }
+
+    /// Returns whether packets that hit the record may hit an added rule of a kind.
     #[inline]
-    fn is_concerned(&mut self, change: PathChange, row: RuleRow<'_>) -> bool {
-        let PathChange { kind, table, priority, id } = change;
-        if kind == ChangeKind::RemovedOrModified {
-            return self.path.depends_on(id);
-        }
-        if table == MAC_TABLE {
-            return self.path.awaits_stations();
-        }
-        let Some(number) = self.path.hops.tables().position(|passed| passed == table) else {
+    fn is_beaten_by(&mut self, rules: KindOfRules) -> bool {
+        let Some(number) = self.path.hops.tables().position(|passed| passed == rules.table) else {
             return false;
         };
-        if !row.may_match(self.key, self.rewritten_before(number)) {
-            return false;
-        }
+        let rewritten = self.rewritten_before(number);
         // Any entry beats a miss. Among equal priorities, the entry added first is hit.
         let entry = self.path.hops.entries().nth(number).unwrap_or(EntryId::NONE);
-        self.context.cells.get(entry).is_none_or(|cell| cell.priority() < priority)
+        let cells = self.context.cells;
+        let beats = |priority| cells.get(entry).is_none_or(|cell| cell.priority() < priority);
+        self.changes.add_match(rules, self.key, rewritten, beats)
     }
 
     /// Returns what the entries before a hop rewrite.
@@ -212,11 +206,11 @@ impl<E> Outdated<'_, '_, E> {
         }
         let (context, hops) = (self.context, self.path.hops);
         let rewritten = self.rewritten.get_or_insert_with(|| {
-            let mut so_far = Rewritten::Nothing;
             let mut before = [Rewritten::Nothing; HOPS_MAX];
-            for (before, entry) in before.iter_mut().zip(hops.entries()) {
-                *before = so_far;
-                so_far = so_far.max(rewritten_by(context, entry));
+            // What the last entry rewrites does not matter. On many paths, its program is not in the caches.
+            let last = hops.entries().len().saturating_sub(1);
+            for (at, entry) in hops.entries().take(last).enumerate() {
+                before[at + 1] = before[at].max(rewritten_by(context, entry));
             }
             before
         });
@@ -231,10 +225,4 @@ fn rewritten_by<E>(context: &BurstContext<'_, E>, entry: EntryId) -> Rewritten {
         Some((_, program)) if program.passage.is_some() => Rewritten::MacsOrTtl,
         _ => Rewritten::Anything,
     }
-}
-
-/// Returns the place of the change that made a version.
-#[inline(always)]
-fn place_of(version: u64) -> usize {
-    version as usize % REMEMBERED
 }

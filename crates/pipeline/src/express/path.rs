@@ -141,9 +141,10 @@ impl RecordedPath<'_> {
         Path { hops, stations: self.stations, effect: *self.effect }
     }
 
-    /// Returns whether packets may take another path because this entry changes.
-    pub fn depends_on(&self, id: EntryId) -> bool {
-        self.hops.entries().any(|entry| entry == id) || self.stations.have(id)
+    /// Returns the entries whose changes may give packets another path.
+    pub fn entries(&self) -> impl Iterator<Item = EntryId> + use<'_> {
+        let stations = [self.stations.source, self.stations.destination];
+        self.hops.entries().chain(stations).filter(|entry| *entry != EntryId::NONE)
     }
 
     /// Returns whether packets could leave directly once NORMAL has learned their addresses.

@@ -267,6 +267,12 @@ impl Paths {
         size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
     }
 
+    /// Prefetches the entries on which the path at a place depends.
+    #[inline(always)]
+    pub fn prefetch_entries(&self, place: u32) {
+        prefetch::element(&self.entries, place as usize);
+    }
+
     /// Returns the path at a place. `hot` is its effect.
     #[inline(always)]
     pub fn path<'a>(&'a self, place: u32, hot: Option<&'a HotPath>) -> Option<RecordedPath<'a>> {

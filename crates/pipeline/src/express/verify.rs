@@ -37,6 +37,9 @@ fn verify<E, const WORDS: usize>(
     keys: &[ExpressKey],
     places: &mut [u32],
 ) -> (u64, u64) {
+    for place in places.iter().filter(|place| **place != NONE && **place & OUTDATED != 0) {
+        paths.prefetch_entries(*place & !OUTDATED);
+    }
     let (mut verified, mut upheld) = (0, 0);
     for (found, key) in places.iter_mut().zip(keys) {
         if *found == NONE || *found & OUTDATED == 0 {
