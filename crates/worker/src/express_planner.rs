@@ -2,8 +2,11 @@
 //! The control side of the express path's keys: tracks which tables packets can reach and which bits their
 //! rules examine, and makes a new plan when the keys no longer hold enough bits.
 //!
-//! A rule that examines more bits causes a new plan at once. After a removal, the plan may hold more bits
-//! than needed. It is narrowed when the rules have not changed for a while ([`NARROW_AFTER_NS`]).
+//! A rule that examines more bits causes a new plan at once. The new plan also holds all bits of the plan
+//! before it, so that rules which come and go do not change the plan again and again. The plan may therefore
+//! hold more bits than needed. It is narrowed when the rules have not changed for a while
+//! ([`NARROW_AFTER_NS`]). While they change, it loses the bits that no rule has examined for a longer time
+//! ([`KEPT_NS`]).
 
 use crate::table_compiler::TableCompiler;
 use flow::group::Group;
@@ -16,6 +19,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Time without changes after which a plan is made narrower, in nanoseconds.
 const NARROW_AFTER_NS: Nanos = Nanos(1_000_000_000);
+
+/// Least time for which a plan keeps bits that no rule examines while rules change, in nanoseconds. The most
+/// time is twice as long.
+const KEPT_NS: Nanos = Nanos(5_000_000_000);
+
+/// Examined bits of each field.
+type Bits = BTreeMap<Field, u128>;
+
+fn add_bits(to: &mut Bits, bits: impl IntoIterator<Item = (Field, u128)>) {
+    bits.into_iter().for_each(|(field, mask)| *to.entry(field).or_default() |= mask);
+}
 
 /// Bits that NORMAL examines: it looks up both addresses, each with the VLAN ID, in the table of learned
 /// addresses.
@@ -97,6 +111,9 @@ pub(crate) struct ExpressPlanner {
     /// Whether anything changed since the last tick.
     has_changed: bool,
     quiet_since: Nanos,
+    /// Bits that rules have examined in the present period of [`KEPT_NS`].
+    recent: Bits,
+    period_begun: Nanos,
 }
 
 impl ExpressPlanner {
@@ -116,6 +133,8 @@ impl ExpressPlanner {
             is_wide: false,
             has_changed: false,
             quiet_since: Nanos(0),
+            recent: Bits::new(),
+            period_begun: Nanos(0),
         }
     }
 
@@ -147,6 +166,9 @@ impl ExpressPlanner {
                     self.has_changed = true;
                     let leads = Leads::of(&entry.instructions);
                     self.set(entry.id, leads);
+                    if self.reached[entry.table.index()] {
+                        add_bits(&mut self.recent, entry.matching.fields().map(|c| (c.field, c.mask)));
+                    }
                     is_narrow |= self.tables[entry.table.index()].add(leads) || self.examines_more(entry);
                 }
                 EntryChange::Modify { id, table, instructions, .. } => {
@@ -167,7 +189,7 @@ impl ExpressPlanner {
             }
         }
         if is_narrow {
-            self.replan(tables);
+            self.widen(tables);
         }
     }
 
@@ -177,7 +199,7 @@ impl ExpressPlanner {
             return self.remove_group(group.id);
         }
         if self.normal_groups.insert(group.id) {
-            self.replan(tables);
+            self.widen(tables);
         }
     }
 
@@ -189,16 +211,25 @@ impl ExpressPlanner {
     /// Sets the highest port number.
     pub fn set_highest_port(&mut self, highest: PortNo, tables: &TableCompiler) {
         if std::mem::replace(&mut self.highest_port, highest) != highest {
-            self.replan(tables);
+            self.widen(tables);
         }
     }
 
-    /// Makes the plan narrower if the rules have not changed for a while.
+    /// Makes the plan narrower if the rules have not changed for a while, or if they have not examined some of
+    /// its bits for a longer time.
     pub fn tick(&mut self, now: Nanos, tables: &TableCompiler) {
-        if std::mem::take(&mut self.has_changed) {
+        let has_changed = std::mem::take(&mut self.has_changed);
+        if has_changed {
             self.quiet_since = now;
-        } else if self.is_wide && now.saturating_sub(self.quiet_since) >= NARROW_AFTER_NS {
-            self.replan(tables);
+        }
+        if self.is_wide && !has_changed && now.saturating_sub(self.quiet_since) >= NARROW_AFTER_NS {
+            self.replan(tables, Bits::new());
+        } else if now.saturating_sub(self.period_begun) >= KEPT_NS {
+            self.period_begun = now;
+            let kept = std::mem::take(&mut self.recent);
+            if self.is_wide {
+                self.replan(tables, kept);
+            }
         }
     }
 
@@ -217,14 +248,35 @@ impl ExpressPlanner {
             && entry.matching.fields().any(|c| !self.plan.holds(c.field, c.mask))
     }
 
-    /// Makes a plan of exactly the bits that the rules examine, unless the current plan is equal.
-    fn replan(&mut self, tables: &TableCompiler) {
-        self.is_wide = false;
+    /// Makes a plan of the bits that the rules examine and those that the current plan holds.
+    fn widen(&mut self, tables: &TableCompiler) {
         self.has_changed = true;
-        let mut examined: BTreeMap<Field, u128> = BTreeMap::new();
-        let mut add = |bits: &[(Field, u128)]| {
-            bits.iter().for_each(|(field, mask)| *examined.entry(*field).or_default() |= mask);
+        let kept = self.plan.examined().iter().copied().collect();
+        self.replan(tables, kept);
+    }
+
+    /// Makes a plan of the bits that the rules examine and, if they leave the records as good, the `kept` bits.
+    /// The plan stays if the new one would be equal.
+    fn replan(&mut self, tables: &TableCompiler, mut kept: Bits) {
+        let examined = self.examined(tables);
+        add_bits(&mut self.recent, examined.clone());
+        add_bits(&mut kept, examined.clone());
+        let plan = |bits: Bits| {
+            let version = PlanVersion(self.plan.version().0 + 1);
+            ExpressPlan::new(version, bits.into_iter().collect(), self.highest_port)
         };
+        let (exact, wide) = (plan(examined), plan(kept));
+        let is_as_good = wide.fit() == exact.fit() && wide.permitted_change() == exact.permitted_change();
+        self.is_wide = is_as_good && !wide.is_like(&exact);
+        let next = if is_as_good { wide } else { exact };
+        if !next.is_like(&self.plan) {
+            self.plan = next;
+        }
+    }
+
+    /// Returns the bits that the rules examine. Determines which tables packets can reach.
+    fn examined(&mut self, tables: &TableCompiler) -> Bits {
+        let mut examined = Bits::new();
         self.reached.fill(false);
         self.reached[0] = true;
         // A packet can only continue in a table with a higher number.
@@ -236,15 +288,11 @@ impl ExpressPlanner {
             counts.next.keys().for_each(|next| self.reached[next.index()] = true);
             if counts.normal > 0 || counts.group > 0 && !self.normal_groups.is_empty() {
                 self.reached[MAC_TABLE.index()] = true;
-                add(&BY_NORMAL);
+                add_bits(&mut examined, BY_NORMAL);
             }
-            add(&tables.rule_table(number).examined_fields());
+            add_bits(&mut examined, tables.rule_table(number).examined_fields());
         }
-        let examined: Vec<_> = examined.into_iter().collect();
-        let next = ExpressPlan::new(PlanVersion(self.plan.version().0 + 1), examined, self.highest_port);
-        if !next.is_like(&self.plan) {
-            self.plan = next;
-        }
+        examined
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the planner. Crate `oracle` compares its plans with the reference, with random rules.
 
-use super::NARROW_AFTER_NS;
+use super::{KEPT_NS, NARROW_AFTER_NS};
 use crate::{WorkerSet, without_workers};
 use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
@@ -24,7 +24,10 @@ impl Rig {
     }
 
     fn add(&mut self, id: u32, table: u8, fields: &[Field], instructions: Instructions) {
-        let matching = Match::new(fields.iter().map(|field| FieldMatch::exact(*field, 1))).unwrap();
+        // Fields of IPv6 need this EtherType.
+        let ipv6 = fields.contains(&Field::Ipv6Src).then_some(FieldMatch::exact(Field::EthType, 0x86dd));
+        let exact = fields.iter().map(|field| FieldMatch::exact(*field, 1));
+        let matching = Match::new(exact.chain(ipv6)).unwrap();
         let entry = FlowEntry {
             id: EntryId(id),
             table: TableId(table),
@@ -131,4 +134,62 @@ fn high_port_numbers_need_longer_keys() {
     assert_eq!(bytes(&rig), 4);
     rig.plane.submit(Operation::RemovePort(PortNo(0x1_0000)));
     assert_eq!(bytes(&rig), 2);
+}
+
+#[test]
+fn rules_that_come_and_go_change_the_plan_once() {
+    let mut rig = Rig::new();
+    rig.add(1, 0, &[Field::EthDst], Instructions::default());
+    let kinds = [Field::EthSrc, Field::EthType, Field::VlanVid];
+    let come_and_go = |rig: &mut Rig, rounds: u64| {
+        for _ in 0..rounds {
+            for kind in kinds {
+                rig.add(2, 0, &[kind], Instructions::default());
+                rig.remove(2, 0);
+                rig.now += Nanos(20_000_000);
+                rig.plane.tick(rig.now);
+            }
+        }
+    };
+    come_and_go(&mut rig, 1);
+    let first = rig.plane.express_plan().version();
+    assert_eq!(rig.fields(), [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid]);
+    come_and_go(&mut rig, 500);
+    assert_eq!(rig.plane.express_plan().version(), first);
+    rig.rest(NARROW_AFTER_NS);
+    assert_eq!(rig.fields(), [Field::EthDst]);
+}
+
+#[test]
+fn a_plan_loses_bits_that_no_rule_examines_any_more_although_rules_change() {
+    let mut rig = Rig::new();
+    rig.add(1, 0, &[Field::EthDst], Instructions::default());
+    rig.add(2, 0, &[Field::EthSrc], Instructions::default());
+    rig.remove(2, 0);
+    let begin = rig.now;
+    let mut kept_for = None;
+    while rig.now < begin + 3 * KEPT_NS {
+        rig.add(3, 0, &[Field::EthType], Instructions::default());
+        rig.remove(3, 0);
+        rig.now += Nanos(100_000_000);
+        rig.plane.tick(rig.now);
+        if !rig.fields().contains(&Field::EthSrc) {
+            kept_for.get_or_insert(rig.now - begin);
+        }
+    }
+    assert_eq!(rig.fields(), [Field::EthDst, Field::EthType]);
+    assert!(kept_for.is_some_and(|time| time >= KEPT_NS && time <= 2 * KEPT_NS), "{kept_for:?}");
+}
+
+#[test]
+fn a_plan_keeps_no_bits_for_which_its_records_would_be_longer() {
+    let mut rig = Rig::new();
+    rig.add(1, 0, &[Field::EthDst, Field::EthSrc], Instructions::default());
+    rig.add(2, 0, &[Field::Ipv6Src, Field::Ipv6Dst], Instructions::default());
+    let is_long = |rig: &Rig| rig.plane.express_plan().fit() == keys::KeyFit::TwoLines;
+    assert!(is_long(&rig));
+    rig.remove(2, 0);
+    assert!(is_long(&rig), "a removal makes no plan");
+    rig.add(3, 0, &[Field::VlanVid], Instructions::default());
+    assert_eq!((is_long(&rig), rig.fields().len()), (false, 3));
 }
