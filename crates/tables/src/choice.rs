@@ -117,15 +117,23 @@ mod tests {
         assert_eq!(choose(&shape), Choice::Mask, "the mask is not a prefix");
         shape.remove(&hole, 1);
         assert_eq!(choose(&shape), Choice::Lpm(Field::Ipv4Dst));
-        (1..=15).for_each(|length| shape.remove(&route(length), 5));
+        (1..=15).for_each(|length| {
+            shape.remove(&route(length), 5);
+        });
         shape.add(&vlan, 1);
         assert_eq!(choose(&shape), Choice::Mask);
-        (90..=100).for_each(|length| shape.remove(&route(length % 32), 5));
+        (90..=100).for_each(|length| {
+            shape.remove(&route(length % 32), 5);
+        });
         assert_eq!(choose(&shape), Choice::Scan, "{} rules", shape.len());
         shape.remove(&vlan, 1);
-        (16..90).for_each(|length| shape.remove(&route(length % 32), 5));
+        (16..90).for_each(|length| {
+            shape.remove(&route(length % 32), 5);
+        });
         (0..40).for_each(|_| shape.add(&route(32), 5));
-        (0..20).for_each(|length| shape.remove(&route(length), 7));
+        (0..20).for_each(|length| {
+            shape.remove(&route(length), 7);
+        });
         shape.remove(&Match::any(), 5);
         assert_eq!(choose(&shape), Choice::Exact);
     }

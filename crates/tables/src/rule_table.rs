@@ -14,8 +14,8 @@ use crate::shape::Shape;
 use engines::KeyPlan;
 use engines::index::Index;
 use engines::plan::KeyPlanError;
-use flow::{EntryId, FlowEntry};
-use std::collections::HashMap;
+use flow::{EntryId, Field, FlowEntry};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Maximum number of changes in one operation that workers apply one by one. If there are more changes,
@@ -39,6 +39,11 @@ const BACKGROUND_PART: usize = 128;
 /// Number of queued changes that are replayed into the new base per rule change. It is above 1, so that the
 /// queue becomes empty although changes continue. It is small, so that no change takes long.
 const CATCH_UP: usize = 3;
+
+/// Number of changes of a table for which its keys keep a field that no rule examines. The first rule on a
+/// field that the keys lack is compiled together with all other rules, so rules that come and go should not
+/// change the fields.
+const KEPT_CHANGES: u64 = 16_384;
 
 /// The next base, compiled in the background.
 #[derive(Debug)]
@@ -82,6 +87,9 @@ pub struct RuleTable {
     sequence: u64,
     /// Number of changes so far.
     changes: u64,
+    /// Fields of removed rules that were the last ones with their masks, and the number of changes before the
+    /// removal.
+    removed: BTreeMap<Field, u64>,
     compiled: usize,
     compiled_in_background: usize,
     retired: Vec<Retired>,
@@ -170,7 +178,10 @@ impl RuleTable {
     /// Removes a rule from the views, after it was removed from `rules`. Returns the update, and whether the
     /// base should be recompiled.
     fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
-        self.shape.remove(&rule.entry.matching, rule.entry.priority);
+        if self.shape.remove(&rule.entry.matching, rule.entry.priority) {
+            let fields = rule.entry.matching.fields().map(|condition| (condition.field, self.changes));
+            self.removed.extend(fields);
+        }
         if let Some(at) = rule.sequence.checked_sub(self.log_from + 1)
             && let Some(row) = self.log.get_mut(at as usize)
         {
@@ -193,7 +204,7 @@ impl RuleTable {
     /// Compiles all rules into a new base with empty deltas, on this thread. Discards any background
     /// compilation.
     fn compile(&mut self) -> Result<(), KeyPlanError> {
-        let plan = KeyPlan::new(&self.shape.fields()).inspect_err(|_| self.now.close())?;
+        let plan = self.key_plan().inspect_err(|_| self.now.close())?;
         let mut added: Vec<Row> = Vec::new();
         if let Some(next) = self.next.take() {
             let lives =
@@ -207,6 +218,18 @@ impl RuleTable {
         self.now = ShadowView::new(compiled, index);
         self.compiled += 1;
         Ok(())
+    }
+
+    /// Returns a layout of the keys with the fields that rules examine, and with those that they have examined
+    /// lately.
+    fn key_plan(&mut self) -> Result<KeyPlan, KeyPlanError> {
+        let changes = self.changes;
+        self.removed.retain(|_, at| changes - *at <= KEPT_CHANGES);
+        let exact = self.shape.fields();
+        let mut fields: Vec<Field> = exact.iter().copied().chain(self.removed.keys().copied()).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        KeyPlan::new(&fields).or_else(|_| KeyPlan::new(&exact))
     }
 
     fn job(&self, plan: KeyPlan, added: Arc<Vec<Row>>) -> Job {
@@ -231,7 +254,11 @@ impl RuleTable {
     /// to change while the job runs. Pass its result to [`RuleTable::install`].
     pub fn background_job(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / BACKGROUND_PART;
-        if self.beside() < least.max(part) { None } else { self.job_at_rest() }
+        if self.beside() < least.max(part) || self.next.is_some() {
+            return None;
+        }
+        let plan = self.key_plan().ok()?;
+        Some(self.next_job(plan))
     }
 
     /// Returns the number of rules added since the base was compiled, or the number of deleted rules in the
@@ -240,19 +267,27 @@ impl RuleTable {
         self.now.added().max(self.now.view.tombstones().len())
     }
 
-    /// Returns a job for background compilation if rules were added or deleted since the base was compiled,
-    /// and no job is in progress. Callers use this method for tables that have not changed for a while.
+    /// Returns a job for background compilation if rules were added or deleted since the base was compiled, or
+    /// if keys hold fields that no rule examines, and no job is in progress. Callers use this method for tables
+    /// that have not changed for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
-        if self.next.is_some() || self.beside() == 0 {
+        let fields = self.shape.fields();
+        if self.next.is_some() || self.beside() == 0 && *self.plan().fields() == *fields {
             return None;
         }
-        let plan = KeyPlan::new(&self.shape.fields()).ok()?;
+        self.removed.clear();
+        let plan = KeyPlan::new(&fields).ok()?;
+        Some(self.next_job(plan))
+    }
+
+    /// Returns a job for the next base, which contains the rules of now.
+    fn next_job(&mut self, plan: KeyPlan) -> Job {
         let added = Arc::new(self.log.drain(..).flatten().collect::<Vec<_>>());
         self.log_from = self.sequence;
         let next =
             Next { added: Arc::clone(&added), sequence: self.sequence, removed: Vec::new(), shadow: None };
         self.next = Some(next);
-        Some(self.job(plan, added))
+        self.job(plan, added)
     }
 
     /// Takes the result of a job. The new base becomes active once it has caught up with the changes made
@@ -352,7 +387,7 @@ impl RuleTable {
     /// Returns each field that any rule examines, in field order, with the bits of the field that are
     /// examined.
     #[must_use]
-    pub fn examined_fields(&self) -> Vec<(flow::Field, u128)> {
+    pub fn examined_fields(&self) -> Vec<(Field, u128)> {
         self.shape.examined()
     }
 

@@ -50,24 +50,25 @@ impl Shape {
         }
     }
 
-    /// Removes a rule from the statistics.
-    pub fn remove(&mut self, matching: &Match, priority: u16) {
+    /// Removes a rule from the statistics. Returns whether it was the last rule with its signature.
+    pub fn remove(&mut self, matching: &Match, priority: u16) -> bool {
         if matching.index().is_some() {
-            return;
+            return false;
         }
         self.len = self.len.saturating_sub(1);
         if matching.is_any() {
             uncount(&mut self.catch_alls, &priority);
-        } else {
-            uncount(&mut self.keyed, &priority);
-            let signature = signature(matching);
-            if let Some(n) = self.signatures.get_mut(&signature) {
-                *n -= 1;
-                if *n == 0 {
-                    self.signatures.remove(&signature);
-                }
-            }
+            return false;
         }
+        uncount(&mut self.keyed, &priority);
+        let signature = signature(matching);
+        let Some(n) = self.signatures.get_mut(&signature) else { return false };
+        *n -= 1;
+        let is_last = *n == 0;
+        if is_last {
+            self.signatures.remove(&signature);
+        }
+        is_last
     }
 
     /// Returns the examined fields, each of them once.
@@ -134,14 +135,14 @@ mod tests {
         assert!(shape.is_exact());
         shape.add(&Match::any(), 10);
         assert!(!shape.is_exact(), "a catch-all may win against a rule of equal priority");
-        shape.remove(&Match::any(), 10);
+        assert!(!shape.remove(&Match::any(), 10));
         let mac = Match::new([FieldMatch::exact(Field::EthDst, 1)]).unwrap();
         shape.add(&mac, 5);
         assert!(!shape.is_exact());
         assert_eq!(shape.fields(), [Field::InPort, Field::EthDst]);
-        shape.remove(&mac, 5);
+        assert!(shape.remove(&mac, 5) && !shape.remove(&port(2), 20));
         assert!(shape.is_exact());
         assert!(shape.signatures().eq([&signature(&port(7))]));
-        assert_eq!((shape.fields().len(), shape.len()), (1, 3));
+        assert_eq!((shape.fields().len(), shape.len()), (1, 2));
     }
 }

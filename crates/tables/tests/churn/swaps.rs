@@ -317,3 +317,28 @@ fn a_base_compiled_in_background_catches_up_three_rules_at_a_time() {
     }
     assert_eq!((rule_table.compiled_in_background(), rule_table.len()), (1, 1_035));
 }
+
+#[test]
+fn rules_on_new_fields_that_come_and_go_do_not_compile_the_table_again_and_again() {
+    let (mut rule_table, _) = table_of(200);
+    let come_and_go = |rule_table: &mut RuleTable, field: Field| {
+        let id = EntryId(9_000);
+        let matching = Match::new([FieldMatch::exact(field, 1)]).unwrap();
+        rule_table.change(&[RuleChange::Add(Arc::new(entry(id, 9, matching)))], 1, 1).unwrap();
+        rule_table.change(&[RuleChange::Remove(id)], 1, 1).unwrap();
+    };
+    let fields = [Field::EthSrc, Field::EthDst, Field::InPort];
+    fields.into_iter().for_each(|field| come_and_go(&mut rule_table, field));
+    assert_eq!(rule_table.compiled(), 4);
+    // The delta has room for 64 rules.
+    for _ in 0..10 {
+        fields.into_iter().for_each(|field| come_and_go(&mut rule_table, field));
+    }
+    assert_eq!(rule_table.compiled(), 4);
+    // At rest, the keys lose the fields.
+    let job = rule_table.job_at_rest().unwrap();
+    rule_table.install(job.run());
+    assert!(rule_table.catch_up(1).unwrap().is_some());
+    assert_eq!(rule_table.plan().fields().iter().filter(|field| fields.contains(field)).count(), 0);
+    assert!(rule_table.job_at_rest().is_none());
+}
