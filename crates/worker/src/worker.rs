@@ -24,6 +24,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// operations.
 const OPERATIONS_PER_TURN: usize = 16;
 
+/// Maximum number of operations applied after a poll iteration that received packets, if no packets can wait
+/// in the backlog. An operation that changes one rule takes 1 to 2 us.
+const BUSY_OPERATIONS: usize = 2;
+
 /// Number of applied parts after which no further operation is started in a poll iteration. A part is one
 /// [`Update`] of an operation. A part that adds a rule to a large table takes about 0.1 us; a part that swaps
 /// a view counts as [`SWAP_PARTS`]. An operation is applied as a whole, and it has at most about this many
@@ -44,6 +48,11 @@ const IDLE_COUNTS: usize = 64;
 /// Maximum number of path records whose hits are counted in a poll iteration that receives fewer packets than
 /// this. In other iterations, it is the number of packets.
 const BUSY_COUNTS: usize = 32;
+
+/// Number of path records whose hits are counted before an operation that needs it, beyond the number of
+/// packets that the last poll iteration received. An operation thus waits for a limited number of iterations,
+/// although packets hit further records.
+const MORE_COUNTS: usize = 16;
 
 /// Maximum number of times that a port's egress queues are served before those of the next port.
 const PARTS_PER_SEND: usize = 8;
@@ -288,9 +297,12 @@ impl<P: Probe> Worker<P> {
     /// while the worker sleeps; then no packets wait.
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
+        let is_busy = self.received > 0;
+        let most = if is_busy && !self.egress.lanes { BUSY_OPERATIONS } else { OPERATIONS_PER_TURN };
+        let counts = if is_busy { self.received + MORE_COUNTS } else { IDLE_COUNTS };
         // An operation is taken only if the ring for retired updates has space, because the worker must not
         // free memory.
-        while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.retired.slots() > 0 {
+        while applied < most && parts < PARTS_PER_TURN && self.channel.retired.slots() > 0 {
             let Ok(next) = self.channel.requests.peek() else {
                 self.pipeline.reopen();
                 break;
@@ -301,9 +313,8 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.close();
                 break;
             }
-            // Hits under earlier versions of the rules are counted first, a limited number at a time: more
-            // than packets have arrived.
-            if needs_counts && !self.count_hits(HitsToCount::All, IDLE_COUNTS + self.received) {
+            // Hits under earlier versions of the rules are counted first, a limited number at a time.
+            if needs_counts && !self.count_hits(HitsToCount::All, counts) {
                 break;
             }
             let Ok(mut updates) = self.channel.requests.pop() else { break };
