@@ -17,8 +17,8 @@ const REMEMBERED: usize = 4_096;
 /// Number of hashes.
 const BUCKETS: usize = 4_096;
 
-/// Number of kinds of added rules. If there are more, the kind whose last rule is the oldest is forgotten, and
-/// with it all changes up to that rule.
+/// Number of kinds of added rules. If there are more, the kind whose last rule is the oldest is forgotten,
+/// and with it all changes up to that rule.
 const KINDS: usize = 32;
 
 /// Maximum number of changes that are compared one by one. If there are more, the path may be another one.

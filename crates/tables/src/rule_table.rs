@@ -220,8 +220,8 @@ impl RuleTable {
         Ok(())
     }
 
-    /// Returns a layout of the keys with the fields that rules examine, and with those that they have examined
-    /// lately.
+    /// Returns a layout of the keys with the fields that rules examine, and with those that they have
+    /// examined lately.
     fn key_plan(&mut self) -> Result<KeyPlan, KeyPlanError> {
         let changes = self.changes;
         self.removed.retain(|_, at| changes - *at <= KEPT_CHANGES);
@@ -267,9 +267,9 @@ impl RuleTable {
         self.now.added().max(self.now.view.tombstones().len())
     }
 
-    /// Returns a job for background compilation if rules were added or deleted since the base was compiled, or
-    /// if keys hold fields that no rule examines, and no job is in progress. Callers use this method for tables
-    /// that have not changed for a while.
+    /// Returns a job for background compilation if rules were added or deleted since the base was compiled,
+    /// or if keys hold fields that no rule examines, and no job is in progress. Callers use this method for
+    /// tables that have not changed for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
         let fields = self.shape.fields();
         if self.next.is_some() || self.beside() == 0 && *self.plan().fields() == *fields {

@@ -215,8 +215,8 @@ impl ExpressPlanner {
         }
     }
 
-    /// Makes the plan narrower if the rules have not changed for a while, or if they have not examined some of
-    /// its bits for a longer time.
+    /// Makes the plan narrower if the rules have not changed for a while, or if they have not examined some
+    /// of its bits for a longer time.
     pub fn tick(&mut self, now: Nanos, tables: &TableCompiler) {
         let has_changed = std::mem::take(&mut self.has_changed);
         if has_changed {
@@ -255,8 +255,8 @@ impl ExpressPlanner {
         self.replan(tables, kept);
     }
 
-    /// Makes a plan of the bits that the rules examine and, if they leave the records as good, the `kept` bits.
-    /// The plan stays if the new one would be equal.
+    /// Makes a plan of the bits that the rules examine and, if they leave the records as good, the `kept`
+    /// bits. The plan stays if the new one would be equal.
     fn replan(&mut self, tables: &TableCompiler, mut kept: Bits) {
         let examined = self.examined(tables);
         add_bits(&mut self.recent, examined.clone());

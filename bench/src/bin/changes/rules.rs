@@ -161,8 +161,8 @@ impl Changes {
             .iter()
             .map(|condition| format!("table=0,priority=6000,{condition},actions=goto_table:1\n"))
             .collect();
-        // Half of the changes add rules. A rule on a new field is deleted before the next one is added. A plan
-        // of the keys that holds no more bits than the rules examine would change with each of them.
+        // Half of the changes add rules. A rule on a new field is deleted before the next one is added. A
+        // plan of the keys that holds no more bits than the rules examine would change with each of them.
         let share = (share / 2).max(2);
         Ok(Self {
             added: parse(&text)?,
