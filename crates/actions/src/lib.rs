@@ -2,12 +2,14 @@
 //! Compiled actions: the changes that entries, groups and meters make to one packet.
 //!
 //! The control thread compiles instructions into a [`Program`]. A worker runs the steps of the program on a
-//! [`PacketData`]. This crate does no lookups and does not know about bursts, tables or caches. It sends no
-//! frame: the caller executes outputs and groups.
+//! [`PacketData`]. A [`Cell`] has the number of an entry's program and the entry's counters in one worker.
+//! This crate does no lookups and does not know about bursts, tables or caches. It sends no frame: the caller
+//! executes outputs and groups.
 //!
 //! Begin with `program.rs`: [`ProgramStep::rewrite`] names the file of each action.
 
 mod action_set;
+mod cells;
 mod checksums;
 mod field_write;
 mod group;
@@ -21,6 +23,7 @@ mod tags;
 mod ttl;
 
 pub use action_set::ActionSet;
+pub use cells::{Cell, CellPage, Cells, Counting, PAGE_CELLS, ProgramId};
 pub use field_write::FieldWrite;
 pub use group::CompiledGroup;
 pub use header_change::HeaderChange;

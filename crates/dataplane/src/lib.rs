@@ -8,9 +8,9 @@
 //! operations too.
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
-//! that it returns, [`event`] the reports of workers, [`usage`] the usage of bounded resources, and
-//! [`trace_record`] the records of individual packets. [`PortTable`] has the ports of the datapath as
-//! forwarding looks them up.
+//! that it returns, [`Counters`] those that a worker writes, [`event`] the reports of workers, [`usage`] the
+//! usage of bounded resources, and [`trace_record`] the records of individual packets. [`PortTable`] has the
+//! ports of the datapath as forwarding looks them up.
 
 pub mod counters;
 mod data_plane;
@@ -19,6 +19,7 @@ pub mod event;
 mod ports;
 pub mod trace_record;
 pub mod usage;
+mod worker_counters;
 
 pub use counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals, TrafficCount,
@@ -29,3 +30,4 @@ pub use event::{Event, MacSeen, PacketInEvent};
 pub use ports::PortTable;
 pub use trace_record::{FoundBy, TraceCopy, TraceHit, TraceRecord};
 pub use usage::Usage;
+pub use worker_counters::{BurstCounters, Counters};

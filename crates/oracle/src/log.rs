@@ -3,6 +3,7 @@
 
 use super::coverage::ChangeCounts;
 use super::room::Room;
+use dataplane::BurstCounters;
 use dataplane::{
     DataPlane, EntryCounters, Event, FoundBy, GroupCounters, MacSeen, MeterCounters, PortCounters, PortQueue,
     TableCounters, Totals,
@@ -13,7 +14,7 @@ use flow::{
 };
 use frame::Frame;
 use model::FlowRemoved;
-use pipeline::{BurstCounters, PacketSlot, Probe, Via};
+use pipeline::{PacketSlot, Probe, Via};
 use reference::{ExaminedBits, Unfinished};
 use std::cell::Cell;
 use std::collections::BTreeMap;

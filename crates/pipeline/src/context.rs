@@ -4,8 +4,6 @@
 //! Many stages are methods of [`BurstContext`], with an `impl` block in the stage's file. The methods in this
 //! file are called by several stages.
 
-use crate::cells::{Cell, Cells};
-use crate::counters::{BurstCounters, Counters};
 use crate::extract::Extractor;
 use crate::group_table::GroupTable;
 use crate::lanes::Window;
@@ -13,7 +11,9 @@ use crate::meter_table::MeterTable;
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutputs;
 use actions::Program;
+use actions::{Cell, Cells};
 use dataplane::PortTable;
+use dataplane::{BurstCounters, Counters};
 use flow::stateless::TagTypes;
 use flow::{DropReason, EntryId, Nanos, Settings};
 use stateless::StatelessForwarder;

@@ -80,13 +80,6 @@ mod pending_outputs;
 
 mod packet_out;
 
-// Data shared by forwarding and control.
-mod cells;
-
-mod counters;
-
-pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
-pub use counters::{BurstCounters, Counters};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{

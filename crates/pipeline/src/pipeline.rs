@@ -11,7 +11,6 @@
 //! between bursts only, so a packet sees one version of all rules.
 
 use crate::context::{HitCounters, Rules, TABLES};
-use crate::counters::Counters;
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
 use crate::express::{Express, HitsToCount, WaitingKeys};
@@ -23,6 +22,7 @@ use crate::probe::{Probe, ProbeStep};
 use crate::run_tables::{Waiting, run_tables};
 use crate::slab::{BURST, Burst, Slab};
 use crate::update::{Update, Updates};
+use dataplane::Counters;
 use dataplane::Usage;
 use flow::{DropReason, Limits, Nanos};
 use frame::Frame;

@@ -5,10 +5,10 @@
 //! In production the probe is `()`, and every call compiles to nothing. Selected bursts run with a pair of
 //! probes, the second of which is an instrument for that burst.
 
-use crate::counters::BurstCounters;
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
 use crate::slab::PacketSlot;
+use dataplane::BurstCounters;
 use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;

@@ -5,10 +5,10 @@
 //! It allocates all its memory when it is created. While no recorder is installed, bursts run a copy of the
 //! code that is compiled without recording.
 
-use crate::counters::BurstCounters;
 use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;
 use arrayvec::ArrayVec;
+use dataplane::BurstCounters;
 use dataplane::trace_record::RECORD_BYTES;
 use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
 use flow::{EntryId, Nanos, Outcome, PacketFilter, PortNo, RuleVersion, TableId};

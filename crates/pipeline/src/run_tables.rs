@@ -4,13 +4,13 @@
 //! All packets that wait for a table are looked up together: first all keys are built, then one batch lookup
 //! runs, and then the instructions of each packet. Outputs leave at the end, packet by packet.
 
-use crate::cells::Cell;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::ffp::Ffp;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::{BURST, PacketSlot};
+use actions::Cell;
 use actions::Program;
 use dataplane::FoundBy;
 use flow::{DropReason, EntryId, Next, TableId};

@@ -4,7 +4,6 @@
 //! Applying an update takes short, bounded time and frees nothing. Replaced objects stay in the update, which
 //! returns to the control thread.
 
-use crate::cells::{Cells, ProgramId};
 use crate::express::{Express, PathChanges};
 use crate::extract::Extractor;
 use crate::ffp::{Clean, Coherence, FastMode};
@@ -13,6 +12,7 @@ use crate::meter_table::MeterTable;
 use crate::packet_out::CompiledPacketOut;
 use crate::recorder::Recorder;
 use actions::Program;
+use actions::{Cells, ProgramId};
 use dataplane::PortTable;
 use flow::{EntryId, RuleVersion, Settings, TableId};
 use stateless::StatelessForwarder;

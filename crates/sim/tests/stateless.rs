@@ -6,12 +6,13 @@
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use arrayvec::ArrayVec;
+use dataplane::Counters;
 use dataplane::{Event, PortTable};
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, Nanos, Operation, Outcome, PortNo, PortState, QueueId, RuleVersion};
 use frame::{Frame, Lane};
-use pipeline::{BURST, BacklogShare, Counters, Egress, LaneLimits, Pipeline, Update, Updates};
+use pipeline::{BURST, BacklogShare, Egress, LaneLimits, Pipeline, Update, Updates};
 use reference::{Reference, Sent, Unfinished};
 use stateless::StatelessForwarder;
 use std::collections::{BTreeMap, BTreeSet};

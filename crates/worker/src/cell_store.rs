@@ -2,9 +2,10 @@
 //! The control side of the flow statistics cells: pages for new IDs, sums over the workers, and pages retired
 //! by large modify commands.
 
+use actions::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
 use dataplane::EntryCounters;
 use flow::{EntryId, Nanos, RuleVersion};
-use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
+use pipeline::Update;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 

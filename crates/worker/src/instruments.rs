@@ -3,10 +3,11 @@
 //! `forward` that is compiled without them. The worker's own probe is independent of both.
 
 use crate::stopwatch::Stopwatch;
+use dataplane::BurstCounters;
 use dataplane::{FoundBy, Usage};
 use flow::{EntryId, Outcome, RuleVersion, TableId};
 use frame::Frame;
-use pipeline::{BurstCounters, Leaving, PacketSlot, Probe, ProbeStep, RECORDER, Recorder, Via};
+use pipeline::{Leaving, PacketSlot, Probe, ProbeStep, RECORDER, Recorder, Via};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for selected bursts.

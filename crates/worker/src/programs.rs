@@ -4,8 +4,9 @@
 //! order.
 
 use actions::Program;
+use actions::ProgramId;
 use flow::{FlowEntry, Instructions};
-use pipeline::{ProgramId, Update};
+use pipeline::Update;
 use std::collections::HashMap;
 use std::sync::Arc;
 

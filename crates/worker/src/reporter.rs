@@ -4,9 +4,9 @@
 use crate::clock::Clock;
 use crate::latency::{Latencies, LatencyCells};
 use crate::published::{PortReport, PortReports, Published, WorkerUsage};
+use dataplane::Counters;
 use dataplane::{PortCounters, PortQueue, TableCounters, Totals};
 use flow::{DropReason, EgressQueue, PortNo, TableId};
-use pipeline::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

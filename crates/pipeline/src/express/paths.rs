@@ -356,8 +356,8 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cells::{CellPage, Cells};
-    use crate::counters::Counters;
+    use actions::{CellPage, Cells};
+    use dataplane::Counters;
     use flow::TableId;
     use keys::{Hops, PathHop};
     use std::sync::Arc;

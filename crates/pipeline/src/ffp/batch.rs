@@ -2,8 +2,8 @@
 //! The packets of a burst that wait for one table, and the entries found for them.
 
 use super::lut::Record;
-use crate::cells::{Cell, Cells};
 use crate::slab::PacketSlot;
+use actions::{Cell, Cells};
 use dataplane::FoundBy;
 use flow::{EntryId, TableId};
 use tables::Table;

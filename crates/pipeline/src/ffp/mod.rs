@@ -27,11 +27,11 @@ mod recent;
 mod resolve;
 mod walk;
 
-use crate::cells::Cells;
 use crate::context::TableSlot;
 use crate::lanes::Window;
 use crate::packet::{Packet, Path};
 use crate::slab::PacketSlot;
+use actions::Cells;
 use flow::{EntryId, Limits, TableId};
 use tables::Table;
 use wire::Depth;

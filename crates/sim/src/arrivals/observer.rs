@@ -3,9 +3,10 @@
 
 use crate::arrivals::links::{Links, VirtualTime, lock};
 use crate::cost::CostProbe;
+use dataplane::BurstCounters;
 use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
-use pipeline::{BurstCounters, PacketSlot, Probe, ProbeStep, Via};
+use pipeline::{PacketSlot, Probe, ProbeStep, Via};
 use std::sync::{Arc, Mutex};
 
 /// Ingress port and sequence number of a packet, its outcome, and the path by which it left.

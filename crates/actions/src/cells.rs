@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Number of cells in a page.
 pub const PAGE_CELLS: usize = 4_096;
 
-/// Number of a [`Program`](actions::Program), an entry's compiled instructions.
+/// Number of a [`Program`](crate::Program), an entry's compiled instructions.
 pub type ProgramId = u32;
 
 /// State of one entry in one worker.
@@ -134,7 +134,7 @@ impl Cells {
 
     /// Returns the cell of an entry and prefetches it.
     #[inline]
-    pub(crate) fn prefetched(&self, id: EntryId) -> Option<&Cell> {
+    pub fn prefetched(&self, id: EntryId) -> Option<&Cell> {
         let cell = self.get(id)?;
         prefetch::of(cell);
         Some(cell)
@@ -142,7 +142,7 @@ impl Cells {
 
     /// Returns a view of the cells through which single packets are counted at time `now`.
     #[inline(always)]
-    pub(crate) fn counting(&self, now: Nanos) -> Counting<'_> {
+    pub fn counting(&self, now: Nanos) -> Counting<'_> {
         Counting { pages: &self.pages, now }
     }
 
@@ -155,7 +155,7 @@ impl Cells {
 
 /// Counts single packets in the cells of entries.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counting<'a> {
+pub struct Counting<'a> {
     pages: &'a [Arc<CellPage>],
     now: Nanos,
 }
