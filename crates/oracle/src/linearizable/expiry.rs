@@ -21,6 +21,9 @@ struct Due {
     /// Earliest and latest time of the idle timeout. For a learned address, the exact time of its last use
     /// during a packet's processing is unknown.
     idle: Option<(Nanos, Nanos)>,
+    /// Time at which the entry had been idle for long enough, although it was used later. The entry may still
+    /// expire then, because hits are counted later: the control thread may not know the later use yet.
+    idle_before: Option<Nanos>,
     hard: Option<Nanos>,
 }
 
@@ -32,9 +35,13 @@ impl Due {
             MAC_TABLE => Some(record.mac_ageing),
             _ => seconds(life.entry.idle_timeout_s),
         };
+        let mut idle_before = None;
         let idle = idle_ns.map(|idle_ns| {
             let (mut earliest, mut latest) = (created, created);
             for seen in life.uses.iter().take_while(|seen| seen.first.place < before.place) {
+                if seen.first.at > latest + idle_ns {
+                    idle_before = idle_before.or(Some(latest + idle_ns));
+                }
                 latest = latest.max(seen.last.at);
                 if seen.last.place < before.place {
                     earliest = earliest.max(seen.first.at);
@@ -42,7 +49,7 @@ impl Due {
             }
             (earliest + idle_ns, latest + idle_ns)
         });
-        Self { idle, hard: seconds(life.entry.hard_timeout_s).map(|hard_ns| created + hard_ns) }
+        Self { idle, idle_before, hard: seconds(life.entry.hard_timeout_s).map(|hard_ns| created + hard_ns) }
     }
 
     /// Returns the time by which a timeout has certainly passed.
@@ -59,7 +66,7 @@ impl Due {
             (Some(idle), Some(hard)) if idle < hard => Some(RemovedReason::IdleTimeout),
             (_, Some(_)) => Some(RemovedReason::HardTimeout),
             (Some(_), None) => Some(RemovedReason::IdleTimeout),
-            (None, None) => None,
+            (None, None) => self.idle_before.filter(|due| *due <= now).map(|_| RemovedReason::IdleTimeout),
         }
     }
 }
