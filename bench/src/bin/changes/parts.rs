@@ -29,7 +29,7 @@ const DELAY_US: f64 = 20.0;
 /// Greatest p99.9 of the delay with dumps, by the p99.9 without.
 const DUMP_RATIO: f64 = 1.05;
 
-/// Least packets per second with statistics requests, by packets per second without.
+/// Minimum ratio of the packet rate with statistics requests to the packet rate without them.
 const STATISTICS_RATIO: f64 = 0.95;
 
 const REPORT: &str = "target/report";

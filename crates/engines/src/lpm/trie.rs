@@ -202,8 +202,7 @@ struct Draft {
     below: Nodes,
     /// Number of node numbers assigned below the front. Some of these nodes may not be built yet.
     numbered: u32,
-    /// For each number of steps below the front, the number of items that are found after exactly these
-    /// steps.
+    /// Number of items that are found exactly `at` steps below the front, at index `at`.
     found: [usize; 8],
 }
 

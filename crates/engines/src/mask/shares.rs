@@ -42,7 +42,7 @@ impl<'r> Ranked<'r> {
 
 /// For each rule, the number of its rest (the bits not yet covered). For each rest, the rests that hide it.
 pub(super) struct Shares {
-    /// Number of each rule's rest.
+    /// For each rule, the number of its rest.
     numbers: Vec<u32>,
     /// For each rest, a bitmap of the rests that hide it.
     hiding: Vec<u64>,
