@@ -271,11 +271,14 @@ impl RuleTable {
     /// or if keys hold fields that no rule examines, and no job is in progress. Callers use this method for
     /// tables that have not changed for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
-        let fields = self.shape.fields();
-        if self.next.is_some() || self.beside() == 0 && *self.plan().fields() == *fields {
+        if self.next.is_some() || self.beside() == 0 && self.removed.is_empty() {
             return None;
         }
         self.removed.clear();
+        let fields = self.shape.fields();
+        if self.beside() == 0 && *self.plan().fields() == *fields {
+            return None;
+        }
         let plan = KeyPlan::new(&fields).ok()?;
         Some(self.next_job(plan))
     }
