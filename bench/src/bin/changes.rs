@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets with path records while rules change, while all entries are dumped, and while statistics are
-//! requested. One thread runs a worker. Another thread, on another core, works on the model as the daemon
+//! Measures packets with path records while rules change, while all entries are dumped, and while statistics
+//! are requested. One thread runs a worker. Another thread, on another core, works on the model as the daemon
 //! does. Writes target/report/changes.jsonl.
 
 #[path = "changes/clock.rs"]
@@ -26,8 +26,8 @@ use std::error::Error;
 use clap::{Parser, ValueEnum};
 use shunt_bench::scenario::Popularity;
 
-/// Measures packets with path records beside the work of the control thread: all parts, unless an option
-/// selects one.
+/// Measures how the work of the control thread affects packets with path records. Runs all parts, unless an
+/// option selects one.
 ///
 /// Needs two CPUs. A quick run, which takes less than 30 s and only checks that all parts work:
 /// changes --rounds 2 --seconds 0.2 --windows 6 --entries 20000
@@ -60,10 +60,12 @@ pub struct Arguments {
     /// Rate of the packets whose delays are measured, as a share of the rate that the slower side forwards.
     #[arg(long, default_value_t = 0.5)]
     load: f64,
-    /// Number of rounds in which delays are measured. A round has a window of each side.
+    /// Number of rounds in which delays are measured. Each round has one window with the requests of the part
+    /// and one without them.
     #[arg(long, default_value_t = 15)]
     rounds: usize,
-    /// Length of a window in which delays are measured, in seconds of the worker. A dump begins in each.
+    /// Length of a window in which delays are measured, in seconds on the worker's clock. In the part `dump`,
+    /// a dump begins in each window.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Number of pairs of windows in which packets per second are measured.
@@ -76,9 +78,9 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Share {
-    /// By Zipf's law with exponent 1.
+    /// Flows send according to Zipf's law with exponent 1.
     Zipf,
-    /// All flows in turn. Each record then meets the most changes between two hits.
+    /// Flows send in turn, so that the most rules change between two hits of a record.
     Turn,
 }
 
@@ -90,7 +92,7 @@ impl Share {
         }
     }
 
-    /// Returns the words in the names of cases.
+    /// Returns the description that the names of cases contain.
     fn words(self) -> &'static str {
         match self {
             Self::Zipf => "by Zipf 1.0",

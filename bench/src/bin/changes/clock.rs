@@ -58,7 +58,7 @@ impl ActiveClock {
         START_NS + self.last_ns - self.off_ns
     }
 
-    /// Excludes the time since the last reading. The thread did something else.
+    /// Excludes the time since the last reading, in which the thread did other work.
     pub fn resume(&mut self) {
         let wall_ns = self.wall_ns();
         self.off_ns += wall_ns - self.last_ns;
@@ -66,7 +66,7 @@ impl ActiveClock {
         self.compared_ns = (wall_ns, self.cpu.elapsed_ns());
     }
 
-    /// Excludes the time since the last reading, in which the thread slept. It counts as a preemption.
+    /// Excludes the time since the last reading, in which the thread slept. The sleep counts as a preemption.
     pub fn pause(&mut self) {
         self.resume();
         self.note_gap();
@@ -76,7 +76,8 @@ impl ActiveClock {
     pub fn skip(&mut self) {
         let wall_ns = self.wall_ns();
         if wall_ns - self.last_ns > SUSPECT_NS {
-            // Without a new comparison, the next one would exclude a preemption again.
+            // The excluded time may contain a preemption. `resume` compares the clocks anew, so that the next
+            // comparison does not exclude this preemption again.
             return self.resume();
         }
         self.off_ns += wall_ns - self.last_ns;

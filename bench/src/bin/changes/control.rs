@@ -2,8 +2,9 @@
 //! The control thread: it owns the models and serves requests as the daemon does, a small part of each at a
 //! time.
 //!
-//! Both threads follow the worker's clock. A step of the control thread takes as long on this clock as it
-//! used CPU time: the next step waits until then, and the worker waits if it is ahead.
+//! Both threads follow the worker's clock. On this clock, each step of the control thread lasts as long as
+//! the CPU time that the step used. The next step begins only after this time. The worker waits if the
+//! control thread is too far behind.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -24,10 +25,10 @@ use crate::rules::{Changes, Sizes};
 /// Number of entries that a dump examines at once, as in `model::agent`.
 const ENTRIES_PER_STEP: usize = 256;
 
-/// Number of waiting operations from which on no request is taken, as in the daemon.
+/// While this many operations wait, no request is taken, as in the daemon.
 const PARKED_MAX: usize = 256;
 
-/// Sleep if nothing is due.
+/// Time for which the control thread sleeps if nothing is due.
 const IDLE: Duration = Duration::from_micros(20);
 
 /// What the control thread does after a step.
@@ -35,17 +36,18 @@ const IDLE: Duration = Duration::from_micros(20);
 enum Next {
     /// Sleep, because nothing is due.
     Sleep,
-    /// Ask again soon: the last step is not over on the worker's clock.
+    /// Check again soon, because the last step is not over on the worker's clock.
     Spin,
-    /// The next step.
+    /// Run the next step.
     Step,
 }
 
-/// Longest rest of a step for which the control thread spins instead of sleeping.
+/// If less than this time of a step remains on the worker's clock, the control thread spins instead of
+/// sleeping.
 const SPIN_NS: u64 = 200_000;
 
-/// Number of pauses between two readings of the worker's clock, about 2 us. Each reading costs the worker a
-/// cache miss when it writes the clock again.
+/// Number of spin-loop iterations between two readings of the worker's clock, which take about 2 us. After
+/// each reading, the worker has a cache miss when it writes the clock again.
 const SPINS: u32 = 100;
 
 /// Requests that arrive while a job lasts.
@@ -59,17 +61,17 @@ pub struct Job {
     pub dump: bool,
 }
 
-/// What a control thread did since the start.
+/// Work that the control thread has done since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
     pub changes: u64,
-    /// Rules that examine a new field.
+    /// Number of added rules that examine a new field.
     pub widened: u64,
-    /// Plans of the keys.
+    /// Number of key plans.
     pub plans: u64,
     /// CPU time of the changes in nanoseconds.
     pub changes_ns: u64,
-    /// Entries of dumps.
+    /// Number of entries that dumps returned.
     pub dumped: u64,
     /// CPU time of dumps in nanoseconds.
     pub dump_ns: u64,
@@ -111,7 +113,7 @@ pub struct Link {
     pub is_quiet: AtomicBool,
     /// Time of the worker's clock.
     pub now_ns: AtomicU64,
-    /// Time at which the control thread has finished its last step.
+    /// Time on the worker's clock at which the last step of the control thread ends.
     pub free_ns: AtomicU64,
     pub work: Mutex<Work>,
     pub has_failed: AtomicBool,
@@ -179,11 +181,12 @@ impl Served {
         let free_ns = self.link.free_ns.load(Ordering::Relaxed);
         let rest_ns = free_ns.saturating_sub(now_ns);
         if rest_ns > 0 {
-            // The clock of the side that is not measured stands still.
+            // Spinning is useless for the side that is not measured, because its clock stands still.
             let is_soon = rest_ns < SPIN_NS && number == self.number && self.job != Job::default();
             return Ok(if is_soon { Next::Spin } else { Next::Sleep });
         }
-        // The next part of an answer begins when the last part has ended, although the worker may be ahead.
+        // The next part of an answer begins when the last part ends, even if the worker's clock is already
+        // later.
         let is_same = number == self.number;
         let now_ns = if self.is_busy && is_same { free_ns } else { now_ns };
         let cpu = ThreadCpu::now();
@@ -211,7 +214,7 @@ impl Served {
         Ok(if more { Next::Step } else { Next::Sleep })
     }
 
-    /// Returns the number of requests that have arrived at this rate.
+    /// Returns how many requests have arrived since the job began, at `rate` requests per second.
     fn due(&self, now_ns: u64, rate: u64) -> u64 {
         (u128::from(now_ns.saturating_sub(self.begun_ns)) * u128::from(rate) / 1_000_000_000) as u64
     }
@@ -233,7 +236,7 @@ impl Served {
         Ok(())
     }
 
-    /// Produces the next part of the dump and of the oldest answer. Returns whether there is more.
+    /// Produces the next part of the dump and of the oldest answer. Returns whether further parts remain.
     fn answer(&mut self, now_ns: u64) -> Result<bool, Box<dyn Error>> {
         if let Some(cursor) = &mut self.dump {
             let cpu = ThreadCpu::now();

@@ -4,10 +4,10 @@
 /// Width of a bin in nanoseconds.
 const BIN_NS: u64 = 10;
 
-/// Number of bins. Longer delays than 1 ms are counted in the last bin.
+/// Number of bins. Delays longer than 1 ms are counted in the last bin.
 const BINS: usize = 100_000;
 
-/// Numbers of packets by their delay.
+/// Histogram of packets by delay.
 #[derive(Clone, Debug)]
 pub struct Delays {
     bins: Vec<u64>,
@@ -44,8 +44,8 @@ impl Delays {
         self.max_ns
     }
 
-    /// Returns the delay in nanoseconds that a `share` (0 to 1) of the packets does not exceed. Between two
-    /// bounds of a bin, packets are assumed to be spread evenly.
+    /// Returns the delay in nanoseconds that a `share` (0 to 1) of the packets does not exceed. Packets are
+    /// assumed to be spread evenly within a bin.
     pub fn quantile_ns(&self, share: f64) -> f64 {
         let rank = self.packets as f64 * share;
         let mut before = 0;
@@ -59,7 +59,7 @@ impl Delays {
         self.max_ns as f64
     }
 
-    /// Returns the number of packets whose delay exceeds `ns`, which is a multiple of 10.
+    /// Returns the number of packets whose delay is at least `ns`, which must be a multiple of 10.
     pub fn beyond(&self, ns: u64) -> u64 {
         self.bins.iter().skip((ns / BIN_NS) as usize).sum()
     }

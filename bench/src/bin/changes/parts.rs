@@ -14,19 +14,19 @@ use crate::control::{Job, Work};
 use crate::rules::Sizes;
 use crate::side::{Measured, Pair, WARM_UP_NS};
 
-/// Length of a window at full speed in nanoseconds of the worker.
+/// Length of a window at full speed, in nanoseconds on the worker's clock.
 const WINDOW_NS: u64 = 100_000_000;
 
-/// Number of windows that give the capacity of a side.
+/// Number of windows in which the capacity of a side is measured.
 const CAPACITY_WINDOWS: usize = 5;
 
-/// Least share of the packets that hit a path record, in percent.
+/// Minimum share of packets that must hit a path record, in percent.
 const HITS_PERCENT: f64 = 90.0;
 
-/// Longest delay of a packet, in microseconds.
+/// Maximum permitted delay of a packet, in microseconds.
 const DELAY_US: f64 = 20.0;
 
-/// Greatest p99.9 of the delay with dumps, by the p99.9 without.
+/// Maximum ratio of the p99.9 delay with dumps to the p99.9 delay without them.
 const DUMP_RATIO: f64 = 1.05;
 
 /// Minimum ratio of the packet rate with statistics requests to the packet rate without them.
@@ -37,7 +37,7 @@ const REPORT: &str = "target/report";
 /// Results of both sides, one element for each round.
 type Rounds = Vec<[Measured; 2]>;
 
-/// Rule changes, compared with no changes.
+/// Measures packets while rules change, and compares them with packets while no rules change.
 pub fn changes(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut part = Running::new(arguments, arguments.routes)?;
     let job = Job { changes: arguments.rate, ..Job::default() };
@@ -64,7 +64,7 @@ pub fn changes(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     per_change(&rounds, &paced)
 }
 
-/// Rule changes and dumps, compared with rule changes alone.
+/// Measures packets during rule changes and dumps, and compares them with packets during rule changes alone.
 pub fn dump(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut part = Running::new(arguments, arguments.entries)?;
     let job = Job { changes: arguments.rate, ..Job::default() };
@@ -96,7 +96,7 @@ pub fn dump(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     tell_limited("CPU time of the control thread per dump", &case, "ms", &cpu_ms, None)
 }
 
-/// Statistics requests, compared with no requests.
+/// Measures packets during statistics requests, and compares them with packets without such requests.
 pub fn statistics(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut part = Running::new(arguments, arguments.routes)?;
     let job = Job { statistics: arguments.requests, ..Job::default() };
@@ -134,7 +134,8 @@ impl<'a> Running<'a> {
         Ok(Self { arguments, pair, rng: Rng::with_seed(1) })
     }
 
-    /// Returns the time between two packets in nanoseconds.
+    /// Returns the interval between two packets, in nanoseconds, at the selected share of the slower side's
+    /// capacity.
     fn interval_ns(&mut self, jobs: [Job; 2]) -> Result<f64, Box<dyn Error>> {
         let mut least_mpps = f64::INFINITY;
         for (side, job) in self.pair.sides.iter_mut().zip(jobs) {
@@ -152,7 +153,7 @@ impl<'a> Running<'a> {
         Ok(1e3 / (least_mpps * self.arguments.load))
     }
 
-    /// Measures delays. In each round, chance decides which side is first.
+    /// Measures delays. The order of the sides is random in each round.
     fn rounds(&mut self, jobs: [Job; 2]) -> Result<Rounds, Box<dyn Error>> {
         let interval_ns = self.interval_ns(jobs)?;
         let span_ns = (self.arguments.seconds * 1e9) as u64;
@@ -173,7 +174,8 @@ impl<'a> Running<'a> {
         Ok(rounds)
     }
 
-    /// Compares packets per second. Returns also what the control thread did in each window of our side.
+    /// Compares the packets per second of both sides. Also returns the work of the control thread in each
+    /// window of our side.
     fn speed(&mut self, jobs: [Job; 2]) -> Result<(Comparison, Vec<Work>), Box<dyn Error>> {
         let [ours, peer] = &mut self.pair.sides;
         let work = RefCell::new(Vec::new());
@@ -253,7 +255,7 @@ fn print(side: usize, measured: &Measured) -> io::Result<()> {
     )
 }
 
-/// Returns the median of values of windows, with its interval.
+/// Returns the median of the windows' values, with its confidence interval.
 fn alone(values: &[f64]) -> Result<Alone, Box<dyn Error>> {
     let interval = median_interval(values).ok_or("nothing was measured")?;
     let median = median(values).ok_or("nothing was measured")?;

@@ -21,7 +21,7 @@ pub const OUT_PORTS: std::ops::RangeInclusive<u32> = 2..=3;
 /// Number of different rules that are added.
 const ADDED: usize = 2_000;
 
-/// Most rules that are added and not deleted yet.
+/// Maximum number of added rules that are not deleted yet.
 const LIVING_MAX: usize = 32;
 
 /// Conditions on fields that no other rule examines. No packet meets them.
@@ -81,13 +81,13 @@ impl Sizes {
     }
 }
 
-/// Returns the address of a flow's source.
+/// Returns a flow's source address.
 fn source(flow: usize) -> [u8; 4] {
     let [.., high, low] = (flow as u32).to_be_bytes();
     [10, 1, high, low]
 }
 
-/// Returns the address number `n` of the network `first`.
+/// Returns address number `n` of the network `first`.0.0.0/8.
 fn destination(first: u8, n: usize) -> [u8; 4] {
     let [_, high, middle, low] = (n as u32).to_be_bytes();
     [first, high, middle, low]
@@ -116,8 +116,8 @@ fn parse(text: &str) -> Result<Vec<FlowMod>, Box<dyn Error>> {
 
 /// An endless sequence of changes: rules are added and, a little later, deleted.
 ///
-/// Of ten added rules, one concerns a flow in use, five are in the access list and four are routes. None of
-/// them changes where a packet is sent.
+/// Of every ten added rules, one matches a flow in use, five are further rules of the access list, and four
+/// are routes. No added rule changes where a packet is sent.
 #[derive(Debug)]
 pub struct Changes {
     added: Vec<FlowMod>,
@@ -161,8 +161,9 @@ impl Changes {
             .iter()
             .map(|condition| format!("table=0,priority=6000,{condition},actions=goto_table:1\n"))
             .collect();
-        // Half of the changes add rules. A rule on a new field is deleted before the next one is added. A
-        // plan of the keys that holds no more bits than the rules examine would change with each of them.
+        // Half of the changes add rules. A rule on a new field is deleted before the next such rule is added.
+        // If keys held only the bits that the present rules examine, each addition and deletion of such a
+        // rule would change the key plan.
         let share = (share / 2).max(2);
         Ok(Self {
             added: parse(&text)?,

@@ -22,11 +22,12 @@ use crate::delays::Delays;
 use crate::rules::{Changes, OUT_PORTS, Sizes};
 use crate::traffic::{RECOVERY_NS, Schedule, SendingQueue, TimedQueue, Traffic, lock};
 
-/// The worker waits while the control thread is further behind than this: on a busy machine the control
-/// thread is often off its core, and would then make all missed changes at once.
+/// If the control thread is behind by more than this time, the worker waits. On a busy machine, the control
+/// thread is often off its core. If the worker did not wait, the control thread would afterwards make all
+/// missed changes at once.
 const BEHIND_NS: u64 = 1_000_000;
 
-/// Sleep of the worker while it waits.
+/// Time for which a waiting worker sleeps before it checks again.
 const WAIT: Duration = Duration::from_micros(20);
 
 /// Time between two calls of `Worker::housekeeping`, as in the daemon.
@@ -35,10 +36,10 @@ const KEEPING_NS: u64 = 100_000_000;
 /// Number of packets that are received again and again.
 const PACKETS: usize = 32_768;
 
-/// Time before each window in which the job is done already.
+/// Time for which a job runs before its window is measured.
 pub const WARM_UP_NS: u64 = 10_000_000;
 
-/// Result of a window at given arrival times.
+/// Result of a window in which packets arrive at fixed times.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub delays: Delays,
@@ -61,14 +62,14 @@ pub struct Side {
 struct Turned {
     received: u64,
     took_ns: u64,
-    /// Whether the thread stayed on its core, and the last preemption was not just before.
+    /// Whether no preemption happened during the iteration or shortly before it.
     is_whole: bool,
     now_ns: u64,
 }
 
 impl Side {
-    /// Creates a worker on the calling thread, and the control side for another thread. Background
-    /// compilations run by `compile`.
+    /// Creates a worker for the calling thread, and its model for the control thread. `compile` runs
+    /// background compilations.
     pub fn new(
         sizes: Sizes,
         (share, popularity): (usize, Popularity),
@@ -99,7 +100,7 @@ impl Side {
         Ok((Self { worker, traffic, link, kept_ns: 0 }, served))
     }
 
-    /// Runs one poll iteration. Waits first if the control thread is behind.
+    /// Runs one poll iteration. Waits first if the control thread is too far behind.
     fn turn(&mut self) -> Result<Turned, Box<dyn Error>> {
         let (now_ns, gaps) = {
             let mut traffic = lock(&self.traffic);
@@ -141,7 +142,8 @@ impl Side {
         }
     }
 
-    /// Runs the worker until the control thread has taken this job, and no change waits if `quiet`.
+    /// Runs the worker until the control thread has taken this job. If `quiet`, also waits until all changes
+    /// are applied and all answers are complete.
     fn run_until_taken(&mut self, number: u64, quiet: bool) -> Result<(), Box<dyn Error>> {
         loop {
             self.turn()?;
@@ -185,8 +187,8 @@ impl Side {
         self.run_until_taken(number, true)
     }
 
-    /// Runs the worker after the control thread has ended: first every flow sends a packet, then none does,
-    /// until all hits of path records are counted. Returns whether they were counted.
+    /// Runs the worker after the control thread has ended. First, every flow sends a packet. Then no packets
+    /// arrive until all hits of path records are counted. Returns false if this takes too many iterations.
     #[cfg(test)]
     pub fn settle(&mut self, served: &mut Served, flows: usize) -> bool {
         use dataplane::DataPlane;
@@ -221,7 +223,7 @@ impl Side {
         Ok(Measured { work: self.link.work().since(before), ..measured })
     }
 
-    /// Measures a window at full speed. Its time is that of all poll iterations without preemption.
+    /// Measures a window at full speed. Only poll iterations without preemption count.
     pub fn full_speed(&mut self, job: Job, span_ns: u64) -> Result<(Window, Work), Box<dyn Error>> {
         let before = self.link.work();
         self.begin(job, None)?;
@@ -274,7 +276,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Ends the threads. Returns each side with its control side.
+    /// Ends the control thread. Returns each side with its model.
     pub fn end(self) -> Result<Vec<(Side, Served)>, Box<dyn Error>> {
         self.stop.store(true, Ordering::Release);
         let served = self.control.join().map_err(|_| "the control thread has panicked")??;
@@ -284,7 +286,7 @@ impl Pair {
 
 /// Runs background compilations until all senders are gone.
 fn compile(cpu: usize, work: &Receiver<BackgroundTask>) {
-    // With a single CPU, all threads share it.
+    // If this fails, the thread may run on any CPU.
     drop(pin_to(cpu));
     for task in work {
         task();

@@ -15,7 +15,7 @@ const SIZES: Sizes = Sizes { flows: 200, routes: 400 };
 /// One of this many changes adds a rule on a new field.
 const SHARE: usize = 100;
 
-/// Time in which packets arrive during the jobs, in nanoseconds.
+/// Time during which packets arrive while a job runs, in nanoseconds.
 const SPAN_NS: u64 = 100_000_000;
 
 /// Job with 200 changes and 20 requests within [`SPAN_NS`].

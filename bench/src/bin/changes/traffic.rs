@@ -14,10 +14,11 @@ use crate::delays::Delays;
 /// Capacity of the receive ring in packets, as drivers configure it.
 const RING: u64 = 1_024;
 
-/// Time after a preemption in which packets do not count. Caches are cold then.
+/// After a preemption, packets do not count for this time, because the caches are cold.
 pub const RECOVERY_NS: u64 = 200_000;
 
-/// Times at which packets arrive: the first one, and the interval between two, in nanoseconds.
+/// Times at which packets arrive: the time of the first packet, and the interval between two packets, in
+/// nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     pub first_ns: u64,
@@ -58,7 +59,7 @@ impl Traffic {
         }
     }
 
-    /// Begins with a new schedule, or with full speed.
+    /// Begins a new schedule, or full speed if there is none.
     pub fn begin(&mut self, schedule: Option<Schedule>) {
         self.schedule = schedule;
         self.next = 0;
@@ -104,7 +105,7 @@ pub fn lock(traffic: &Mutex<Traffic>) -> MutexGuard<'_, Traffic> {
     traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A port that receives, or measures delays.
+/// A port that receives packets according to the schedule, or measures the delays of packets that it sends.
 pub struct TimedQueue {
     pub queue: LoopQueue,
     pub traffic: Arc<Mutex<Traffic>>,
@@ -123,7 +124,7 @@ impl Queue for TimedQueue {
         }
         let before = burst.len();
         let received = self.queue.receive(pools, burst, most, stamp);
-        // The number of a packet in the schedule gives its arrival time when it is sent.
+        // When the packet is sent, its arrival time is computed from this number.
         for (frame, number) in burst[before..].iter_mut().zip(traffic.next..) {
             frame.meta.sequence = number;
         }
