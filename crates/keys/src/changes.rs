@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The last changes of entries, in the layout of the keys of one plan. They show whether packets with a key
-//! may take another path than before a version of the rules.
+//! may take another path than at an earlier version of the rules.
 //!
-//! Added rules of one table that examine the same bits are of one *kind*. The changes are indexed by hashes:
-//! of an added rule's kind and value, or of a removed entry's ID. For each hash there is the version of the
-//! last change, and each change has the version of the change before it with the same hash. A comparison
-//! with all changes since a version therefore takes one access for each entry of a path and one for each
-//! kind, and not one for each change.
+//! Added rules of one table that examine the same bits are of one *kind*. The changes are indexed by hash.
+//! For an added rule, the hash is computed from its kind and value, and for a removed or modified entry, from
+//! its ID. The index holds the version of the last change with each hash, and each change holds the version
+//! of the previous change with the same hash. A comparison with all changes since a version therefore takes
+//! one access for each entry of a path and one access for each kind, instead of one access for each change.
 
 use crate::row::{Rewritten, RuleRow};
 use flow::{EntryId, TableId};
@@ -14,14 +14,14 @@ use flow::{EntryId, TableId};
 /// Number of changes that are remembered.
 const REMEMBERED: usize = 4_096;
 
-/// Number of hashes.
+/// Number of different hashes in the index.
 const BUCKETS: usize = 4_096;
 
 /// Number of kinds of added rules. If there are more, the kind whose last rule is the oldest is forgotten,
 /// and with it all changes up to that rule.
 const KINDS: usize = 32;
 
-/// Maximum number of changes that are compared one by one. If there are more, the path may be another one.
+/// Maximum number of changes that are compared one by one. If there are more, the path counts as changed.
 const COMPARED_MAX: u32 = 64;
 
 /// Kind of a change that adds no rule.
@@ -29,14 +29,14 @@ const NO_KIND: u8 = u8::MAX;
 
 const _: () = assert!(REMEMBERED.is_power_of_two() && BUCKETS.is_power_of_two() && KINDS < NO_KIND as usize);
 
-/// A change. Versions in it are the low 32 bits of versions.
+/// A change. It holds only the low 32 bits of versions.
 #[derive(Clone, Copy, Debug)]
 struct Change {
-    /// The changed entry.
+    /// The removed or modified entry, or [`EntryId::NONE`] for an added rule.
     id: EntryId,
-    /// Version of the change before this one with the same hash.
+    /// Version of the previous change with the same hash.
     same_hash: u32,
-    /// Version of the change before this one of the same kind.
+    /// Version of the previous change of the same kind.
     same_kind: u32,
     priority: u16,
     kind: u8,
@@ -52,13 +52,14 @@ struct Kind {
     table: TableId,
     /// Whether packets match these rules only if entries have rewritten arbitrary bits.
     is_never: bool,
-    /// Words of a key with examined bits: the first one, and the one after the last.
+    /// Words of a key that hold examined bits: the index of the first word, and the index after the last
+    /// word.
     words: (u8, u8),
-    /// Version of the last rule.
+    /// Version of the change that added the last rule of this kind.
     last: u64,
 }
 
-/// Number of a kind of added rules, and their table.
+/// A kind of added rules: its number, and the table of its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindOfRules {
     number: u8,
@@ -77,14 +78,15 @@ pub struct RuleChanges {
     last_removal: u64,
     /// Version of the last addition of a learned address.
     last_station: u64,
-    /// Changes by their versions.
+    /// A ring of the last changes, indexed by version.
     changes: Box<[Change]>,
-    /// Values of added rules, by the versions of the changes.
+    /// A ring of the values of added rules, indexed by the versions of the changes.
     values: Box<[u64]>,
-    /// Low 32 bits of the version of the last change with each hash.
+    /// For each hash, the low 32 bits of the version of the last change with this hash.
     last: Box<[u32]>,
     kinds: Vec<Kind>,
-    /// For each kind the mask, and the mask after entries have rewritten MAC addresses or the TTL.
+    /// For each kind, the mask, followed by the mask that applies after entries have rewritten MAC addresses
+    /// or the TTL.
     masks: Box<[u64]>,
     key_words: usize,
 }
@@ -162,7 +164,7 @@ impl RuleChanges {
         self.changes[place_of(self.version as u32)] = Change { same_hash, ..change };
     }
 
-    /// Returns the number of a rule's kind. Makes room for a new kind.
+    /// Returns the number of a rule's kind. A new kind gets a free number, or replaces the oldest kind.
     fn kind(&mut self, table: TableId, row: RuleRow<'_>) -> usize {
         let is_never = row.is_never();
         let is_same = |(kind, masks): &(&Kind, &[u64])| {
@@ -189,7 +191,8 @@ impl RuleChanges {
         number
     }
 
-    /// Returns the place in `last` of the rules of a kind that these words match.
+    /// Hashes the number of a kind, and the bits of `words` that its rules examine. Returns the index of this
+    /// hash in `last`.
     #[inline]
     fn bucket(&self, number: usize, words: &[u64]) -> usize {
         let (first, end) = self.kinds[number].words;
@@ -243,7 +246,7 @@ impl<'a> ChangesSince<'a> {
     }
 
     /// Returns whether packets with this key may match an added rule of a kind, after earlier entries have
-    /// rewritten the parts in `rewritten`. Only rules count for whose priority `beats` returns true.
+    /// rewritten the parts in `rewritten`. Rules for whose priority `beats` returns false are ignored.
     #[inline]
     pub fn add_match(
         &mut self,
@@ -281,11 +284,12 @@ impl<'a> ChangesSince<'a> {
         self.left == 0
     }
 
-    /// Returns the change that made a version. Returns `None` if it was made before the changes of this list,
-    /// or if no further change may be compared.
+    /// Returns the change that made a version. Returns `None` if the change is older than the changes of this
+    /// list, or if no further change may be compared.
     ///
-    /// A version in the index that is older than 2^32 changes may stand for a later one. Such a change is one
-    /// of this list, so comparing it is harmless.
+    /// The index holds only the low 32 bits of versions. After 2^32 changes, these bits repeat, so that an
+    /// old version may be taken for a recent one. The result is then another change of this list, and
+    /// comparing it is harmless.
     #[inline]
     fn next(&mut self, version: u32) -> Option<&'a Change> {
         let changes = self.changes;

@@ -47,7 +47,7 @@ pub(crate) struct Condition {
     pub unless: Facts,
 }
 
-/// Sets of headers of which a packet has at most one.
+/// Sets of headers that exclude each other: a packet has at most one header of each set.
 const ALTERNATIVES: [u32; 4] = [
     header::MPLS | header::PBB | header::ARP | header::IP,
     header::IPV4 | header::IPV6,
@@ -81,8 +81,8 @@ impl Condition {
     }
 }
 
-/// Returns whether the condition excludes IPv4 and IPv6 packets, while the headers in `others` imply an IP
-/// packet.
+/// Returns whether the condition excludes all IP packets, and the headers in `others` occur only in IP
+/// packets.
 fn is_any_ip_excluded(condition: Condition, others: u32) -> bool {
     let both = Facts::from(header::IPV4 | header::IPV6);
     condition.unless & both == both && others & header::IP != 0

@@ -7,7 +7,7 @@ use flow::{EntryId, TableId};
 /// Maximum number of tables on a path that has a record.
 pub const HOPS_MAX: usize = FIRST_HOPS + MORE_HOPS;
 
-/// Number of hops that every path has room for.
+/// Number of hops for which every path has space.
 const FIRST_HOPS: usize = 6;
 
 /// Number of further hops, which few paths have.
@@ -25,12 +25,12 @@ pub struct PathHop {
     pub entry: EntryId,
 }
 
-/// The first tables that a packet passes, in order. It takes half of a cache line.
+/// The first tables that a packet passes, in order. The list takes half of a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstHops {
     entries: [EntryId; FIRST_HOPS],
-    /// The first tables in the lowest bytes, and the number of all tables in the highest byte. One comparison
-    /// of words compares the tables of two short paths.
+    /// The numbers of the first tables in the low bytes, and the count of all tables in the highest byte. To
+    /// compare the tables of two short paths, it is enough to compare this word.
     tables: u64,
 }
 
@@ -52,15 +52,15 @@ impl FirstHops {
         (self.count() > 0).then_some(self.entries[0])
     }
 
-    /// Returns whether there are further hops.
+    /// Returns whether the path has hops after the first ones.
     #[inline(always)]
     pub fn has_more(&self) -> bool {
         self.count() > FIRST_HOPS
     }
 }
 
-/// Hops after the first ones: the entries, two in each word, then the tables, eight in each word. Words are
-/// used so that large arrays take no memory until they are used.
+/// Hops after the first ones: the entries, two in each word, then the tables, eight in each word. Because
+/// these are integers, a large array of zeros takes no memory until it is written.
 pub type MoreHops = [u64; MORE_WORDS];
 
 /// Number of words of the further entries.
@@ -76,15 +76,15 @@ pub const NO_MORE: MoreHops = [0; MORE_WORDS];
 pub struct Hops {
     /// The first hops, and the number of all hops.
     pub first: FirstHops,
-    /// The hops after them. Meaningless if the path is short.
+    /// The hops after the first ones. They have no meaning if the path has no further hops.
     pub more: MoreHops,
 }
 
-/// Entries of the learned MAC addresses by which NORMAL forwards a packet. NORMAL reads them outside of the
-/// packet's path, so they are no hops.
+/// Entries of the learned MAC addresses by which NORMAL forwards a packet. The packet does not pass the table
+/// of these entries, so they are not hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stations {
-    /// Entry of the source address, or [`EntryId::NONE`]. It was learned at the ingress port.
+    /// Entry of the source address, or [`EntryId::NONE`]. The address was learned at the ingress port.
     pub source: EntryId,
     /// Entry of the destination address, or [`EntryId::NONE`].
     pub destination: EntryId,
@@ -100,7 +100,7 @@ impl Stations {
     }
 }
 
-/// Position of the number of tables.
+/// Bit position of the count of all tables in `FirstHops::tables`.
 const COUNT_BIT: u32 = 56;
 
 impl Default for Hops {
@@ -155,7 +155,7 @@ impl Hops {
         HopList { first: &self.first, more: &self.more }
     }
 
-    /// Makes the hops equal to those of a list.
+    /// Copies the hops of a list.
     #[inline(always)]
     pub fn set(&mut self, list: HopList<'_>) {
         self.first = *list.first;
@@ -177,7 +177,7 @@ impl Hops {
 pub struct HopList<'a> {
     /// The first hops, and the number of all hops.
     pub first: &'a FirstHops,
-    /// The hops after them.
+    /// The hops after the first ones.
     pub more: &'a MoreHops,
 }
 
@@ -244,9 +244,9 @@ impl<'a> HopList<'a> {
     }
 }
 
-/// Returns whether packets that run these programs, one in each table, can have a path record: the key must
-/// determine which entries they hit. `None` is a miss. `permitted` is the greatest change before a table that
-/// the plan of the keys permits.
+/// Returns whether packets that run these programs, one in each table, can have a path record. For this,
+/// their key must determine which entries they hit. `None` stands for a table miss. `permitted` is the
+/// greatest header change after which keys still determine the bits that later tables examine.
 #[must_use]
 pub fn is_recordable<'a>(
     programs: impl ExactSizeIterator<Item = Option<&'a Program>>,

@@ -75,7 +75,7 @@ impl ExpressKey {
 /// A load of up to 8 consecutive bytes of a packet into the key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// Packets for which the load is made.
+    /// Condition on the packets for which the load is made.
     pub when: Condition,
     /// Mask of the examined bits. The first byte is the least significant.
     pub mask: u64,
@@ -132,7 +132,7 @@ pub struct KeyReader {
     length_bytes: usize,
     ends: KeyEnds,
     depth: Depth,
-    /// For each presence bit, the number of its fact's bit in [`Facts`].
+    /// For each presence bit, the position in [`Facts`] of the fact that it shows.
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     loads: Vec<Load>,
@@ -209,9 +209,9 @@ impl KeyReader {
         self.add_packet(frame, self.facts(frame.len(), layers), layers, key);
     }
 
-    /// Returns the part of the key, without the ingress port, that all packets with these headers have in
-    /// common. They have all slices that packets with these headers can have. The VLAN tag and the ToS byte
-    /// are 0.
+    /// Returns the part of the key, without the ingress port, that is equal for all packets with these
+    /// headers. The packets must be long enough to contain all slices. In the result, the VLAN tag and the
+    /// ToS byte are 0.
     pub(crate) fn constants(&self, layers: &Layers) -> ExpressKey {
         let mut key = ExpressKey::default();
         let zeros = Layers { vlan_tci: 0, ip_tos: 0, ..*layers };

@@ -2,8 +2,8 @@
 //! The layout of a key: runs of examined bytes, and their positions.
 //!
 //! Runs that never occur in the same packet share bytes of the key. Examples are IPv4 and IPv6 addresses, and
-//! TCP and UDP ports. The presence bits show which of these runs a packet has. For the same reason, the
-//! EtherType shares bytes with the headers that imply it, and the protocol shares bytes with the ports.
+//! TCP and UDP ports. The presence bits show which of these runs a packet has. Likewise, the EtherType shares
+//! bytes with the headers that imply it, and the protocol shares bytes with the ports.
 
 use crate::conditions::{Condition, Facts, PROTO_GIVERS, SliceEnd, TYPE_GIVERS};
 use flow::{FieldBase, FieldMatch, ext};

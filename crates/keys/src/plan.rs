@@ -187,8 +187,8 @@ impl ExpressPlan {
     }
 }
 
-/// Returns for each presence bit the number of its fact's bit. IP has no presence bit if IPv4 and IPv6 have
-/// one.
+/// Returns, for each presence bit, the position in [`Facts`] of the fact that it shows. IP has no presence
+/// bit if IPv4 and IPv6 have one.
 fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     let both = header::IPV4 | header::IPV6;
     let shown = if headers & both == both { headers & !header::IP } else { headers };
@@ -196,12 +196,12 @@ fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     of_headers.chain((0..slices.min(SLICES_MAX) as u8).map(|slice| FIRST_SLICE as u8 + slice)).collect()
 }
 
-/// Returns the greatest change of a packet after which constants and the field's bits in the arriving packet
-/// still determine the field.
+/// Returns the greatest change of a packet after which the field still consists only of its bits in the
+/// arriving packet and of constants that entries have written.
 ///
-/// A slice may hold a part of a TTL or a checksum, which depends on bits that keys do not hold. It may also
-/// hold a written field in some packets only: where the field is in the L3 header depends on the version of
-/// IP and on the length of the header.
+/// A slice may hold a part of a TTL or a checksum, which depends on bits that keys do not hold. A slice may
+/// also hold a written field in some packets only, because the position of the field in the L3 header depends
+/// on the IP version and on the header length.
 fn permitted_by(field: Field) -> HeaderChange {
     let Field::Slice(slice) = field else { return HeaderChange::Fields };
     let (first, end) = (slice.offset_bits / 8, (slice.offset_bits + slice.length_bits).div_ceil(8));

@@ -31,7 +31,7 @@ const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;
 #[derive(Clone, Debug)]
 pub(crate) struct RowLayout {
     placed: Vec<(Run, usize)>,
-    /// For each presence bit, the number of its fact's bit in [`Facts`].
+    /// For each presence bit, the position in [`Facts`] of the fact that it shows.
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     /// Headers that the rules of the plan need.
@@ -92,8 +92,8 @@ impl<'a> RuleRow<'a> {
         &self.words[..self.words.len() / PARTS]
     }
 
-    /// Returns the mask, and after it the mask that applies after entries have rewritten MAC addresses or the
-    /// TTL.
+    /// Returns the mask of the rule, followed by the mask that applies after entries have rewritten MAC
+    /// addresses or the TTL.
     #[must_use]
     pub fn masks(&self) -> &'a [u64] {
         &self.words[self.words.len() / PARTS..]
@@ -185,7 +185,7 @@ impl RowMaker<'_> {
         let mut when = Condition { needs: location.needs.into(), unless: 0 };
         self.present |= Facts::from(location.needs);
         if let Some(end) = SliceEnd::of(condition) {
-            // Keys of a plan without this slice do not show whether a packet has it.
+            // Keys of a plan without this slice do not show whether a packet has the slice.
             let Ok(at) = self.layout.slices.binary_search(&end) else { return };
             when.needs = 1 << (FIRST_SLICE as usize + at);
             self.present |= when.needs;

@@ -117,8 +117,9 @@ impl KeyPermute {
     /// The shuffle that copies no bits.
     pub const NOTHING: Self = Self { from: [0; PERMUTED_BYTES], mask: [0; PERMUTED_BYTES] };
 
-    /// Adds bits of a byte of the packet to a byte of the key. Returns `None` if one of them is not among the
-    /// first 64 bytes, or if the byte of the key has bits of another one.
+    /// Makes the shuffle copy the bits of `mask` from byte `from` of the packet to byte `to` of the key.
+    /// Returns `None` if one of these bytes is not among the first 64 bytes, or if another byte of the packet
+    /// is copied to the same byte of the key.
     pub fn add(&mut self, to: usize, from: usize, mask: u8) -> Option<()> {
         if from >= PERMUTED_BYTES || *self.mask.get(to)? != 0 {
             return None;
@@ -127,8 +128,8 @@ impl KeyPermute {
         Some(())
     }
 
-    /// Writes a key of up to `WORDS` words, sometimes with further words of the key. Constant bits are added
-    /// to those of the packet. The first byte of a word is the lowest.
+    /// Writes the first `WORDS` words of a key, and possibly further words. Constant bits are added to those
+    /// of the packet. The first byte of a word is the lowest.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub fn write<const WORDS: usize>(
@@ -154,7 +155,7 @@ impl KeyPermute {
     }
 }
 
-/// Writes a key of up to `WORDS` words.
+/// Writes the first `WORDS` words of a key, and possibly further words.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512vbmi")]
 #[inline]
@@ -171,12 +172,14 @@ fn permute_key<const WORDS: usize>(
     // The truth table of "first and second, or third".
     const AND_OR: i32 = 0xea;
     let mask = choice.mask.as_ptr();
-    // SAFETY: all five are arrays of 64 bytes, which is the length of the longer loads and stores.
+    // SAFETY: all five pointers are to arrays of 64 bytes, which is the length of the longer loads and
+    // stores.
     unsafe {
         let from = _mm512_loadu_si512(choice.from.as_ptr().cast());
         let moved = _mm512_permutexvar_epi8(from, _mm512_loadu_si512(packet.as_ptr().cast()));
         if WORDS <= 4 {
-            // The words are read soon for the hash, which takes longer after a store of 64 bytes.
+            // The hash is computed soon from these words. Reading them takes longer after a store of 64
+            // bytes.
             let mask = _mm256_loadu_si256(mask.cast());
             let constants = _mm256_loadu_si256(constants.as_ptr().cast());
             let moved = _mm512_castsi512_si256(moved);

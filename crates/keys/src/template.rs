@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Templates: the keys of common packets, built by a few loads at fixed offsets. If the core has the
+//! Templates: the keys of common packets, built by a few loads at fixed offsets. If the core has the vector
 //! instructions, one byte shuffle replaces the loads of longer keys. A template gives the same key as
 //! [`KeyReader::general_key`], for packets with certain headers at certain offsets.
 
@@ -19,7 +19,7 @@ use wire::{CommonGuard, Depth, Layers};
 /// an IP header, each EtherType has a separate template.
 const TEMPLATES: usize = 16;
 
-/// Maximum number of loads of a template in addition to the loads of each word.
+/// Maximum number of loads of a template in addition to the loads that are stored with their words.
 const MORE_LOADS: usize = 16;
 
 /// Number of bytes that one load reads.
@@ -46,7 +46,7 @@ struct FixedLoad {
     from: u16,
     /// Index of the word in the key.
     word: u8,
-    /// Number of bits by which the masked bits move up in the word, cyclically. It is 0 for nearly all loads.
+    /// Number of bits by which the masked bytes are rotated to the left. It is 0 for nearly all loads.
     rotation: u8,
 }
 
@@ -54,7 +54,8 @@ impl FixedLoad {
     /// The load that adds nothing.
     const NOTHING: Self = Self { mask: 0, from: 0, word: 0, rotation: 0 };
 
-    /// Splits a load from the packet at the words of the key. `start` is the offset of its base.
+    /// Splits a load from the packet at the word boundaries of the key. `start` is the offset of the load's
+    /// base.
     fn split(load: Load, start: u16) -> impl Iterator<Item = Self> {
         let (at, from) = (usize::from(load.at), start + load.byte);
         let (word, skipped) = (at / LOAD_BYTES, at % LOAD_BYTES);
@@ -85,14 +86,15 @@ impl FixedLoad {
                 (byte..).zip(bytes).filter_map(|(byte, mask)| Some(u64::from(*mask) << (8 * at(byte)?)));
             load.mask & masks.fold(0, |all, mask| all | mask)
         };
-        // In place of the bit that says that there is a tag, the packet has another one. The constant bits of
-        // a tagged packet have it set.
+        // The extended header shows the presence of a tag in place of the tag's DEI bit. A loaded DEI bit
+        // changes nothing, because the constant bits of a tagged packet have this bit set.
         let tci = if is(header::VLAN) { part(VLAN, &[0xff, 0xff]) } else { 0 };
         let tos = if is(header::IPV4) { part(TOS, &[0xff]) } else { 0 };
         // The traffic class begins in the lower half of the first byte of the IPv6 header.
         let halves = if is(header::IPV6) { [part(TOS, &[0xf0]), part(TOS, &[0x0f])] } else { [0; 2] };
         let moved = |mask, byte: u16, from: u16, rotation| {
-            // The first parsed byte of the extended header is before all of these, so the offset is positive.
+            // The parsed bytes of the extended header are less than `from` bytes apart, so the offset is
+            // positive.
             let from = Load { mask, base: FieldBase::Frame, byte: from + load.byte - byte, ..*load };
             Self::split(from, 0).map(move |fixed| Self { rotation, ..fixed })
         };
@@ -102,7 +104,7 @@ impl FixedLoad {
             .chain(moved(halves[1] << 4, TOS, layers.l3 + 1, 60))
     }
 
-    /// Returns the shuffle with this load, or `None` if the shuffle cannot do it.
+    /// Returns the shuffle with this load added, or `None` if a byte shuffle cannot do the load.
     fn permuted(mut permute: KeyPermute, load: &Self) -> Option<KeyPermute> {
         let moved = usize::from(load.rotation / 8);
         for (number, mask) in load.mask.to_le_bytes().into_iter().enumerate().filter(|(_, mask)| *mask != 0) {
@@ -112,7 +114,7 @@ impl FixedLoad {
         load.rotation.is_multiple_of(8).then_some(permute)
     }
 
-    /// Returns the masked bytes of a load that moves none.
+    /// Returns the masked bytes of a load without rotation.
     #[inline(always)]
     fn unmoved_bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
         let from = usize::from(self.from) % FROM_MAX;
@@ -131,7 +133,7 @@ impl FixedLoad {
 /// `KeyTemplate::more`.
 const WORD_LOADS: usize = 2;
 
-/// Loads of a word. None of them moves bytes. An absent load has the mask 0.
+/// Loads of a word, all without rotation. An absent load has the mask 0.
 type WordPlan = [FixedLoad; WORD_LOADS];
 
 /// Loads that are necessary to build a key.
@@ -141,23 +143,23 @@ enum Loads {
     One,
     /// At most [`WORD_LOADS`] per word.
     Two,
-    /// More loads, loads from the extended header, or loads that shift bytes.
+    /// More than [`WORD_LOADS`] for a word, or loads with a rotation.
     More,
 }
 
-/// The key of packets with the same headers at the same offsets.
+/// Builds the keys of packets with the same headers at the same offsets.
 #[derive(Clone, Debug)]
 pub struct KeyTemplate {
     /// Index of the template in [`Templates`].
     index: u8,
-    /// Headers of the packets. Only `present`, `l3`, `l4` and `eth_type` are those of every such packet.
+    /// Headers of the packets. Only `present`, `l3`, `l4` and `eth_type` are equal for all these packets.
     layers: Layers,
     /// Place of the TTL of packets that the guard recognises.
     ttl: TtlSpot,
     /// Recognises packets without locating their headers.
     guard: CommonGuard,
-    /// Minimum length of the packets in bytes. They have an Ethernet header, and all slices that the key
-    /// examines.
+    /// Minimum length of the packets in bytes. Packets of this length contain an Ethernet header, and all
+    /// slices that the key examines.
     len_min: usize,
     /// Constant bits: presence bits, ingress port, and bits that the headers imply.
     constants: ExpressKey,
@@ -196,8 +198,8 @@ impl KeyTemplate {
     }
 
     /// Makes the template of packets with these headers, which are located at least to the reader's depth.
-    /// Returns `None` if they do not determine where all examined bits are, or if the template has too many
-    /// loads, or loads beyond the common headers.
+    /// Returns `None` if the headers do not determine where all examined bits are, or if the template has too
+    /// many loads, or loads beyond the common headers.
     fn new(index: u8, reader: &KeyReader, layers: &Layers, in_port: PortNo) -> Option<Self> {
         debug_assert!(layers.depth >= reader.depth());
         let guard = CommonGuard::new(layers);
@@ -246,13 +248,13 @@ impl KeyTemplate {
         Some(template)
     }
 
-    /// Adds a load. Returns `None` if it is one too many, or beyond the common headers.
+    /// Adds a load. Returns `None` if there are too many loads, or if the load is beyond the common headers.
     fn add(&mut self, fixed: FixedLoad) -> Option<()> {
         if usize::from(fixed.from) >= FROM_MAX {
             return None;
         }
         let mut loads = self.words[usize::from(fixed.word)].iter_mut();
-        // Loads of adjacent bytes may be one.
+        // Loads of a word from the same offset become one load.
         match loads.find(|load| load.mask == 0 || load.from == fixed.from) {
             Some(load) if fixed.rotation == 0 => *load = FixedLoad { mask: load.mask | fixed.mask, ..fixed },
             _ => self.more.try_push(fixed).ok()?,
@@ -281,16 +283,16 @@ impl KeyTemplate {
         len >= self.len_min
     }
 
-    /// Returns whether the template is for a frame of `len` bytes. Headers are not located; if they would be
-    /// needed for the decision, the result is false. `bytes` begins with the frame.
+    /// Returns whether the template is for a frame of `len` bytes. Headers are not located. If the decision
+    /// would require it, the result is false. `bytes` begins with the frame.
     #[must_use]
     #[inline(always)]
     pub fn recognises(&self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
         self.guard.recognises(len, bytes)
     }
 
-    /// Writes the first `WORDS` words of the key of a packet for which this template is, and sometimes also
-    /// the words after them, which are 0. `bytes` begins with the packet.
+    /// Writes the first `WORDS` words of a packet's key, and possibly the words after them, which are 0. The
+    /// packet must have the headers of this template. `bytes` begins with the packet.
     #[inline(always)]
     pub fn write<const WORDS: usize>(
         &self,
@@ -378,7 +380,8 @@ impl<const WORDS: usize> SingleLoads<WORDS> {
     }
 }
 
-/// Templates of the common packets seen so far. All of them hold the keys of one ingress port.
+/// Templates of the common packets seen so far. The constant bits of all templates hold the same ingress
+/// port.
 #[derive(Debug)]
 pub struct Templates {
     templates: ArrayVec<KeyTemplate, TEMPLATES>,
@@ -404,14 +407,14 @@ impl Default for Templates {
 }
 
 impl Templates {
-    /// Returns the core's vector instructions with which templates may build keys.
+    /// Returns the vector instructions with which templates may build keys, or `None` if the core lacks them.
     #[must_use]
     #[inline]
     pub fn vbmi(&self) -> Option<Vbmi> {
         self.vbmi
     }
 
-    /// Makes the templates those of packets from this port.
+    /// Sets the ingress port in all templates.
     #[inline]
     pub fn begin(&mut self, reader: &KeyReader, in_port: PortNo) {
         if self.in_port != in_port {

@@ -45,8 +45,8 @@ impl Lab {
         matching
     }
 
-    /// Returns whether a packet may take another path than at a version, or `None` if the changes since then
-    /// are forgotten.
+    /// Returns whether a packet may take another path than at version `since`, or `None` if some of the later
+    /// changes are forgotten.
     fn concerns(&self, since: u64, key: &ExpressKey, rewritten: Rewritten) -> Option<bool> {
         let mut since = self.changes.since(since)?;
         let kinds = since.kinds();
@@ -64,7 +64,7 @@ impl Lab {
     }
 }
 
-/// Returns a rule on an address of the network 10.0.0.0/24.
+/// Returns a condition on a destination address in the network 10.0.0.0/24.
 fn to(address: u8) -> (Field, u128, u128) {
     (Field::Ipv4Dst, 0x0a00_0000 | u128::from(address), 0xffff_ffff)
 }
@@ -106,7 +106,7 @@ fn rewrites_before_a_table_are_considered() {
     lab.add(3, 5, &[to(6)]);
     assert_eq!(lab.concerns(before, &key, Rewritten::MacsOrTtl), Some(false));
     assert_eq!(lab.concerns(before, &key, Rewritten::Anything), Some(true));
-    // No arriving packet has metadata.
+    // The metadata of every arriving packet is 0.
     let before = lab.changes.version();
     lab.add(3, 99, &[(Field::Metadata, 1, 1)]);
     assert_eq!(lab.concerns(before, &key, Rewritten::MacsOrTtl), Some(false));

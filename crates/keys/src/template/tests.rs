@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of templates against keys built by a walk.
+//! Tests that templates give the same keys as [`KeyReader::general_key`].
 
 use super::*;
 use crate::plan::{ExpressPlan, PlanVersion};
@@ -7,7 +7,7 @@ use flow::Field;
 use frame::Frame;
 use wire::{PacketBuilder, locate_common};
 
-/// Packets with all common combinations of headers. Each has other bytes.
+/// Returns packets with all common combinations of headers. Their addresses and ports depend on `number`.
 fn common(number: u8) -> Vec<Vec<u8>> {
     let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, number], [2, 0, 0, 0, 1, number]);
     let tagged = || ethernet().vlan(0x8100, 0x6000 | u16::from(number));
@@ -92,7 +92,8 @@ fn any_packets() -> Vec<Vec<u8>> {
         &[],
         &[(0x8100, 0x0123)],
         &[(0x8100, 0xf123)],
-        // Priority tags, one with the bit whose place in the extended header says that there is a tag.
+        // Priority tags. The second one has the DEI bit, in whose place the extended header shows that there
+        // is a tag.
         &[(0x8100, 0xe000)],
         &[(0x8100, 0x1000)],
         &[(0x88a8, 0x0123)],
@@ -120,7 +121,7 @@ fn any_packets() -> Vec<Vec<u8>> {
             outer.clone().ethertype(0x0044),
         ]
         .map(|packet| packet.payload(&[9; 40]).build());
-        // The ToS byte and the traffic class.
+        // In these packets, the ToS byte or the traffic class is not 0.
         let l3 = 14 + 4 * tags.len();
         let marked = [0, 1, 5, 6].map(|number: usize| {
             let mut packet = complete[number].clone();
