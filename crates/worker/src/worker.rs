@@ -47,12 +47,12 @@ const LONG_PACKETS: usize = 8 * BURST;
 const IDLE_COUNTS: usize = 64;
 
 /// Maximum number of path records whose hits are counted in a poll iteration that receives fewer packets than
-/// this. In other iterations, it is the number of packets.
+/// this. In other iterations, the maximum is the number of received packets.
 const BUSY_COUNTS: usize = 32;
 
-/// Number of path records whose hits are counted before an operation that needs it, beyond the number of
-/// packets that the last poll iteration received. An operation thus waits for a limited number of iterations,
-/// although packets hit further records.
+/// Some operations need the hits of all path records to be counted first. While such an operation waits, each
+/// busy poll iteration counts the hits of this many records more than the last iteration received packets.
+/// The operation thus waits for a limited number of iterations, although packets hit further records.
 const MORE_COUNTS: usize = 16;
 
 /// Maximum number of times that a port's egress queues are served before those of the next port.
@@ -172,7 +172,7 @@ impl<P: Probe> Worker<P> {
                 continue;
             }
             if turn.received == 0 && self.pipeline.has_express() {
-                // The control thread must not take the hits of this poll iteration for counted.
+                // The control thread must not assume that the hits of this poll iteration are counted.
                 self.publish_counted(self.pipeline.counted_until().min(now));
             }
             turn.received += received;
@@ -215,8 +215,8 @@ impl<P: Probe> Worker<P> {
         turn
     }
 
-    /// Counts hits of at most `most` path records, and publishes until when all hits are counted. Returns
-    /// whether no uncounted hit remains.
+    /// Counts hits of at most `most` path records, and publishes the time before which all hits are counted.
+    /// Returns whether no uncounted hit remains.
     #[inline]
     fn count_hits(&mut self, which: HitsToCount, most: usize) -> bool {
         let counted = self.pipeline.count_hits(which, most, self.now);
@@ -293,8 +293,8 @@ impl<P: Probe> Worker<P> {
         self.pipeline.held() == 0
     }
 
-    /// Applies pending operations and returns their number. While packets wait in the backlog, none is
-    /// applied, and the backlog is closed step by step until it is empty. The control thread may call this
+    /// Applies pending operations and returns their number. While packets wait in the backlog, no operation
+    /// is applied, and the backlog is closed step by step until it is empty. The control thread may call this
     /// while the worker sleeps; then no packets wait.
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
@@ -376,7 +376,8 @@ impl<P: Probe> Worker<P> {
         if std::mem::take(&mut self.egress.long) { self.send() } else { 0 }
     }
 
-    /// Passes queued frames to the devices and frees the accepted ones. Returns their number.
+    /// Passes queued frames to the devices and frees the accepted frames. Returns the number of accepted
+    /// frames.
     fn send(&mut self) -> usize {
         let (mut sent, mut queued) = (0, false);
         for (at, served) in self.served.iter_mut().enumerate() {
