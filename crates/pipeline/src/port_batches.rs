@@ -14,7 +14,7 @@ use frame::{Frame, Lane};
 /// Maximum number of ways: both lanes of all ports.
 const WAYS: usize = 2 * Limits::PORTS;
 
-/// Number of remembered ways. The low bits of a port number select one.
+/// Number of guesses for the index of a way. The low bits of the port number select a guess.
 const GUESSES: usize = 256;
 
 /// Value for a way that has no batch in the present burst.
@@ -55,7 +55,7 @@ pub(crate) struct PortBatches {
     batch_of: [u8; WAYS],
     /// Ports and lanes of the ways that have an index.
     ways: Vec<Way>,
-    /// Index of the way that was looked up last, by the low bits of the port number.
+    /// For each value of a port number's low bits, the index of the way that was looked up last.
     guesses: [u16; GUESSES],
 }
 
@@ -71,8 +71,8 @@ impl PortBatches {
         }
     }
 
-    /// Returns the index of the way by a port in a lane. It stays valid until [`Self::forget`]. Returns
-    /// `None` if all indices belong to other ways.
+    /// Returns the index of a port and a lane. The index stays valid until [`Self::forget`]. Returns `None`
+    /// if all indices belong to other ways.
     pub fn index_of(&mut self, port: PortNo, lane: Lane) -> Option<WayIndex> {
         let way = Way { port, lane };
         let guess = &mut self.guesses[port.0 as usize % GUESSES];
@@ -90,13 +90,13 @@ impl PortBatches {
         Some(WayIndex(*guess))
     }
 
-    /// Frees all indices, because none is used again.
+    /// Frees all indices. The caller must not use any of them again.
     pub fn forget(&mut self) {
         debug_assert_eq!(self.used, 0, "indices are freed between bursts");
         self.ways.clear();
     }
 
-    /// Adds a frame, which leaves by this way. At most [`BURST`] frames are added before they are
+    /// Adds a frame to the batch of this port and lane. At most [`BURST`] frames are added before they are
     /// [sent](Self::send).
     #[inline(always)]
     pub fn add<P: Probe>(&mut self, frame: Frame, slot: PacketSlot, to: WayIndex) {
@@ -138,7 +138,7 @@ impl PortBatch {
     ) -> usize {
         let count = self.frames.len();
         let is_low_latency = lane == Lane::LowLatency;
-        // Received frames are in the normal lane.
+        // A received frame is already marked as normal.
         if is_low_latency {
             self.frames.iter_mut().for_each(|frame| frame.meta.lane = Lane::LowLatency);
         }

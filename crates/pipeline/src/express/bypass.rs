@@ -19,8 +19,8 @@ pub struct BypassLimits {
     pub sample_packets: u32,
     /// The path is bypassed if fewer than one in this many packets hits a record. 0 counts as 1.
     pub packets_per_hit: u32,
-    /// One in this many bursts is looked up while the path is bypassed. 0 counts as 1. Such a burst costs
-    /// about twice as much as others, in instructions and in cache lines that it displaces.
+    /// One in this many bursts is looked up while the path is bypassed. 0 counts as 1. A burst that is looked
+    /// up costs about twice as much as other bursts, in instructions and in displaced cache lines.
     pub sampled_bursts: u32,
 }
 

@@ -44,7 +44,7 @@ impl Store {
         }
     }
 
-    /// Returns the fence for which packets that hit the record at a place must wait, if there is one.
+    /// If packets that hit the record at a place must wait for a fence, returns this fence.
     pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
         match self {
             Self::OneLine(records) => records.waits_for(place, window),
@@ -122,8 +122,8 @@ pub struct Express {
 }
 
 impl Express {
-    /// Creates an empty express path with at least `records` records. Returns `None` if the plan's keys are
-    /// too long for a record, or if `records` is 0.
+    /// Creates an empty express path with space for at least `records` records. Returns `None` if the plan's
+    /// keys are too long for a record, or if `records` is 0.
     #[must_use]
     pub fn new(plan: &ExpressPlan, records: usize, counters: Arc<ExpressCounters>) -> Option<Self> {
         let reader = plan.reader().filter(|_| records > 0)?.clone();
@@ -156,7 +156,8 @@ impl Express {
         })
     }
 
-    /// Sets when the path is bypassed. Without this call, the limits are [`BypassLimits::USUAL`].
+    /// Sets the limits that decide when the path is bypassed. Without this call, they are
+    /// [`BypassLimits::USUAL`].
     #[must_use]
     pub fn with_bypass(mut self, limits: BypassLimits) -> Self {
         self.bypass = Bypass::new(limits);
@@ -170,8 +171,8 @@ impl Express {
         ExpressSize { records, bytes: bytes + self.paths.bytes() }
     }
 
-    /// Returns the earliest possible time of a hit that is not counted in its entries yet, or [`Nanos::MAX`]
-    /// if all hits are counted.
+    /// Returns the earliest possible time of a hit that is not yet added to the counters of its entries, or
+    /// [`Nanos::MAX`] if all hits are counted.
     #[inline]
     pub(crate) fn counted_until(&self) -> Nanos {
         self.paths.counted_until()
@@ -204,7 +205,7 @@ impl Express {
         self.previous.iter_mut().for_each(|previous| previous.invalidate());
     }
 
-    /// Notes changes of entries. Each record is compared with them before it is used again.
+    /// Notes changes of entries. Each record is compared with these changes before the record is used again.
     pub(crate) fn note(&mut self, changes: &PathChanges) {
         self.changes.append(changes);
         self.previous.iter_mut().for_each(|previous| previous.note(changes));

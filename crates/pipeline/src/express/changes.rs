@@ -173,7 +173,7 @@ struct Outdated<'a, 'b, E> {
     key: &'a [u64],
     path: RecordedPath<'a>,
     changes: ChangesSince<'a>,
-    /// What the entries before each hop rewrite. Computed when it is first needed.
+    /// What the entries before each hop rewrite. Computed at the first use.
     rewritten: Option<[Rewritten; HOPS_MAX]>,
 }
 
@@ -185,14 +185,15 @@ impl<E> Outdated<'_, '_, E> {
             || self.changes.kinds().any(|rules| self.is_beaten_by(rules))
     }
 
-    /// Returns whether packets that hit the record may hit an added rule of a kind.
+    /// Returns whether packets that hit the record may hit an added rule of this kind.
     #[inline]
     fn is_beaten_by(&mut self, rules: KindOfRules) -> bool {
         let Some(number) = self.path.hops.tables().position(|passed| passed == rules.table) else {
             return false;
         };
         let rewritten = self.rewritten_before(number);
-        // Any entry beats a miss. Among equal priorities, the entry added first is hit.
+        // Any added rule has precedence over a table miss. Among entries of equal priority, packets hit the
+        // entry that was added first.
         let entry = self.path.hops.entries().nth(number).unwrap_or(EntryId::NONE);
         let cells = self.context.cells;
         let beats = |priority| cells.get(entry).is_none_or(|cell| cell.priority() < priority);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends packets with a direct path. Each of them is counted beside its path, rewritten, and moved to the
-//! batch of its output port.
+//! Sends packets with a direct path. The hit of each packet is noted next to its path, and the packet is
+//! rewritten and moved to the batch of its output port.
 //!
-//! Most packets leave in the loop of [`Express::leave_plain`], which also compares their records. The packets
-//! whose record is not plain are then searched for with all cases considered, and leave by
-//! [`Express::leave_found`]. All packets of a flow in a burst find the same record and leave in the same
-//! loop, so they keep their order.
+//! Most packets have a plain record: a record that needs no further work, because it has the present version,
+//! no fence, and a hit noted in this period. These packets leave in the loop of [`Express::leave_plain`],
+//! which also compares their keys with the records. For the other packets, a slower search considers all
+//! cases, and they leave by [`Express::leave_found`]. All packets of a flow in a burst find the same record
+//! and leave in the same loop, so they keep their order.
 
 use super::cache::{Express, Store};
 use super::look_up::BurstKeys;
@@ -27,7 +28,7 @@ use wire::Depth;
 
 impl Express {
     /// Sends frames whose record is plain and whose path is direct. All other frames stay, and their indices
-    /// are added to `kept`. Those without a plain record are unsettled.
+    /// are added to `kept`. Frames without a plain record are unsettled.
     pub(super) fn leave_plain<E, P: Probe>(
         &mut self,
         context: &BurstContext<'_, E>,
@@ -89,7 +90,7 @@ struct Departure<'a, P> {
     probe: &'a mut P,
 }
 
-/// Kinds of packets in a burst. Each combination has a loop of its own.
+/// Properties of a burst. Each combination of properties has a separate loop.
 #[derive(Clone, Copy)]
 struct Kinds {
     /// Whether normal frames wait.
@@ -116,7 +117,7 @@ trait DepartureRecords {
     fn all(&mut self) -> &mut impl HotPaths;
 }
 
-/// Records that are compared with the packets' keys. Only plain ones are used. If `LOCATES`, headers are
+/// Records that are compared with the packets' keys. Only plain records are used. If `LOCATES`, headers are
 /// located to decrement a TTL.
 struct PlainRecords<'a, const WORDS: usize, const KEY: usize, const LOCATES: bool> {
     records: &'a mut Records<WORDS>,
@@ -147,7 +148,7 @@ impl<const WORDS: usize, const KEY: usize, const LOCATES: bool> DepartureRecords
     }
 }
 
-/// Records that have been found before.
+/// Records that a previous search has found.
 struct FoundRecords<'a> {
     store: &'a mut Store,
     /// Index in the burst of each frame.
@@ -179,8 +180,8 @@ impl DepartureRecords for FoundRecords<'_> {
 }
 
 impl<P: Probe> Departure<'_, P> {
-    /// Sends the frames of a burst that have a plain record of this version and a direct path of these kinds.
-    /// Returns the frames without a plain record, one bit for each index.
+    /// Sends the frames of a burst that have a plain record of this version and a direct path, in the loop
+    /// for these `kinds`. Returns the frames without a plain record, one bit for each index.
     #[inline]
     fn plain<const WORDS: usize, const KEY: usize>(
         self,
@@ -216,8 +217,8 @@ impl<P: Probe> Departure<'_, P> {
         self.send::<LANES, REWRITES, _>(frames, BURST, records)
     }
 
-    /// Sends those of the first `count` frames that have a direct path. If `LANES`, normal frames stay.
-    /// Unless `REWRITES`, frames that a path rewrites stay, too. Returns the frames without a path, one bit
+    /// Sends those of the first `count` frames that have a direct path. If `LANES`, normal frames stay. If
+    /// not `REWRITES`, frames that their path rewrites stay, too. Returns the frames without a path, one bit
     /// for each index.
     #[inline(always)]
     fn send<const LANES: bool, const REWRITES: bool, R: DepartureRecords>(
@@ -288,7 +289,8 @@ impl<P: Probe> Departure<'_, P> {
     }
 }
 
-/// Puts frames that stay back to the front. Frames beyond a burst, if there are any, wait for the next call.
+/// Inserts the frames in `rest` at the front of `frames`. Frames beyond one burst, if there are any, follow
+/// them and wait for the next call.
 fn put_back(frames: &mut Vec<Frame>, rest: &mut ArrayVec<Frame, BURST>) {
     if !rest.is_empty() {
         frames.splice(..0, rest.drain(..));

@@ -16,8 +16,8 @@ use keys::{
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 
-/// Keys from this number of words on are built by byte shuffles, if the core has them and the key fits into a
-/// record of one line. Shorter keys are built as fast by single loads.
+/// Keys with at least this number of words are built by byte shuffles, if the core has them and the key fits
+/// into a record of one line. For shorter keys, single loads are equally fast.
 const PERMUTED_FROM: usize = 3;
 
 /// Result of the search for the records of packets.
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub outdated: bool,
 }
 
-/// Keys of a burst. The elements of all arrays belong to the frames in order.
+/// Keys of a burst. In each array, element n belongs to frame n of the burst.
 #[derive(Debug)]
 pub(super) struct BurstKeys {
     pub keys: [ExpressKey; BURST],
@@ -150,7 +150,7 @@ impl BurstKeys {
     }
 
     /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the
-    /// same template, whose loads `write` does. Calls `each` with every hash.
+    /// same template, and `write` does its loads. Calls `each` with every hash.
     #[inline(never)]
     fn read_flat<const WORDS: usize>(
         &mut self,
@@ -203,8 +203,8 @@ impl BurstKeys {
         }
     }
 
-    /// Stores the places of the records of some packets of the burst, or [`NONE`], where
-    /// [`Self::find_candidates`] has stored candidates. The packets are given by one bit each.
+    /// Replaces the places that [`Self::find_candidates`] has stored for some packets of the burst. The new
+    /// value is the place of the packet's record, or [`NONE`]. `which` has one bit for each of these packets.
     fn find<const WORDS: usize>(
         &mut self,
         records: &mut Records<WORDS>,
@@ -266,8 +266,8 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
             let found = read_other::<WORDS>(reader, templates, frame, &mut layers[at], &mut keys[at]);
             *located |= u32::from(found.is_none()) << at;
             *runts |= u32::from(frame.len() < ETHERNET_BYTES) << at;
-            // Packets of a flow must all have a known place, or none of them: those with an unknown place
-            // leave later.
+            // The place of the TTL must be known in all packets of a flow, or in none of them. Otherwise,
+            // some of these packets would leave later than others.
             ttls[at] = found.unwrap_or_else(|| TtlSpot::of(&layers[at]));
             hashes[at] = reader.hash_words::<WORDS>(&keys[at]);
             each(hashes[at]);
@@ -277,8 +277,9 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
     }
 }
 
-/// Builds the key of a frame that neither of the two templates used last recognises. Returns `None` if no
-/// template recognises it, so that its headers have been located, else the place of its TTL.
+/// Builds the key of a frame that neither of the two templates used last recognises. Returns the place of the
+/// frame's TTL, or `None` if no template recognises the frame. In the latter case, its headers have been
+/// located.
 #[inline(never)]
 fn read_other<const WORDS: usize>(
     reader: &KeyReader,
@@ -325,9 +326,9 @@ impl Express {
         }
     }
 
-    /// Stores the places of the records of these packets of the burst, or [`NONE`], after
-    /// [`Self::read_keys`]. The packets are given by one bit each. Places with outdated records have the bit
-    /// [`OUTDATED`].
+    /// Finds the records of some packets of the burst, after [`Self::read_keys`]. Stores the place of each
+    /// record, or [`NONE`]. `which` has one bit for each of these packets. The place of an outdated record
+    /// has the bit [`OUTDATED`].
     pub(super) fn find(&mut self, which: u32) -> Found {
         let Self { store, changes, burst, .. } = self;
         match store {

@@ -5,8 +5,8 @@
 //! When rules change, records are not touched. A record is compared with the changes at its next hit
 //! (`changes.rs`).
 //!
-//! Begin with `cache.rs`, which holds the records of one worker ([`Express`]). `pass.rs` is the stage of a
-//! burst, and `learn.rs` makes records.
+//! Begin with `cache.rs`, which holds the records of one worker ([`Express`]). `pass.rs` looks up the packets
+//! of a burst, and `learn.rs` makes records.
 
 mod bypass;
 

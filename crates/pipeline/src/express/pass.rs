@@ -25,7 +25,7 @@ use frame::{Frame, Lane};
 use keys::{HopList, Hops};
 use wire::Depth;
 
-/// Packets of a burst that passed the same tables one after the other.
+/// Consecutive packets of a burst that passed the same tables.
 #[derive(Default)]
 pub(super) struct Passage {
     hops: Hops,
@@ -33,7 +33,8 @@ pub(super) struct Passage {
 }
 
 impl Passage {
-    /// Counts a packet. The counters of the tables are written when the tables change.
+    /// Counts a packet. The counters of the tables are written when a packet has passed other tables than the
+    /// previous packet.
     #[inline(always)]
     pub fn add<E>(&mut self, context: &BurstContext<'_, E>, hops: HopList<'_>) {
         if !self.hops.list().has_tables_of(hops) {

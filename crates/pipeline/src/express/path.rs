@@ -54,17 +54,17 @@ impl Needs {
     const MACS: Self = Self(1 << 2);
     /// The TTL must be decremented.
     const TTL: Self = Self(1 << 3);
-    /// NORMAL must learn the packets' addresses. Then packets could leave directly.
+    /// NORMAL must learn the packets' addresses before packets can leave directly.
     const STATIONS: Self = Self(1 << 4);
     /// The packet must be rewritten.
     const REWRITES: Self = Self(Self::MACS.0 | Self::TTL.0);
 
-    /// Returns `needs` with `more` if `is_needed`.
+    /// Returns these needs, with `more` added if `is_needed`.
     fn with(self, more: Self, is_needed: bool) -> Self {
         if is_needed { Self(self.0 | more.0) } else { self }
     }
 
-    /// Returns these needs, and that for waiting in the normal lane if `lanes_on`.
+    /// Returns these needs. If `lanes_on`, [`Self::NORMAL_LANE`] is added.
     const fn with_lane(self, lanes_on: bool) -> Self {
         if lanes_on { Self(self.0 | Self::NORMAL_LANE.0) } else { self }
     }
@@ -106,7 +106,8 @@ impl Path {
                 return self;
             }
             output = program.output;
-            // The key contains the addresses on arrival, so no entry may have changed them before NORMAL.
+            // The key contains the MAC addresses of the arriving packet, so no entry may have changed them
+            // before NORMAL.
             if program.only_normal && route.macs == MacWrite::NONE {
                 self.stations = packet.stations;
                 self.effect.needs = self.effect.needs.with(Needs::STATIONS, !packet.stations.are_known());
@@ -117,7 +118,8 @@ impl Path {
             }
         }
         let output = output.filter(|port| *port != packet.data.ext.in_port() && context.ports.is_open(*port));
-        // With this setting, fragments are dropped at their admission.
+        // If fragments must be dropped, no packet leaves directly, because the admission of packets drops
+        // fragments.
         let output = output.filter(|_| !context.settings.drop_fragments);
         match (output, route.macs.as_replacement()) {
             (Some(output), Some(macs)) => {
@@ -163,8 +165,8 @@ impl Effect {
         lane: Lane::Normal,
     };
 
-    /// Returns the effect of a path whose packets join these batches, if they leave directly. If their port
-    /// has no index, they leave by their entries' instructions.
+    /// Returns the effect with the index of its port and lane in these batches. If no index is free, packets
+    /// do not leave directly, but run their entries' instructions.
     pub fn with_way(self, batches: &mut PortBatches) -> Self {
         if !self.is_direct() {
             return self;

@@ -2,11 +2,11 @@
 //! Paths of records, indexed by the record's place, and the hits that are not yet added to the counters of
 //! the path's entries.
 //!
-//! A hit is first counted next to the path's effect, in the same cache line, which follows the record
-//! ([`super::records`]). The hits are added to the counters of the
-//! path's entries and tables later: when the worker is idle, in every round of [`ROUND_NS`] while it is busy,
-//! before an operation is applied, and before another path is stored at the place. Each call adds the hits of
-//! a limited number of paths, so that no packet waits for long.
+//! A hit is first counted next to the path's effect, in the same cache line. This line follows the record
+//! ([`super::records`]). The hits are added to the counters of the path's entries and tables later: when the
+//! worker is idle, in every round of [`ROUND_NS`] while it is busy, before an operation is applied, and
+//! before another path is stored at the place. Each call adds the hits of a limited number of paths, so that
+//! no packet waits for long.
 
 use super::path::{Effect, Path, RecordedPath};
 use crate::context::HitCounters;
@@ -21,13 +21,14 @@ const ROUND_NS: Nanos = Nanos(1_000_000);
 /// Interval between the starts of two rounds in nanoseconds if few packets hit each path.
 const LONG_ROUND_NS: Nanos = Nanos(100_000_000);
 
-/// Number of packets per path from which on a round is worth its work before [`LONG_ROUND_NS`].
+/// If at least this number of packets per path has hit the paths, a round is worth its work before
+/// [`LONG_ROUND_NS`].
 const PACKETS_PER_PATH: u64 = 8;
 
-/// Number of places after the current one whose paths are prefetched.
+/// Distance in the list from the current place to the place whose path is prefetched.
 const PREFETCH_PLACES: u32 = 8;
 
-/// Number of places after the current one whose first cell is prefetched.
+/// Distance in the list from the current place to the place whose first counter cell is prefetched.
 const PREFETCH_CELLS: u32 = 4;
 
 /// Which hits are counted.
@@ -54,9 +55,9 @@ pub(super) struct HotPath {
     used: Nanos,
 }
 
-/// Number of packets and bytes in one word, so that one addition counts a packet. The lower 40 bits are the
-/// bytes of up to 2^24 frames. The sign bit is set if a packet needs more than the addition: the place is not
-/// in the list of places with uncounted hits, or the number of packets has reached 2^23.
+/// The numbers of packets and bytes in one word, so that one addition counts a packet. The lower 40 bits are
+/// the bytes of up to 2^24 frames. The sign bit is set if a hit needs more work than the addition: the place
+/// is not in the list of places with uncounted hits, or the number of packets has reached 2^23.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UncountedHits(i64);
 
@@ -93,7 +94,8 @@ impl HotPath {
         used: Nanos(0),
     };
 
-    /// Moves the packets and bytes of `hits` to the larger numbers. The place must be in the list.
+    /// Moves the packets and bytes of `hits` to `self.packets` and `self.bytes`. The place must be in the
+    /// list.
     fn spill(&mut self) {
         let (packets, bytes) = self.hits.figures();
         self.packets += packets;
@@ -167,7 +169,7 @@ pub(super) struct Uncounted {
     round_end: u32,
     /// Time at which the present or the last round began.
     round_begun: Nanos,
-    /// Number of packets that hit paths since then.
+    /// Number of packets that have hit paths since `round_begun`.
     packets: u64,
     /// All hits before this time are counted.
     since: Nanos,
@@ -183,7 +185,8 @@ impl Uncounted {
         self.first == self.end
     }
 
-    /// Lists the place of a path with hits, unless it is in the list. If it is, makes space for further hits.
+    /// Adds the place of a path with hits to the list. If the place is already in the list, makes space for
+    /// further hits.
     #[inline(never)]
     pub fn list(&mut self, path: &mut HotPath, place: u32, now: Nanos) {
         if path.listed {
@@ -217,7 +220,7 @@ impl Uncounted {
         places > 0 && now >= self.round_begun.saturating_add(wait)
     }
 
-    /// Returns the place at a distance from the oldest one.
+    /// Returns the place that is `distance` positions after the oldest place in the list.
     #[inline]
     fn ahead(&self, distance: u32) -> Option<usize> {
         let is_listed = distance < self.end.wrapping_sub(self.first);
@@ -262,7 +265,7 @@ impl Paths {
         }
     }
 
-    /// Returns the memory that they take in bytes, without that of long paths.
+    /// Returns the memory of the paths in bytes, without the later hops of long paths.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
     }
@@ -273,7 +276,7 @@ impl Paths {
         prefetch::element(&self.entries, place as usize);
     }
 
-    /// Returns the path at a place. `hot` is its effect.
+    /// Returns the path at a place. `hot` contains the effect of this path.
     #[inline(always)]
     pub fn path<'a>(&'a self, place: u32, hot: Option<&'a HotPath>) -> Option<RecordedPath<'a>> {
         let at = place as usize;
@@ -306,7 +309,7 @@ impl Paths {
         if self.uncounted.is_empty() { Nanos::MAX } else { self.uncounted.since }
     }
 
-    /// Returns whether hits of this kind are not counted yet.
+    /// Returns whether there are hits of this kind that are not counted yet.
     #[inline]
     pub fn has(&self, which: HitsToCount, now: Nanos) -> bool {
         match which {

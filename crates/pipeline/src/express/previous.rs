@@ -28,8 +28,8 @@ pub enum Predecessor {
     None,
     /// The records that are now in use.
     Current,
-    /// The records whose paths the records in use inherit. This is the better choice if the records in use
-    /// are so new that most flows have none.
+    /// The predecessor of the records that are now in use. It is the better choice if the records in use are
+    /// so new that most flows have none of them.
     Previous,
 }
 
@@ -42,7 +42,7 @@ impl Express {
     }
 
     /// Replaces the records in use, which `before` contains. Afterwards, `before` contains the records that
-    /// are no longer used, for the control thread to free.
+    /// are no longer used, so that the control thread can free them.
     pub(crate) fn succeed(&mut self, before: &mut Option<Box<Self>>) {
         before.iter().for_each(|before| before.retire());
         match self.predecessor {

@@ -33,10 +33,11 @@ const PERIOD_BITS: u32 = 6;
 /// Number of periods that stamps distinguish.
 const PERIODS: u64 = (1 << PERIOD_BITS) - 1;
 
-/// Period in the stamp of a record with a fence, and of a record without hits. It equals no present period.
+/// Period in the stamp of a record with a fence, and of a record without hits. No actual period has this
+/// value.
 const NO_PERIOD: u64 = PERIODS;
 
-/// Bits of the use in the second word of a record.
+/// Bits of a record's second word that hold its use ([`Use`]).
 const USE_BITS: u64 = 0xff;
 
 /// Position of the fence in the second word of a record.
@@ -48,7 +49,7 @@ pub(super) const LINE_WORDS: usize = 8;
 /// Length of a period in nanoseconds. The use of records is counted in periods.
 const PERIOD_NS: Nanos = Nanos(1_000_000_000);
 
-/// Bit that is set in a place if the record there has another version than the rules.
+/// Bit that is set in a place if the version of the record there is not the present version of the rules.
 pub(super) const OUTDATED: u32 = 1 << 31;
 
 /// Result of learning a key.
@@ -80,13 +81,14 @@ pub struct ExpressSize {
 pub(super) struct NewRecord<'a> {
     pub key: &'a ExpressKey,
     pub hash: u64,
-    /// Position of the backlog's end, or 0; see [`crate::lanes`].
+    /// Position in the backlog for which packets wait, or 0 if they do not wait; see [`crate::lanes`].
     pub fence: u32,
     /// Rule version for which the path holds.
     pub version: u64,
 }
 
-/// A record, and the effect and the hits of its path. One index thereby leads to both.
+/// A record, followed by the effect and the hits of its path. They are in one array, so that they have the
+/// same index.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct RecordAndPath<const WORDS: usize> {
@@ -108,7 +110,8 @@ pub(super) struct Records<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Records<WORDS> {
-    /// Creates at least `count` records, rounded up to a power of two and at least one set.
+    /// Creates space for `count` records. The number is rounded up to a power of two, and to at least one
+    /// set.
     pub fn new(count: usize) -> Self {
         let sets = count.div_ceil(WAYS).next_power_of_two();
         Self {
@@ -134,7 +137,7 @@ impl<const WORDS: usize> Records<WORDS> {
         self.period = now / PERIOD_NS;
     }
 
-    /// Prefetches the tags of a key.
+    /// Prefetches the tags of the set to which a hash belongs.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         prefetch::element(&self.tags, self.set(hash));
@@ -159,7 +162,7 @@ impl<const WORDS: usize> Records<WORDS> {
         }
     }
 
-    /// Returns the stamp of records of this version whose hit in the present period is noted.
+    /// Returns the stamp of a record that has this version, no fence, and a hit noted in the present period.
     #[inline]
     pub fn current_stamp(&self, version: u64) -> u64 {
         stamp(version, self.period)
@@ -226,8 +229,8 @@ impl<const WORDS: usize> Records<WORDS> {
         NONE
     }
 
-    /// Returns the fence for which packets that hit the record at a place must wait, if there is one. Removes
-    /// a fence that has passed.
+    /// If packets that hit the record at a place must wait for a fence, returns this fence. Removes a fence
+    /// that has passed.
     #[inline(always)]
     pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
         if place == NONE {
@@ -245,9 +248,9 @@ impl<const WORDS: usize> Records<WORDS> {
         Some(fence)
     }
 
-    /// Makes a record for a key, or renews its record. Returns its place, or [`NONE`] if it is refused. A
-    /// record of this version keeps its path, and its fence: no packet with this key has joined the backlog
-    /// since that record was made.
+    /// Makes a record for a key, or renews its record. Returns the place of the record, or [`NONE`] if the
+    /// record is refused. If the key already has a record of this version, this record keeps its path and its
+    /// fence, because no packet with this key has joined the backlog since the record was made.
     #[inline(never)]
     pub fn learn(&mut self, new: &NewRecord<'_>, window: Window) -> (u32, Learned) {
         let NewRecord { key, hash, fence, version } = *new;
@@ -287,8 +290,8 @@ impl<const WORDS: usize> Records<WORDS> {
         if !self.seen.ask(hash, period) {
             return None;
         }
-        // The hash chooses among equally idle records. Otherwise each new record could displace the one made
-        // before it, which had no time to be hit.
+        // The hash chooses among equally idle records. Otherwise each new record could displace the previous
+        // new record, which had no time to be hit.
         let first = (hash >> 40) as usize;
         let ways = (0..WAYS).map(|way| set * WAYS + (first + way) % WAYS);
         let idle = ways.filter_map(|place| {

@@ -11,7 +11,7 @@ use keys::ExpressKey;
 
 impl Express {
     /// Verifies the outdated records that the packets of a burst found. The place of a record that may be
-    /// wrong becomes [`NONE`]. Returns the number of packets with such a record.
+    /// wrong becomes [`NONE`]. Returns the number of packets whose record may be wrong.
     #[cold]
     #[inline(never)]
     pub(super) fn verify_outdated<E>(&mut self, context: &BurstContext<'_, E>, count: usize) -> usize {
