@@ -16,8 +16,8 @@ use keys::{
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 
-/// Keys with at least this number of words are built by byte shuffles, if the core has them and the key fits
-/// into a record of one line. For shorter keys, single loads are equally fast.
+/// Keys with at least this number of words are built by byte shuffles, if the core has the instructions and
+/// the key fits into a record of one line. For shorter keys, single loads are equally fast.
 const PERMUTED_FROM: usize = 3;
 
 /// Result of the search for the records of packets.

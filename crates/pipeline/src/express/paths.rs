@@ -21,8 +21,8 @@ const ROUND_NS: Nanos = Nanos(1_000_000);
 /// Interval between the starts of two rounds in nanoseconds if few packets hit each path.
 const LONG_ROUND_NS: Nanos = Nanos(100_000_000);
 
-/// If at least this number of packets per path has hit the paths, a round is worth its work before
-/// [`LONG_ROUND_NS`].
+/// A round begins before [`LONG_ROUND_NS`] only if at least this number of packets per path has hit the
+/// listed paths.
 const PACKETS_PER_PATH: u64 = 8;
 
 /// Distance in the list from the current place to the place whose path is prefetched.
