@@ -80,7 +80,7 @@ pub struct Arguments {
 enum Share {
     /// Flows send according to Zipf's law with exponent 1.
     Zipf,
-    /// Flows send in turn, so that the most rules change between two hits of a record.
+    /// Flows send in turn, so that as many rules as possible change between two hits of a record.
     Turn,
 }
 
