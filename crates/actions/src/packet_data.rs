@@ -60,6 +60,11 @@ impl PacketData {
         }
     }
 
+    /// Returns the IP TTL or hop limit, or `None` if the packet is not IP.
+    pub fn ttl(&mut self) -> Option<u8> {
+        crate::ttl::nw(self)
+    }
+
     #[inline(never)]
     fn locate_anew(&mut self, depth: Depth) {
         // Common packets are parsed to the greatest depth immediately, so that no later table has to parse

@@ -106,6 +106,17 @@ impl TtlSpot {
     }
 }
 
+/// Returns the IP TTL, or `None` if the packet is not IP.
+pub(crate) fn nw(packet: &mut PacketData) -> Option<u8> {
+    packet.locate(Depth::L3);
+    let offset = match packet.layers.present {
+        p if p & header::IPV4 != 0 => IPV4_TTL,
+        p if p & header::IPV6 != 0 => IPV6_HOP_LIMIT,
+        _ => return None,
+    };
+    packet.frame.bytes().get(usize::from(packet.layers.l3) + offset).copied()
+}
+
 /// Writes the IP TTL.
 pub(crate) fn set_nw(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
     packet.locate(Depth::L3);

@@ -45,7 +45,8 @@ macro_rules! counters {
 counters! {
     /// Packets that were processed by a path record.
     hits,
-    /// Packets without a record that is right for the current rules.
+    /// Packets without a record that is right for the current rules. Packets that do not use their record,
+    /// because their TTL expires, are not counted.
     misses,
     /// Packets that were not looked up because hardly any packet had a record.
     bypassed,

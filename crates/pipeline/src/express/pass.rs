@@ -170,6 +170,12 @@ impl Express {
                 self.missed.push(Missed { slot: *slot, at: *at });
                 continue;
             };
+            // Without a record, a packet whose TTL expires at a low-latency entry does not wait. If lanes are
+            // on, such packets use no record, so that they cannot overtake each other.
+            if lanes_on && path.expires(context, packet) {
+                passed.rest.push(*slot);
+                continue;
+            }
             hits += 1;
             packet.hops.set(path.hops);
             packet.stations = path.stations;

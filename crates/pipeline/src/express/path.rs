@@ -7,7 +7,7 @@ use crate::port_batches::{PortBatches, WayIndex};
 use actions::{HeaderChange, MacReplacement, MacWrite, Route, TtlSpot};
 use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
-use keys::{HopList, Hops, PathHop, Stations, is_recordable};
+use keys::{HOPS_MAX, HopList, Hops, PathHop, Stations, is_recordable};
 
 /// A path through the tables.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +105,7 @@ impl Path {
             if program.next.is_some() && program.passage.is_none() && !program.only_marks {
                 return self;
             }
+            self.effect.needs = self.effect.needs.with(Needs::TTL, route.dec_ttl);
             output = program.output;
             // The key contains the MAC addresses of the arriving packet, so no entry may have changed them
             // before NORMAL.
@@ -147,6 +148,18 @@ impl RecordedPath<'_> {
     pub fn entries(&self) -> impl Iterator<Item = EntryId> + use<'_> {
         let stations = [self.stations.source, self.stations.destination];
         self.hops.entries().chain(stations).filter(|entry| *entry != EntryId::NONE)
+    }
+
+    /// Returns whether the packet's TTL expires at an entry that rewrites packets as a router does, and that
+    /// no normal entry precedes. The entry is itself low-latency.
+    pub fn expires<E>(&self, context: &BurstContext<'_, E>, packet: &mut Packet) -> bool {
+        if !self.effect.decrements_ttl() {
+            return false;
+        }
+        let Some(ttl) = packet.data.ttl().filter(|ttl| usize::from(*ttl) <= HOPS_MAX) else { return false };
+        let programs = self.hops.entries().map_while(|entry| Some(context.entry(entry)?.1));
+        let programs = programs.take_while(|program| program.low_latency);
+        usize::from(ttl.max(1)) <= programs.filter(|p| p.route.as_ref().is_some_and(|r| r.dec_ttl)).count()
     }
 
     /// Returns whether packets could leave directly once NORMAL has learned their addresses.

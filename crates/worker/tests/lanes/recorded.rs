@@ -6,12 +6,16 @@ use dataplane::DataPlane;
 use flow::{DropReason, TableId};
 
 fn lab(express_records: usize) -> Lab {
+    with_rules(express_records, RULES)
+}
+
+fn with_rules(express_records: usize, rules: &[&str]) -> Lab {
     let frames = worker::WorkerSetConfig {
         small_frames: 1_024,
         large_frames: 0,
         ..worker::WorkerSetConfig::default()
     };
-    Lab::with(&worker::WorkerSetConfig { lanes: USUAL, express_records, ..frames }, RULES)
+    Lab::with(&worker::WorkerSetConfig { lanes: USUAL, express_records, ..frames }, rules)
 }
 
 /// Returns the marks of the packets that port 3 has sent, in order.
@@ -74,4 +78,40 @@ fn known_normal_packets_without_space_are_dropped_under_their_reason() {
         seen.push((totals.received, totals.forwarded, lab.pop(3).len()));
     }
     assert_eq!(seen[0], seen[1]);
+}
+
+/// Otherwise, the packet-in for a packet with a record could be overtaken by that for a later packet of its
+/// flow without a record.
+#[test]
+fn a_packet_whose_ttl_expires_at_a_low_latency_entry_never_waits() {
+    let routers = [
+        "low_latency,table=0,actions=dec_ttl,goto_table:1",
+        "low_latency,table=1,actions=dec_ttl,goto_table:2",
+    ];
+    for (express_records, last) in [(0, "3"), (1_024, "3"), (1_024, "3,output:4")] {
+        for (rules, ttls) in [(1, [0, 1]), (2, [1, 2])] {
+            let mut lab = with_rules(express_records, &[]);
+            routers[..rules].iter().for_each(|rule| lab.rule(rule));
+            lab.rule(&format!("table={rules},actions=output:{last}"));
+            let routed = |ttl| udp([10, 1, 0, 1], 5, ttl, 0);
+            for _ in 0..4 {
+                lab.turn();
+                lab.push(1, &routed(64));
+                lab.turn();
+            }
+            marks(&mut lab);
+            let before = lab.model.plane_mut().totals().express;
+            (0..30).for_each(|_| lab.push(1, &routed(64)));
+            ttls.iter().for_each(|ttl| lab.push(1, &routed(*ttl)));
+            lab.turn_alone();
+            let dropped = lab.dropped(DropReason::TtlExpired);
+            assert_eq!((marks(&mut lab).len(), dropped), (0, 2), "{express_records} {last} {rules}");
+            (0..16).for_each(|_| {
+                lab.turn();
+            });
+            assert_eq!(marks(&mut lab).len(), 30);
+            let hits = lab.model.plane_mut().totals().express - before;
+            assert_eq!(hits, if express_records == 0 { 0 } else { 30 });
+        }
+    }
 }
