@@ -226,7 +226,8 @@ impl ExpressPlanner {
             self.replan(tables, Bits::new());
         } else if now.saturating_sub(self.period_begun) >= KEPT_NS {
             self.period_begun = now;
-            let kept = std::mem::take(&mut self.recent);
+            let examined = self.examined(tables);
+            let kept = std::mem::replace(&mut self.recent, examined);
             if self.is_wide {
                 self.replan(tables, kept);
             }

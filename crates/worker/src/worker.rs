@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// operations.
 const OPERATIONS_PER_TURN: usize = 16;
 
-/// Maximum number of operations applied after a poll iteration that received packets, if no packets can wait
-/// in the backlog. An operation that changes one rule takes 1 to 2 us.
+/// Maximum number of operations applied for each burst of the last poll iteration, if it received packets and
+/// no packets can wait in the backlog. An operation that changes one rule takes 1 to 2 us.
 const BUSY_OPERATIONS: usize = 2;
 
 /// Number of applied parts after which no further operation is started in a poll iteration. A part is one
@@ -299,7 +299,11 @@ impl<P: Probe> Worker<P> {
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
         let is_busy = self.received > 0;
-        let most = if is_busy && !self.egress.lanes { BUSY_OPERATIONS } else { OPERATIONS_PER_TURN };
+        let most = if is_busy && !self.egress.lanes {
+            OPERATIONS_PER_TURN.min(BUSY_OPERATIONS * self.received.div_ceil(BURST))
+        } else {
+            OPERATIONS_PER_TURN
+        };
         let counts = if is_busy { self.received + MORE_COUNTS } else { IDLE_COUNTS };
         // An operation is taken only if the ring for retired updates has space, because the worker must not
         // free memory.
@@ -310,12 +314,13 @@ impl<P: Probe> Worker<P> {
             };
             let (is_record, needs_counts) =
                 (matches!(next.parts[..], [Update::Record(_)]), next.needs_counts());
-            if !is_record && !self.is_worked_off() {
-                self.pipeline.close();
+            // Hits under earlier versions of the rules are counted first, a limited number at a time. The
+            // backlog stays open meanwhile; its packets are counted in the cells of their entries.
+            if needs_counts && !self.count_hits(HitsToCount::All, counts) {
                 break;
             }
-            // Hits under earlier versions of the rules are counted first, a limited number at a time.
-            if needs_counts && !self.count_hits(HitsToCount::All, counts) {
+            if !is_record && !self.is_worked_off() {
+                self.pipeline.close();
                 break;
             }
             let Ok(mut updates) = self.channel.requests.pop() else { break };
