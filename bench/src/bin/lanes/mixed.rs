@@ -79,7 +79,7 @@ pub fn run(
     Ok(())
 }
 
-/// Reports the means with one kind of records, compared with both kinds of tables.
+/// Reports the mean latencies with one kind of records, and their ratios to those with each kind of tables.
 fn report(
     kind: Kind,
     case: &str,

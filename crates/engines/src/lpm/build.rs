@@ -163,8 +163,8 @@ fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     best
 }
 
-/// Returns the mask of the bits outside the field that all rules examine, and the presence bits that only
-/// rules with the field examine.
+/// Returns two masks. The first has the bits outside the field that every rule examines. The second has the
+/// presence bits that only rules with the field examine.
 fn other_bits(words: usize, field: &[Piece], masks: &[u64]) -> (Vec<u64>, u64) {
     let mut all = vec![u64::MAX; words];
     let mut any = 0;

@@ -63,7 +63,7 @@ pub struct NetworkOutcome {
     /// Numbers of delivered packets by the epoch of their keys, if the network is renumbered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_by: Option<ByEpochs>,
-    /// Number of links that delivered packets crossed.
+    /// Number of links crossed by each delivered packet.
     pub hops: Range,
     /// Number of links that delivered packets crossed beyond the length of the shortest path.
     pub hops_beyond_shortest: Range,

@@ -95,7 +95,7 @@ enum Event {
     Arrive { link: usize, end: usize, cuts: usize, copy: Copy },
     /// The ends of a link detect that it has come up or gone down.
     Detect { link: usize, up: bool },
-    /// The act with this index takes place.
+    /// The act of the scenario with this index is carried out.
     Act(usize),
 }
 

@@ -68,7 +68,7 @@ fn received(book: &Book, packets: u32) -> Judge<'_> {
     judge
 }
 
-/// Runs with capture ports.
+/// Carries out a run in which all ports are packet captures.
 pub fn play(run: Run) {
     let folder = folder();
     let packets = (run.time.as_millis() as u32).max(1) * PACKETS_PER_MS;
