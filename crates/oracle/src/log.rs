@@ -3,10 +3,9 @@
 
 use super::coverage::ChangeCounts;
 use super::room::Room;
-use dataplane::BurstCounters;
 use dataplane::{
-    DataPlane, EntryCounters, Event, FoundBy, GroupCounters, MacSeen, MeterCounters, PortCounters, PortQueue,
-    TableCounters, Totals,
+    BurstCounters, DataPlane, EntryCounters, Event, FoundBy, GroupCounters, MacSeen, MeterCounters,
+    PortCounters, PortQueue, TableCounters, Totals,
 };
 use flow::{
     DropReason, EgressQueue, EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PacketInReason, PortNo,

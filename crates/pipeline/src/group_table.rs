@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups by number, and their counters in one worker.
 
-use actions::Cell;
-use actions::CompiledGroup;
+use actions::{Cell, CompiledGroup};
 use flow::GroupId;
 use std::sync::Arc;
 

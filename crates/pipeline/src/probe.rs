@@ -8,8 +8,7 @@
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
 use crate::slab::PacketSlot;
-use dataplane::BurstCounters;
-use dataplane::FoundBy;
+use dataplane::{BurstCounters, FoundBy};
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;
 

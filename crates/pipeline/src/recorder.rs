@@ -8,9 +8,8 @@
 use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;
 use arrayvec::ArrayVec;
-use dataplane::BurstCounters;
 use dataplane::trace_record::RECORD_BYTES;
-use dataplane::{FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
+use dataplane::{BurstCounters, FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
 use flow::{EntryId, Nanos, Outcome, PacketFilter, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use rtrb::Producer;

@@ -6,8 +6,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use arrayvec::ArrayVec;
-use dataplane::Counters;
-use dataplane::{Event, PortTable};
+use dataplane::{Counters, Event, PortTable};
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, TagTypes};
 use flow::{DropReason, Limits, Nanos, Operation, Outcome, PortNo, PortState, QueueId, RuleVersion};

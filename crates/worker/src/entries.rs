@@ -5,8 +5,7 @@
 use crate::cell_store::CellStore;
 use crate::programs::{ProgramKind, Programs};
 use crate::requeues::{Choice, Requeues};
-use actions::Program;
-use actions::ProgramId;
+use actions::{Program, ProgramId};
 use dataplane::EntryCounters;
 use flow::{EntryChange, EntryId, FlowEntry, RuleVersion, TableId};
 use pipeline::Update;

@@ -3,8 +3,7 @@
 //! `forward` that is compiled without them. The worker's own probe is independent of both.
 
 use crate::stopwatch::Stopwatch;
-use dataplane::BurstCounters;
-use dataplane::{FoundBy, Usage};
+use dataplane::{BurstCounters, FoundBy, Usage};
 use flow::{EntryId, Outcome, RuleVersion, TableId};
 use frame::Frame;
 use pipeline::{Leaving, PacketSlot, Probe, ProbeStep, RECORDER, Recorder, Via};

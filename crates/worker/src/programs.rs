@@ -3,8 +3,7 @@
 //! reused as soon as the operation that removes the program is queued, because workers apply operations in
 //! order.
 
-use actions::Program;
-use actions::ProgramId;
+use actions::{Program, ProgramId};
 use flow::{FlowEntry, Instructions};
 use pipeline::Update;
 use std::collections::HashMap;

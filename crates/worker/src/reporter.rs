@@ -4,8 +4,7 @@
 use crate::clock::Clock;
 use crate::latency::{Latencies, LatencyCells};
 use crate::published::{PortReport, PortReports, Published, WorkerUsage};
-use dataplane::Counters;
-use dataplane::{PortCounters, PortQueue, TableCounters, Totals};
+use dataplane::{Counters, PortCounters, PortQueue, TableCounters, Totals};
 use flow::{DropReason, EgressQueue, PortNo, TableId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
