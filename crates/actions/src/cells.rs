@@ -8,7 +8,7 @@
 use flow::{EntryId, Nanos};
 use frame::prefetch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Number of cells in a page.
 pub const PAGE_CELLS: usize = 4_096;
@@ -22,6 +22,8 @@ pub type ProgramId = u32;
 pub struct Cell {
     program: AtomicU32,
     priority: AtomicU16,
+    /// Whether a path with the entry was recorded.
+    is_recorded: AtomicBool,
     packets: AtomicU64,
     bytes: AtomicU64,
     used_ns: AtomicU64,
@@ -39,6 +41,18 @@ impl Cell {
     #[must_use]
     pub fn priority(&self) -> u16 {
         self.priority.load(Relaxed)
+    }
+
+    /// Returns whether a path with the entry was recorded. If not, no record depends on the entry.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.is_recorded.load(Relaxed)
+    }
+
+    /// Notes that a path with the entry is recorded. Called by the worker, or by the control thread for a new
+    /// cell of an active entry.
+    pub fn set_recorded(&self) {
+        self.is_recorded.store(true, Relaxed);
     }
 
     /// Makes the entry run another program.
@@ -81,11 +95,12 @@ impl Cell {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed), Nanos(self.used_ns.load(Relaxed)))
     }
 
-    /// Resets the counters and sets program and priority. The caller guarantees that the worker does not have
-    /// the id yet.
+    /// Resets the counters, sets program and priority, and notes that no path is recorded. The caller
+    /// guarantees that the worker does not have the id yet.
     pub fn prepare(&self, program: ProgramId, priority: u16) {
         self.program.store(program, Relaxed);
         self.priority.store(priority, Relaxed);
+        self.is_recorded.store(false, Relaxed);
         self.packets.store(0, Relaxed);
         self.bytes.store(0, Relaxed);
         self.used_ns.store(0, Relaxed);
@@ -191,6 +206,11 @@ mod tests {
         assert_eq!(cells.get(EntryId(4_097)).unwrap().program(), 3);
         assert_eq!(cells.get(EntryId(1)).unwrap().read(), (0, 0, Nanos(0)));
         assert!(cells.get(EntryId(8_192)).is_none());
+        let cell = cells.get(EntryId(5)).unwrap();
+        cell.set_recorded();
+        assert!(cell.is_recorded() && !cells.get(EntryId(6)).unwrap().is_recorded());
+        cell.prepare(3, 9);
+        assert!(!cell.is_recorded(), "another entry has the id");
         assert_eq!(size_of::<Cell>(), 32);
     }
 }

@@ -22,6 +22,7 @@ use crate::probe::{Probe, ProbeStep};
 use crate::run_tables::{Waiting, run_tables};
 use crate::slab::{BURST, Burst, Slab};
 use crate::update::{Update, Updates};
+use actions::Cells;
 use dataplane::{Counters, Usage};
 use flow::{DropReason, Limits, Nanos};
 use frame::Frame;
@@ -245,11 +246,21 @@ impl Pipeline {
         self.express.as_ref().map_or(Nanos::MAX, |express| express.counted_until())
     }
 
+    /// Returns whether all hits of path records must be counted before an operation, because the operation
+    /// ends or resets counters of recorded paths, or replaces what the hits refer to.
+    #[must_use]
+    pub fn needs_counts(&self, updates: &Updates) -> bool {
+        updates.needs_counts(&self.rules.cells)
+    }
+
     /// Applies an operation between two bursts. Replaced objects are left in `updates`, for the control
-    /// thread to free. If the operation [needs counts](Updates::needs_counts), the caller must have counted
+    /// thread to free. If the operation [needs counts](Self::needs_counts), the caller must have counted
     /// all hits of path records before.
     pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
-        debug_assert!(!updates.needs_counts() || self.counted_until() == Nanos::MAX, "hits are not counted");
+        // A removed entry may have been recorded since the caller asked, by packets of the backlog. No hit of
+        // its records is uncounted then.
+        let needs_counts = updates.needs_counts(&Cells::default());
+        debug_assert!(!needs_counts || self.counted_until() == Nanos::MAX, "hits are not counted");
         let mut outdates_paths = false;
         for update in &mut updates.parts {
             let swaps = update.is_swap();
@@ -266,7 +277,8 @@ impl Pipeline {
                     *previous = self.express.as_mut().and_then(|express| express.take_previous());
                 }
                 Update::PathChanges(changes) => {
-                    self.express.iter_mut().for_each(|express| express.note(changes));
+                    let cells = &self.rules.cells;
+                    self.express.iter_mut().for_each(|express| express.note(changes, cells));
                 }
                 _ => {}
             }

@@ -31,8 +31,8 @@ impl Updates {
     /// Returns whether all hits of path records must be counted before the operation is applied, because it
     /// ends or resets counters, or replaces what the hits refer to.
     #[must_use]
-    pub fn needs_counts(&self) -> bool {
-        self.parts.iter().any(Update::needs_counts)
+    pub(crate) fn needs_counts(&self, cells: &Cells) -> bool {
+        self.parts.iter().any(|part| part.needs_counts(cells))
     }
 }
 
@@ -125,9 +125,9 @@ impl Update {
 
     /// Returns whether all hits of path records must be counted before this part is applied. See
     /// [`Updates::needs_counts`].
-    fn needs_counts(&self) -> bool {
+    fn needs_counts(&self, cells: &Cells) -> bool {
         match self {
-            Self::PathChanges(changes) => changes.removes(),
+            Self::PathChanges(changes) => changes.removes_recorded(cells),
             Self::ResetCounts(_)
             | Self::Entry(..)
             | Self::SwapCells(_)

@@ -87,6 +87,8 @@ impl CellStore {
                 for (place, (new, old)) in pages[number].cells().iter().zip(old.cells()).enumerate() {
                     if let Some(program) = running(EntryId((number * PAGE_CELLS + place) as u32)) {
                         new.prepare(program, old.priority());
+                        // The worker may record a path with the entry until it has the new page.
+                        new.set_recorded();
                     }
                 }
                 self.retired.push(RetiredPage { worker, version, number, page: old });

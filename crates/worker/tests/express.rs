@@ -701,6 +701,15 @@ fn a_record_is_compared_with_at_most_4096_changes() {
 }
 
 #[test]
+fn removing_an_entry_of_no_recorded_path_outdates_no_record() {
+    let mut lab = Lab::new(1_024, &BRANCH);
+    (0..2).for_each(|_| lab.burst(1, &[packet(2, 64)]));
+    lab.flow("table=0,priority=5,dl_dst=02:00:00:00:00:01", FlowModCommand::DeleteStrict);
+    lab.burst(1, &[packet(2, 64)]);
+    assert_eq!((lab.express(), lab.model.plane_mut().express_figures().verified), (2, 0));
+}
+
+#[test]
 fn a_change_of_everything_outdates_all_records() {
     let port = |lab: &mut Lab| {
         lab.model.set_link(lab.now, PortNo(3), false).unwrap();

@@ -13,7 +13,7 @@ use crate::context::{BurstContext, HitCounters};
 use crate::lanes::Window;
 use crate::port_batches::PortBatches;
 use crate::slab::{BURST, PacketSlot};
-use actions::HeaderChange;
+use actions::{Cell, Cells, HeaderChange};
 use arrayvec::ArrayVec;
 use flow::Nanos;
 use frame::Frame;
@@ -206,9 +206,9 @@ impl Express {
     }
 
     /// Notes changes of entries. Each record is compared with these changes before the record is used again.
-    pub(crate) fn note(&mut self, changes: &PathChanges) {
-        self.changes.append(changes);
-        self.previous.iter_mut().for_each(|previous| previous.note(changes));
+    pub(crate) fn note(&mut self, changes: &PathChanges, cells: &Cells) {
+        self.changes.append(changes, cells);
+        self.previous.iter_mut().for_each(|previous| previous.note(changes, cells));
     }
 
     /// Ends the use of these records, before they are replaced.
@@ -234,6 +234,9 @@ impl Express {
         if !matches!(learned, Learned::Known | Learned::Refused) {
             let effect = path.effect.with_way(&mut self.batches);
             self.rewrites |= effect.rewrites();
+            let stations = [path.stations.source, path.stations.destination];
+            let entries = path.hops.list().entries().chain(stations);
+            entries.filter_map(|entry| context.cells.get(entry)).for_each(Cell::set_recorded);
             self.paths.set(&mut self.store, place, &Path { effect, ..*path }, context.hit_counters());
         }
         match learned {

@@ -7,6 +7,7 @@
 
 use super::path::RecordedPath;
 use crate::context::BurstContext;
+use actions::{Cell, Cells};
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, TableId};
 use keys::{
@@ -93,9 +94,12 @@ impl PathChanges {
         }
     }
 
-    /// Returns whether an entry is removed or modified.
-    pub(crate) fn removes(&self) -> bool {
-        self.is_overflown || self.changes.iter().any(|change| change.kind == ChangeKind::RemovedOrModified)
+    /// Returns whether an entry of a recorded path is removed or modified.
+    pub(crate) fn removes_recorded(&self, cells: &Cells) -> bool {
+        let removes = |change: &PathChange| {
+            change.kind == ChangeKind::RemovedOrModified && is_recorded(change.id, cells)
+        };
+        self.is_overflown || self.changes.iter().any(removes)
     }
 
     /// Returns whether the list is empty.
@@ -139,14 +143,17 @@ impl RecentChanges {
         self.all.forget_all();
     }
 
-    /// Appends the changes of an operation.
-    pub fn append(&mut self, changes: &PathChanges) {
+    /// Appends the changes of an operation, except removals of entries on which no record depends.
+    pub fn append(&mut self, changes: &PathChanges, cells: &Cells) {
         let rows =
             changes.rows.iter().find(|rows| rows.plan == self.plan && rows.row_words == self.row_words);
         let Some(rows) = rows.filter(|_| !changes.is_overflown) else { return self.all.forget_all() };
         for (change, row) in changes.changes.iter().zip(rows.words.chunks_exact(self.row_words)) {
             match change.kind {
-                ChangeKind::RemovedOrModified => self.all.remove_or_modify(change.id),
+                ChangeKind::RemovedOrModified if is_recorded(change.id, cells) => {
+                    self.all.remove_or_modify(change.id);
+                }
+                ChangeKind::RemovedOrModified => {}
                 ChangeKind::Added if change.table == MAC_TABLE => self.all.add_station(),
                 ChangeKind::Added => self.all.add(change.table, change.priority, RuleRow::of(row)),
             }
@@ -217,6 +224,11 @@ impl<E> Outdated<'_, '_, E> {
         });
         rewritten.get(number).copied().unwrap_or(Rewritten::Anything)
     }
+}
+
+/// Returns whether a path with this entry was recorded.
+fn is_recorded(id: EntryId, cells: &Cells) -> bool {
+    cells.get(id).is_some_and(Cell::is_recorded)
 }
 
 /// Returns what an entry rewrites before the next table.
