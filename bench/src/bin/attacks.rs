@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Effect of crafted packets on established flows, compared with the effect of ordinary new flows. The
-//! packets touch every mask of an access list. `crates/worker/tests/storms.rs` tests how many records are
-//! displaced by storms and scans of new flows.
+//! crafted packets touch every mask of an access list. `crates/worker/tests/storms.rs` tests how many records
+//! are displaced by new flows.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -35,13 +35,13 @@ const SHARE: usize = 10;
 /// Number of distinct packets of the attacker.
 const ATTACKS: usize = 2_048;
 
-/// Number of poll iterations before the measurement. During them, LUTs learn the flows.
+/// Number of poll iterations before the measurement, in which LUTs learn the flows.
 const WARM_UP: usize = 500;
 
 /// Number of poll iterations per window, which takes a few tenths of a millisecond.
 const TURNS: u32 = 100;
 
-/// Numbers of poll iterations of the two runs whose instructions are counted.
+/// Number of poll iterations in each of the two runs under callgrind.
 const COUNTED: [u32; 2] = [700, 1_400];
 
 /// Number of packets per poll iteration.
@@ -159,7 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, ours, peer, case) in cases {
         let contender = |kind| -> Result<_, Box<dyn Error>> {
             let mut rig = attack.rig(kind)?;
-            // An iteration takes longer than usual, because it polls three ports.
+            // An iteration is long, because it polls three ports.
             Ok(Loop::new(TURNS, move || rig.turn()).gap_limit(2 * GAP_LIMIT))
         };
         let found = compare(&plan, &mut contender(ours)?, &mut contender(peer)?)?;
@@ -191,8 +191,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the number of instructions per packet, counted by callgrind. The difference of two runs of
-/// different lengths excludes set-up. Returns `None` if valgrind is not installed.
+/// Returns the number of instructions per packet, counted by callgrind, or `None` if valgrind is not
+/// installed. The difference of two runs excludes set-up.
 fn instructions(traffic: &str, express: ExpressOption) -> Result<Option<f64>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [0.0; COUNTED.len()];

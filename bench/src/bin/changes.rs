@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Measures packets with path records while rules change, while all entries are dumped, and while statistics
-//! are requested. One thread runs a worker. Another thread, on another core, works on the model as the daemon
-//! does. Writes target/report/changes.jsonl.
+//! are requested. One thread runs a worker, and a thread on another core works on the model. Writes
+//! target/report/changes.jsonl.
 
 #[path = "changes/clock.rs"]
 mod clock;
@@ -29,11 +29,11 @@ use shunt_bench::scenario::Popularity;
 /// Measures how the work of the control thread affects packets with path records. Runs all parts, unless an
 /// option selects one.
 ///
-/// Needs two CPUs. A quick run, which takes less than 30 s and only checks that all parts work:
-/// changes --rounds 2 --seconds 0.2 --windows 6 --entries 20000
+/// Needs two CPUs. A quick run, which only checks that all parts work: changes --rounds 2 --seconds 0.2
+/// --windows 6 --entries 20000
 #[derive(Clone, Debug, Parser)]
 pub struct Arguments {
-    /// Run only this part.
+    /// Run only this part of the benchmark.
     #[arg(long)]
     part: Option<Part>,
     /// Number of flows; each has a path record.
@@ -60,12 +60,11 @@ pub struct Arguments {
     /// Rate of the packets whose delays are measured, as a share of the rate that the slower side forwards.
     #[arg(long, default_value_t = 0.5)]
     load: f64,
-    /// Number of rounds in which delays are measured. Each round has one window with the requests of the part
-    /// and one without them.
+    /// Number of rounds in which delays are measured. Each round has a window with requests and a window
+    /// without them.
     #[arg(long, default_value_t = 15)]
     rounds: usize,
-    /// Length of a window in which delays are measured, in seconds on the worker's clock. In the part `dump`,
-    /// a dump begins in each window.
+    /// Length of a window in which delays are measured, in seconds of the worker's clock.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Number of pairs of windows in which packets per second are measured.
@@ -92,7 +91,7 @@ impl Share {
         }
     }
 
-    /// Returns the description that the names of cases contain.
+    /// Returns the description for the names of cases.
     fn words(self) -> &'static str {
         match self {
             Self::Zipf => "by Zipf 1.0",

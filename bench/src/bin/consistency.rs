@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cost of adding 10,000 rules per second to a table of 10,000 rules while low-latency packets arrive, for
-//! each consistency mode of the LUTs. Reports the worker's time per rule, both when the rule is added and at
-//! later hits, and the largest additional delay of a packet, in virtual time (`sim::cost::updates`).
+//! each consistency mode of the LUTs. Reports the worker's time per rule and the largest additional delay of
+//! a packet, in virtual time (`sim::cost::updates`).
 
 use std::error::Error;
 use std::io::{self, Write};

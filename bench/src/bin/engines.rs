@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Table engines compared on the same rules and packets: `mask` with `scan` on access lists, `lpm` with
 //! `mask` and (for up to 1,000 routes) with `scan` on routes. Also measures build time and memory. The choice
-//! of engine is based on these figures (docs/adr/0011). Rule sets are read from `../shared/data` if
-//! available, else from the samples of the tests.
+//! of engine is based on these figures (docs/adr/0011).
 
 use std::error::Error;
 use std::hint::black_box;
@@ -32,8 +31,7 @@ mod packet;
 #[path = "../../../crates/engines/tests/engines/sets.rs"]
 mod sets;
 
-/// Number of distinct keys, looked up 32 at a time. For a large table, the keys and the table data that they
-/// touch do not fit into the CPU caches.
+/// Number of distinct keys, looked up 32 at a time. The keys and a large table's data exceed the CPU caches.
 const KEYS: usize = 100_000;
 const BURST: usize = 32;
 /// Number of updates timed together, because reading a thread's clock takes longer than one update.
@@ -50,7 +48,7 @@ struct Arguments {
     windows: usize,
 }
 
-/// Rules in order of precedence, as rows.
+/// Rules in order of precedence, each with its row.
 struct Rules {
     plan: KeyPlan,
     len: usize,
@@ -183,8 +181,8 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// Compares lookups in a table whose delta is half full with lookups in a compiled table of the same rules.
-/// The table has 100,000 rules in random order, of which the last ninth is added one by one. This ninth is an
-/// eighth of the compiled rules, and thus fills half of the delta.
+/// The table has 100,000 rules in random order. The last ninth of them is added one by one and fills half of
+/// the delta.
 fn half_full_delta(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());
@@ -265,7 +263,7 @@ fn routes(arguments: &Arguments, name: &str, field: Field, size: usize) -> Resul
     let mut matches = sets::routes(&text);
     let step = (matches.len() / size).max(1);
     matches = matches.into_iter().step_by(step).take(size).collect();
-    // Longest prefix first, because priorities follow lengths.
+    // Longest prefix first, because longer prefixes have higher priorities.
     matches.sort_by_key(|route| route.fields().last().map(|c| std::cmp::Reverse(c.mask.count_ones())));
     let case = format!("{name}, {} routes", matches.len());
     if !case.starts_with(&arguments.case) {
@@ -332,8 +330,7 @@ fn lookups<'e>(rules: &'e Rules, engine: &'e Engine) -> Loop<impl FnMut() -> u64
     let mut slots = [0; BURST];
     let mut bursts = rules.keys.chunks_exact(BURST * words).cycle();
     let turns = (100_000 / rules.len).clamp(if rules.len > 20_000 { 64 } else { 4 }, 256) as u32;
-    // A burst may take long in a large table, which must not count as preemption. The limit therefore grows
-    // with the number of rules.
+    // In a large table, a burst may take long without preemption.
     let gap_limit = Duration::from_micros(50 + rules.len as u64 / 10);
     let lookup = move || {
         if let Some(keys) = bursts.next() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Speed of engine `exact` with packets and rules of an attacker who knows its code but not its hash seed.
-//! The peer looks up random packets with the same rules. Also measures build time and memory.
+//! Speed of engine `exact` when an attacker who knows its code, but not its hash seed, chooses packets and
+//! rules. The peer looks up random packets with the same rules. Also measures build time and memory.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -22,7 +22,7 @@ const BURST: usize = 32;
 /// Number of keys between two clock readings.
 const TURN: usize = 256;
 
-/// Duration above which an iteration counts as preempted.
+/// An iteration that takes longer counts as preempted.
 const GAP_LIMIT: Duration = Duration::from_micros(100);
 
 /// Minimum speed under attack traffic, relative to random packets.
@@ -42,7 +42,7 @@ struct Arguments {
     rules: usize,
 }
 
-/// Rules of an engine. All rows have the same first word, followed by words that differ.
+/// Rules of an engine. All rows have the same first word.
 struct Rules {
     name: String,
     words: usize,
@@ -117,8 +117,7 @@ impl Rules {
         keys
     }
 
-    /// Creates a contender that looks up the keys. Before each window, all keys are looked up once to warm up
-    /// the caches.
+    /// Creates a contender that looks up the keys, after a warm-up of the caches.
     fn lookups<'k>(&'k self, keys: &'k [u64], turns: u32) -> impl Contender + 'k {
         let dead = BitSet::new(self.rows.len() / self.words);
         let mut slots = [0; BURST];

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time for 100,000 flow-mods, compared with Open vSwitch, and the delay of packets during that time.
 //!
-//! Both switches run at the same time as separate programs in a network namespace, and take turns. In a turn,
-//! all flows of a switch are deleted and then added. The figure is the wall-clock time of the addition.
-//! ovs-ofctl sends a barrier after each flow and waits for its reply; with `--bundle` it does not. The client
-//! of the third figure sends all flow-mods and then one barrier. Each client is measured twice: on a separate
-//! core, and on the core of the switch.
+//! Both switches run in a network namespace and take turns. In a turn, all flows are deleted and then added;
+//! the figure is the wall-clock time of the addition. ovs-ofctl waits for a barrier after each flow, but not
+//! with `--bundle`. The third client sends all flow-mods and then one barrier. Each client is measured on a
+//! separate core, and on the core of the switch.
 //!
-//! The delay of packets is the longest poll iteration of a worker while flow-mods arrive as fast as possible.
-//! It is measured in virtual time (`sim::cost::churn`).
+//! The delay of packets is the longest poll iteration of a worker while flow-mods arrive, in virtual time
+//! (`sim::cost::churn`).
 
 #[path = "flow_mods/client.rs"]
 mod client;
@@ -30,7 +29,7 @@ use shunt_bench::{Bar, Comparison, Figure, Measure, Plan, Window, allowed_cpus, 
 use sim::cost::{CostSource, churn};
 use switches::{Cores, Switch};
 
-/// Folder for the switches' files. A private file system is mounted on it, which hides its previous contents.
+/// Folder for the switches' files. A private file system is mounted on it.
 const FOLDER: &str = "/run";
 
 /// Measures every case, or the cases that options select, and writes target/report/flow_mods.jsonl.
@@ -104,8 +103,8 @@ fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64
     Ok(())
 }
 
-/// Runs this program again in new namespaces, in which devices and files are private and removed at the end.
-/// Returns only on failure.
+/// Runs this program again in new namespaces, which remove devices and files at the end. Returns only on
+/// failure.
 fn enter_namespaces() -> Result<io::Error> {
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -120,7 +119,7 @@ fn done(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// A set of flows to add: its name in the report, the file for ovs-ofctl, and the encoded flow-mods.
+/// Flows to add: their name in the report, the file for ovs-ofctl, and the encoded flow-mods.
 struct Flows {
     name: &'static str,
     file: PathBuf,
@@ -151,7 +150,7 @@ fn against_open_vswitch(arguments: &Arguments) -> Result<()> {
         let peer = Switch::open_vswitch(&folder, cores)?;
         for flows in &sorts {
             let case = format!("{count} flows, {}, {place}", flows.name);
-            // To save time, flows with several masks are measured on one core only.
+            // Flows with several masks are measured on one core only, to save time.
             let left_out = flows.name != sorts[0].name && place != "one core";
             if left_out || !case.contains(&arguments.case) {
                 continue;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forwarding of one worker with in-memory ports, in Mpps per CPU-second of the forwarding thread.
 //!
-//! A unit is a packet that is received, processed, and sent or dropped. Its time includes the driver's copy
-//! into a frame, the pipeline, the outbox, and the return of the frame to its pool. 64-byte packets are 60
-//! bytes and the FCS.
+//! The time of a packet includes the driver's copy into a frame, the pipeline, the outbox, and the return of
+//! the frame to its pool. 64-byte packets are 60 bytes and the FCS.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -34,8 +33,7 @@ struct Arguments {
     /// Run only the case with this name. If no case has this name, run the cases whose names begin with it.
     #[arg(long)]
     case: Option<String>,
-    /// Forward this many bursts, and print the number of packets; for use with strace or instruction
-    /// counters.
+    /// Forward this many bursts, and print the number of packets, for strace or instruction counters.
     #[arg(long)]
     turns: Option<u64>,
     /// Send SIGUSR1 to this process before and after the bursts of `--turns`, for a tracer.
@@ -44,7 +42,7 @@ struct Arguments {
     /// Use no vector instructions beyond those that every CPU has.
     #[arg(long)]
     portable: bool,
-    /// Switch the express path on or off in all cases, whatever a case specifies.
+    /// Switch the express path on or off in all cases.
     #[arg(long)]
     express: Option<ExpressOption>,
     /// Print the names of the cases and exit.
@@ -108,7 +106,7 @@ fn turn(case: &Case, turns: u64, marks: bool) -> Result<u64, Box<dyn Error>> {
 fn contender(case: &Case) -> Result<impl Contender + use<>, Box<dyn Error>> {
     let mut rig = Rig::new(case)?;
     let queues = case.sources.len() as u32;
-    // With small bursts, a window has more poll iterations, so that it contains the same number of packets.
+    // With small bursts, a window has more poll iterations and the same number of packets.
     let turns = TURNS * 32 / (case.burst as u32 * queues);
     // One poll iteration receives a burst from each queue.
     Ok(Loop::new(turns, move || rig.turn()).gap_limit(GAP_LIMIT * queues))

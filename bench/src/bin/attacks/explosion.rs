@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic crafted to touch every mask. A switch with a wildcard cache creates one mask for each combination
-//! of bits that distinguished a packet from the rules. For each bit of a rule, one packet agrees with the
-//! rule up to that bit and differs in it. Together these packets create as many masks as there are bits, and
-//! every later lookup searches all masks.
+//! Traffic crafted to touch every mask. For each bit of a rule, one packet agrees with the rule up to that
+//! bit and differs in it. In a switch with a wildcard cache, these packets create a mask for each bit, and
+//! later lookups search all masks.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The clock of the worker's thread. It stops while the thread is off its core, so that other programs on the
-//! machine change neither the delay of packets nor the rates of packets and rules.
+//! machine affect no figure.
 
 use std::time::Instant;
 
@@ -9,16 +9,17 @@ use shunt_bench::ThreadCpu;
 /// First reading in nanoseconds. It is not 0, because counters use 0 for "never".
 const START_NS: u64 = 1_000_000_000;
 
-/// After a span of this length between two readings, the clock compares wall-clock time with CPU time.
+/// The clock compares wall-clock time with CPU time if two readings are at least this far apart.
 const SUSPECT_NS: u64 = 5_000;
 
-/// Longest time between two comparisons. Small errors of the CPU time cannot add up for longer than this.
+/// Longest time between two comparisons, which limits how far small errors of the CPU time add up.
 const COMPARE_NS: u64 = 50_000;
 
-/// Least difference of wall-clock and CPU time that counts as preemption. Reading both clocks takes less.
+/// Minimum difference of wall-clock and CPU time that counts as preemption. Reading both clocks takes less
+/// time.
 const GAP_NS: u64 = 2_000;
 
-/// A clock for one thread. Only this thread may read it.
+/// A clock that only the calling thread may read.
 #[derive(Debug)]
 pub struct ActiveClock {
     start: Instant,
@@ -34,7 +35,6 @@ pub struct ActiveClock {
 }
 
 impl ActiveClock {
-    /// Creates a clock for the calling thread.
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -47,7 +47,6 @@ impl ActiveClock {
         }
     }
 
-    /// Returns the time in nanoseconds.
     pub fn now_ns(&mut self) -> u64 {
         let wall_ns = self.wall_ns();
         let is_suspect = wall_ns - self.last_ns > SUSPECT_NS;
@@ -66,7 +65,8 @@ impl ActiveClock {
         self.compared_ns = (wall_ns, self.cpu.elapsed_ns());
     }
 
-    /// Excludes the time since the last reading, in which the thread slept. The sleep counts as a preemption.
+    /// Excludes the time since the last reading, in which the thread slept, and counts the sleep as a
+    /// preemption.
     pub fn pause(&mut self) {
         self.resume();
         self.note_gap();
@@ -76,8 +76,8 @@ impl ActiveClock {
     pub fn skip(&mut self) {
         let wall_ns = self.wall_ns();
         if wall_ns - self.last_ns > SUSPECT_NS {
-            // The excluded time may contain a preemption. `resume` compares the clocks anew, so that the next
-            // comparison does not exclude this preemption again.
+            // The excluded time may contain a preemption. `resume` compares the clocks again, so this
+            // preemption is not excluded twice.
             return self.resume();
         }
         self.off_ns += wall_ns - self.last_ns;
@@ -89,7 +89,7 @@ impl ActiveClock {
         self.gaps
     }
 
-    /// Returns when the last preemption ended, in the time of this clock.
+    /// Returns the time at which the last preemption ended.
     pub fn gap_end_ns(&self) -> u64 {
         self.gap_end_ns
     }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control thread: it owns the models and serves requests as the daemon does, a small part of each at a
-//! time.
+//! The control thread. It owns the models and serves requests in small steps, like the daemon.
 //!
-//! Both threads follow the worker's clock. On this clock, each step of the control thread lasts as long as
-//! the CPU time that the step used. The next step begins only after this time. The worker waits if the
-//! control thread is too far behind.
+//! Both threads follow the worker's clock. On this clock, a step of the control thread takes its CPU time,
+//! and the next step begins afterwards. The worker waits if the control thread is too far behind.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -22,10 +20,10 @@ use worker::WorkerSet;
 
 use crate::rules::{Changes, Sizes};
 
-/// Number of entries that a dump examines at once, as in `model::agent`.
+/// Number of entries that a dump examines in one step, as in `model::agent`.
 const ENTRIES_PER_STEP: usize = 256;
 
-/// While this many operations wait, no request is taken, as in the daemon.
+/// No request is taken while this many operations wait, as in the daemon.
 const PARKED_MAX: usize = 256;
 
 /// Time for which the control thread sleeps if nothing is due.
@@ -42,12 +40,11 @@ enum Next {
     Step,
 }
 
-/// If less than this time of a step remains on the worker's clock, the control thread spins instead of
-/// sleeping.
+/// If less than this time of a step remains, the control thread spins instead of sleeping.
 const SPIN_NS: u64 = 200_000;
 
-/// Number of spin-loop iterations between two readings of the worker's clock, which take about 2 us. After
-/// each reading, the worker has a cache miss when it writes the clock again.
+/// Number of spin-loop iterations between two readings of the worker's clock (about 2 us). Each reading
+/// causes a cache miss when the worker next writes the clock.
 const SPINS: u32 = 100;
 
 /// Requests that arrive while a job lasts.
@@ -67,7 +64,7 @@ pub struct Work {
     pub changes: u64,
     /// Number of added rules that examine a new field.
     pub widened: u64,
-    /// Number of key plans.
+    /// Number of changes of the key plan, which lists the bits in keys.
     pub plans: u64,
     /// CPU time of the changes in nanoseconds.
     pub changes_ns: u64,
@@ -85,7 +82,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Returns what was done since an earlier reading.
+    /// Returns the work since an earlier reading.
     pub fn since(self, before: Self) -> Self {
         Self {
             changes: self.changes - before.changes,
@@ -102,7 +99,7 @@ impl Work {
     }
 }
 
-/// State that the control thread shares with the thread of a worker.
+/// State shared by the control thread and a worker's thread.
 #[derive(Debug, Default)]
 pub struct Link {
     /// Job and its number.
@@ -131,7 +128,6 @@ impl Link {
         *self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what the control thread has done.
     pub fn work(&self) -> Work {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -181,12 +177,11 @@ impl Served {
         let free_ns = self.link.free_ns.load(Ordering::Relaxed);
         let rest_ns = free_ns.saturating_sub(now_ns);
         if rest_ns > 0 {
-            // Spinning is useless for the side that is not measured, because its clock stands still.
+            // The clock of the unmeasured side stands still, so spinning is useless.
             let is_soon = rest_ns < SPIN_NS && number == self.number && self.job != Job::default();
             return Ok(if is_soon { Next::Spin } else { Next::Sleep });
         }
-        // The next part of an answer begins when the last part ends, even if the worker's clock is already
-        // later.
+        // The next part of an answer begins when the last part ends, even if the worker's clock is later.
         let is_same = number == self.number;
         let now_ns = if self.is_busy && is_same { free_ns } else { now_ns };
         let cpu = ThreadCpu::now();

@@ -16,36 +16,32 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Creates an empty distribution.
     pub fn new() -> Self {
         Self { bins: vec![0; BINS], packets: 0, max_ns: 0 }
     }
 
-    /// Removes all packets.
     pub fn clear(&mut self) {
         self.bins.fill(0);
         (self.packets, self.max_ns) = (0, 0);
     }
 
-    /// Counts a packet.
     pub fn add(&mut self, ns: u64) {
         self.bins[((ns / BIN_NS) as usize).min(BINS - 1)] += 1;
         self.packets += 1;
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Returns the longest delay in nanoseconds.
+    /// Returns the longest delay.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// Returns the delay in nanoseconds that a `share` (0 to 1) of the packets does not exceed. Packets are
-    /// assumed to be spread evenly within a bin.
+    /// Returns the delay that a `share` (0 to 1) of the packets does not exceed. Packets are assumed to be
+    /// spread evenly within a bin.
     pub fn quantile_ns(&self, share: f64) -> f64 {
         let rank = self.packets as f64 * share;
         let mut before = 0;

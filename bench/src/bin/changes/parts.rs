@@ -17,7 +17,7 @@ use crate::side::{Measured, Pair, WARM_UP_NS};
 /// Length of a window at full speed, in nanoseconds on the worker's clock.
 const WINDOW_NS: u64 = 100_000_000;
 
-/// Number of windows in which the capacity of a side is measured.
+/// Number of windows in which each side's capacity is measured.
 const CAPACITY_WINDOWS: usize = 5;
 
 /// Minimum share of packets that must hit a path record, in percent.
@@ -37,7 +37,7 @@ const REPORT: &str = "target/report";
 /// Results of both sides, one element for each round.
 type Rounds = Vec<[Measured; 2]>;
 
-/// Measures packets while rules change, and compares them with packets while no rules change.
+/// Compares packets during rule changes with packets without rule changes.
 pub fn changes(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut part = Running::new(arguments, arguments.routes)?;
     let job = Job { changes: arguments.rate, ..Job::default() };
@@ -64,7 +64,7 @@ pub fn changes(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     per_change(&rounds, &paced)
 }
 
-/// Measures packets during rule changes and dumps, and compares them with packets during rule changes alone.
+/// Compares packets during rule changes and dumps with packets during rule changes alone.
 pub fn dump(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut part = Running::new(arguments, arguments.entries)?;
     let job = Job { changes: arguments.rate, ..Job::default() };
@@ -96,7 +96,7 @@ pub fn dump(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     tell_limited("CPU time of the control thread per dump", &case, "ms", &cpu_ms, None)
 }
 
-/// Measures packets during statistics requests, and compares them with packets without such requests.
+/// Compares packets during statistics requests with packets without such requests.
 pub fn statistics(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut part = Running::new(arguments, arguments.routes)?;
     let job = Job { statistics: arguments.requests, ..Job::default() };
@@ -134,8 +134,7 @@ impl<'a> Running<'a> {
         Ok(Self { arguments, pair, rng: Rng::with_seed(1) })
     }
 
-    /// Returns the interval between two packets, in nanoseconds, at the selected share of the slower side's
-    /// capacity.
+    /// Returns the interval between two packets at the selected share of the slower side's capacity.
     fn interval_ns(&mut self, jobs: [Job; 2]) -> Result<f64, Box<dyn Error>> {
         let mut least_mpps = f64::INFINITY;
         for (side, job) in self.pair.sides.iter_mut().zip(jobs) {
@@ -216,7 +215,8 @@ fn delays(rounds: &Rounds, case: &str, what: &str) -> Result<(), Box<dyn Error>>
     tell_limited(&format!("packets lost with {what}"), case, "packets", &of(0, |m| m.lost as f64), Some(0.0))
 }
 
-/// Reports the cost of changes to the control thread, and how often they changed the plan of the keys.
+/// Reports the cost of changes to the control thread, and how often they changed the list of the bits in
+/// keys.
 fn per_change(rounds: &Rounds, case: &str) -> Result<(), Box<dyn Error>> {
     let each =
         |value: fn(&Work) -> f64| -> Vec<f64> { rounds.iter().map(|[ours, _]| value(&ours.work)).collect() };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules, packets, and the changes of rules.
 //!
-//! Table 0 is an access list with four masks. Table 1 has one route for each destination, which rewrites the
-//! destination MAC address and outputs the packet. Each flow has its own addresses and ports.
+//! Table 0 is an access list with four masks. Table 1 has a route for each destination, which rewrites the
+//! destination MAC address. Each flow has its own addresses and ports.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -114,10 +114,10 @@ fn parse(text: &str) -> Result<Vec<FlowMod>, Box<dyn Error>> {
     Ok(parse_flows(text, ParseOptions::default()).collect::<Result<Vec<_>, _>>()?)
 }
 
-/// An endless sequence of changes: rules are added and, a little later, deleted.
+/// An endless sequence of changes that add rules and soon delete them.
 ///
-/// Of every ten added rules, one matches a flow in use, five are further rules of the access list, and four
-/// are routes. No added rule changes where a packet is sent.
+/// Of ten added rules, one matches a flow in use, five are rules of the access list, and four are routes. No
+/// added rule changes where a packet is sent.
 #[derive(Debug)]
 pub struct Changes {
     added: Vec<FlowMod>,
@@ -161,9 +161,8 @@ impl Changes {
             .iter()
             .map(|condition| format!("table=0,priority=6000,{condition},actions=goto_table:1\n"))
             .collect();
-        // Half of the changes add rules. A rule on a new field is deleted before the next such rule is added.
-        // If keys held only the bits that the present rules examine, each addition and deletion of such a
-        // rule would change the key plan.
+        // Half of the changes add rules. A rule on a new field is deleted before the next such rule is added,
+        // so each addition and deletion changes the set of examined fields.
         let share = (share / 2).max(2);
         Ok(Self {
             added: parse(&text)?,

@@ -22,9 +22,8 @@ use crate::delays::Delays;
 use crate::rules::{Changes, OUT_PORTS, Sizes};
 use crate::traffic::{RECOVERY_NS, Schedule, SendingQueue, TimedQueue, Traffic, lock};
 
-/// If the control thread is behind by more than this time, the worker waits. On a busy machine, the control
-/// thread is often off its core. If the worker did not wait, the control thread would afterwards make all
-/// missed changes at once.
+/// If the control thread is behind by more than this time, the worker waits. Otherwise a control thread that
+/// was off its core would make all missed changes at once.
 const BEHIND_NS: u64 = 1_000_000;
 
 /// Time for which a waiting worker sleeps before it checks again.
@@ -142,8 +141,8 @@ impl Side {
         }
     }
 
-    /// Runs the worker until the control thread has taken this job. If `quiet`, also waits until all changes
-    /// are applied and all answers are complete.
+    /// Runs the worker until the control thread has taken this job and, if `quiet`, all changes are applied
+    /// and all answers complete.
     fn run_until_taken(&mut self, number: u64, quiet: bool) -> Result<(), Box<dyn Error>> {
         loop {
             self.turn()?;
@@ -187,8 +186,8 @@ impl Side {
         self.run_until_taken(number, true)
     }
 
-    /// Runs the worker after the control thread has ended. First, every flow sends a packet. Then no packets
-    /// arrive until all hits of path records are counted. Returns false if this takes too many iterations.
+    /// Runs the worker after the control thread has ended: first with a packet of each flow, then without
+    /// packets until all hits of path records are counted. Returns false if this takes too many iterations.
     #[cfg(test)]
     pub fn settle(&mut self, served: &mut Served, flows: usize) -> bool {
         use dataplane::DataPlane;

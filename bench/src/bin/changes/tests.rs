@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A short run of each kind of job. It checks no times, and no counts that depend on the machine's speed.
+//! A short run of each kind of job.
 
 use dataplane::DataPlane;
 use flow::{Nanos, TableId};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ports of a worker. One receives the packets of all flows again and again, at full speed or at fixed
-//! times. The others measure the delay of each packet that they send.
+//! The ports of a worker. One port receives the packets of all flows again and again, at full speed or at
+//! fixed times. The others measure the delays of the packets that they send.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,16 +17,15 @@ const RING: u64 = 1_024;
 /// After a preemption, packets do not count for this time, because the caches are cold.
 pub const RECOVERY_NS: u64 = 200_000;
 
-/// Times at which packets arrive: the time of the first packet, and the interval between two packets, in
-/// nanoseconds.
+/// Times at which packets arrive, in nanoseconds: the time of the first packet, and the interval between
+/// packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     pub first_ns: u64,
     pub interval_ns: f64,
 }
 
-/// State that the ports share with the owner of the worker. Only the worker's thread uses it, so the lock is
-/// always free.
+/// State that the ports share with the owner of the worker. Only the worker's thread takes the lock.
 #[derive(Debug)]
 pub struct Traffic {
     pub clock: ActiveClock,
@@ -59,7 +58,7 @@ impl Traffic {
         }
     }
 
-    /// Begins a new schedule, or full speed if there is none.
+    /// Begins a schedule, or full speed if `None`.
     pub fn begin(&mut self, schedule: Option<Schedule>) {
         self.schedule = schedule;
         self.next = 0;
@@ -73,7 +72,7 @@ impl Traffic {
         self.delays.clear();
     }
 
-    /// Ends a poll iteration: counts the delays of its packets. The clock excludes the time that this takes.
+    /// Counts the delays of a poll iteration's packets. The clock excludes the time that this takes.
     pub fn end_turn(&mut self) {
         let Some(schedule) = self.schedule else { return };
         let until_ns = self.clock.gap_end_ns() + RECOVERY_NS;
@@ -100,7 +99,6 @@ impl Traffic {
     }
 }
 
-/// Locks the traffic.
 pub fn lock(traffic: &Mutex<Traffic>) -> MutexGuard<'_, Traffic> {
     traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -146,7 +144,7 @@ impl Queue for TimedQueue {
     shunt_bench::as_wrapped_queue!(queue);
 }
 
-/// A port that only sends. It has a type of its own, so that polling it costs nothing.
+/// A port that only sends. It has its own type, so that polling it costs nothing.
 pub struct SendingQueue(pub TimedQueue);
 
 impl Queue for SendingQueue {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Low-latency flows on the fast-forwarding path or with path records, compared with the same switch without
-//! either. The tables of the peer are of the paper's kind (tries) or Shunt's own.
+//! Low-latency flows on the fast-forwarding path or with path records, compared with the same flows in the
+//! tables alone. The tables of the peer are of the paper's kind (tries) or Shunt's own.
 //!
-//! Figures are packets per second at full load (the paper's figure 11) and latency at equal load below
-//! saturation (its figure 12). The latency of all packets of a burst is the time from the poll that receives
-//! the burst to the end of its transmission. Bursts arrive at fixed times. The interval between them keeps
-//! the peer busy for [`LOAD`] of the time.
+//! Figures are packets per second at full load (the paper's figure 11) and latency at equal load (its figure
+//! 12). The latency of a burst's packets is the time from its reception to the end of its transmission.
+//! Bursts arrive at fixed times and keep the peer busy for [`LOAD`] of the time.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -31,11 +30,10 @@ const TURNS: u32 = 100;
 /// Number of bursts per window below saturation.
 const PACED_TURNS: u32 = 60;
 
-/// Share of the time in which the peer is busy while latency is measured.
+/// Share of the time for which the peer is busy while latency is measured.
 const LOAD: f64 = 0.6;
 
-/// A poll iteration that takes longer than this counts as interrupted. The slowest peers need 40 us while
-/// another program uses half of the core.
+/// A poll iteration that takes longer counts as preempted.
 const LIMIT: Duration = Duration::from_micros(120);
 
 /// A switch that the path is compared with.
@@ -108,8 +106,8 @@ fn one(name: &str, options: &Options, cached: Cached, pairs: usize) -> Result<()
     ours.verify()
 }
 
-/// Runs bursts that arrive at fixed times. A unit is a burst. Its time is the duration of the poll iteration
-/// that forwards it.
+/// Runs bursts that arrive at fixed times. The time of a burst is that of the poll iteration that forwards
+/// it.
 fn paced(course: &mut Course, every: Duration) -> Window {
     let begin = Instant::now();
     let (mut busy, mut gaps, mut stolen) = (Duration::ZERO, 0, Duration::ZERO);

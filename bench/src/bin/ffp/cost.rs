@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Check of the cost model of docs/model.md. Its predictions for mixed traffic are derived from runs with one
-//! kind of traffic each, and compared with the measured cost of mixed traffic.
+//! Checks the cost model of docs/model.md: derives predictions for mixed traffic from runs with one kind of
+//! traffic, and compares them with measurements of mixed traffic.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -49,8 +49,8 @@ impl Part {
 }
 
 /// Probe that assigns time to stages. A burst first visits the tables in ascending order on the path. Packets
-/// that left the path then begin again at a lower table. All time before this step back is assigned to the
-/// path, and all later time to the tables.
+/// that left the path then begin again at a lower table. The time until then is assigned to the path, later
+/// time to the tables.
 #[derive(Debug)]
 struct Stages {
     last: Instant,
@@ -110,7 +110,7 @@ impl Probe for Stages {
     }
 }
 
-/// Result of one run: time in the stages of the path, time in the tables, and the remaining time.
+/// Result of a run: the time in each stage of the path, in each table, and elsewhere.
 struct Run {
     path: [Part; STAGES],
     tables: [Part; STAGES],
@@ -157,7 +157,6 @@ struct Law {
 }
 
 impl Law {
-    /// Derives the model from the cost per packet in full bursts and in small bursts.
     fn new(large: f64, small: f64) -> Self {
         let (big, few) = (BURST as f64, SMALL as f64);
         let batch = ((small - large) / (1.0 / few - 1.0 / big)).max(0.0);
@@ -186,8 +185,7 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     let [tables, small_tables] = switches.tables.each_mut().map(measured);
     let mix = measured(&mut switches.mixed);
     let normal = switches.mixed.normal_share();
-    // A switch without the path visits tables in ascending order only, so the probe assigns all time to the
-    // stages of the path.
+    // A switch without the path visits tables in ascending order only, so all time is assigned to the path.
     let laws = |large: &Run, small: &Run| -> Vec<Law> {
         let parts = large.path.iter().zip(&small.path);
         parts.map(|(large, small)| Law::new(large.each(), small.each())).collect()
@@ -208,8 +206,8 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
         let part = mix.path[i];
         pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
     }
-    // The LUT of stage 2 has records of normal flows. Packets of these flows leave the path at stage 2
-    // without a table lookup, but the instructions of their entry in stage 2 are still executed.
+    // The LUT of stage 2 has records of normal flows, so their packets leave the path there without a table
+    // lookup. Their instructions in stage 2 are still executed.
     let low_latency = path.rest + t_l.iter().sum::<f64>();
     let leaving = path.rest + t_l[0] + t_l[1] + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();

@@ -44,9 +44,9 @@ pub fn frames_in(bytes: usize, packet: usize) -> usize {
 }
 
 impl Course {
-    /// Creates a switch that repeatedly receives `frames` packets on port 1. The packets are drawn from the
-    /// scenario's low-latency flows by Zipf's law. Each is in a separate buffer, and the buffers are in
-    /// random order. The maker, if given, creates the tables.
+    /// Creates a switch that repeatedly receives `frames` packets on port 1. The packets of the scenario's
+    /// low-latency flows follow Zipf's law, and their buffers are in random order. The maker, if given,
+    /// creates the tables.
     pub fn new(
         scenario: &Arc<Scenario>,
         frames: usize,
@@ -58,8 +58,8 @@ impl Course {
 }
 
 impl<P: Probe + Default> Course<P> {
-    /// Like `new`, with given numbers of records of each LUT and of path records, a given share of packets
-    /// from normal flows (in thousandths) and a maximum burst size.
+    /// Like `new`, with given numbers of LUT records and path records, a share of packets from normal flows
+    /// (in thousandths), and a maximum burst size.
     pub fn mixed(
         scenario: &Arc<Scenario>,
         frames: usize,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Number of instructions per low-latency packet on the fast-forwarding path or with path records, compared
-//! with tables of the paper's kind. The counts are from callgrind, which does not support AVX-512. They do
-//! not depend on the load of the machine.
+//! with tables of the paper's kind. Callgrind counts them, without AVX-512.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -16,7 +15,7 @@ use crate::course::BURST;
 /// Number of rules in each of the two large tables.
 const RULES: usize = 1_000;
 
-/// Numbers of poll iterations of the two runs that are counted.
+/// Number of poll iterations of each of the two runs.
 const TURNS: [u32; 2] = [500, 1_000];
 
 /// Returns the upper limit of the ratio. The short keys of the scenario `vehicles` gain nothing from a
@@ -54,8 +53,8 @@ pub fn run(case: &str, ways: &[Cached]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the number of instructions per packet. The difference of two runs of different lengths excludes
-/// set-up. Returns `None` if valgrind is not installed.
+/// Returns the number of instructions per packet, or `None` if valgrind is not installed. The difference of
+/// two runs excludes set-up.
 fn count(kind: Kind, way: &[&str]) -> Result<Option<f64>, Box<dyn Error>> {
     let (program, mut counts) = (std::env::current_exe()?, [0.0; TURNS.len()]);
     for (count, turns) in counts.iter_mut().zip(TURNS) {

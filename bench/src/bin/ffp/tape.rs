@@ -11,8 +11,7 @@ use port::{Pools, Queue};
 /// The packets sent by all ports of a switch.
 #[derive(Debug, Default)]
 pub struct Tape {
-    /// Sum of the first eight bytes of each packet. It is stored so that the compiler does not remove the
-    /// reads.
+    /// Sum of the first eight bytes of each packet. It keeps the compiler from removing the reads.
     sum: AtomicU64,
     recording: AtomicBool,
     sent: Mutex<Vec<(u32, Vec<u8>)>>,
@@ -24,7 +23,7 @@ impl Tape {
         self.recording.store(recording, Ordering::Relaxed);
     }
 
-    /// Compares the recorded ports and packets with the expected ones in any order, clears the record, and
+    /// Compares the recorded ports and packets with the expected ones in any order, clears the recording, and
     /// returns the number of recorded packets.
     pub fn compare<'p>(&self, expected: impl Iterator<Item = (u32, &'p [u8])>) -> Result<usize, String> {
         let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));

@@ -26,7 +26,7 @@ pub const FLOWS: usize = 10_000;
 /// Number of bursts per window.
 const TURNS: u32 = 300;
 
-/// Number of frames for [`turn`]. It is small so that LUTs learn all flows soon.
+/// Number of frames for [`turn`]: few, so that LUTs learn all flows soon.
 const FEW_FRAMES: usize = 1_024;
 
 /// Returns the scenarios and rule counts of the cases whose names begin with `case`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pipelining controller: sends all flow-mods at once, then one barrier.
+//! Controller that sends all flow-mods, then one barrier.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -13,7 +13,6 @@ use openflow::{HEADER_BYTES, Hello, Message, decode, encode};
 
 /// Timeout for every operation.
 const LONG: Duration = Duration::from_secs(60);
-/// Transaction ID of the barrier. Flow-mods have smaller IDs.
 const BARRIER: u32 = u32::MAX;
 
 /// Encoded flow-mods and a barrier.

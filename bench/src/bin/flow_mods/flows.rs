@@ -9,8 +9,8 @@ pub fn five_tuples(count: u32) -> String {
 }
 
 /// Returns `count` flows like those of a router with an access list. Four kinds alternate: UDP 5-tuples, TCP
-/// services of a host, prefixes of 20, 24 and 28 bits, and MAC addresses behind a port. There are six masks
-/// in total, and eight priorities for each kind.
+/// services of a host, prefixes of 20, 24 and 28 bits, and MAC addresses behind a port. They have six masks
+/// in total; each kind has eight priorities.
 pub fn mixed(count: u32) -> String {
     let flow = |n: u32| {
         let (sort, of_sort) = (n % 4, n / 4);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shunt and Open vSwitch as separate programs, each with two ports on veth pairs. They run until their
-//! `Switch` is dropped.
+//! Shunt and Open vSwitch as separate programs, each with two ports on veth pairs.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -17,9 +16,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Folder to which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 const TOOLS: &str = "target/tools/ovs";
-/// Time limit for starting a program.
 const LONG: Duration = Duration::from_secs(20);
-/// Pause after all flows are deleted, so that remaining work of the deletion does not run in the next window.
+/// Pause after all flows are deleted, in which the switch finishes the deletion.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Core for the threads of a switch, and core for its client.
@@ -41,8 +39,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts Shunt with one worker and default settings. The client connects over a Unix socket, as it does
-    /// to Open vSwitch.
+    /// Starts Shunt with one worker and default settings.
     pub fn shunt(folder: &Path, cores: Cores) -> Result<Self> {
         let socket = folder.join("shunt/br0.mgmt");
         let mut switch = Self::new("shunt", folder, socket, cores)?;
@@ -130,8 +127,7 @@ impl Switch {
         Ok(ports)
     }
 
-    /// Returns a command for a program that scripts/setup.sh unpacks or installs. The program ends when this
-    /// benchmark ends.
+    /// Returns a command for a program from scripts/setup.sh, which ends when this benchmark ends.
     fn tool(&self, name: &str) -> Command {
         let unpacked =
             ["usr/bin", "usr/lib/openvswitch-switch"].map(|at| Path::new(TOOLS).join(at).join(name));
@@ -210,8 +206,7 @@ impl Switch {
             return Err(format!("{} does not have {count} flows: {reported}", self.name).into());
         }
         let wall_ns = u64::try_from(took.as_nanos())?;
-        // The CPU time of other programs cannot be separated from that of the switch, so wall-clock time is
-        // used.
+        // The switch's CPU time cannot be separated from that of other programs, so wall-clock time is used.
         Ok(Window { units: count.into(), cpu_ns: wall_ns, wall_ns, gaps: 0, stolen_ns: 0 })
     }
 }
