@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shunt's table engines compared with the DPDK libraries on the same rules and keys, for up to 32 keys at a
 //! time: `mask` with `rte_acl`, `lpm` with `rte_fib` and `rte_fib6`, `exact` with `rte_hash`. The libraries
-//! may use 512-bit vectors. They implement lookups only, without counters and without updates under traffic.
-//! Libraries for prefixes have no priorities other than the prefix length.
+//! may use 512-bit vectors. They have no counters and no updates under traffic; for prefixes, they have no
+//! priorities.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,11 +24,10 @@ mod case;
 #[path = "paper/peer.rs"]
 mod peer;
 
-/// Number of keys whose results are compared with the library's before the measurement.
+/// Number of keys for which both results are compared before the measurement.
 const CHECKED: usize = 4_096;
 
-/// Duration above which an iteration counts as preempted. An iteration of the slowest table takes a few tens
-/// of microseconds.
+/// An iteration that takes longer counts as preempted. The slowest table needs a few tens of microseconds.
 const GAP_LIMIT: Duration = Duration::from_micros(100);
 
 /// Targets for the geometric means over all lists, by the number of keys per lookup.
@@ -118,8 +117,7 @@ struct Bench {
     program: Option<PathBuf>,
     memory: Memory,
     cpu: usize,
-    /// Ratios of the cases measured so far, by figure. Each element has the median of a ratio and the two
-    /// ends of its interval.
+    /// Ratios of the cases measured so far, by figure: the median and the two ends of its interval.
     ratios: RefCell<BTreeMap<String, Vec<[f64; 3]>>>,
 }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Forwarding between two DPDK ports without tables: each packet is received, its MAC addresses are swapped,
-//! and it is sent. This is what testpmd does in mode macswap, so the comparison shows the cost of Shunt's
-//! frames and port drivers alone. `bench/peers/run.py` starts this program.
+//! Swaps the MAC addresses of packets between two DPDK ports, as testpmd does in mode macswap. The comparison
+//! shows the cost of Shunt's frames and port drivers alone. `bench/peers/run.py` starts this program.
 //!
-//! Packets are handled as in a worker: `Queue::receive` puts them into a burst, and `Queue::transmit` gives
-//! them to the device. Frames that the device does not keep are returned to their pools.
+//! Packets are received, sent and freed as in a worker.
 //!
-//! The program prints `ready` when both ports are open. It answers each line of its input with the numbers of
-//! packets received and sent since the start. It exits at the end of its input.
+//! The program prints `ready` when both ports are open. It answers each input line with the numbers of
+//! packets received and sent so far.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
@@ -24,8 +22,7 @@ use port::{Pools, Queue, Spec};
 /// Length of a MAC address in bytes.
 const MAC_BYTES: usize = 6;
 
-/// Number of small frames of the worker, for packets that the driver copies. The benchmark's packets stay in
-/// their mbufs.
+/// Number of small frames for packets that the driver copies. The benchmark's packets stay in their mbufs.
 const SMALL_FRAMES: usize = 64;
 
 /// Swaps the MAC addresses of all packets between two DPDK ports.
@@ -68,7 +65,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Opens the only queue of a port.
 fn open(number: u32, device: &str) -> Result<Box<dyn Queue>, Box<dyn Error>> {
     let spec = Spec {
         number,
@@ -93,7 +89,7 @@ fn forward(mut from: Box<dyn Queue>, mut to: Box<dyn Queue>, counts: &Counts) {
             sent += to.transmit(&mut burst, &mut done) as u64;
         }
         for frame in done.drain(..) {
-            // A frame of another pool returns to that pool when it is dropped.
+            // A frame of another pool returns to its own pool when it is dropped.
             drop(pools.put(frame));
         }
         counts.received.store(received, Ordering::Relaxed);
@@ -101,7 +97,6 @@ fn forward(mut from: Box<dyn Queue>, mut to: Box<dyn Queue>, counts: &Counts) {
     }
 }
 
-/// Swaps the destination and the source MAC address.
 #[inline]
 fn swap(frame: &mut Frame) {
     if let Some(macs) = frame.bytes_mut().first_chunk_mut::<{ 2 * MAC_BYTES }>() {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Noise of the machine: the same work compared with itself, and with 5 % more work.
 //!
-//! The interval of the first ratio must contain 1; otherwise the runner favours one side. The width of the
-//! interval is the smallest difference that can be measured on this machine. In the second comparison, the
-//! difference of 5 % must be detected.
+//! The interval of the first ratio must contain 1; otherwise the runner favours one side. The interval's
+//! width is the smallest difference that this machine can measure. The second comparison must detect the 5 %.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -26,8 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns a contender with bursts of 32 units, each a chain of `steps` / 32 dependent multiplications: about
-/// 1 us per burst.
+/// Returns a contender with bursts of 32 units, each a chain of `steps` / 32 dependent multiplications.
 fn work(steps: u32) -> impl Contender {
     let mut state = 1u64;
     Loop::new(TURNS, move || {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of the paper's kind compared with the DPDK libraries that they represent, on the same rules and
-//! packets. The trie for ternary rules is compared with `rte_acl`, the trie for prefixes with `rte_lpm6`. The
-//! tries are peers in the benchmarks of the fast-forwarding path. To be realistic, they must reach 0.8 of the
-//! scalar libraries' speed.
+//! Compares tables of the paper's kind (tries) with the DPDK libraries that they represent: ternary rules
+//! with `rte_acl`, prefixes with `rte_lpm6`. The tries are peers in the benchmarks of the fast-forwarding
+//! path. To be realistic, they must reach 0.8 of the scalar libraries' speed.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -27,11 +26,10 @@ mod table;
 /// Number of lookups per iteration, for all batch sizes.
 const TURN: usize = 32;
 
-/// Number of lookups whose results are compared with the library's before the measurement.
+/// Number of lookups for which both results are compared before the measurement.
 const CHECKED: usize = 4_096;
 
-/// Duration above which an iteration counts as preempted. An iteration of the slowest table takes a few tens
-/// of microseconds.
+/// An iteration that takes longer counts as preempted. The slowest table needs a few tens of microseconds.
 const GAP_LIMIT: Duration = Duration::from_micros(100);
 
 /// Measures the tables of the paper's kind; writes target/report/paper.jsonl.

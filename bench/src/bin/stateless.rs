@@ -31,7 +31,7 @@ const PACKETS: usize = 4_096;
 
 /// Number of keys in a set.
 const KEYS: usize = 4_096;
-/// Number of keys per loop iteration. They are processed in groups of eight, as in the pipeline.
+/// Number of keys per loop iteration, processed in groups of eight, as in the pipeline.
 const KEYS_A_TURN: usize = 128;
 
 /// Measures stateless forwarding; writes target/report/stateless.jsonl.
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     nodes(&arguments)
 }
 
-/// Compares two contenders and appends the figure to the report.
+/// Appends a comparison of two contenders to the report.
 fn put_down(
     arguments: &Arguments,
     (figure, case, unit): (&str, &str, &str),
@@ -69,8 +69,7 @@ fn put_down(
     Ok(())
 }
 
-/// Compares residues computed by reciprocals and folded limbs, or by tables, with `u128 % u128` on the same
-/// keys.
+/// Compares residues by reciprocals and folded limbs, or by tables, with `u128 % u128`.
 fn residues(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut rng = Rng::with_seed(arguments.seed);
     let keys: Vec<u128> = (0..KEYS).map(|_| rng.u128(..)).collect();
@@ -189,7 +188,7 @@ fn base(rng: &mut Rng) -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, rng.u8(..)], [2, 0, 0, 0, 0, rng.u8(..)])
 }
 
-/// Returns a packet of 64 bytes, plus the FCS, that begins with the given headers.
+/// Returns a packet of at least 60 bytes (64 with the FCS) that begins with the given headers.
 fn under(header: PacketBuilder) -> Vec<u8> {
     let mut bytes = header.ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(&[0; 18]).build();
     bytes.resize(bytes.len().max(60), 0);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Large tables under a constant stream of changes. Rules are deleted and replaced one at a time at a
-//! constant rate, while a second thread compiles new bases. Measures the time until a change is applied, and
-//! the effect on lookups.
+//! Large tables in which rules are replaced one at a time, at a constant rate, while a second thread compiles
+//! new bases. Measures the time until a change is applied, and the effect on lookups.
 //!
-//! The time of a change ends when the control thread has created its updates and one worker has applied them.
-//! Time is virtual: changes arrive at their scheduled times, wait for earlier ones, and take the CPU time
-//! that they used. Bases are compiled in real time, and changes continue to arrive meanwhile.
+//! The time of a change ends when one worker has applied it. Time is virtual: a change arrives at its
+//! scheduled time, waits for earlier changes, and takes its CPU time. Bases are compiled in real time.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -31,7 +29,7 @@ mod compiled;
 
 /// Number of bursts before the first key is repeated.
 const BURSTS: usize = 1_000;
-/// One of every `SPARE_PART` rules is not in the table at first. It replaces another rule later.
+/// Ratio of all rules to spare rules, which replace other rules later.
 const SPARE_PART: usize = 10;
 /// Number of times that lookups are compared during a run.
 const LOOKS: u32 = 12;
@@ -69,7 +67,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (first, last) = (*cpus.first().ok_or("no CPU is allowed")?, *cpus.last().ok_or("no CPU is allowed")?);
     let (tasks, work) = channel();
     let (sender, done) = channel();
-    // The thread ends after the last job.
     let compiler = thread::spawn(move || {
         // With a single CPU, both threads share it.
         drop(pin_to(first));
@@ -150,7 +147,7 @@ impl<'b> Changing<'b> {
     }
 
     /// Deletes a rule, or adds a rule in place of the last deleted rule. Returns the CPU time of the control
-    /// side's and the worker's part of the change, in nanoseconds.
+    /// side and the worker in nanoseconds.
     fn change(&mut self, number: u32) -> Result<u64, Box<dyn Error>> {
         let change = if number.is_multiple_of(2) {
             let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));
@@ -184,7 +181,7 @@ impl<'b> Changing<'b> {
         Ok(start.elapsed_ns())
     }
 
-    /// Waits until the base that is being compiled is finished, and discards it.
+    /// Waits until the current compilation of a base has finished, and discards the base.
     fn end(self) -> Result<(), Box<dyn Error>> {
         if self.waits {
             drop(self.bases.done.recv()?);
@@ -215,8 +212,8 @@ impl<'b> Changing<'b> {
             fresh.lookup(then, &mut found[1]);
             let priority =
                 |id: EntryId| self.living.iter().find(|entry| entry.id == id).map(|entry| entry.priority);
-            // Among equal rules, the one added first is hit. In a recompiled table, equal rules may be in
-            // another order.
+            // Among equal rules, the one added first is hit. A new compilation may order equal rules
+            // differently.
             if let Some(at) = (0..BURST).find(|&at| found[0][at] != found[1][at])
                 && priority(found[0][at]) != priority(found[1][at])
             {

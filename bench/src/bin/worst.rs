@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cost of the worst packets and the worst rules for a table.
 //!
-//! Packets: many packets are generated near a table's rules and timed separately. The slowest of them are
-//! compared with as many packets of ordinary traffic. To find such packets, an attacker would need the
-//! compiled table, not only the source code. The same is measured with a full delta, with many tombstones,
-//! and with the largest delta and number of tombstones that do not yet cause a recompilation.
+//! Packets: many packets near a table's rules are timed separately, and the slowest are compared with
+//! ordinary traffic. An attacker would need the compiled table to find these packets. Tables are measured
+//! with and without a full delta, many tombstones, or the largest delta and number of tombstones without
+//! recompilation.
 //!
-//! Rules: each of several sets of 65,536 rules is compared with as many routes of a real table. The rules of
-//! a set are nested in one another, match every packet, or are equal under every coarse mask.
+//! Rules: 65,536 rules that are nested, match every packet, or are equal under every coarse mask are compared
+//! with as many routes of a real table.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -31,13 +31,13 @@ mod compiled;
 /// Number of packets that are timed.
 const DRAWN: usize = 64 * ATTACK;
 
-/// Number of packets of the attack: the slowest of those that are timed.
+/// Number of packets of the attack: the slowest of the timed packets.
 const ATTACK: usize = 2_048;
 
 /// Number of separate lookups of each packet. The shortest time counts.
 const TRIES: usize = 5;
 
-/// Number of deleted rules: slightly fewer than trigger an immediate compilation of a small table.
+/// Number of deleted rules: slightly fewer than cause an immediate compilation of a small table.
 const DEAD: usize = 1_000;
 
 /// Minimum speed of a table under attack, relative to ordinary traffic.
@@ -120,8 +120,7 @@ impl Tried {
         Ok(Self { name, table, rules, gone: Vec::new(), build_ms, bytes: rule_table.base_bytes() })
     }
 
-    /// Creates a table in which a part of the rules was added one by one, until the next addition would
-    /// trigger a new base.
+    /// Creates a table with the largest delta that does not cause the compilation of a new base.
     fn with_full_delta(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(5).shuffle(&mut rules);
@@ -146,8 +145,7 @@ impl Tried {
         Ok(Self { name, table, rules, gone: Vec::new(), build_ms: 0.0, bytes: 0 })
     }
 
-    /// Creates a table in which rules were replaced until the next replacement would trigger a background
-    /// compilation.
+    /// Creates a table in which as many rules were replaced as possible without a background compilation.
     fn at_rest(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(7).shuffle(&mut rules);
@@ -199,8 +197,8 @@ impl Tried {
         Packet::matching(rng, &rule.matching).key(self.table.plan())
     }
 
-    /// Returns a packet that is likely to be expensive. It combines fields of two rules, has one bit changed,
-    /// matches a deleted rule, or is an ordinary packet.
+    /// Returns a packet that is likely to be expensive: it combines fields of two rules, has one bit changed,
+    /// or matches a deleted rule. Some packets are ordinary.
     fn crafted(&self, rng: &mut Rng) -> Vec<u64> {
         let mut key = match rng.choice(&self.gone).filter(|_| rng.bool()) {
             Some(gone) => Packet::matching(rng, &gone.matching).key(self.table.plan()),
@@ -343,7 +341,7 @@ fn some_bits(field: Field, rng: &mut Rng) -> FieldMatch {
     FieldMatch { field, value: rng.u128(..) & mask, mask }
 }
 
-/// Returns rules that share all bits that coarse masks keep, and differ in some other bits.
+/// Returns rules that are equal in the bits of all coarse masks, and differ in other bits.
 fn alike() -> Result<Vec<Rule>, Box<dyn Error>> {
     let mut rng = Rng::with_seed(5);
     let [from, to] = sets::ports().ok_or("ports can be slices")?;

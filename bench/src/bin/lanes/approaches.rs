@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figure 16 and table 4 of the paper: mean round trips of low-latency and of normal packets through switches
-//! of different kinds, at the same load. A round trip passes the switch twice.
+//! Mean round trips of low-latency and of normal packets through switches of different kinds, at the same
+//! load (figure 16 and table 4 of the paper). A round trip passes the switch twice.
 //!
-//! The paper quotes the round trips of other systems from their publications, each on another machine. Here
-//! all switches run on one machine, with the same rules and packets.
+//! All switches run on one machine; the paper quotes results of several machines.
 
 use std::error::Error;
 
@@ -30,7 +29,7 @@ const LOAD: f64 = 0.6;
 /// Duration of the arrivals in nanoseconds of virtual time.
 const SPAN_NS: f64 = 5e7;
 
-/// Names of the switches. The first one is the native switch of the paper, with which all are compared.
+/// Names of the switches. All are compared with the first, the native switch of the paper.
 const NAMES: [&str; 6] = [
     "tables of the paper's kind",
     "own tables",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cost of normal packets with path and lanes enabled, in instructions and simulated misses of the last-level
-//! cache, compared with Shunt's tables alone. Measured by callgrind.
+//! Cost of normal packets with path and lanes enabled, compared with Shunt's tables alone. Callgrind measures
+//! instructions and simulated misses of the last-level cache.
 
 use std::error::Error;
 use std::fs;
@@ -20,8 +20,8 @@ use crate::export::capture;
 use crate::report::against;
 use crate::traffic::{self, Normal, Traffic};
 
-/// Returns the numbers of poll iterations of the two runs that are counted. Repeating flows are learned
-/// before the shorter run ends. First-seen flows do not repeat in either run.
+/// Returns the number of poll iterations of each of the two runs. Repeating flows are learned before the
+/// shorter run ends. First-seen flows do not repeat.
 fn turns(which: Normal) -> [u32; 2] {
     match which {
         Normal::Repeating => [1_200, 1_600],
@@ -29,8 +29,8 @@ fn turns(which: Normal) -> [u32; 2] {
     }
 }
 
-/// Number of packets per poll iteration. It is one less than a full burst, because the worker treats a full
-/// burst as overload.
+/// Number of packets per poll iteration. The worker treats a full burst as overload, so this is one packet
+/// less.
 const BURST: usize = 31;
 
 /// Simulated caches: the first-level caches of a core, and its share of the last-level cache.
@@ -125,8 +125,8 @@ fn count(traffic: &Traffic, kind: Kind, rules: usize, folder: &Path) -> Result<(
     Ok(())
 }
 
-/// Returns instructions and misses per packet. The difference of two runs of different lengths excludes
-/// set-up. Returns `None` if valgrind is not installed.
+/// Returns instructions and misses per packet, or `None` if valgrind is not installed. The difference of two
+/// runs excludes set-up.
 fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f64; 2]>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [[0.0; 2]; 2];
@@ -146,8 +146,7 @@ fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f6
     Ok(Some([0, 1].map(|at| (counts[1][at] - counts[0][at]) / packets)))
 }
 
-/// Parses callgrind's totals. Returns the instruction count and the sum of last-level cache misses
-/// (instruction fetches, reads and writes).
+/// Returns the instruction count and the last-level cache misses (instruction fetches, reads and writes).
 fn parse(text: &str) -> Option<[f64; 2]> {
     let after = |mark: &str| text.split(mark).nth(1)?.lines().next();
     let (names, numbers) = (after("Events    :")?, after("Collected :")?);

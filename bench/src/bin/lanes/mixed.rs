@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latency of low-latency and normal packets in mixed traffic below saturation. There are two peers, both
-//! with one lane and without the path: a worker with tables of the paper's kind (figures 13 to 15 of the
-//! paper), and a worker with Shunt's own tables.
+//! Latency of low-latency and normal packets in mixed traffic below saturation. The two peers have one lane
+//! and no path: one has tables of the paper's kind (figures 13 to 15 of the paper), the other has Shunt's own
+//! tables.
 
 use std::error::Error;
 
@@ -51,8 +51,7 @@ pub fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
     Ok(means)
 }
 
-/// Measures one scenario. The switch with lanes has the fast-forwarding path alone, or together with path
-/// records.
+/// Measures one scenario. The switch with lanes has the fast-forwarding path, with or without path records.
 pub fn run(
     kind: Kind,
     rules: usize,
@@ -79,7 +78,7 @@ pub fn run(
     Ok(())
 }
 
-/// Reports the mean latencies with one kind of records, and their ratios to those with each kind of tables.
+/// Reports the mean latencies with one kind of records, and their ratios to those of each peer.
 fn report(
     kind: Kind,
     case: &str,
@@ -150,7 +149,7 @@ pub fn least_capacity(
     let mut capacity_pps = f64::INFINITY;
     for (switch, costs) in switches.iter().zip(costs) {
         // With one lane, every packet received during a flood is processed. With two lanes, normal packets
-        // are dropped, so the capacity must be searched for.
+        // are dropped, so a search determines the capacity.
         let carried_pps = match switch.config.lanes.is_on() {
             true => sim::arrivals::capacity_pps(switch, flood, costs)?,
             false => Harness::new(switch, flood)?.run(costs).received_pps(),

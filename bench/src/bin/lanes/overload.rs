@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Normal traffic at a multiple of the worker's capacity, together with low-latency traffic at a tenth of it.
+//! Normal traffic above the worker's capacity, together with low-latency traffic at a tenth of the capacity.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -11,19 +11,19 @@ use sim::cost::{CostTable, MeasurePlan};
 use crate::report::tell;
 use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traffic, load, suffix};
 
-/// Number of low-latency flows. It is small enough that each flow has a record.
+/// Number of low-latency flows, small enough for each to have a record.
 const FLOWS: usize = 1_000;
 
 /// Rate of the known low-latency flows, as a share of the worker's capacity.
 const LOW_SHARE: f64 = 0.1;
 
-/// Rate of each additional flow, as a share of the worker's capacity.
+/// Rate of each further flow, as a share of the worker's capacity.
 const FLOW_SHARE: f64 = 0.005;
 
-/// Load for which a verdict is given, in multiples of the capacity for normal traffic.
+/// Multiple of the normal-traffic capacity for which a verdict is given.
 const FACTOR: f64 = 2.0;
 
-/// Loads that are tried to find the highest sustained load, in multiples of the capacity for normal traffic.
+/// Loads from which the highest sustained load is selected, in multiples of the normal-traffic capacity.
 const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
 
 /// Rate of each new, slow flow in packets/s.
@@ -32,7 +32,7 @@ const SLOW_PPS: f64 = 1e3;
 /// Duration of the arrivals in nanoseconds of virtual time.
 const SPAN_NS: f64 = 1e8;
 
-/// A rate that exceeds any worker's capacity, in packets/s.
+/// Rate above any worker's capacity, in packets/s.
 pub const FLOOD_PPS: f64 = 2e7;
 
 /// Maximum ratio of the low-latency p99.9 under overload to the p99.9 without normal traffic.
@@ -51,7 +51,7 @@ struct Found {
     added_us: Vec<f64>,
     quantum_us: Vec<f64>,
     burst_us: Vec<f64>,
-    /// Added latency, relative to the duration of one quantum and one burst.
+    /// Added latency, relative to the time of one quantum and one burst.
     of_bound: Vec<f64>,
     lost: [Vec<f64>; 2],
     new_ms: Vec<f64>,
@@ -117,8 +117,7 @@ fn class<'r>(report: &'r Report, name: &str) -> Result<&'r ClassReport, Box<dyn 
     report.class(name).ok_or_else(|| format!("there is no class `{name}`").into())
 }
 
-/// Returns two numbers of lost packets: of the known low-latency flows, and of the low-latency flow that has
-/// separate rules.
+/// Returns the numbers of packets lost of the known low-latency flows, and of the flow with separate rules.
 fn losses(report: &Report) -> Result<[u64; 2], Box<dyn Error>> {
     Ok([class(report, KNOWN)?.lost(), class(report, SINGLE)?.lost()])
 }
@@ -204,8 +203,8 @@ fn round(
     Ok(())
 }
 
-/// Returns the time in milliseconds until the last of the flows was on the path. If any flow was never on the
-/// path, returns the duration of the arrivals.
+/// Returns the time in milliseconds until the last flow was on the path. If a flow never was, returns the
+/// duration of the arrivals.
 fn learned_ms(class: &ClassReport, flows: usize) -> f64 {
     let all = class.learning.count() == flows as u64;
     if all { class.learning.max_ns() / 1e6 } else { SPAN_NS / 1e6 }

@@ -28,8 +28,7 @@ pub fn tell(
     Ok(())
 }
 
-/// Reports the ratio to a peer: its median over the rounds, its interval, and a verdict against an upper
-/// limit.
+/// Reports the ratio to a peer: its median over the rounds, its interval, and a verdict against a limit.
 pub fn against(
     figure: &str,
     case: &str,

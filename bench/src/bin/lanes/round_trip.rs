@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 3 of the paper: round trips of low-latency packets. These are a fifth of the traffic, which arrives
-//! in bursts at nearly the worker's capacity. Also counts losses among a very large number of packets.
+//! Round trips of low-latency packets (table 3 of the paper), and losses among a very large number of them. A
+//! fifth of the traffic is low-latency. Traffic arrives in bursts at nearly the worker's capacity.
 
 use flow::PortNo;
 use std::error::Error;
@@ -20,7 +20,7 @@ use crate::traffic::{BACK, KNOWN, NORMAL, Normal, Traffic, load, suffix};
 /// Number of low-latency flows, small enough for each to have a record.
 const FLOWS: usize = 1_000;
 
-/// Low-latency share of the packets that the worker receives. Packets of both directions count.
+/// Low-latency share of the packets that the worker receives, in both directions.
 const SHARE: f64 = 0.2;
 
 /// Offered load as a share of the worker's capacity.
@@ -32,7 +32,7 @@ const BURSTS: Pattern = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
 /// Maximum number of low-latency packets per run. Each run has a different seed.
 const RUN_PACKETS: u64 = 1_000_000;
 
-/// Duration of the arrivals in nanoseconds of virtual time when the capacity with one lane is measured.
+/// Duration of the arrivals when the capacity with one lane is measured, in nanoseconds of virtual time.
 const FULL_NS: f64 = 2e7;
 
 /// Size of a run.
@@ -89,8 +89,7 @@ pub fn run(
     tell("virtual time by real time", &case, "ratio", &[costs.agreement.sized_ratio()], None)?;
     let classes = classes(&traffic, pps);
     let runs = packets.div_ceil(RUN_PACKETS).max(1);
-    // The number of bursts of 16 is random. Five standard deviations are added, so that fewer packets than
-    // requested are very unlikely.
+    // The number of bursts of 16 is random. Five standard deviations make too few packets very unlikely.
     let asked = packets as f64 + 5.0 * (16.0 * packets as f64).sqrt();
     let span_ns = asked / runs as f64 * 2e9 / (pps * SHARE);
     let begin = Instant::now();

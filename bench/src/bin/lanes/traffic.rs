@@ -16,13 +16,13 @@ use tables::compile::Maker;
 /// Number of repeating normal flows. Packets are drawn from them by Zipf's law.
 const REPEATING: usize = 1_000;
 
-/// Number of first-seen normal flows, which repeat too rarely to be known.
+/// Number of first-seen normal flows, which repeat too rarely to be learned.
 const FIRST_SEEN: usize = 30_000;
 
 /// Number of new low-latency flows that send rarely.
 pub const SLOW_FLOWS: usize = 20;
 
-/// Number of low-latency flows that are not known before the measurement: the slow flows, a new flow, and a
+/// Number of low-latency flows that are learned during the measurement: the slow flows, a new flow, and a
 /// flow with separate rules.
 const OTHERS: usize = SLOW_FLOWS + 2;
 
@@ -32,7 +32,7 @@ const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 
 /// Capacity of a port's receive ring in packets, as drivers configure it.
 const RING: usize = 1_024;
 
-/// I/O time from the wire to the ring and from the doorbell to the wire, in nanoseconds.
+/// Time from the wire to the ring plus time from the doorbell to the wire, in nanoseconds.
 pub const IO_NS: f64 = 2_000.0;
 
 /// Port on which packets return to the worker.
@@ -70,7 +70,7 @@ impl Normal {
 /// Rules and packets of a scenario.
 pub struct Traffic {
     rules: String,
-    /// Rules that match only one low-latency flow. The text is empty if no flow has separate rules.
+    /// Text of the rules that match only one low-latency flow, or an empty text.
     added: String,
     low: Arc<[Vec<u8>]>,
     new: Arc<[Vec<u8>]>,
@@ -81,8 +81,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Creates traffic with `rules` rules in each of tables 1 and 2. There are `low_flows` low-latency flows
-    /// that are learned before the measurement. Their packets are drawn by Zipf's law and have 64 bytes.
+    /// Creates traffic with `rules` rules in each of tables 1 and 2. It has `low_flows` low-latency flows
+    /// that are learned before the measurement. Their packets follow Zipf's law and have 64 bytes.
     pub fn new(kind: Kind, rules: usize, low_flows: usize) -> Result<Self, Box<dyn Error>> {
         let list = if rules > 1_000 { "acl1_10k" } else { "acl1_1k" };
         let normal_flows = REPEATING + FIRST_SEEN;
@@ -90,8 +90,7 @@ impl Traffic {
         let Scenario { rules, flows } = Scenario::new(&options, &Sources::best(list)?)?;
         let (low, normal) = flows.split_at(low_flows + OTHERS);
         let packets = |flows: &[Flow]| flows.iter().map(|flow| flow.packet.clone()).collect();
-        // Only the headers of scenario `server` have fixed offsets, so only this scenario has a flow with
-        // separate rules.
+        // Only scenario `server` has headers at fixed offsets, and thus a flow with separate rules.
         let (known, others) = low.split_at(low_flows);
         let (single, slow) = others[1..].split_at(1);
         let has_rule = kind == Kind::Server;
@@ -108,19 +107,17 @@ impl Traffic {
         })
     }
 
-    /// Returns a switch with these rules, the path and both lanes. If `express`, it also has the express
-    /// path.
+    /// Returns a switch with these rules, the path and both lanes, and, if `express`, the express path.
     pub fn ours(&self, express: bool) -> Switch<'_> {
         self.switch(ours(express), None)
     }
 
-    /// Returns a switch with the path and one lane. If `express`, it also has the express path.
+    /// Returns a switch with the path and one lane, and, if `express`, the express path.
     pub fn one_lane(&self, express: bool) -> Switch<'_> {
         self.switch(worker::WorkerSetConfig { lanes: LaneLimits::NONE, ..ours(express) }, None)
     }
 
-    /// Returns a switch with one lane and the express path alone: a cache that does not distinguish
-    /// low-latency packets.
+    /// Returns a switch with one lane and only the express path, a cache for all packets alike.
     pub fn one_cache(&self) -> Switch<'_> {
         self.switch(worker::WorkerSetConfig { express_records: EXPRESS_RECORDS, ..tables() }, None)
     }
@@ -173,7 +170,7 @@ impl Traffic {
         Class { begin_ns, popularity, pattern, ..Self::class(SLOW, &self.slow, rate_pps) }
     }
 
-    /// Returns `count` packets of normal flows in the order of their arrival.
+    /// Returns `count` packets of normal flows in order of arrival.
     pub fn packets(&self, which: Normal, count: usize) -> Vec<&[u8]> {
         let Class { popularity, .. } = self.normal(which, 0.0);
         let flows = match which {
@@ -184,7 +181,6 @@ impl Traffic {
         (0..count).map(|_| flows[draw.flow(&mut rng)].as_slice()).collect()
     }
 
-    /// Returns all rules.
     pub fn rules(&self) -> String {
         format!("{}{}", self.rules, self.added)
     }
@@ -201,8 +197,8 @@ impl Traffic {
     }
 }
 
-/// Returns a worker configuration with the fast-forwarding path and both lanes, and with the express path if
-/// `express` is true.
+/// Returns a worker configuration with the fast-forwarding path, both lanes and, if `express`, the express
+/// path.
 pub fn ours(express: bool) -> worker::WorkerSetConfig {
     let express_records = if express { EXPRESS_RECORDS } else { 0 };
     let base = worker::WorkerSetConfig::default();
@@ -219,7 +215,7 @@ pub fn suffix(express: bool) -> &'static str {
     if express { ", express path on" } else { "" }
 }
 
-/// Returns a load of duration `span_ns`, preceded by a warm-up of a tenth of that.
+/// Returns a load of duration `span_ns`, preceded by a warm-up of a tenth of this duration.
 pub fn load(classes: Vec<Class>, span_ns: f64, seed: u64) -> Load {
     Load { classes, ring: RING, io_ns: IO_NS, warm_up_ns: span_ns / 10.0, span_ns, seed }
 }

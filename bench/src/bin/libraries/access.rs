@@ -30,8 +30,7 @@ pub const LISTS: &[(&str, &str, &str)] = &[
 ];
 
 impl Case {
-    /// Creates a case from an access list in `ClassBench` format. For IPv6, the list's addresses are
-    /// converted.
+    /// Creates a case from an access list in `ClassBench` format. Addresses are converted to IPv6 if needed.
     pub fn access_list(name: &str, text: &str, version: u8) -> Result<Self, Box<dyn Error>> {
         let list = AccessList::parse(text);
         let list = if version == 6 { list.to_ipv6() } else { list };

@@ -39,7 +39,7 @@ pub struct Case {
     pub batches: &'static [usize],
     /// Number of keys between two clock readings.
     pub turn: usize,
-    /// Whether all keys are looked up before a window, because the peer may have displaced them from the
+    /// Whether all keys are looked up before a window, because the peer may have evicted them from the
     /// caches.
     pub warm: bool,
     /// Targets for the speed ratio to the library's fastest method, by the number of keys per lookup.
@@ -48,7 +48,7 @@ pub struct Case {
     pub build_ms: f64,
     engine: Engine,
     dead: BitSet,
-    /// Index of the rule to which each entry belongs. The list is empty if each entry is a separate rule.
+    /// Rule index of each entry. The list is empty if each entry is a separate rule.
     rules: Vec<u32>,
 }
 
@@ -102,7 +102,7 @@ impl Case {
         }
     }
 
-    /// Sets the keys. A packet, which has all fields, is encoded as a row with full masks.
+    /// Sets the keys. A packet is encoded as a row with full masks.
     fn keys_of(&mut self, plan: &KeyPlan, packets: impl Iterator<Item = Vec<FieldMatch>>) {
         self.words = plan.words();
         let mut masks = Vec::new();

@@ -12,8 +12,8 @@ use shunt_bench::Bar;
 
 use super::{BURST, Case, KEYS, Rows, head};
 
-/// Number of keys between two clock readings. A burst would be too short, because its lookups take no longer
-/// than one clock reading. `bench/dpdk/libraries.c` uses the same number.
+/// Number of keys between two clock readings. The lookups of a burst take no longer than one clock reading.
+/// `bench/dpdk/libraries.c` uses the same number.
 const TURN: usize = 256;
 
 /// Fields of the entries, and the lengths of a row and of the library's key in bytes.
@@ -25,8 +25,7 @@ pub struct Layout {
     key_bytes: usize,
 }
 
-/// Measured layouts. A row of a 5-tuple has one more word than the library's key. This word holds the
-/// presence bits of headers.
+/// Measured layouts. A row of a 5-tuple has one word more than the library's key: the headers' presence bits.
 pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "MAC pairs in VLANs, rows of 16 bytes by keys of 16",
@@ -64,8 +63,7 @@ fn tuple(version: u8) -> Result<Vec<Field>, Box<dyn Error>> {
 }
 
 impl Case {
-    /// Creates a case with `size` random entries of a layout. The same number of keys is drawn from the
-    /// entries, in any order.
+    /// Creates a case with `size` random entries of a layout, and as many keys drawn from the entries.
     pub fn exact(name: &str, layout: &Layout, size: usize) -> Result<Self, Box<dyn Error>> {
         let fields = (layout.fields)()?;
         let mut rows = Rows::new(&fields)?;
@@ -117,7 +115,7 @@ fn value(rng: &mut Rng, field: Field, layout: &Layout) -> u128 {
     }
 }
 
-/// Concatenates the leading fields that fit into the key, and pads with zeros.
+/// Concatenates the leading fields that fit into the library's key, and pads with zeros.
 fn library_key(fields: &[Field], values: &[u128], bytes: usize) -> Vec<u8> {
     let mut key = Vec::new();
     for (field, value) in fields.iter().zip(values) {

@@ -18,7 +18,7 @@ use super::{BURST, Case, KEYS, Rows, ether_type, head};
 /// Number of next hops, if several routes share a next hop.
 const HOPS: u32 = 256;
 
-/// Prefixes that lead to shared next hops. They are not rules, so none of them can be deleted.
+/// Prefixes that lead to shared next hops, and are therefore not deletable rules.
 #[derive(Debug)]
 struct Shared(Prefixes);
 
@@ -34,8 +34,7 @@ impl Lookup for Shared {
 
 impl Case {
     /// Creates a case with `size` routes, evenly spread over a routing table. Keys are distinct addresses
-    /// within the routes. With `shared`, routes lead to 256 next hops. Otherwise each route leads to a
-    /// separate entry.
+    /// within the routes. With `shared`, routes lead to 256 next hops; otherwise each leads to its own entry.
     pub fn routes(
         name: &str,
         text: &str,
@@ -78,8 +77,7 @@ impl Case {
         while addresses.len() < KEYS {
             let (value, length) = routes[rng.usize(..routes.len())];
             let address = value | rng.u128(..) & field.full_mask() & !mask_of(length);
-            // A table that covers few addresses has too few distinct addresses, so some repetitions are
-            // allowed.
+            // A table that covers few addresses has too few distinct addresses, so it may repeat some.
             if known.insert(address) || rng.u8(..64) == 0 {
                 addresses.push(address);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! DPDK libraries as a contender: the program of `bench/dpdk/libraries.c`, compiled here and run as a
-//! separate process on the same core. It keeps its table, and measures a window on each request.
+//! DPDK libraries as a contender: the compiled program of `bench/dpdk/libraries.c`, as a separate process on
+//! the same core. It measures a window on each request.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -71,8 +71,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts the program on a core with the rules and keys of a file. Vector instructions up to 512 bits are
-    /// allowed.
+    /// Starts the program on a core with the rules and keys of a file, and with vectors of up to 512 bits.
     pub fn new(
         program: &Path,
         cpu: usize,
@@ -112,8 +111,8 @@ impl Peer {
         Ok(Some(words.collect::<Result<_, _>>()?))
     }
 
-    /// Returns a contender that looks up keys with a method, in batches of the given size. A window has
-    /// `turns` iterations.
+    /// Returns a contender that looks up keys with a method, `batch` at a time. A window has `turns`
+    /// iterations.
     pub fn windows<'p>(&'p mut self, method: &str, batch: usize, turns: u32) -> impl Contender + 'p {
         let request = format!("{method} {batch} {turns}");
         move || -> Result<Window, Error> {
@@ -142,7 +141,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The program ends itself when its input closes; an error here is irrelevant.
+        // The program ends when its input closes, so errors do not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -71,7 +71,7 @@ pub enum Packets {
 }
 
 impl Rules {
-    /// Draws a key for each of many random rules, with random values in the bits that the rule leaves open.
+    /// Draws a key for each of many random rules. Bits that the rule does not examine are random.
     pub fn draw(&self, rng: &mut Rng) -> Packets {
         match self {
             Self::Access(list) => Packets::Tuples((0..KEYS).map(|_| list.draw(rng)).collect()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles large tables as the control side does, and looks up keys in them.
+//! Compiles large tables as the control side does.
 
 use std::error::Error;
 use std::hint::black_box;
