@@ -30,8 +30,8 @@ PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/b
 # share.
 LINKS = 0.9
 ALL = "[network.require]\ndelivered = 1.0\n"
-# Requires that packets encounter every failure of a link or switch on their routes, so that every protection
-# is tested.
+# Packets must encounter every failure of a link or switch on their routes, so that every protection is
+# tested.
 TESTED = "[network.require]\nexercised = true\nprotected_links = %g\n"
 FAILING = """delay = "1ms"
 detection = "10ms"

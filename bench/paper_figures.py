@@ -34,10 +34,9 @@ APPROACHES = (
     "FFP and lanes",
     "FFP, lanes and path records",
 )
-# Rate of a 10 Gbit/s link in bytes per us, and the number of bytes that the preamble and the inter-frame gap
-# add to each packet.
+# Bytes per us on a 10 Gbit/s link, and bytes that the preamble and the inter-frame gap add to each packet.
 WIRE_BYTES_PER_US, WIRE_EXTRA_BYTES = 1250, 20
-# Rows of tables 3 and 4 in the paper. The systems in these tables ran on different machines.
+# Rows of tables 3 and 4 in the paper, measured on different machines.
 TABLE_3 = {"server": ("14 ± 0.5", "99.99999 %"), "video": ("15 ± 0.2", "99.99999 %"), "vehicles": ("15 ± 0.2", "99.999 %")}
 TABLE_4 = (
     ("Rule replacement optimization", "184", "175", "4.89 %", "-"),
@@ -84,8 +83,7 @@ def course(values, what, scenario, rules, size):
         for peer, tables in ((PAPER, "paper-kind tables"), (OWN, "own tables")):
             figure = "%s %s against %s (paper: fig %d)" % (what, words, tables, number)
             line = values.find(figure, name, "ffp --part against")
-            # The arrival rate of a latency measurement depends on the peer. Figure 12 therefore shows only
-            # the measurement against tables of the paper's kind.
+            # Latencies against the other peers are measured at other arrival rates.
             if what == "packets/s" or peer == PAPER:
                 found[peer], found[series] = line["peer"], line["ours"]
     return {series: found[series] for series in COLOURS if series in found}

@@ -36,9 +36,8 @@ WIDTHS = (64, 128)
 PLAN_SECONDS = 600
 PACKETS = 3_000_000
 KEPT = 0.95
-# Results of an earlier planner, whose waypoints could not send packets back, by graph and key width: the
-# number of hops with a protected link, and the number of hops with a protected next switch. The earlier
-# planner had the same limit of 20,000 routes.
+# Results of an earlier planner, whose waypoints could not send packets back: by graph and key width, the
+# number of hops with a protected link, and with a protected next switch. The limit was also 20,000 routes.
 BEFORE = {
     ("Abilene", 64): (259, 147),
     ("Abilene", 128): (259, 147),

@@ -56,7 +56,7 @@ class Pages:
             self.added = self._now() - before
             if self.added >= self.count * ENOUGH:
                 return self
-            # There is enough free memory, but it is fragmented, so it is compacted before the next attempt.
+            # Enough memory is free, but it is fragmented. Compact it before the next attempt.
             with open(COMPACT, "w", encoding="ascii") as file:
                 file.write("1")
         self.__exit__()
@@ -88,7 +88,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                # Ctrl-C reaches only this process, which then stops the other processes in order.
+                # Ctrl-C reaches only this process, which stops the others in order.
                 start_new_session=True,
             )
         self.pid = self.child.pid

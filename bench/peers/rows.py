@@ -15,13 +15,12 @@ NEW_BAR = 100.0
 # Minimum speed relative to testpmd: for L2 forwarding (by number of flows), for the action NORMAL, and for
 # the program macswap, which has no tables.
 L2_BARS, NORMAL_BAR, MACSWAP_BAR = {1: 0.6, 1000: 0.6, 10_000: 0.55, 100_000: 0.55}, 0.5, 0.75
-# Minimum speed relative to another build of Shunt, given by `--before`: for traffic in which every packet is
-# a new flow, and for a switch with default settings.
+# Minimum speed relative to the build given by `--before`: if every packet is a new flow, and with default
+# settings.
 BEFORE_NEW_BAR, BEFORE_DEFAULTS_BAR = 0.95, 0.9
 # Minimum speed of Shunt's tables without the fast-forwarding path, relative to Open vSwitch.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
-# Number of LUT records by number of flows. There are at least as many records as flows, except beyond the
-# largest LUT.
+# Number of LUT records by number of flows.
 LUTS = {1: 4096, 100: 4096, 10_000: 16_384, 100_000: 65_536}
 # Number of path records in rows that have more flows than the default number of records.
 MANY_RECORDS = 262_144

@@ -29,7 +29,7 @@ class Family:
     routed: tuple
     sources: tuple
     # `routes` and `source_lengths` map prefix lengths to weights. `longer` maps the number of bits by which a
-    # destination prefix is longer than its route to a weight. `None` stands for a host.
+    # destination prefix exceeds the length of its route to a weight; `None` stands for a host.
     routes: dict
     source_lengths: dict
     longer: dict

@@ -39,9 +39,9 @@ BEFORE_HUGEPAGES = 1536
 # Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
 LEARN_S, TRIAL_S, TRIALS = 4.0, 0.5, 2
-# If every packet is a new flow, the settings `NEW_CHOICES` of Open vSwitch are tried. If there are many
-# flows, `FEW_CHOICE` is tried in addition to the other settings. With `few flows`, only some flows enter the
-# datapath, because adding a flow may cost more than it saves.
+# Settings of Open vSwitch to try: `NEW_CHOICES` if every packet is a new flow; `FEW_CHOICE`, in addition to
+# the others, if there are many flows. With `few flows`, only some flows enter the datapath, because adding a
+# flow may cost more than it saves.
 NEW_CHOICES = ["no cache", "EMC", "no cache, few flows"]
 FEW_CHOICE, MANY_FLOWS = "SMC, few flows", 100_000
 FILL_CHOICE = "SMC"
@@ -50,9 +50,9 @@ WARM_UP_S, WINDOW_S = 0.15, 0.4
 NEW_WARM_UP_S, NEW_WINDOW_S = 0.05, 0.25
 # Minimum share of its CPU that a thread must get in a window, and maximum number of attempts per pair.
 SHARE_LEAST, PAIR_TRIES = 0.6, 3
-# Each side sends a share of its received packets. This is the maximum difference between the two shares.
+# Maximum difference between the two sides' shares of received packets that are sent.
 SHARE_OFF = 0.02
-# If each packet is a new flow, Open vSwitch forwards only a few thousand packets per window, so the shares
+# If every packet is a new flow, Open vSwitch forwards only a few thousand packets per window, so the shares
 # may differ more.
 NEW_SHARE_OFF, SHARE_WINDOW_S = 0.05, 1.0
 
@@ -158,8 +158,8 @@ class Contest:
         if row.popularity == "new":
             found = speeds(peer, NEW_CHOICES, self.windows)
         else:
-            # The setting `FEW_CHOICE` limits the number of flows in the datapath, and removes flows above the
-            # limit. It is therefore tried before all flows are added.
+            # The setting `FEW_CHOICE` removes flows from the datapath, so it is tried before all flows are
+            # added.
             found = speeds(peer, [FEW_CHOICE], self.windows) if row.flows >= MANY_FLOWS else {}
             peer.choose(FILL_CHOICE)
             print("    Open vSwitch has %d flows in its datapath" % peer.fill(), flush=True)

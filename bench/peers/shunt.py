@@ -34,8 +34,8 @@ driver = "dpdk"
 device = "%(output)s"
 workers = %(numbers)s
 """
-# An output device without input, and an output device that also plays a capture once. Both discard sent
-# packets.
+# An output device without input, and an output device whose input is a capture, played once. Both discard
+# sent packets.
 NOTHING, ONCE = "net_null0,no-rx=1", "net_pcap1,rx_pcap=%s"
 
 

@@ -23,7 +23,7 @@ class Testpmd(Switch):
         self.begin(lambda: self._begin(os.path.join(folder, "testpmd.log"), capture, buffers, cpus))
 
     def _begin(self, log, capture, buffers, cpus):
-        # testpmd needs a separate core number for its prompt. This number may be mapped to any CPU.
+        # testpmd needs a core number for its prompt. Any CPU may be mapped to this number.
         cores = ",".join(["0@%d" % CONTROL_CPU] + ["%d@%d" % (number + 1, cpu) for number, cpu in enumerate(cpus)])
         command = [INSTALLED if os.access(INSTALLED, os.X_OK) else UNPACKED, "--lcores", cores, "--main-lcore", "0"]
         # Each queue reads the same file.

@@ -16,8 +16,7 @@ from rules import MACS, SEED, TCP, UDP
 
 HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 STATION = bytes.fromhex("02fe00000001")
-# Number of packets in a capture whose flows are drawn by Zipf's law. The peers' packet buffers limit this
-# number.
+# Number of packets in a capture whose flows follow Zipf's law. The peers' packet buffers limit this number.
 ZIPF_PACKETS = 200_000
 ZIPF_EXPONENT = 1.0
 SURE_FLOWS = 100

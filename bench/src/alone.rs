@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Measurement of one contender without a peer, as an absolute figure.
 //!
-//! On a shared machine such a figure depends on the machine's load as much as on the code. It is reported
-//! with the interval of its median and is not used for comparisons.
+//! On a shared machine, such a figure depends on the load as much as on the code, so it is not used for
+//! comparisons.
 
 use crate::{Contender, Error, Plan, median, median_interval};
 
@@ -21,8 +21,8 @@ pub struct Alone {
     pub set_aside: usize,
 }
 
-/// Runs windows of one contender until the number of undisturbed windows equals the pairs of `plan`. The
-/// caller pins the thread first ([`crate::pin_to`]).
+/// Measures one contender until as many windows are undisturbed as `plan` has pairs. The caller pins the
+/// thread first ([`crate::pin_to`]).
 ///
 /// # Errors
 /// Returns an error if the contender fails or does no work, or if every window was disturbed.
@@ -64,8 +64,7 @@ mod tests {
         let mut turn = 0;
         let mut contender = || {
             turn += 1;
-            // The speed varies from 2 to 5 million units per second. Every third window is disturbed and
-            // slow.
+            // The speed varies from 2 to 5 million units per second. Every third window is disturbed.
             let gaps = u64::from(turn % 3 == 0);
             let units = if gaps > 0 { 1 } else { 2_000 + turn % 4 * 1_000 };
             Ok(Window { units, cpu_ns: 1_000_000, wall_ns: 1_000_000, gaps, stolen_ns: gaps })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Caches in front of a worker's tables. The benchmarks of the scenarios measure each cache separately.
+//! Caches in front of a worker's tables, which the benchmarks of the scenarios measure separately.
 
 use clap::ValueEnum;
 
@@ -41,8 +41,7 @@ pub enum Cached {
 }
 
 impl Cached {
-    /// Returns the caches to measure. Each cache is a row of the report. Without the option, both caches are
-    /// measured.
+    /// Returns the caches to measure: the selected one, or both without the option.
     #[must_use]
     pub fn selected(option: Option<ExpressOption>) -> &'static [Self] {
         match option {
@@ -52,7 +51,7 @@ impl Cached {
         }
     }
 
-    /// Returns the phrase that describes the mechanism in the names of figures.
+    /// Returns the mechanism's description in the names of figures.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -88,9 +88,8 @@ fn normal() -> Case {
     }
 }
 
-/// Returns a routing pipeline of three tables. Table 0 matches the destination MAC address, table 1 the
-/// destination IP address, and table 2 the UDP port. Table 1 also rewrites both MAC addresses and the TTL.
-/// `flag` is written before each match.
+/// Returns a routing pipeline whose tables 0, 1 and 2 match destination MAC address, destination IP address
+/// and UDP port. Table 1 also rewrites both MAC addresses and the TTL. `flag` is written before each match.
 fn three_tables(name: &str, flag: &str) -> Case {
     let mut flows = String::new();
     for n in 0..MANY {

@@ -27,8 +27,7 @@ impl ThreadCpu {
     }
 }
 
-/// Returns the CPU time in nanoseconds that thread `tid` of process `pid` has used, for peers in separate
-/// processes.
+/// Returns the CPU time in nanoseconds that thread `tid` of process `pid` has used.
 ///
 /// # Errors
 /// Returns an error if there is no such thread, or if the kernel keeps no scheduler statistics.

@@ -8,11 +8,11 @@ use crate::{Contender, Error, Measure, Window, median, median_interval};
 /// Parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Number of undisturbed pairs requested; a verdict needs at least six.
+    /// Requested number of undisturbed pairs; a verdict needs at least six.
     pub pairs: usize,
     /// Maximum number of pairs, including disturbed ones.
     pub attempts_max: usize,
-    /// Number of pairs run first to warm up caches and clocks; they are not counted.
+    /// Number of uncounted pairs that run first, to warm up caches and clocks.
     pub warm_up: usize,
     /// Seed for the random order of the contenders.
     pub seed: u64,
@@ -21,8 +21,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns a plan that measures `pairs` pairs of windows as [`Measure::MegaPerCpuSecond`]. Pairs that the
-    /// machine disturbs are repeated, up to `3 * pairs` attempts in total.
+    /// Returns a plan that measures `pairs` pairs of windows as [`Measure::MegaPerCpuSecond`]. Disturbed
+    /// pairs are repeated, with at most `3 * pairs` attempts in total.
     #[must_use]
     pub fn new(pairs: usize) -> Self {
         Self {
@@ -100,8 +100,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Formats the medians and the ratio, such as `1.20 ns against 1.50, ratio 0.800 (0.780 to 0.810), 40
-    /// pairs, 2 set aside`.
+    /// Formats the medians and the ratio:
+    /// `1.20 ns against 1.50, ratio 0.800 (0.780 to 0.810), 40 pairs, 2 set aside`.
     #[must_use]
     pub fn in_words(&self, unit: &str) -> String {
         let Self { ours, peer, ratio, low, high, runs, set_aside, .. } = self;
@@ -126,7 +126,7 @@ impl Comparison {
     }
 }
 
-/// Runs the windows of both contenders in pairs. The caller must pin the thread first ([`crate::pin_to`]).
+/// Runs the windows of both contenders in pairs. The caller pins the thread first ([`crate::pin_to`]).
 ///
 /// # Errors
 /// Returns an error if a contender fails or does no work, or if every pair was disturbed.
@@ -136,8 +136,7 @@ pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) 
     pool.sum_up()
 }
 
-/// Pairs of windows that are collected in several runs. Each run may have different contenders. All pairs
-/// together give one comparison and one interval.
+/// Pairs of windows from several runs, which give one comparison. Each run may have different contenders.
 #[derive(Default)]
 pub struct Pool {
     tally: Tally,

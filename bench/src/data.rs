@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rule sets and routing tables from files: from `../shared/data` beside the repository if available, else
-//! the samples of the engines' tests.
+//! Rule sets and routing tables: from `../shared/data` beside the repository if available, else from the
+//! samples of the engines' tests.
 
 use std::path::Path;
 use std::process::Command;

@@ -56,14 +56,14 @@ impl Figure {
         }
     }
 
-    /// Returns the figure of a comparison without a target. It is shown for information.
+    /// Returns the figure of a comparison without a target.
     #[must_use]
     pub fn beside(figure: &str, case: &str, unit: &str, found: &Comparison) -> Self {
         Self { bar: None, verdict: None, ..Self::new(figure, case, unit, found, Bar::AtLeast(0.0)) }
     }
 
-    /// Returns the figure that compares a prediction (`ours`) with a measurement (`peer`). Their ratio may
-    /// differ from 1 by at most `off`. `ratio` is the median of the rounds with its interval.
+    /// Returns the figure that compares a prediction (`ours`) with a measurement (`peer`). The target is a
+    /// ratio within `off` of 1. `ratio` is the median of the rounds with its interval.
     #[must_use]
     pub fn within(
         figure: &str,
@@ -94,7 +94,7 @@ impl Figure {
         }
     }
 
-    /// Returns a figure without a peer, and so without target and verdict.
+    /// Returns a figure without a peer, target and verdict.
     #[must_use]
     pub fn alone(figure: &str, case: &str, unit: &str, found: &Alone) -> Self {
         Self {
@@ -147,9 +147,9 @@ impl Figure {
         })
     }
 
-    /// Returns a figure of rounds, each of which measured both Shunt and the peer. It contains the medians of
-    /// both sides, and the median of the ratios with its 95 % interval. With fewer than six rounds, the
-    /// interval is their whole range. Returns `None` if there are no rounds.
+    /// Returns a figure of rounds that each measured Shunt and the peer: the medians of both sides, and the
+    /// median of the ratios with its 95 % interval. With fewer than six rounds, the interval is their whole
+    /// range. Returns `None` if there are no rounds.
     #[must_use]
     pub fn of_rounds(
         figure: &str,
@@ -187,8 +187,8 @@ impl Figure {
         })
     }
 
-    /// Appends the figure to `FOLDER/NAME.jsonl`, which is created if missing. If several lines have the same
-    /// figure and case, the last one counts.
+    /// Appends the figure to `FOLDER/NAME.jsonl`, and creates the file if needed. Of several lines with the
+    /// same figure and case, the last one counts.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
@@ -199,13 +199,13 @@ impl Figure {
         line.push('\n');
         fs::create_dir_all(folder).map_err(fault)?;
         let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(fault)?;
-        // A single write, so that lines of two writers do not mix.
+        // A single write keeps the lines of two writers apart.
         file.write_all(line.as_bytes()).map_err(fault)
     }
 }
 
-/// Reads a report file. Returns the latest line of each figure and case, in the order of their first
-/// appearance.
+/// Reads a report file. Returns the latest line of each figure and case, in the order in which they first
+/// appear.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or if one of its lines is not a figure.

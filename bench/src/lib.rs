@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Comparison of two contenders on a noisy machine.
 //!
-//! Absolute speeds on a shared machine differ by a factor of two between identical runs. The ratio of two
+//! On a shared machine, absolute speeds of identical runs differ by a factor of two. The ratio of two
 //! contenders that run within a few milliseconds of each other is stable. Both therefore run in many short
-//! windows on the same core, in pairs and in random order. Each pair gives one ratio. A pair during which the
-//! core was preempted is excluded and counted. The result is the median ratio with a 95 % interval, and a
-//! verdict against a target.
+//! windows on the same core, in pairs and in random order. Each pair gives one ratio. Pairs with preemption
+//! are excluded and counted. The result is the median ratio with a 95 % interval, and a verdict against a
+//! target.
 //!
-//! Begin with [`compare`], which does all of this. [`Figure::append`] writes the result to a report file,
-//! from which the tables of docs/figures.md are made. The crate must not contain code that a switch needs.
+//! Begin with [`compare`]. [`Figure::append`] writes the result to a report file for the tables of
+//! docs/figures.md. The crate must not contain code that a switch needs.
 
 mod alone;
 mod cached;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or of all files in `target/report`. If the
-//! first arguments are `--into PAGE`, the tables are written to a page instead, between the lines that start
-//! with [`BEGIN`] and [`END`]. Tables of other report files on the page are kept. Without files, the tables
-//! of the page are updated.
+//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or of all files in `target/report`. With
+//! `--into PAGE` first, the tables replace those of a page, between the lines that start with [`BEGIN`] and
+//! [`END`]; tables of other report files remain. Without files, all tables of the page are updated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ use worker::{PortQueues, Worker, WorkerSet, build_with};
 
 use crate::Error;
 
-/// Number of poll iterations before the first window. During them, addresses are learned and caches filled.
+/// Number of poll iterations before the first window, in which addresses are learned and caches filled.
 const WARM_UP: usize = 1_000;
 
 /// Virtual time per poll iteration in nanoseconds.
@@ -61,7 +61,7 @@ impl Rig {
     }
 
     /// Creates a worker with the case's rules and a clock that advances 100 ns per reading, and warms it up.
-    /// Such a worker does exactly the same in each run.
+    /// The worker does the same in each run.
     ///
     /// # Errors
     /// Returns an error if a rule is refused, or if packets are not treated as the case specifies.
@@ -88,8 +88,8 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Checks that packets are treated as the case specifies. Packets dropped by mistake would make the
-    /// figure look better than it is.
+    /// Checks that packets are treated as the case specifies, because wrongly dropped packets would improve
+    /// the figure.
     fn check(&mut self, case: &Case) -> Result<(), Error> {
         let before = self.model.plane_mut().totals();
         let mut received = 0;

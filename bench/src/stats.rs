@@ -23,10 +23,10 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// Returns the interval between two order statistics (the inverted sign test). Its ends are the k-th samples
-/// from either end of the n sorted samples. k is the largest number with P(Binomial(n, 1/2) < k) <= 2.5 %.
-/// The interval is exact for independent samples of any continuous distribution. With fewer than six samples
-/// it is the whole range, with its true, lower confidence.
+/// Returns the interval between two order statistics (the inverted sign test): the k-th samples from either
+/// end of the n sorted samples. k is the largest number with P(Binomial(n, 1/2) < k) <= 2.5 %. The interval
+/// is exact for independent samples of a continuous distribution. With fewer than six samples, it is the
+/// whole range, with a lower confidence.
 #[must_use]
 pub fn median_interval(samples: &[f64]) -> Option<Interval> {
     let sorted = sorted(samples);

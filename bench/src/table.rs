@@ -50,7 +50,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Formats a value with at least three significant digits, and no more decimals than necessary.
+/// Formats a value with at least three significant digits.
 fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 => 0,

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, ThreadCpu};
 
-/// If an iteration of a measured loop takes longer than this, it counts as interrupted. A burst takes 1 to 3
-/// us, and a timer tick adds a few us.
+/// An iteration of a measured loop that takes longer counts as preempted. A burst takes 1 to 3 us.
 pub const GAP_LIMIT: Duration = Duration::from_micros(20);
 
 /// Work done in one window, and its cost.
@@ -24,8 +23,8 @@ pub struct Window {
     pub wall_ns: u64,
     /// Number of iterations that exceeded the limit.
     pub gaps: u64,
-    /// Total time in nanoseconds of the iterations that exceeded the limit. If the difference between
-    /// wall-clock and CPU time is larger, this difference is stored instead.
+    /// Total time in nanoseconds of the iterations that exceeded the limit, or the difference between
+    /// wall-clock and CPU time if that is larger.
     pub stolen_ns: u64,
 }
 
@@ -87,8 +86,8 @@ impl Stopwatch {
         }
     }
 
-    /// Ends the window. `units` is the work done in it. A thread that was off the core for longer than the
-    /// limit has a gap even if no iteration exceeded the limit.
+    /// Ends the window. `units` is the work done in it. A thread that was off its core for longer than the
+    /// limit counts as preempted.
     #[must_use]
     pub fn stop(self, units: u64) -> Window {
         let wall = self.start.elapsed();
@@ -109,7 +108,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A contender, which performs one window of work on request.
+/// Performs one window of work on request.
 pub trait Contender {
     /// Performs one window of work.
     ///
@@ -125,7 +124,7 @@ impl<F: FnMut() -> Result<Window, Error>> Contender for F {
     }
 }
 
-/// Contender in this thread. It calls a closure a fixed number of times. Each call performs one burst and
+/// Contender in this thread, which calls a closure a fixed number of times. A call performs one burst and
 /// returns its units.
 pub struct Loop<F> {
     turns: u32,
@@ -139,7 +138,7 @@ impl<F: FnMut() -> u64> Loop<F> {
         Self { turns, gap_limit: GAP_LIMIT, burst }
     }
 
-    /// Sets the time limit of a burst, for bursts that exceed [`GAP_LIMIT`] even without interruption.
+    /// Sets the time limit of a burst that usually takes longer than [`GAP_LIMIT`].
     #[must_use]
     pub fn gap_limit(self, gap_limit: Duration) -> Self {
         Self { gap_limit, ..self }
@@ -158,8 +157,8 @@ impl<F: FnMut() -> u64> Contender for Loop<F> {
     }
 }
 
-/// Contender in a separate program, run once per window on the caller's core. The last line of its output is
-/// its [`Window`] as JSON.
+/// Contender in a separate program, run once per window on the caller's core. Its last output line is its
+/// [`Window`] as JSON.
 #[derive(Clone, Debug)]
 pub struct Program {
     words: Vec<String>,

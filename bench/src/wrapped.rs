@@ -2,7 +2,7 @@
 //! Queues that wrap another queue.
 
 /// Implements the methods of [`port::Queue`] that a wrapper does not change: all except `receive` and
-/// `transmit`. The parameter is the wrapper's field with the wrapped queue.
+/// `transmit`. The parameter is the field with the wrapped queue.
 #[macro_export]
 macro_rules! as_wrapped_queue {
     ($queue:tt) => {

@@ -58,8 +58,7 @@ fn equals_in_noise_are_unclear() {
 
 #[test]
 fn a_change_of_speed_that_affects_both_cancels_out() {
-    // The speed of the machine varies by a factor of up to 2.3 from one pair to the next, but not within a
-    // pair.
+    // The machine's speed varies by a factor of up to 2.3 between pairs, but not within a pair.
     let mood = RefCell::new((Noise(7), 0u32, 1.0));
     let shared = |cost_ns: f64| {
         let mood = &mood;

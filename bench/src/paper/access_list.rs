@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists of 5-tuples, parsed from the `ClassBench` format. A list can be converted to ternary rows for
-//! a trie, and packets can be drawn that hit its rules. The lists are for IPv4 and can be converted to IPv6.
+//! Access lists of 5-tuples, parsed from the `ClassBench` format. The lists are for IPv4 and can be converted
+//! to IPv6, or to ternary rows for a trie.
 
 use fastrand::Rng;
 
@@ -73,8 +73,8 @@ impl AccessList {
         if self.address_bits == 32 { 2 } else { 5 }
     }
 
-    /// Returns ternary rows with values, masks and ids; an id is a rule's index. A rule has one row for
-    /// each combination of the prefixes into which its port ranges are divided.
+    /// Returns ternary rows with values, masks and ids (a rule's index). A rule has a row for each
+    /// combination of the prefixes into which its port ranges are divided.
     #[must_use]
     pub fn rows(&self) -> Rows {
         let mut rows = Rows { words: self.words(), values: Vec::new(), masks: Vec::new(), ids: Vec::new() };
@@ -112,7 +112,7 @@ impl AccessList {
         row.push(u64::from(packet.protocol) << 56 | source << 40 | destination << 24);
     }
 
-    /// Returns a packet made for a randomly chosen rule. It may hit a better rule instead.
+    /// Returns a packet for a random rule, which may hit a better rule instead.
     #[must_use]
     pub fn draw(&self, rng: &mut Rng) -> FiveTuple {
         let Some(rule) = rng.choice(&self.rules) else {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Trie for ternary rules with priorities, of the same kind as scalar `rte_acl`: eight bits per step,
-//! deterministic, with the result chosen by priority. Rules that would make one trie too large are split over
-//! several tries, all of which are walked.
+//! deterministic, with the result chosen by priority. If one trie would be too large, the rules are split
+//! over several tries, all of which are walked.
 //!
-//! A state of a trie is the list of rules that a key may still match. The remaining conditions of these rules
-//! determine all further steps, which permits three reductions. First, rules with the same id and equal
-//! remaining conditions count as one, such as the prefixes of a port range. Second, rules after a rule
-//! without further conditions are dropped. Third, states with equal lists are merged. Bytes that no rule of
-//! the state examines are skipped. With rules sorted by decreasing prefix length, the trie also serves
-//! prefixes.
+//! A state of a trie is the list of rules that a key may still match. The rules' remaining conditions
+//! determine all further steps, so states can be reduced. Rules with the same id and equal remaining
+//! conditions count as one, such as the prefixes of a port range. Rules after a rule without further
+//! conditions are dropped. States with equal lists are merged. Bytes that no rule of the state examines are
+//! skipped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,18 +23,17 @@ pub struct TernaryRows<'r> {
     pub values: &'r [u64],
     /// Masks of the values.
     pub masks: &'r [u64],
-    /// Ids of the rules, below [`NONE`]. Rows may share an id, because a rule with a port range has several
-    /// rows.
+    /// Ids of the rules, below [`NONE`]. Rows may share an id: a rule with a port range has several rows.
     pub ids: &'r [u32],
 }
 
-/// Returns the maximum number of edges in the tries for `rows` rows. Beyond it, the rules are split.
+/// Returns the maximum number of edges in the tries for `rows` rows. With more edges, the rules are split.
 fn edges_max(rows: usize) -> usize {
     (rows * 256).max(1 << 15)
 }
 
-/// Returns the maximum number of rules that states may list in total while a trie is built. It bounds time
-/// and memory.
+/// Returns the maximum number of rules that all states may list while a trie is built, to bound time and
+/// memory.
 fn listed_max(rows: usize) -> usize {
     (rows * 1_024).max(1 << 18)
 }
@@ -120,8 +118,7 @@ impl AclTrie {
     }
 }
 
-/// Splits rules by whether they examine most bits of a byte. Chooses the byte that splits the rules most
-/// evenly.
+/// Splits rules into those that examine most bits of one byte and the others, as evenly as possible.
 fn divide(rows: &TernaryRows<'_>, part: &[u32]) -> [Vec<u32>; 2] {
     let asks = |byte: usize, row: u32| condition(rows, row, byte).1.count_ones() >= 4;
     let evenness = |byte: usize| {

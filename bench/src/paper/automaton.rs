@@ -6,8 +6,8 @@
 //!                edges, one per class ──► node, or leaf
 //! ```
 //!
-//! An edge contains the start of its node's edges, the index of its map and the byte that the node consumes.
-//! A step is therefore two dependent loads. Equal nodes are merged.
+//! An edge contains the start of its node's edges, the index of the map, and the byte that the node consumes,
+//! so a step has two dependent loads. Equal nodes are merged.
 
 use std::collections::HashMap;
 
@@ -115,7 +115,7 @@ impl Builder {
     }
 
     /// Returns the node that consumes byte `byte` of the key (0: the most significant of the first word) and
-    /// continues to `targets`. Returns `None` if there are more maps than an edge can refer to.
+    /// continues to `targets`. Returns `None` if there are too many maps for an edge.
     pub fn node(&mut self, byte: usize, targets: &[Edge; 256]) -> Option<Edge> {
         if targets.iter().all(|target| *target == targets[0]) {
             return Some(targets[0]);

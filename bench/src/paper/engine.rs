@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tries as engines of a switch's tables, so that a complete switch forwards with them.
+//! Tries as engines of a switch's tables.
 //!
-//! Conditions that all rules of a table share are compared once and are not part of the trie. Examples are a
-//! header's presence and an EtherType.
+//! Conditions that all rules of a table share, such as an EtherType, are compared once, outside the trie.
 
 use engines::base::Lookup;
 use engines::lpm::Piece;
@@ -16,8 +15,7 @@ const KEYS: usize = 32;
 const WORDS_MAX: usize = 8;
 
 /// Creates tries for tables that are not hashed. A table with prefixes of one field gets a trie for prefixes;
-/// other tables get a trie for ternary rules. Returns `None` for rules that a trie cannot represent; the
-/// table then uses Shunt's engine.
+/// other tables get a trie for ternary rules. Returns `None` for rules that a trie cannot represent.
 #[must_use]
 pub fn maker(choice: Choice, plan: &KeyPlan, values: &[u64], masks: &[u64]) -> Option<Box<dyn Lookup>> {
     let rows = Rows { words: plan.words(), values: values.into(), masks: masks.into() };
@@ -46,7 +44,7 @@ impl Rows {
         (&self.values[row.clone()], &self.masks[row])
     }
 
-    /// Finds the best active rule by linear search. Used if a key's best rule was deleted after the trie was
+    /// Finds the best active rule by linear search, for keys whose best rule was deleted after the trie was
     /// built.
     fn walk(&self, key: &[u64], dead: &BitSet) -> u32 {
         let fits = |at: &u32| {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trie for prefixes of up to 128 bits, of the same kind as `rte_lpm6`. It is a multibit trie with 24 bits in
-//! its first step and eight in each further step. Prefixes are expanded to the step in which they end. Each
-//! step is one load.
+//! Trie for prefixes of up to 128 bits, of the same kind as `rte_lpm6`. Its first step consumes 24 bits, each
+//! further step eight bits, with one load per step. Prefixes are expanded to the step in which they end.
 
 use super::NONE;
 
@@ -36,9 +35,9 @@ pub struct LpmTrie {
 
 impl LpmTrie {
     /// Builds a trie for keys of `words` words (1 or 2), most significant bit first. Among equal prefixes,
-    /// the last one is kept. Returns `None` if the number of words is not 1 or 2, if a prefix is longer than
-    /// a key or has nonzero bits after its length, or if an id is too large. The trie takes 64 MiB of address
-    /// space, of which only the part covered by prefixes is touched, and 1 KiB per group.
+    /// the last one is kept. Returns `None` if `words` is out of range, if a prefix is longer than a key or
+    /// has nonzero bits after its length, or if an id is too large. The trie takes 64 MiB of address space
+    /// and 1 KiB per group.
     #[must_use]
     pub fn new(words: usize, routes: &[Route]) -> Option<Self> {
         let fits = |route: &Route| {
@@ -50,8 +49,8 @@ impl LpmTrie {
             return None;
         }
         let mut routes = routes.to_vec();
-        // Routes are added by length, shortest first. A longer prefix then overwrites a part of a shorter
-        // prefix. None of the entries that it overwrites leads to a group yet.
+        // Routes are added shortest first, so a longer prefix overwrites a part of a shorter prefix. None of
+        // the overwritten entries leads to a group yet.
         routes.sort_by_key(|route| route.length);
         let mut trie = Self { words, root: vec![0; 1 << ROOT_BITS].into_boxed_slice(), groups: Vec::new() };
         routes.iter().for_each(|route| trie.add(route));
@@ -79,13 +78,13 @@ impl LpmTrie {
         self.groups[at..at + (1 << (end - length))].fill(route.id + 1);
     }
 
-    /// Returns the start of the group that an entry leads to. Creates the group if needed, filled with the
-    /// entry's previous prefix.
+    /// Returns the start of the group that an entry leads to. A new group is filled with the entry's previous
+    /// prefix.
     fn group(entry: &mut u32, groups: &mut Vec<u32>) -> usize {
         if *entry & IS_GROUP == 0 {
             let number = groups.len() / GROUP;
             groups.extend([*entry; GROUP]);
-            // There are fewer than 2^31 routes, and memory for fewer than 2^31 groups.
+            // Memory suffices for fewer than 2^31 groups.
             *entry = number as u32 | IS_GROUP;
         }
         (*entry & !IS_GROUP) as usize * GROUP

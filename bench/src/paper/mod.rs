@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of the kind that the paper's DPDK switch uses. They are for comparison only, and no forwarding code
-//! uses them. There is a trie for ternary rules ([`AclTrie`]) and a trie for prefixes ([`LpmTrie`]). Both
-//! tries consume eight bits per step without vector instructions, like scalar `rte_acl` and `rte_lpm6`.
+//! Tables of the kind that the paper's DPDK switch uses, for comparison only: a trie for ternary rules
+//! ([`AclTrie`]) and a trie for prefixes ([`LpmTrie`]). Both consume eight bits per step without vector
+//! instructions, like scalar `rte_acl` and `rte_lpm6`.
 
 mod access_list;
 mod acl_trie;

@@ -12,8 +12,8 @@ fn sample(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Random ternary rules. The mask of each byte is empty, full, a prefix, or arbitrary. There are few distinct
-/// values, so that many rules match the same keys.
+/// Random ternary rules. The mask of each byte is empty, full, a prefix, or arbitrary. Values are few, so
+/// that many rules match the same keys.
 struct Random {
     words: usize,
     values: Vec<u64>,

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Converts an IPv4 access list to IPv6.
 //!
-//! The difficulty of an access list lies in its structure: how prefixes nest, and which lengths and ports are
-//! combined. The conversion preserves this structure:
+//! The conversion preserves how prefixes nest, and which lengths and ports are combined:
 //! - The first 16 bits of an IPv4 address select a route of at most 48 bits, which is padded to 48 bits.
 //! - The last 16 bits follow, so a prefix of 16 + n bits becomes a prefix of 48 + n bits.
-//! - A host address stays a host address: its 64 bits are followed by an interface identifier that is derived
-//!   from the address.
-//! - The conversion preserves containment of prefixes.
-//! - A prefix shorter than 16 bits becomes "any", because its parts are distributed over different routes.
+//! - A host address is followed by an interface identifier that is derived from the address.
+//! - A prefix shorter than 16 bits becomes "any", because its parts belong to different routes.
 //! - Port ranges become prefixes, so that one rule may become several entries.
 
 use super::routes::Prefix;
@@ -83,8 +80,7 @@ fn address(text: &str, nets: &[Prefix], copy: u64) -> Option<(u128, u32)> {
     }
     let high = u64::from(address >> 16) | copy << 16;
     let net = nets[(mix(high) % nets.len() as u64) as usize];
-    // The network is padded to 48 bits. The padding depends on the IPv4 prefix, so that two networks that are
-    // mapped to one route differ.
+    // The padding to 48 bits depends on the IPv4 prefix, so that two networks mapped to one route differ.
     let fill = u128::from(mix(!high)) << 64 >> net.length;
     let network = (net.address | fill) >> 80 << 80 | u128::from(address & 0xffff) << 64;
     let host = u128::from(mix(u64::from(address)));

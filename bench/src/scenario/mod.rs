@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The three scenarios of the paper's measurements, as rules and packets: `server`, `video`, `vehicles`.
 //!
-//! Each is a switch with three tables. Table 0: destination MAC address and EtherType (mask). Table 1: an
-//! access list on IPv6 5-tuples, SEADP or WSM (mask). Table 2: destination IP address (lpm) or destination
-//! MAC address (exact). The entries of table 2 write the next hop's MAC address and output the packet.
-//! docs/wire-formats.md describes byte layouts and key bits. Rules and packets are generated from a seed: the
-//! same [`Options`] and [`Sources`] give the same scenario.
+//! Table 0 matches destination MAC address and EtherType (engine mask). Table 1 is an access list on IPv6
+//! 5-tuples, SEADP or WSM (mask). Table 2 matches the destination IP address (lpm) or MAC address (exact),
+//! writes the next hop's MAC address, and outputs the packet. docs/wire-formats.md describes byte layouts and
+//! key bits. The same [`Options`] and [`Sources`] give the same scenario.
 //!
-//! For each flow the generator determines the expected output of a switch by a linear search of the rules:
-//! [`Flow::sent`].
+//! A linear search of the rules gives the expected output of a flow ([`Flow::sent`]).
 
 use flow::TableId;
 mod acl;
@@ -33,7 +31,7 @@ use rule::{Field, Form, Rule, hit, mac, mac_bytes, mix};
 /// Number of output ports, which begin with port 2. Packets arrive on port 1.
 pub const PORTS: u32 = 4;
 
-/// Number of blocks of MAC addresses that table 0 distinguishes; each is a prefix of 28 bits.
+/// Number of blocks of MAC addresses that table 0 distinguishes (prefixes of 28 bits).
 const BLOCKS: u128 = 16;
 
 /// Number of MAC addresses of a switch that routes.
@@ -82,8 +80,8 @@ pub struct Options {
     pub flows: usize,
     /// Number of flows that hit a normal entry in table 1.
     pub normal_flows: usize,
-    /// Length of a packet on the wire in bytes, including the FCS: 64 to 1,518. Packets that need more have
-    /// the minimum possible length.
+    /// Length of a packet on the wire in bytes, including the FCS: 64 to 1,518. Packets with longer headers
+    /// have their minimum length.
     pub bytes: usize,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -129,19 +127,18 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
 }
 
-/// A scenario before its flows are drawn: rules over fields, and functions that build packets from field
-/// values.
+/// A scenario before its flows are drawn: its rules, and functions that build packets.
 struct Recipe {
     fields: Vec<Field>,
     /// EtherType of the packets, and its notation in table 0.
     ether_type: (u16, &'static str),
-    /// Text that precedes the fields of each entry in table 1 and in table 2.
+    /// Text before the fields of each entry in table 1 and in table 2.
     headers: [&'static str; 2],
     /// Table 1, best first; priorities are assigned later.
     list: Vec<Rule>,
     /// Table 2, best first.
     fib: Vec<Rule>,
-    /// Draws the values that rules leave open.
+    /// Draws the values of bits that rules do not examine.
     draw: fn(&mut Rng, &mut [u128]),
     /// Builds a packet of at least the given length, and corrects dependent values. Returns `None` if the
     /// values are incompatible with each other or with this length.
@@ -174,8 +171,8 @@ impl Scenario {
     }
 
     /// Returns `count` flows in the order of their packets, as indices into [`Scenario::flows`]. Of a
-    /// thousand packets, `normal_per_mille` belong to normal flows, uniformly distributed. The other packets
-    /// belong to low-latency flows, which are drawn by their popularity.
+    /// thousand packets, `normal_per_mille` belong to normal flows, uniformly distributed; the others belong
+    /// to low-latency flows, according to their popularity.
     #[must_use]
     pub fn traffic(
         &self,
@@ -223,8 +220,7 @@ impl Recipe {
     }
 }
 
-/// Maximum number of attempts per flow. Nearly all rules can be hit, but few attempts give a UDP packet that
-/// is short enough.
+/// Maximum number of attempts per flow. Few attempts give a UDP packet that is short enough.
 const ATTEMPTS: usize = 2_000;
 
 /// Draws flows that differ in the fields that tables examine.

@@ -29,8 +29,7 @@ pub(super) fn spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
     (0..count).map(|n| all[n * all.len() / count.max(1)]).collect()
 }
 
-/// Returns a random next hop: the MAC address of one of 16 neighbours, and the port that leads to this
-/// neighbour.
+/// Returns the MAC address of one of 16 neighbours at random, and the port that leads there.
 fn leaves(seed: u64) -> Option<(u128, u32)> {
     let word = mix(seed);
     let port = 2 + (word % u64::from(PORTS)) as u32;
@@ -54,11 +53,11 @@ pub(super) fn by_prefix(routes: &[Prefix], field: usize, of: Field) -> Vec<Rule>
     rules
 }
 
-/// Returns the MAC address of host `n`, in one of the blocks that table 0 distinguishes.
+/// Returns the MAC address of host `n`, in one of the blocks of table 0.
 pub(super) fn host(n: usize) -> u128 {
     let block = n as u128 % BLOCKS;
-    // These 20 bits differ between the hosts of a block. Successive hosts have scattered values.
-    // Multiplication by an odd factor is a bijection.
+    // These 20 bits identify a host of a block. Multiplication by an odd factor scatters successive hosts,
+    // one-to-one.
     let within = (n as u128 / BLOCKS).wrapping_mul(0x9_e377) & 0xf_ffff;
     0x0200_0000_0000 | block << 20 | within
 }

@@ -54,13 +54,11 @@ impl Field {
     }
 }
 
-/// Formats a MAC address.
 pub(super) fn mac(value: u128) -> String {
     let [a, b, c, d, e, f] = mac_bytes(value);
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }
 
-/// Returns the bytes of a MAC address.
 pub(super) fn mac_bytes(value: u128) -> [u8; 6] {
     let bytes = (value as u64).to_be_bytes();
     [bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]]
@@ -102,7 +100,7 @@ impl Rule {
         }
     }
 
-    /// Writes the rule as a flow of `table`. `header` states the headers that its fields require.
+    /// Writes the rule as a flow of `table`. `header` matches the headers that its fields require.
     pub fn write(&self, text: &mut String, table: TableId, header: &str, fields: &[Field]) {
         let mark = if self.low_latency { "low_latency," } else { "" };
         // Formatting to a string cannot fail.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends scenarios through a switch. Every flow must be sent as the generator predicts, and must use the
-//! predicted path.
+//! Sends scenarios through a switch. Every flow must have the output and use the path that the generator
+//! predicts.
 
 use super::*;
 use crate::rig::Rig;
@@ -13,7 +13,7 @@ fn made(options: &Options) -> Scenario {
     Scenario::new(options, &Sources::samples()).unwrap()
 }
 
-/// Sends each flow's packet three times. By the third time, low-latency flows have records.
+/// Sends each flow's packet three times. The third time, low-latency flows have records.
 fn check(options: &Options, maker: Option<Maker>) {
     let scenario = made(options);
     assert_eq!(scenario.flows.len(), options.flows + options.normal_flows);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenario `vehicles`: WAVE short messages by slices, then hosts by destination MAC address, because a WSM
-//! has no IP address.
+//! Scenario `vehicles`: WAVE short messages by slices, then hosts by destination MAC address.
 
 use std::collections::HashSet;
 
@@ -11,7 +10,7 @@ use super::{DESTINATION, Options, Recipe, WSM_ETHERTYPE, ethernet, routes};
 
 const MAC: usize = 0;
 const VERSION: usize = 1;
-/// The 32 bits after the version. They contain a PSID of 1 to 4 bytes and the bytes that follow it.
+/// The 32 bits after the version: a PSID of 1 to 4 bytes and the bytes that follow it.
 const PSID: usize = 2;
 /// Channel number, at its position after a PSID of 4 bytes.
 const CHANNEL: usize = 3;
@@ -41,8 +40,8 @@ pub(super) fn recipe(options: &Options) -> Recipe {
     }
 }
 
-/// Returns the WSM table. An entry matches one service (a PSID) or a whole provider (16 consecutive PSIDs).
-/// Some entries match one channel only.
+/// Returns the WSM table. An entry matches one service (a PSID) or a provider (16 consecutive PSIDs). Some
+/// entries match only one channel.
 fn list(options: &Options) -> Vec<Rule> {
     let mut rng = Rng::with_seed(options.seed ^ 0x3609);
     let mut seen = HashSet::new();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenario `video`: tables match fields of the protocol SEADP as slices. Packets that are long enough carry
-//! SEADP over SEANET's ID header over IPv6, and are routed by destination address. Shorter packets carry a
-//! shortened SEADP header directly over Ethernet, and are forwarded by destination MAC address.
+//! Scenario `video`: tables match SEADP fields as slices. Long packets carry SEADP over SEANET's ID header
+//! over IPv6, and are routed by destination address. Short packets carry a shortened SEADP header over
+//! Ethernet, and are forwarded by destination MAC address.
 
 use std::collections::HashSet;
 
@@ -150,7 +150,7 @@ fn draw(rng: &mut Rng, values: &mut [u128]) {
 }
 
 /// Returns a SEADP header: ports, version and type, length, cache and storage flags, sequence number,
-/// checksum, offset and length of the chunk. The checksum is not computed, because no switch verifies it.
+/// checksum, offset and length of the chunk. No switch verifies the checksum, so it is not computed.
 fn seadp(values: &[u128]) -> Vec<u8> {
     let mut header = 0x1388_u16.to_be_bytes().to_vec();
     header.extend((values[PORT] as u16).to_be_bytes());
