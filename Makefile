@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The project's commands. Each command installs missing tools (scripts/setup.sh). When a command ends, it
-# removes the processes and namespaces that it created.
+# The project's commands. A command installs missing tools (scripts/setup.sh), and removes its processes and
+# namespaces when it ends.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
@@ -21,9 +21,8 @@ demo: ## run the demo: four hosts around one switch, traffic, counters; needs ro
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# `cargo test` comes last, so that the output ends with the result of the run. The released program is built
-# without DPDK. The tests in namespaces and `cargo test --package port` run without DPDK, too. All other tests
-# run in builds with DPDK.
+# The released program is built without DPDK. The tests in namespaces and `cargo test --package port` run
+# without DPDK, too. All other tests run in builds with DPDK.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
@@ -50,8 +49,8 @@ bench: ## run every benchmark that bench/programs.py lists, then print the table
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
-# FIGURES is quick, usual or full. A quick run takes a few minutes and only checks that all parts work. A full
-# run takes hours. RULES is the number of rules in each of the two large tables.
+# FIGURES is quick, usual or full. A quick run takes minutes, a full run hours. RULES is the number of rules
+# in each of the two large tables.
 FIGURES ?= usual
 RULES ?= 1000
 quick_figures := 6 1 60 20000
@@ -78,7 +77,7 @@ instructions: ## count the instructions per packet, exactly
 	scripts/setup.sh bench
 	bench/instructions.py $(if $(STEPS),--steps,--check)
 
-# FULL=1 measures all rows, which takes hours. PEERS is a list of options for bench/peers/run.py.
+# FULL=1 measures all rows (takes hours). PEERS is a list of options for bench/peers/run.py.
 FULL ?=
 PEERS ?=
 .PHONY: bench-peers
@@ -109,8 +108,7 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	lab/lanes.py
 	lab/rtt.py
 
-# CONFORMANCE is a list of options for scripts/conformance/ryu.sh. Without options, a run takes about 12
-# minutes.
+# CONFORMANCE is a list of options for scripts/conformance/ryu.sh.
 CONFORMANCE ?=
 .PHONY: conformance
 conformance: ## run the 991 cases of the Ryu switch test tool against the release build; needs root
@@ -126,8 +124,8 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS each, with the address sanitizer
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 # NIGHTLY is a list of step names, or of patterns such as 'oracle-*' (default: all steps). NIGHTLY_CASES is
-# the number of rule sets for the oracle. NIGHTLY_MUTANTS is the number of random mutants, which are drawn
-# with the seed NIGHTLY_SEED. If a run was interrupted, the next call continues it.
+# the number of rule sets for the oracle, NIGHTLY_MUTANTS the number of random mutants, and NIGHTLY_SEED their
+# seed. The next call continues an interrupted run.
 NIGHTLY ?=
 NIGHTLY_CASES ?= 20000
 NIGHTLY_MUTANTS ?= 60

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the tests of the crates `frame` and `port` with the address sanitizer and its leak detector. The C shim
-# of the DPDK driver is instrumented too, but DPDK itself is not. Needs root for the tests in network
-# namespaces.
+# Runs the tests of the crates `frame` and `port` with the address sanitizer and its leak detector. It covers
+# the C shim of the DPDK driver, but not DPDK. Needs root for the tests in network namespaces.
 #
 # DPDK_PACKETS is the number of packets in the test that looks for lost mbufs (default: 10,000,000).
 set -euo pipefail

@@ -4,9 +4,9 @@
 # Demo: four hosts in network namespaces around one switch.
 #
 # The steps are learned forwarding, a flow file that connects one pair of hosts and blocks another, and
-# industrial frames during a flood (demo_lanes.sh). Needs root. `make demo` builds first. All names contain
-# this process's number, so concurrent runs do not collide. Everything is removed on exit, also on Ctrl-C. The
-# exit code is 0 only if every step passed.
+# industrial frames during a flood (demo_lanes.sh). Needs root. `make demo` builds first. Concurrent runs do
+# not collide, because names contain the process ID. Everything is removed on exit. The exit code is 0 only if
+# every step passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -48,7 +48,7 @@ clean_up() {
         done
         ip netns del "$ns"
     done
-    # All child processes have received the signal. A large process may take a moment to end.
+    # All child processes have received the signal, but a large process may take a moment to end.
     wait
     if [ -n "$interrupted" ]; then
         say "demo: interrupted by SIG$interrupted; everything is cleaned up" >&2
@@ -140,8 +140,7 @@ iperf() {
     python3 scripts/demo_figures.py iperf "h$from -> h$to" <"$tmp/iperf.json"
 }
 
-# ARP packets may be in flight while the counters are read, so the sum may not be correct at the first
-# attempt.
+# ARP packets may be in flight while the counters are read, so the first sum may be wrong.
 expect_counters_add_up() {
     for _ in {1..10}; do
         control show counters --json >"$tmp/counters.json"
@@ -162,7 +161,7 @@ begin 'Four hosts, each in a network namespace, one cable each to the switch'
 tmp=$(mktemp -d)
 ip netns add "$prefix-sw"
 for n in "${hosts[@]}"; do ip netns add "$prefix-h$n"; done
-# Without IPv6, hosts send no packets on their own, so counters can be compared.
+# Without IPv6, hosts send no packets on their own, which would change the counters.
 for ns in "$prefix-sw" "${hosts[@]/#/$prefix-h}"; do
     # shellcheck disable=SC2016
     ip netns exec "$ns" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
@@ -221,7 +220,7 @@ expect_ping 3 4
 begin 'What the flows and the switch counted'
 control show flows | tee "$tmp/flows.out"
 control show counters
-# This flow must have counted the echo requests of h1 and the echo replies to h3.
+# This flow must have counted the echo requests of h1 and the replies to h3.
 python3 scripts/demo_figures.py flow "nw_dst=$(address 3)" "$((2 * pings))" <"$tmp/flows.out"
 expect_counters_add_up
 

@@ -3,15 +3,14 @@
 #
 # The low-latency part of demo.sh, which sources this file.
 #
-# Industrial frames go from h1 to h2 at a steady rate, marked low-latency. They are sent alone, then during a
-# UDP flood through the same two ports, with the lanes off and on. Latency is printed every second. Only loss
-# and counters are checked, because latency also depends on the machine.
+# Low-latency industrial frames go from h1 to h2 at a steady rate: alone, and during a UDP flood through the
+# same ports, with the lanes off and on. Latency is printed every second. Only loss and counters are checked.
 
 readonly industrial_mac=02:53:48:4e:00:01
 readonly frames_per_s=100
 
-# Sends more than the switch can forward: each datagram leaves h1 as 44 packets in one system call. $flood and
-# $server are process IDs.
+# Floods the switch: each datagram leaves h1 as 44 packets in one system call. $flood and $server are process
+# IDs.
 start_flood() {
     iperf_server 2
     (exec ip netns exec "$prefix-h1" iperf3 -c "$(address 2)" -u -b 0 -l 65000 -t 60) >"$tmp/flood.out" 2>&1 &
@@ -38,8 +37,8 @@ replay() {
     arrived=$((arrived + more_arrived))
 }
 
-# expect_counted: the industrial flow must have counted at most as many frames as were sent, and at least as
-# many as arrived.
+# expect_counted: the industrial flow must have counted at least the frames that arrived, and at most those
+# that were sent.
 expect_counted() {
     control show flows >"$tmp/flows.out"
     python3 scripts/demo_figures.py flow "dl_src=$industrial_mac" "$arrived" "$sent" <"$tmp/flows.out"
@@ -51,8 +50,8 @@ for capture in modbus s7comm ptpv2 profinet-io-le; do
 done
 [ "${#captures[@]}" -gt 0 ] || captures=(scripts/data/ptp_ethernet.pcap)
 
-# start_lanes true|false: starts a switch with lanes on or off. The switch has the industrial flow and learns
-# everything else.
+# start_lanes true|false: starts a switch with lanes on or off. It has the industrial flow and learns all
+# other addresses.
 start_lanes() {
     start_switch "[datapath.lanes]
 enabled = $1"

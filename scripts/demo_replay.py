@@ -89,8 +89,8 @@ def take_only(end, source):
     """Attaches a filter for frames from this MAC address, so that a flood beside them cannot fill the socket.
     """
     high, low = struct.unpack("!IH", source)
-    # A BPF program: compare the word at offset 6 and the half-word at offset 10; accept the frame if both are
-    # equal, otherwise reject it.
+    # A BPF program that accepts a frame if the word at offset 6 and the half-word at offset 10 are equal to
+    # the given values.
     steps = [(0x20, 0, 0, 6), (0x15, 0, 3, high), (0x28, 0, 0, 10), (0x15, 0, 1, low), (6, 0, 0, 65535), (6, 0, 0, 0)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = struct.pack("HL", len(steps), ctypes.addressof(code))

@@ -3,8 +3,8 @@
 #
 # Runs the targets of fuzz/ for SECONDS each: fuzz.sh SECONDS [TARGET...]
 #
-# Without targets, all of them run. They start from the committed seeds and the corpus of earlier runs. The
-# run stops at the first finding, which cargo-fuzz keeps in fuzz/artifacts.
+# Without TARGET, all targets run. They start from the committed seeds and the corpus of earlier runs. The run
+# stops at the first finding, which is in fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PWD/target/tools/bin:$PATH

@@ -3,14 +3,12 @@
 #
 # Runs the checks that take too long for CI: nightly.sh [-l] [PATTERN...]
 #
-# scripts/nightly/steps.sh lists the steps. All of them run, or those whose name matches a shell pattern such
-# as `oracle-*`. `-l` only lists names and commands.
+# Runs the steps of scripts/nightly/steps.sh whose names match a shell pattern such as `oracle-*` (default:
+# all). `-l` only lists names and commands.
 #
-# The script can be called again after an interruption. A step that passed leaves a stamp with its commit and
-# command in target/nightly, and does not run again while both are unchanged. The commit and the uncommitted
-# changes are read at the start of the run. A failed step does not stop the next ones, but the exit code is 1.
-# The table at the end has the verdict, time and log file of each step. Remove target/nightly to repeat all
-# steps.
+# A step that passed leaves a stamp with commit and command in target/nightly, and does not run again while
+# both are unchanged. To repeat all steps, remove this folder. A failed step does not stop the next steps, but
+# the exit code is 1. The table at the end has the verdict, time and log file of each step.
 #
 # NIGHTLY_STEPS names another list of steps, NIGHTLY_FOLDER another folder for stamps and logs.
 set -euo pipefail
@@ -27,8 +25,8 @@ step() {
     commands+=("$2")
 }
 
-# Prints the state under test: the commit, and a checksum of uncommitted changes. Each failure is returned
-# explicitly, because `set -e` has no effect at the places where this function is called.
+# Prints the commit and a checksum of uncommitted changes. Failures are returned explicitly, because `set -e`
+# has no effect where this function is called.
 state() {
     local commit changes
     commit=$(git rev-parse HEAD) || return
@@ -72,7 +70,7 @@ child=''
 interrupt() {
     trap '' INT TERM HUP
     if [ -n "$child" ]; then
-        # Signal the whole process group of the step, and wait until the step has cleaned up.
+        # Signal the step's process group, and wait until the step has cleaned up.
         kill -TERM -- "-$child" 2>/dev/null || true
         wait "$child" || true
         rows+=("$running interrupted - $log")

@@ -4,11 +4,11 @@
 # Installs tools that a fresh Debian 12 lacks: `setup.sh PURPOSE`
 #
 # PURPOSE is build, dpdk, lint, demo, lab, networks, test, bench, bench-peers, fuzz or conformance. The script
-# prints nothing if nothing is missing. It accepts an existing tool from any source.
+# accepts an existing tool from any source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Requirements of each purpose, as command:package. If the command is missing, the package is installed.
+# Requirements of each purpose, as command:package. The package is installed if the command is missing.
 readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck pkg-config:pkg-config)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
@@ -38,8 +38,7 @@ install_packages() {
 
     printf 'setup: installing %s\n' "$*"
     log=$(mktemp)
-    # Some of these packages ask questions during the installation (tshark, iperf3). The default answers are
-    # used.
+    # Some packages (tshark, iperf3) ask questions during the installation; the default answers are used.
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends)
     "${apt[@]}" update >"$log" 2>&1 ||
         printf 'setup: some package lists could not be updated; the existing lists are used\n' >&2
@@ -107,7 +106,7 @@ unpack_peers() {
     local vswitchd=target/tools/ovs-dpdk/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     [ -d target/tools/ovs-dpdk ] || unpack openvswitch-switch-dpdk target/tools/ovs-dpdk
     [ -d target/tools/dpdk ] || unpack dpdk-dev target/tools/dpdk
-    # Install the libraries of both programs, except those of DPDK, which come with libdpdk-dev.
+    # Install the libraries of both programs. Those of DPDK come with libdpdk-dev.
     if ldd "$vswitchd" target/tools/dpdk/usr/bin/dpdk-testpmd | grep 'not found' >/dev/null; then
         install_packages libbpf1 libcap-ng0 libnuma1 libssl3 libunbound8 libxdp1 ibverbs-providers libbsd0 libelf1 \
             libfdt1 libibverbs1 libjansson4 libpcap0.8 zlib1g
@@ -121,8 +120,8 @@ raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h")
 }
 
 # install_client NAME: creates the Python environment of a controller in target/tools/NAME from
-# lab/controllers/requirements-NAME.txt. An existing environment is created again if the list has changed or
-# the environment's Python is missing.
+# lab/controllers/requirements-NAME.txt. An environment is replaced if the list has changed or its Python is
+# missing.
 install_client() {
     local name=$1 folder=target/tools/$1 list=lab/controllers/requirements-$1.txt python=/usr/bin/python3
     if cmp -s "$list" "$folder/installed.txt" && "$folder/bin/python" -c '' 2>/dev/null; then return; fi
@@ -137,7 +136,7 @@ install_client() {
     local log
     log=$(mktemp)
     mkdir -p target/tools
-    # First install the build requirements of some packages. Otherwise pip would download them for each
+    # Install the build requirements of some packages first. Otherwise pip would download them for each
     # package.
     if ! {
         "$python" -m venv --clear "$folder" &&
@@ -173,7 +172,7 @@ esac
 command -v cargo >/dev/null ||
     fail 'cargo is not on the PATH; install Rust first, then run this again'
 
-# Debian installs network tools in sbin. An ordinary user's PATH may not contain sbin.
+# Debian installs network tools in sbin, which an ordinary user's PATH may not contain.
 PATH=$PATH:/usr/sbin:/sbin
 missing=()
 for need in "${needs[@]}"; do

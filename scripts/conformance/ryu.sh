@@ -124,8 +124,7 @@ start_tester() { # start_tester NAME FOLDER
     wait_until 10 "${vsctl[@]}" --no-wait init || fail "ovsdb-server does not answer: $(cat "$home/ovsdb.log")"
     ip netns exec "$room" "$vswitchd" "unix:$home/db" --unixctl="$home/vswitchd.ctl" --disable-system \
         >"$home/vswitchd.log" 2>&1 &
-    # Disable the flow cache: after Open vSwitch has answered a barrier, the cache follows changes of the
-    # tables only with a delay.
+    # Disable the flow cache, which follows changes of the tables with a delay even after a barrier.
     "${vsctl[@]}" set Open_vSwitch . other-config:flow-limit=0
     "${vsctl[@]}" add-br tester -- set bridge tester datapath_type=netdev protocols=OpenFlow13 fail_mode=secure \
         other-config:datapath-id=0000000000000002 other-config:disable-in-band=true

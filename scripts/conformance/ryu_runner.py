@@ -34,8 +34,7 @@ log.early_init_log(logging.WARNING)
 
 from os_ken.base.app_manager import AppManager  # noqa: E402
 
-# The suite contains packets as Python expressions. They are evaluated with the packet modules that are
-# imported here.
+# The suite contains packets as Python expressions over these packet modules.
 from os_ken.lib.packet import arp, icmp, icmpv6, ipv4, ipv6, mpls, pbb, sctp, tcp, udp, vlan  # noqa: E402, F401
 
 import os_ken.controller.controller  # noqa: E402, F401  (its options are the listener's)
@@ -44,7 +43,7 @@ from os_ken.tests.switch import tester  # noqa: E402
 SUITE = "os_ken.tests.switch.tester"
 CASES = os.path.join(os.path.dirname(tester.__file__), "of13")
 SENDING_STEP_S = tester.CONTINUOUS_THREAD_INTVL / 2
-# Limits the burst of a sender that has fallen far behind, so that it does not flood the switch.
+# Limits the burst of a sender that has fallen behind, so that it does not flood the switch.
 BURST_MAX = 200
 
 

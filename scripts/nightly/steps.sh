@@ -5,16 +5,14 @@
 # this list.
 #
 # A step exits with 0 when it passed, ends on SIGTERM, and removes its temporary files and processes. An
-# interrupted step starts again from its beginning. Work that takes hours is therefore split into several
-# steps or can continue by itself.
+# interrupted step starts again, so work of several hours is split into steps or can continue by itself.
 #
 # Sizes come from the environment; the Makefile documents them.
 
 : "${NIGHTLY_CASES:=20000}" "${NIGHTLY_MUTANTS:=60}" "${NIGHTLY_SEED:=18}" "${FUZZ_SECONDS:=600}"
 
 # A long run of the oracle: NIGHTLY_CASES rule sets from seed 100,001 on, in equal parts of at most 2,000 rule
-# sets. A part with fewer than 200 rule sets may fail the requirements that the test has for all rule sets
-# together.
+# sets. Parts of fewer than 200 rule sets may fail requirements on all rule sets together.
 parts=$(((NIGHTLY_CASES + 1999) / 2000))
 for ((part = 1; part <= parts; part++)); do
     cases=$(((NIGHTLY_CASES + parts - 1) / parts))
@@ -22,20 +20,19 @@ for ((part = 1; part <= parts; part++)); do
         "ORACLE_SEED=$((100001 + (part - 1) * cases)) ORACLE_CASES=$cases cargo test --package oracle --test oracle -- --nocapture"
 done
 
-# Faults: first every patch of tests/mutations, then random mutants. After an interruption, the run of random
-# mutants continues where it stopped.
+# Faults: first every patch of tests/mutations, then random mutants. An interrupted run of random mutants
+# continues where it stopped.
 step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
 step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,keys,stateless,pipeline"
 
-# Threads of the daemon: 5 tests, each with 20 seeds and 2 numbers of workers, thus 200 runs of 10 s.
+# Threads of the daemon: 5 tests, each with 20 seeds and 2 numbers of workers: 200 runs of 10 s.
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"
 
-# A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms make the step
-# fail.
+# A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms are failures.
 step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/tests/test_broken_log.sh 600"
 
-# Models of threads with more preemptions than in CI.
+# Models of threads, with more preemptions than in CI.
 step loom "LOOM_MAX_PREEMPTIONS=5 make --no-print-directory loom"
 
 # Frames and port drivers with the address sanitizer.
@@ -45,5 +42,5 @@ step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"
 
-# The command that draws the figures of the paper must find all their values in the reports of the benchmarks.
+# Every value of the paper's figures must be in the benchmarks' reports.
 step figures "make --no-print-directory figures FIGURES=quick"

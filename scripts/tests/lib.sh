@@ -6,9 +6,9 @@
 #     # shellcheck source=scripts/tests/lib.sh
 #     source "$(dirname "$0")/lib.sh"
 #
-# Rooms are namespaces: `sw` for the switch and its controllers, `h1`, `h2` and so on for hosts. Names contain
-# this process's number, so concurrent runs do not collide. On exit, also on Ctrl-C, processes, namespaces and
-# files are removed. After a failure, the end of each log is printed.
+# Rooms are namespaces: `sw` for the switch and its controllers, `h1`, `h2` and so on for hosts. Concurrent
+# runs do not collide, because names contain the process ID. On exit, processes, namespaces and files are
+# removed. After a failure, the end of each log is printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 PATH=$PWD/target/tools/bin:$PATH:/usr/sbin:/sbin
@@ -24,13 +24,12 @@ openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
 shunt=''
-# Additional lines of the configuration: `worker` has lines for the worker, and `settings` has lines before
-# the ports.
+# Additional configuration: `worker` has lines for the worker, and `settings` has lines before the ports.
 worker=''
 settings=''
 # Driver of the ports; set it before `make_hosts`.
 driver=af_packet
-# Process ID of the process that `background` started last.
+# ID of the process that `background` started last.
 started=''
 failed=''
 
@@ -97,10 +96,10 @@ background() {
     started=$!
 }
 
-# wait_until WHAT COMMAND...: repeats the command until it succeeds. Fails with WHAT after a minute. The limit
-# is long, because builds may run on the machine at the same time. The output of the command is in waited.log.
+# wait_until WHAT COMMAND...: repeats the command until it succeeds. Fails with WHAT after a minute. The
+# command's output is in waited.log.
 wait_until() { wait_within 60 "$@"; }
-# wait_within SECONDS WHAT COMMAND...: does the same as wait_until, with another time limit.
+# wait_within SECONDS WHAT COMMAND...: like wait_until, with another time limit.
 wait_within() {
     local seconds=$1 what=$2 end=$((SECONDS + $1))
     shift 2
@@ -114,7 +113,7 @@ wait_within() {
 logged() { grep -q -- "$2" "$folder/$1.log"; }
 
 make_room() {
-    # The name is recorded first, so that Ctrl-C in between leaves no namespace.
+    # The name is recorded first, so that Ctrl-C leaves no namespace.
     rooms+=("$1")
     ip netns add "$prefix-$1"
     # Without IPv6, hosts send no packets on their own.
@@ -123,8 +122,7 @@ make_room() {
     ip -n "$prefix-$1" link set lo up
 }
 
-# make_hosts N: creates rooms h1 to hN (10.0.0.1 to 10.0.0.N), each with a cable to a port of the same number
-# in room sw.
+# make_hosts N: creates rooms h1 to hN (10.0.0.1 to 10.0.0.N). Host N has a cable to port N in room sw.
 make_hosts() {
     local n
     make_room sw

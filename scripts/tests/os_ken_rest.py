@@ -123,7 +123,7 @@ def check_switch(_):
     equal(ask("GET", "/async"), {**masks, "flow_removed_mask": [15, 1]})
     ask("PUT", "/async", masks)
     ask("POST", "/barrier")
-    # Only the types are checked, because queues exist only with some drivers.
+    # Only types are checked, because only some drivers have queues.
     assert isinstance(ask("GET", "/queues"), list) and isinstance(ask("GET", "/queues/statistics"), list)
     listed = {table["table_id"] for table in ask("GET", "/tables/features")}
     equal(listed, set(range(255)))
@@ -256,7 +256,7 @@ def check_packets(hosts):
     ask("POST", "/packets", {"data": frame, "actions": [{"output": 3}]})
     equal(sent(3), before + 1)
 
-    # A packet-out that goes through the tables reaches the controller in full length.
+    # A packet-out through the tables reaches the controller in full length.
     number = last_event()
     to_controller = {"match": {"in_port": 1}, "cookie": 0x21, "apply": [{"output": "controller"}]}
     ask("POST", "/flows", to_controller)
@@ -265,8 +265,7 @@ def check_packets(hosts):
     assert (event["reason"], event["table"], event["cookie"]) == ("action", 0, 0x21), event
     assert (event["match"], event["length"], event["buffer"]) == ({"in_port": 1}, 60, None), event
 
-    # After a table miss, the controller gets the beginning of the packet, and the switch keeps the whole
-    # packet.
+    # After a table miss, the controller gets the beginning of the packet, and the switch keeps the rest.
     ask("DELETE", "/flows", {})
     ask("POST", "/flows", {"priority": 0, "apply": [{"output": "controller", "max_len": 32}]})
     number = last_event()
@@ -328,7 +327,7 @@ def check_errors(_):
     ask("POST", "/groups", {"type": "all"}, 400)
     ask("GET", "//switches/2/flows", None, 404)
     ask("GET", "//switches/1/weather", None, 404)
-    # The switch has executed no part of the refused requests, and the connection still works.
+    # No part of the refused requests was executed, and the connection still works.
     equal([f["flow"]["match"] for f in ask("GET", "/flows")], [{"in_port": 1}])
     equal(ask("GET", "/echo"), {"data": "rest"})
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Builds the network of a plan: one process with a datapath for each switch, a cable for each link, and hosts.
+# Builds the network of a plan: a process with a datapath per switch, a cable per link, and hosts.
 #
 # A test sources this file after lib.sh, and sets $places.
 # shellcheck source=scripts/tests/lib.sh
@@ -15,7 +15,7 @@ all_ready() { [ "$(grep -c 'shunt: ready' "$folder/switches.log")" -eq "$(wc -l 
 
 # load PLAN_ARGUMENT...: makes a plan with `shunt-controller plan`, creates its network, and loads the plan
 # with controller/examples/load_plan.py. $places lists the hosts as "SWITCH PORT"; host N has the address
-# 10.0.0.N. Devices are named by switch and port, such as s2p3 for port 3 of the second switch.
+# 10.0.0.N. Device s2p3 is port 3 of the second switch.
 load() {
     "$python" -m shunt_controller.plan "$@" --json "$folder/plan.json" >"$folder/plan.log"
     make_hosts "${#places[@]}"
@@ -26,8 +26,7 @@ folder, places = pathlib.Path(sys.argv[1]), [place.rsplit(" ", 1) for place in s
 plan = json.loads((folder / "plan.json").read_text())
 number = {switch["name"]: at for at, switch in enumerate(plan["switches"], 1)}
 hosts = [{"address": f"10.0.0.{at}", "switch": name, "port": int(port)} for at, (name, port) in enumerate(places, 1)]
-# The IDs differ from the default numbering, which starts at 1. Thus the test shows that the application uses
-# the given IDs.
+# The IDs differ from the default numbering, so the test shows that the application uses them.
 datapaths = {name: 10 + at for name, at in number.items()}
 (folder / "hosts.json").write_text(json.dumps({"hosts": hosts, "datapaths": datapaths}))
 ports = {name: {host["port"]: f"p{at}" for at, host in enumerate(hosts, 1) if host["switch"] == name} for name in number}

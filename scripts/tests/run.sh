@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every test of this folder, one after another. The tests use network namespaces and need root.
+# Runs every test of this folder, one after another. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 for test in scripts/tests/test_*.sh; do

@@ -69,10 +69,10 @@ def main() -> None:
     top.key(b"p")
     top.until(b"[paused]")
     top.key(b"\t")
-    # The focus changes how two panels look. On a small terminal, only the panel with the focus is shown.
+    # The focus changes how two panels look. A small terminal shows only the panel with the focus.
     top.resize(8, 60)
     top.until(b"from receive poll")
-    # If a key arrives together with a resize, the terminal library delivers it only at the next key.
+    # If a key arrives together with a resize, the terminal library delivers the key late: at the next key.
     top.until(LEAVE, b"q")
     expect(top.ended(), 0)
     print("ok: shunt top draws, pauses, follows a new size, and restores the terminal")

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hosts with all offloads enabled around a switch with af_xdp ports. Ping, TCP and UDP must pass with correct
-# checksums. The switch must survive a cable that is pulled and plugged in again, and must leave nothing at
-# the interfaces.
+# Hosts with all offloads around a switch with af_xdp ports. Ping, TCP and UDP must pass with correct
+# checksums. The switch must survive a pulled cable, and leave nothing at the interfaces.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-#
-# The demo must pass twice at the same time. It must leave no namespace, process or temporary file, whether it
-# ends by itself or is interrupted in any of its phases.
+# The demo must pass twice at the same time. It must leave no namespace, process or temporary file, even when
+# interrupted in any of its phases.
 set -euo pipefail
-# Job control gives each demo a separate process group. SIGINT then has its default effect, as at a terminal.
+# Job control gives each demo its own process group, in which SIGINT has its default effect.
 set -m
 
 folder=$(mktemp -d)
@@ -21,7 +20,7 @@ fail() {
 expect_clean() {
     if ip netns list | grep "^shunt-demo-$1-"; then fail "demo $1 left these namespaces"; fi
     if grep -l -a "shunt-demo-$1-" /proc/[0-9]*/cmdline 2>/dev/null; then fail "demo $1 left these processes"; fi
-    # Ignore a process that has ended but was not yet collected by init.
+    # Ignore a zombie: a process that has ended but was not yet collected by init.
     if pgrep -g "$1" -r D,R,S,T -a; then fail "demo $1 left these processes"; fi
 }
 expect_no_files() {

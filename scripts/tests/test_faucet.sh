@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Faucet configures Shunt as a VLAN of two untagged ports and one tagged port, with an ACL. The ACL blocks one
-# TCP port and, by a mask, all TCP ports with a certain bit. Pings and allowed TCP ports must pass, blocked
-# TCP ports must not, and the host at the tagged port must be part of the VLAN.
+# TCP port and, by a mask, all TCP ports with a certain bit. Pings and only allowed TCP ports must pass, and
+# the host at the tagged port must be part of the VLAN.
 #
-# The test runs twice. In the first run, Faucet uses its settings for Open vSwitch. In the second, Faucet
-# configures the tables with TABLE_FEATURES, and floods by groups.
+# In the first of two runs, Faucet uses its settings for Open vSwitch. In the second, it configures the tables
+# with TABLE_FEATURES, and floods by groups.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -51,7 +51,7 @@ answer() { in_room h1 timeout 2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$1 && cat <&3
 answers() { [ "$(answer "$1")" = "port $1" ]; }
 
 check_traffic() { # check_traffic PROFILE
-    # The tagged host sends first, and receives the first ARP requests of the other hosts.
+    # The tagged host sends first, and receives the other hosts' first ARP requests.
     : >"$folder/tagged.log"
     background tagged h3 python3 scripts/tests/peers/tagged_host.py eth0 100 10.0.0.3 10.0.0.1
     wait_until 'the tagged host gets an answer in its VLAN' logged tagged 'answered 10.0.0.1'

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The network of four connected controllers fails silently. One controller is idle, one does not read the dump
-# that it requested, one has sent nothing, and one accepted a connection of the switch. The switch must detect
-# the loss within half a minute, by unanswered echo requests or by the missing HELLO, and must release all
-# resources of the connections. Meanwhile, every packet between two hosts must pass. Afterwards the switch
-# must reconnect to its controller.
+# that it requested, one has sent nothing, and one accepted a connection of the switch. Within half a minute,
+# the switch must notice missing echo replies or a missing HELLO, and release all resources of the
+# connections. Meanwhile, every packet between two hosts must pass. Afterwards the switch must reconnect to
+# its controller.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

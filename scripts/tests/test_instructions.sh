@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-#
-# No case of bench/instructions.json may exceed the number of instructions per packet stated there by more
-# than 3 percent, and the check must detect a case that does.
+# No case of bench/instructions.json may exceed its stated number of instructions per packet by more than 3
+# percent. The check must detect a case that does.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

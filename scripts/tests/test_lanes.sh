@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tools that measure latency during a flood. The demo's replay of captures must recognize its frames,
-# including tagged ones, and report lost frames. The lab's pings during a flood, and over switches in a row,
-# must write their figures and leave nothing behind when interrupted.
+# Tools that measure latency during a flood. The demo's replay of captures must recognize its frames, even
+# tagged, and report lost frames. The lab's pings, during a flood and over a row of switches, must write their
+# figures and leave nothing behind when interrupted.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -36,7 +36,7 @@ ok 'a capture that is not Ethernet is refused'
 cargo build --quiet --package shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
 export SHUNT
-# Job control gives each run a separate process group. SIGINT then has its default effect, as at a terminal.
+# Job control gives each run its own process group, in which SIGINT has its default effect.
 set -m
 # expect_nothing PID: fails if a process of the lab's run with this process ID is left.
 expect_nothing() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Links between namespaces. Ports that the switch sets up must have a link when it is ready. A short loss of
-# link must be reported to a controller as down and up. Many short losses must be reported at most as often as
-# they happen.
+# Links between namespaces. When the switch is ready, the ports that it set up must have a link. A short loss
+# of link must be reported to a controller as down and up. Each of many short losses must be reported at most
+# once.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -14,8 +14,7 @@ host, port = sys.argv[1].split(":")
 peer = socket.create_connection((host, int(port)))
 peer.sendall(struct.pack("!BBHI", 4, 0, 8, 1))
 stream = peer.makefile("rb")
-# All ports are up when the controller connects. Reports of other changes of a port, such as its MAC address,
-# are ignored.
+# All ports are up when the controller connects. Reports of a port's other changes are ignored.
 links = {}
 while True:
     version, kind, length, xid = struct.unpack("!BBHI", stream.read(8))
@@ -33,7 +32,7 @@ while True:
         links[name] = link
 WATCH
 
-# The kernel delays reports about p1 by up to a second, because p1 and its peer have the same interface index.
+# The kernel delays reports about p1 by up to a second, because p1 and its peer have equal interface indices.
 make_hosts 3
 # p2 uses the other driver.
 sed -i '/^name = "p2"$/,/^driver/s/^driver = .*/driver = "af_xdp"/' "$folder/ports"
@@ -74,8 +73,7 @@ for n in 1 2 3; do
 done
 ok 'flaps of 10, 100 and 400 ms are each reported as down and up'
 
-# settled PORT: returns whether the last report says that the port is up, and there are as many reports of
-# down as of up.
+# settled PORT: returns whether the port was last reported as up, and as often down as up.
 settled() { [ "$(grep "^$1 " "$folder/watch.log" | tail -n 1)" = "$1 up" ] && [ "$(count "$1" down)" -eq "$(count "$1" up)" ]; }
 before=$(count p3 down)
 for _ in {1..40}; do flap h3 eth0 1; done

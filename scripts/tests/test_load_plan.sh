@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-#
-# A KeyFlow plan over OpenFlow: os-ken loads it into four switches that connect. Two hosts must reach each
-# other by keys, even when a link of the path fails. The header on the wire must have the format of
+# A KeyFlow plan over OpenFlow, which os-ken loads into four switches. Two hosts must reach each other by
+# keys, even when a link of the path fails. The header on the wire must have the format of
 # docs/wire-formats.md.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-#
-# A KeyFlow path of six switches over OpenFlow: os-ken loads it, and two hosts at its ends must reach each
+# A KeyFlow path of six switches over OpenFlow, which os-ken loads. Two hosts at its ends must reach each
 # other. On the wire, the key must not change and the hop limit must decrease, as docs/wire-formats.md states.
 # The four inner switches must have empty tables.
 set -euo pipefail

@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tag-and-Forward over OpenFlow: os-ken loads the plan of a fat tree with k = 4 into twenty switches that
-# connect. Hosts at the same edge switch, in the same pod and in different pods must reach each other by tags
-# in the format of docs/wire-formats.md. Flows must use all four paths to another pod, and the remaining ones
-# when an uplink is down.
+# Tag-and-Forward over OpenFlow: os-ken loads the plan of a fat tree with k = 4 into twenty switches. Hosts at
+# the same edge switch, in the same pod and in different pods must reach each other by tags in the format of
+# docs/wire-formats.md. Flows must use all paths to another pod that have no failed uplink.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 # shellcheck source=scripts/tests/planned.sh
 source scripts/tests/planned.sh
 
-# h1 and h2 are at one edge switch, h3 at another edge switch of the same pod, and h4 in another pod. Server
-# gates are 2, 4, ... in the order of the servers.
+# h1 and h2 are at one edge switch, h3 at another edge switch of the same pod, and h4 in another pod. Servers
+# have gates 2, 4, and so on.
 places=('es1 1' 'es1 2' 'es2 1' 'es8 2')
 load fat-tree --k 4
 
@@ -46,21 +45,20 @@ for number in range(40):
         flow.sendto(b"flow", ("10.0.0.4", 9))
 PYTHON
 }
-# The test must not depend on replies, because packets on the way down cannot avoid a failed link.
+# Packets on the way down cannot avoid a failed link, so the test must not depend on replies.
 ip -n "$prefix-h1" neigh replace 10.0.0.4 lladdr "$(mac 4)" dev eth0 nud permanent
-# Capture at the far ends of the uplinks of h1's edge switch, and at h4.
+# Capture at the far ends of the uplinks of h1's edge switch, and on the link to h4.
 captured s9p1 'inbound and ether proto 0xff1f' plane-1
 captured s10p1 'inbound and ether proto 0xff1f' plane-2
 captured p4 'udp dst port 9' datagrams
-# all_come FROM_PORT: returns whether a datagram of each flow has reached h4. On a busy machine it may have to
-# be sent again.
+# all_come FROM_PORT: returns whether a datagram of each flow has reached h4. It may have to be sent again.
 all_come() {
     send_flows "$1"
     tcpdump -n -r "$folder/datagrams.pcap" "udp src portrange $1-$(($1 + 39))" 2>"$folder/read.log" |
         cut -d ' ' -f 3 | sort -u | wc -l | grep -qx 40
 }
-# way PLANE UP: returns whether packets took this plane with this value of UP. The last 13 bits are DOWN, and
-# the bits before them are UP.
+# way PLANE UP: returns whether packets took this plane with this value of UP. The last 13 bits are DOWN,
+# preceded by UP.
 way() { send_flows 3000 && [ "$(seen "plane-$1" "ether[16:4] = $(($2 << 13 | 32))")" -gt 0 ]; }
 wait_until 'datagrams of all flows arrive at h4' all_come 3000
 for way in '1 44' '1 48' '2 52' '2 56'; do

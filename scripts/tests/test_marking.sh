@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Low-latency entries from their three sources, between two namespaced hosts: the cookie (ovs-ofctl), the
-# experimenter instruction (os-ken with the package of controller/), and learning by the switch. Numbered
-# datagrams are sent all the time in both directions. While marks are added and removed, packets start and
-# stop using the fast-forwarding path. No datagram may be lost, duplicated or reordered.
+# Low-latency entries from three sources: the cookie (ovs-ofctl), the experimenter instruction (os-ken with
+# the package of controller/), and learning by the switch. While marks are added and removed, two hosts send
+# numbered datagrams to each other. No datagram may be lost, duplicated or reordered.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -14,9 +13,9 @@ needs "$python"
 (cd controller && "../$python" -m pytest -q) || fail "the tests of controller/ fail"
 
 make_hosts 2
-# The worker is pinned, as sequence.py is. Even on a busy machine, packets that one CPU sends stay in order.
+# The worker is pinned, as sequence.py is, because packets that one CPU sends stay in order.
 worker='cpu = 0'
-# This test observes the fast-forwarding path. Packets with a path record would bypass it.
+# This test observes the fast-forwarding path, which path records would bypass.
 settings='[datapath.express]
 enabled = false
 [datapath.low_latency]
@@ -53,8 +52,7 @@ not_marked() {
 }
 
 udp=udp,in_port=1,nw_dst=10.0.0.0/24,actions=output:2
-# Entries with a timeout below min_timeout are not learned. The test ends before any of these timeouts
-# expires.
+# Entries with a timeout below min_timeout are not learned. The test ends before these timeouts expire.
 ofctl add-flows "tcp:$openflow_listen" - <<FLOWS
 priority=1,in_port=1,idle_timeout=500,actions=output:2
 priority=1,in_port=2,idle_timeout=500,actions=output:1
@@ -94,8 +92,8 @@ ok 'the cookie marks and unmarks an entry twice (ovs-ofctl)'
 echo nothing >"$folder/word"
 background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
     --word-file "$folder/word"
-# With this other low-latency entry, the table stays on the fast-forwarding path. Packets of the application's
-# flow must leave the path there.
+# This other low-latency entry keeps the table on the fast-forwarding path. Packets of the application's flow
+# must leave the path there.
 add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
 wait_until 'the application reads its flow back' logged marking 'the switch reports nothing'
 off_path || fail 'packets take the path although the file contains nothing'

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mininet with Shunt as its switch. All hosts must reach each other and iperf must run with default offloads:
-# with Mininet's own controller, with a remote controller and without a controller. Each switch must have its
-# datapath ID, and an interrupted run must leave nothing behind.
+# Mininet with Shunt as its switch. All hosts must reach each other and iperf must run: with Mininet's own
+# controller, with a remote controller, and without a controller. Each switch must have its datapath ID, and
+# an interrupted run must leave nothing behind.
 set -euo pipefail
-# Job control gives each run a separate process group. SIGINT then has its default effect, as at a terminal.
+# Job control gives each run its own process group, in which SIGINT has its default effect.
 set -m
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +22,7 @@ cargo build --quiet --release --package shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/shunt
 export SHUNT
 
-# Every process of a run inherits this variable, by which the test finds the process.
+# Every process of a run inherits this variable, which identifies it.
 readonly mark=SHUNT_TEST_MININET=$$
 left() { grep -l -a -s "$mark" /proc/[0-9]*/environ; }
 expect_nobody() {
@@ -63,8 +63,7 @@ sh OVS_RUNDIR=/tmp ovs-testcontroller -O OpenFlow13 --detach ptcp:6653:127.0.0.1
 PRE
 mininet "$speeds" --topo tree,2 --test iperf
 
-# Mininet gets a private /tmp, but must still find a checkout below /tmp. This checkout has a space in its
-# path.
+# Mininet gets a private /tmp, but must find a checkout below /tmp whose path has a space.
 checkout="$(mktemp -d -p /tmp "shunt mininet XXXXXX")"
 trap 'rm -rf "$folder" "$checkout"' EXIT
 mkdir -p "$checkout/target/release" "$checkout/target/tools"

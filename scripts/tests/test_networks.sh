@@ -3,9 +3,9 @@
 #
 # Networks in virtual time, with plans that the planners make here.
 #
-# In fat trees with k = 6, all hosts send to all others, by tags over every path and by keys. In random
-# graphs of unusual shapes with protected plans, nothing may be lost at protected hops, whether routes are
-# split or not. Smaller trees and backbones are in examples/sim/plans.
+# In fat trees with k = 6, all hosts send to all others, by tags over every path and by keys. In random graphs
+# of unusual shapes, nothing may be lost at protected hops, with or without split routes. Smaller networks are
+# in examples/sim/plans.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -18,8 +18,8 @@ ok "bench/protected.py reports missing files"
 
 cargo build --quiet --package shunt
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# delivered PLANNER PATHS LINKS: each of 54 hosts must reach every other host. There must be PATHS paths in
-# total, and the longest must have LINKS links.
+# delivered PLANNER PATHS LINKS: each of 54 hosts must reach every other host. There must be PATHS paths, the
+# longest with LINKS links.
 delivered() {
     PYTHONPATH=controller/src "$python" -m shunt_controller.plan "$1" --k 6 --json "$folder/plan.json" >"$folder/plan.log"
     printf '[network]\nplan = "plan.json"\n[network.require]\ndelivered = 1.0\n' >"$folder/network.toml"
@@ -43,8 +43,7 @@ PYTHON
 delivered fat-tree $((54 * (45 * 9 + 6 * 3 + 2))) 4
 delivered keyflow $((54 * 53)) 4
 
-# Use the graphs "odd 1" and "odd 10", each with keys of 64 and 128 bits. Routes of the second graph are
-# split.
+# Graphs "odd 1" and "odd 10" with keys of 64 and 128 bits. Routes of the second graph are split.
 PLAN_PYTHON=$python SHUNT="$target/debug/shunt" bench/protected.py --quick --odd 11 --case "odd 1" --packets 20000 \
     --report "$folder/protected.jsonl" >"$folder/protected.log" ||
     { tail -n 20 "$folder/protected.log" >&2; fail "a guard of a protected plan does not hold"; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The runner of `make nightly`. A failed step must fail the run but stop no other step. A step that passed
-# must not be repeated until its command changes. An interrupted step must be ended and repeated. Nothing may
+# The runner of `make nightly`. A failed step must fail the run, but not stop other steps. A step that passed
+# must not be repeated until its command changes. An interrupted step must end, and be repeated. No step may
 # run if git fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -61,7 +61,7 @@ row first passed
 [ "$(wc -l <"$folder/first")" -eq 2 ] || fail 'the first step did not run twice'
 expect 2 scripts/nightly.sh none
 
-# If git fails, the tested commit is unknown. Therefore no step may run.
+# If git fails, the tested commit is unknown, so no step may run.
 mkdir "$folder/bin"
 printf '#!/bin/sh\nexit 128\n' >"$folder/bin/git"
 chmod +x "$folder/bin/git"

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-#
-# A worker with in-memory ports must make no system call per packet: a run with ten times the packets must
-# make the same number of system calls.
+# A worker with in-memory ports must make no system call per packet. Ten times the packets must cause the same
+# number of system calls.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 case='exact, 100 rules on the 5-tuple'
 turns=5000
-# Allowance for calls of the C library. With one call per 10,000 packets, there would be 144 more calls.
+# Allowance for calls of the C library, well below one call per 10,000 packets (144).
 slack=10
 
 fail() {

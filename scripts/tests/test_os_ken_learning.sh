@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-#
 # The learning switch of lab/controllers on os-ken, between three namespaced hosts. Pings and TCP must pass,
-# and each pair must get its flow. Idle flows must be removed and reported to the application. A pulled cable
-# must be reported, too.
+# and each pair must get its flow. Idle flows must be removed and reported to the application, as must a
+# pulled cable.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

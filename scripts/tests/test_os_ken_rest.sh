@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The REST application of lab/controllers on os-ken, with three namespaced hosts. The test sends every
-# request; answers and errors must be those of the switch, and traffic must follow the flows.
+# request. Answers must be those of the switch, and traffic must follow the flows.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

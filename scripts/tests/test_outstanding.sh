@@ -7,7 +7,7 @@
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# Number of bytes that a frame of the flood takes in the kernel, and number of frames that may be outstanding.
+# Bytes that a frame of the flood takes in the kernel, and number of frames that may be outstanding.
 readonly frame_bytes=2304 frames=8
 
 make_hosts 3
@@ -38,7 +38,7 @@ while kill -0 "$pinging" 2>/dev/null; do
 done
 wait "$pinging" || fail "pings are lost: $(cat "$folder/ping.log")"
 grep -q ' 0% packet loss' "$folder/ping.log" || fail "pings are lost: $(cat "$folder/ping.log")"
-# In addition to the flood's frames, there may be a ping and a frame in transmission.
+# A ping and a frame in transmission may be there in addition to the flood's frames.
 if [ "$longest" -eq 0 ] || [ "$longest" -gt "$((frames + 4))" ]; then
     fail "$longest packets waited in the kernel, but at most $frames may be outstanding"
 fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Egress queues between namespaces, over OpenFlow. A flood into a queue with a maximum rate must arrive at
-# that rate, and pings in another queue of the port must not be lost. ovs-ofctl must read the settings and
-# counters of queues.
+# Egress queues between namespaces. A flood into a queue with a maximum rate must arrive at that rate, and
+# pings in another queue of the port must not be lost. ovs-ofctl must read the settings and counters of
+# queues.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 

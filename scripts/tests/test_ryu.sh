@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs a part of the Ryu switch test tool: all cases of actions and set_field, and some matches. `make
-# conformance` runs all cases. Needs the release build. All 268 selected cases should pass. A few may fail if
-# the machine is so busy that a packet takes 3 s.
+# Runs a part of the Ryu switch test tool: all cases of actions and set_field, and some matches.
+# `make conformance` runs all cases. Needs the release build. All 268 selected cases should pass, but a few
+# may fail on a busy machine.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

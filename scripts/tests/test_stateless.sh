@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Stateless forwarding between namespaces: six switches in a row by KeyFlow, and the fat tree of k = 4 by
-# Tag-and-Forward. Each network runs in one process with a plan of the planners. Tests pings, TCP, and every
-# byte of headers on the wire.
+# Tag-and-Forward. Each network runs in one process. Tests pings, TCP, and every byte of headers on the wire.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 

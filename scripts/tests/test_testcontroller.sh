@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# ovs-testcontroller makes Shunt a learning switch between two namespaced hosts. Pings and TCP must pass
-# (first packets go through the controller), and flows must appear. The switch must learn by itself after the
-# controller has ended.
+# ovs-testcontroller makes Shunt a learning switch between two namespaced hosts. Pings and TCP must pass, and
+# flows must appear. After the controller has ended, the switch must learn by itself.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"

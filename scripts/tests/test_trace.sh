@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `shunt trace` between two namespaced hosts. Real pings must be recorded and agree with the rules, both
-# through the tables and on the fast-forwarding path. One command must report why other packets are dropped.
-# Nothing may be recorded after the tracer has ended.
+# `shunt trace` between two namespaced hosts. Pings must be recorded and agree with the rules, through the
+# tables and on the fast-forwarding path. One command must report why other packets are dropped. Nothing may
+# be recorded after the tracer has ended.
 #
-# Other tests cover a fault of a worker, since a switch cannot be made to fail on request:
-# crates/worker/tests/trace.rs checks that the fault is found, and crates/shunt/tests/trace.rs that the exit
-# code is 1.
+# A switch cannot be made to fail on request. crates/worker/tests/trace.rs therefore checks that a fault of a
+# worker is found, and crates/shunt/tests/trace.rs that the exit code is then 1.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -24,8 +23,7 @@ ask() { in_room sw "$shunt" "$@" -c "$folder/switch.toml"; }
 ask flows load "$folder/t.flows" >/dev/null
 # has TEXT: fails unless the trace has printed this text.
 has() { grep -F -- "$1" "$folder/trace.log" >/dev/null || fail "no \"$1\" in: $(cat "$folder/trace.log")"; }
-# live ARGUMENTS...: traces in the background. The time at which the workers start to record is unknown, so
-# traffic must continue until the trace has printed its results.
+# live ARGUMENTS...: traces in the background. Traffic must continue until the trace has printed its results.
 live() {
     : >"$folder/trace.log"
     background trace sw "$shunt" trace --live -c "$folder/switch.toml" "$@"

@@ -56,7 +56,7 @@ class DiskFull(Case):
         self.disk = folder / "disk"
         self.disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", self.disk], check=True)
-        # Fill a page except for a few bytes, so that a part of a line still fits. Then fill the rest of the
+        # Fill a page except for a few bytes, so that a part of a line still fits, and then the rest of the
         # disk.
         self.stderr = os.open(self.disk / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(self.stderr, b"\n" * 4090)

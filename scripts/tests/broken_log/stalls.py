@@ -2,7 +2,7 @@
 """Computes the longest waits of packets and requests, with and without the time in which other programs had
 the cores."""
 
-# Threads on which each kind of packet or request depends. One of them is a thread of the switch.
+# Threads on which each kind of packet or request depends: one of the test, and one of the switch.
 CONCERNED = {
     "receiver": ("sender", "switch worker"),
     "control": ("control", "switch shunt"),

@@ -14,11 +14,10 @@ import sys
 import time
 
 PORT = 9000
-# With this option, the receive buffer may exceed the limit for ordinary users. Python has no name for the
-# option.
+# This option lets the receive buffer exceed the limit for ordinary users. Python has no name for it.
 SO_RCVBUFFORCE = 33
 BATCH = 4
-# After a delay, the sender catches up by at most this much. A longer burst could overrun queues.
+# Maximum time by which the sender catches up after a delay. A longer burst could overrun queues.
 LATE_MAX_S = 0.1
 # Datagrams in flight arrive within this time, even on a busy machine.
 QUIET_S = 2
@@ -39,8 +38,8 @@ class Ended:
 def send(ended, address, per_second=1000):
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.connect((address, PORT))
-    # Use a single CPU. The kernel has a packet queue for each CPU, and on a busy machine packets of one queue
-    # may overtake those of another.
+    # Use a single CPU. The kernel has a packet queue per CPU, and packets of one queue may overtake those of
+    # another.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     number = 0
     due = time.monotonic()

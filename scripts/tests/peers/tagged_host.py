@@ -16,8 +16,7 @@ import time
 PACKET_AUXDATA = 8
 SOL_PACKET = 263
 TP_STATUS_VLAN_VALID = 0x10
-# struct tpacket_auxdata: status, lengths, offsets, tag and its EtherType. The kernel has removed the tag from
-# the frame.
+# struct tpacket_auxdata: status, lengths, offsets, and the tag that the kernel removed, with its EtherType.
 AUXDATA = struct.Struct("=IIIHHHH")
 ARP = struct.Struct("!HHBBH6s4s6s4s")
 REQUEST, REPLY = 1, 2
