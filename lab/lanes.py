@@ -36,7 +36,7 @@ SWITCHES = {
     "Linux bridge": ("bridge", Bridge),
 }
 # Options of iperf3 by the name of the flood. A datagram of 65000 bytes leaves its host as 44 packets in one
-# system call, so one CPU sends more packets than another can forward.
+# system call, so one CPU overloads another.
 FLOODS = {
     "no flood": None,
     "flood of 64-byte datagrams": "-l 64",
@@ -44,13 +44,14 @@ FLOODS = {
 }
 # Maximum p99 during a flood with lanes on, relative to the p99 with lanes off.
 BAR = 0.5
-# A ping is excluded if other programs used the switch's CPU for longer than this since the previous ping.
+# A ping is excluded if other programs used the switch's CPU for longer than this time since the previous
+# ping.
 GAP_S = 0.0002
 LATE_S = 0.005
 START_S = 0.3
 WARM_UP_S = 0.7
 TURN_LIMIT_S = 60
-# Minimum rate of a flood. The control connection of iperf3 stays far below this rate.
+# Minimum rate of a flood, far above that of iperf3's control connection.
 FLOOD_LEAST_KPPS = 10
 
 
@@ -72,8 +73,7 @@ class Turn:
         if not times:
             raise Failed("%s: no ping was answered" % road.switch)
         self.set_aside_percent = 100 * (1 - len(whole) / len(times))
-        # If all pings are near gaps, all of them are used. The reported share of excluded pings is then
-        # 100 %.
+        # If all pings are near gaps, all are used, and 100 % are reported as excluded.
         whole = whole or times
         self.median_us, self.p99_us, self.raw_p99_us = statistics.median(whole), p99(whole), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
@@ -100,13 +100,13 @@ class Turn:
             if found := re.search(r"^\[([\d.]+)\].* time=([\d.]+) ms", line):
                 before_s, waited_s = waited_s, self.road.waited_s()
                 times.append(1000 * float(found[2]))
-                # If this program reads a line too late, it cannot assign a gap to the line's ping.
+                # A gap cannot be assigned to the ping of a line that is read too late.
                 late = time.time() - float(found[1]) > LATE_S
                 gaps.append(late or waited_s - before_s > GAP_S)
         process.wait()
         rooms.stop(process)
-        # If a line was read late, the gap may have come after its ping. Therefore the gap also excludes the
-        # next ping.
+        # If a line was read late, the gap may have come after its ping, so the gap also excludes the next
+        # ping.
         return times, [us for at, us in enumerate(times) if not any(gaps[max(0, at - 1) : at + 1])]
 
     def _counters(self):

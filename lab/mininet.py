@@ -14,7 +14,7 @@ import sys
 from report import ROOT, Report
 
 TOPOLOGIES = ["single,3", "tree,2"]
-# The lowest and highest of six values are the ends of a 97 % confidence interval of the median.
+# The range of six values is a 97 % confidence interval of the median.
 RUNS = 6
 TIMEOUT_S = 120
 
@@ -44,7 +44,7 @@ def main():
         lost = [100 * (1 - int(received) / int(sent)) for received, sent in pings]
         report.alone("Mininet pingall", topology, "% lost", lost)
     for topology in TOPOLOGIES:
-        # The server's figure comes first; it counts received data.
+        # The first figure is the server's, which counts received data.
         speeds = results(r"Results: \['([\d.]+) ([GM])bits/sec'", mininet(topology, "+".join(["iperf"] * RUNS)))
         gbits = [float(number) / (1 if prefix == "G" else 1000) for number, prefix in speeds]
         report.alone("Mininet iperf, TCP, default offloads", topology, "Gbit/s", gbits)

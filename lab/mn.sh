@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs Mininet with Shunt as its switch in private namespaces: mn.sh OPTION...
+# Runs Mininet with Shunt as its switch: mn.sh OPTION...
 #
-# Example: lab/mn.sh --topo tree,2 --test pingall. When Mininet cleans up, it kills processes by name and
-# deletes files of /tmp. In private namespaces, this affects only the processes and files of this run. Needs
-# root, `make` before, and the programs that `scripts/setup.sh lab` installs.
+# Example: lab/mn.sh --topo tree,2 --test pingall. Mininet's clean-up kills processes by name and deletes
+# files of /tmp. Private namespaces limit this to the processes and files of this run. Needs root, `make`
+# before, and the programs that `scripts/setup.sh lab` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Use the real path of the checkout, which may be below /tmp or reached through a symbolic link.
@@ -42,8 +42,8 @@ readonly inside='
     ip link set lo up
     exec mn --custom lab/shunt_mininet.py --switch shunt "$@"'
 
-# The child runs in the background, so that the trap for a signal runs immediately. Ctrl-C also reaches
-# Mininet, which then removes its network.
+# The child runs in the background, so that traps run immediately. Ctrl-C also reaches Mininet, which then
+# removes its network.
 setpriv --pdeathsig KILL env --default-signal=INT,QUIT unshare --mount --pid --net --fork --kill-child --mount-proc \
     bash -euo pipefail -c "$inside" mn "$@" <&0 &
 readonly child=$!

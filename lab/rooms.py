@@ -93,7 +93,7 @@ class Rooms:
 
     def make(self, name):
         """Creates a room."""
-        # The name is recorded first, so that Ctrl-C in between leaves no namespace.
+        # The name is recorded first, so that Ctrl-C leaves no namespace.
         self.names.append(name)
         done(["ip", "netns", "add", self.prefix + name])
         self.run(name, ["sh", "-c", QUIET])

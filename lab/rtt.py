@@ -31,11 +31,11 @@ from switches import MAC_FLOWS, Bridge, OpenVswitch, Shunt, text_of
 REPORT = os.path.join(ROOT, "target/report/rtt.jsonl")
 HOPS = [1, 5, 10]
 PING = ["ping", "-n", "-W", "1", "10.0.0.2"]
-# The warm-up takes a second, because Open vSwitch has much work to do after a pause.
+# The warm-up takes a second, because Open vSwitch is busy after a pause.
 WARM_UP = ["-i", "0.01", "-c", "100"]
-# Maximum share of a turn in which the forwarding thread waited for its CPU while other programs used it.
-# Waking up also counts as waiting. A turn with a larger share is repeated. After TRIES attempts, the turn
-# with the smallest share is used.
+# Maximum share of a turn for which the forwarding thread waited for its CPU or woke up while other programs
+# used the CPU. A turn with a larger share is repeated. After TRIES attempts, the turn with the smallest share
+# is used.
 WAITED_MOST = 0.1
 TRIES = 5
 

@@ -95,8 +95,7 @@ class ShuntSwitch(Switch):
             file.write(self._configuration(controllers))
         log = os.path.join(self.folder, "switch.log")
         with open(log, "w", encoding="utf-8") as file:
-            # In a separate session, the process does not get Mininet's Ctrl-C. The signal ends the process
-            # when Mininet ends.
+            # In its own session, the process does not get Mininet's Ctrl-C. It ends when Mininet ends.
             run = ["setpriv", "--pdeathsig", "TERM", command(), "run", "-c", configuration]
             self.process = subprocess.Popen(run, stdout=file, stderr=file, start_new_session=True)
         ShuntSwitch.running.add(self)
@@ -199,7 +198,7 @@ def wait_for_iperf(client, server, port, timeout=IPERF_S):
 mininet.net.waitListening = wait_for_iperf
 mininet.clean.addCleanupCallback(ShuntSwitch.end_all)
 
-# If `mn` runs without --controller, it searches for a controller and asks this class first.
+# Without --controller, `mn` searches for a controller and asks this class first.
 Controller.isAvailable = classmethod(lambda cls: OVSController.isAvailable())
 Controller.__new__ = lambda cls, *_, **__: object.__new__(Controller13 if cls is Controller else cls)
 

@@ -29,7 +29,7 @@ from rooms import Failed, Rooms, done, wait_until
 
 PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
 if importlib.util.find_spec("os_ken") is None:
-    # The planners run in the environment of os-ken, because the distribution's Python has no os-ken.
+    # The planners run in the environment of os-ken, which the distribution's Python lacks.
     if sys.executable == PYTHON or not os.path.exists(PYTHON):
         sys.exit("lab/stateless.py: %s has no os-ken: run scripts/setup.sh test first" % PYTHON)
     os.execv(PYTHON, [PYTHON, *sys.argv])
@@ -43,7 +43,7 @@ SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
 ROOM = "sw"
 KEYFLOW, TF = 0x88B5, 0xFF1F
 FLAGS = {Flag.NONE: "", Flag.SERVER: "server", Flag.EXTERNAL: "external", Flag.ASSISTS: "assists"}
-# Minimum throughput of a working TCP connection, even on a slow machine.
+# Minimum throughput of a working TCP connection.
 MBIT_S_MIN = 1
 
 
@@ -72,7 +72,7 @@ class Network:
         """Creates the links, which are tuples (switch, port, switch, port), and connects the hosts."""
         self.rooms, self.folder, self.hosts = rooms, folder, hosts
         self.devices = {}
-        # Frames between switches are longer than frames of hosts, because of the pushed header.
+        # The pushed header makes frames between switches longer than frames of hosts.
         self.mtu = 1600
         rooms.make(ROOM)
         for a, a_port, b, b_port in links:
@@ -112,7 +112,7 @@ class Network:
         text = ["[[worker]]"]
         for number, (switch, lines) in enumerate(configs.items(), 1):
             text += ["[[datapath]]", "id = %d" % number, 'control = "%s"' % self.socket(switch)]
-            # Without a controller, a datapath would learn MAC addresses, and these networks have loops.
+            # Without a controller, a datapath would learn MAC addresses, which fails in networks with loops.
             text.append('flows = "%s"' % silent)
             text += ["[datapath.stateless]", *lines]
             for (owner, port), device in sorted(self.devices.items()):

@@ -11,8 +11,7 @@ from rooms import Failed, done, wait_until
 
 # Folder into which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
-# Ports a and b are connected, and pings are marked as low-latency. Open vSwitch gets the same flows without
-# the mark.
+# Ports a and b are connected, and pings are low-latency. Open vSwitch gets the same flows without this mark.
 FLOWS = """
 priority=20,icmp,in_port=%(a)d,nw_dst=10.0.0.2/32,%(mark)sactions=output:%(b)d
 priority=20,icmp,in_port=%(b)d,nw_dst=10.0.0.1/32,%(mark)sactions=output:%(a)d
@@ -75,7 +74,7 @@ class Road:
         counter = "/sys/class/net/eth0/statistics/%s_packets" % direction
         return int(self.rooms.run(self.hosts[host], ["cat", counter]))
 
-    # Beginning of the name of the forwarding thread, or None if it is the main thread of the process.
+    # Beginning of the forwarding thread's name, or None if the process's main thread forwards.
     thread = None
 
     def forwarder(self):

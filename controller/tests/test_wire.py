@@ -117,7 +117,7 @@ def test_truncated_structures_are_refused(examples):
                 parsed = parse(cut, 0)
             except ExtensionError:
                 continue
-            # The missing bytes were padding, or no instruction of Shunt has this length.
+            # The missing bytes were padding, or Shunt has no instruction of this length.
             assert isinstance(parsed, Unknown) or parsed == parse(data, 0)
             with pytest.raises(ExtensionError):
                 parse(data[:length], 0)

@@ -42,7 +42,7 @@ def main(arguments):
     if not arguments or arguments[0].startswith("-"):
         raise SystemExit("usage: launch.py APPLICATION [OPTION...]; applications are learning, marking and rest")
     application, *options = arguments
-    # Threads are not joined at the end, because they wait on sockets and hold no data that must be saved.
+    # Threads are not joined at the end, because they wait on sockets.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     hub.TaskExit = TaskExit

@@ -21,8 +21,8 @@ cfg.CONF.register_cli_opts(
     [cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds after which an idle flow is removed")]
 )
 
-# Number of bytes of a packet that are enough for learning. The switch holds the whole packet until the
-# controller answers.
+# Number of a packet's bytes that the controller receives: enough for learning. The switch holds the whole
+# packet until the controller answers.
 PACKET_IN_BYTES = 128
 FLOW_PRIORITY = 10
 MULTICAST = 0x01

@@ -29,8 +29,7 @@ PORTS = {
     "any": ofp.OFPP_ANY,
 }
 PORT_NAMES = {number: name for name, number in PORTS.items()}
-# Actions without an argument, and actions with one argument. For the latter, the argument's name in os-ken is
-# given.
+# Actions without argument, and actions with one argument, whose name in os-ken is given.
 BARE = {
     "pop_vlan": parser.OFPActionPopVlan,
     "pop_pbb": parser.OFPActionPopPbb,

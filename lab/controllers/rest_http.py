@@ -37,7 +37,7 @@ class Request:
     def __init__(self, switch, numbers, query, body):
         self.switch = switch
         self.datapath = switch.datapath
-        # The numbers in the path that follow the number of the switch.
+        # The numbers in the path after the number of the switch.
         self.numbers = numbers
         self.query = query
         self.body = body

@@ -80,7 +80,7 @@ class Switch:
             return
         if isinstance(message, parser.OFPErrorMsg):
             exchange.error = exchange.error or message
-            # If a change was refused, the answer to the barrier after it is still to come.
+            # If a change was refused, the answer to its barrier is still to come.
             if message.xid == exchange.last:
                 exchange.done.set()
             return

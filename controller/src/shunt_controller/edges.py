@@ -150,8 +150,8 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             continue
         for number, segment in enumerate(route["segments"]):
             switch, table = segment["path"][0], ARRIVED if number else FROM_HOSTS
-            # An entry that pushes a key matches only the destination. All routes to a destination on which
-            # this switch pushes a key must therefore continue in the same way.
+            # An entry that pushes a key matches only the destination, so all routes to it on which this
+            # switch pushes a key must continue in the same way.
             rest = [name for following in route["segments"][number:] for name in following["path"][1:]]
             before = done.setdefault((table, switch, to), rest)
             need(before == rest, f"two routes to {to} continue differently from {switch}: {before} and {rest}")
@@ -212,7 +212,7 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             continue
         elsewhere = [host for name, own in at.items() if name != edge["name"] for host in own]
         targets = {gate_at[host.switch, host.port]: switches[host.switch] for host in elsewhere}
-        # All groups of a switch together must not have more buckets than the switch accepts.
+        # The groups of a switch must not have more buckets in total than the switch accepts.
         ways_max = BUCKETS_MAX // max(1, len(targets))
         near, far = _tags(edge, [[0] for _ in plan["ups"]]), _tags(edge, plan["ups"])
         how = {}

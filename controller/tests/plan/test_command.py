@@ -55,7 +55,7 @@ def test_a_plan_can_be_followed_by_its_document(out, capsys):
 
 
 def test_links_that_cannot_be_protected_are_reported(tmp_path, out, capsys):
-    # A ring of four with a leaf, and a bridge to a ring of three.
+    # A ring of four with a leaf, bridged to a ring of three.
     links = ["ab", "bc", "cd", "da", "ax", "bp", "pq", "qr", "rp"]
     (tmp_path / "net.json").write_text(json.dumps({"nodes": list("abcdpqrx"), "links": [list(link) for link in links]}))
     assert main(["keyflow", str(tmp_path / "net.json"), "--protect", "--json", out]) == 0
@@ -89,8 +89,7 @@ def test_growth_and_renumbering(tmp_path, out):
     for name, bank in before.items():
         assert after[name]["id"] == bank["id"] and after[name]["labels"][: len(bank["labels"])] == bank["labels"]
     assert set(walk_document(out, 0)) == {""}
-    # The new document contains the banks of both epochs. Packets are forwarded by the bank of their key's
-    # epoch.
+    # The new document contains the banks of both epochs. A packet uses the bank of its key's epoch.
     assert main(["keyflow", BACKBONE, "--renumber", out, "--json", new]) == 0
     data = documents.read_document(new)
     assert [made["epoch"] for made in data["plans"]] == [0, 1]

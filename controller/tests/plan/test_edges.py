@@ -298,8 +298,8 @@ def test_no_entry_leads_where_no_host_is(tmp_path):
     plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"))
     own = entries(plan, [Host("10.0.0.1", "Aalen", 900), Host("10.0.0.2", "Kehl", 900)])["Aalen"]
     assert {address for one in own for field, address in one.match.items() if field != "eth_type"} == {"10.0.0.1", "10.0.0.2"}
-    # There are two entries for packets to the other host, and four for packets to the switch's own host. Two
-    # entries of table 0 lead to the tables that contain these six entries.
+    # Two entries are for the other host, four for the switch's own host. Two entries of table 0 lead to their
+    # tables.
     assert len(own) == 2 + 4 + 2
 
 
@@ -360,7 +360,7 @@ def test_freertrs_headers_are_changed_at_waypoints(tmp_path):
         for target in hosts:
             assert net.send(source, target.address) == ((target.switch, HOST_PORT), None)
     assert 3 < sum(map(bool, net.entries.values())) < 15
-    # Two routes part after a waypoint, but the waypoint can have only one entry per destination.
+    # Two routes diverge after a waypoint, but the waypoint can have only one entry per destination.
     other = json.loads(json.dumps(plan))
     route = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s13", "s29"))
     there = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s0", "s29"))

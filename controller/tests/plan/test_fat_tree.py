@@ -171,7 +171,7 @@ def test_no_tag_loops():
     have no hop limit."""
     numbering = gates.number(figure())
     ports = numbering.tree.network.ports
-    # Switches treat all values above the highest gate alike, so one of these values is enough.
+    # Switches treat all values above the highest gate alike, so one of them is enough.
     values = [*range(60), 8191]
     for edge, (up, down) in product((numbering.tree.edges[0][0], numbering.tree.edges[3][1]), product(values, values)):
         for gate in numbering.switches[edge].by_port.values():
@@ -340,7 +340,7 @@ def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
     printed = capsys.readouterr().out
     width = next(int(line.split()[-1]) for line in printed.splitlines() if line.startswith("key of any path"))
     assert width <= 24
-    # Keys also arrive if the tree is wired differently. Each route is a random shortest path.
+    # Keys also arrive in a tree that is wired differently. Each route is a random shortest path.
     write(str(tmp_path / "tree.json"), to_json(shuffled(fattree.make(6), 1)))
     assert main(["keyflow", str(tmp_path / "tree.json"), "--fat-tree"]) == 0
 

@@ -59,7 +59,7 @@ def test_ids_are_coprime_where_nodes_meet_and_large_enough(data):
     for a, b in combinations(range(count), 2):
         if demand.meets[a] >> b & 1 and found[a] and found[b]:
             assert math.gcd(found[a], found[b]) == 1
-    # Fixed IDs stay, and all other IDs are coprime to them where necessary.
+    # Fixed IDs stay. All other IDs are coprime to them where necessary.
     kept = {node: value for node, value in enumerate(found) if value and node % 2}
     again = ids.assign(demand, labels, kept)
     assert all(again[node] == value for node, value in kept.items())

@@ -184,7 +184,7 @@ def test_most_of_geant_is_protected():
     links, bridges = protection.protected_links(made), protection.bridges(network)
     assert len(links) == 61 and len(bridges) == 8
     assert not any(links[link] for link in bridges)
-    # These are all links that can be protected: 86.9 % of all links, because eight links lead to leaves.
+    # These are all links that can be protected: the other eight links lead to leaves.
     assert protection.count_links(made) == (61, 53, 8, 0)
     assert max(segment.bits for route in made.routes for segment in route.segments) <= 128
     for failure in failures(network)[::3]:

@@ -153,8 +153,7 @@ def check_keys(data):
     switches = Switches(data)
     made = data["plans"][0]
     names = {switch["name"] for switch in data["switches"]}
-    # Switches that routes cross need labels, and so do the ends of routes. Different ports have different
-    # labels.
+    # Switches that routes cross need labels, as do the ends of routes. Different ports have different labels.
     for name, bank in switches.banks.items():
         if bank is not None:
             room = 1 << bank["id"].bit_length() - 1 if switches.is_polynomial else bank["id"]
@@ -170,7 +169,7 @@ def check_keys(data):
         moduli = [switches.banks[name]["id"] for name in inside]
         own = max(bits_of(moduli, switches.is_polynomial), int(segment["key"], 16).bit_length())
         if any(segment["guards"]) and own != segment["bits"]:
-            # Packets may bounce back to the first switch, so the key may also have a residue for it.
+            # Packets may bounce back to the first switch, so the key may have a residue for it, too.
             moduli.append(switches.banks[segment["path"][0]]["id"])
         assert are_coprime(moduli, switches.is_polynomial), (route["from"], route["to"], moduli)
         # The key may be larger than the smallest key with the same residues.
@@ -278,7 +277,7 @@ def wired_at_random(k: int, seed: int, outside: int = 0) -> Network:
     draw = random.Random(seed)
     name = dict(zip(tree.nodes, (f"x{number}" for number in draw.sample(range(1000), len(tree.nodes))), strict=True))
     links = [(name[tree.nodes[link.a]], name[tree.nodes[link.b]]) for link in tree.links]
-    # Servers are the nodes with one link. No role marks them as servers.
+    # Servers are the nodes with one link; no role marks them.
     return with_random_ports(f"tree {seed}", [(name[node], "core") for node in tree.nodes], links, draw)
 
 

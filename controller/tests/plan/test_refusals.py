@@ -28,7 +28,7 @@ def test_each_hop_is_promised_or_refused():
 
 
 def test_each_hop_has_the_right_reason():
-    # A ring of four, with a leaf at each of two neighbours. The leaves have a short route.
+    # A ring of four, with leaves at two neighbours. The leaves have a short route.
     links = ["ab", "bc", "cd", "da", "ax", "by"]
     network = build("ring", [(name, "core") for name in "abcdxy"], [Wire(*link) for link in links])
     made = plan_protected(Listed(network, [[network.index(name) for name in "xaby"]]), "hops", 64)

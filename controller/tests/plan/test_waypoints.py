@@ -31,7 +31,7 @@ TABLES_MAX = 40
 def odd_networks() -> list[Network]:
     """Returns networks of unusual shape. In most of them, the keys of routes with detours do not fit 64
     bits."""
-    # Rings in a row. Each ring has one switch in common with the next ring.
+    # Rings in a row, each with one switch in common with the next.
     necklace = networkx.Graph()
     for first in range(0, 20, 5):
         around = [*range(first, first + 6), *(100 + first + at for at in range(2))]
@@ -159,8 +159,8 @@ def test_returns_are_by_ports_that_the_entry_sends_by():
 def test_geant_in_64_bits_keeps_its_promises():
     data = document(plan_protected(Trees(zoo("Geant2012")), "hops", 64))
     assert broken(data) == 0 and broken(without_returns(data)) == 80
-    # An earlier planner, whose waypoints could not send packets back, declared the same number of failures
-    # harmless, but some of them were not.
+    # The earlier planner, whose waypoints could not send packets back, declared as many failures harmless,
+    # some of them wrongly.
     assert sum(1 for _ in promises(data)) == 7838
 
 
@@ -200,7 +200,7 @@ def test_an_entry_drops_packets_that_it_may_not_send_back():
     assert Entry(0, 1, 2).choose(None, set()) == 1
     assert Entry(0, 1, 2).choose(1, set()) == INGRESS_PORT
     assert Entry(0, 1, 2, [1]).choose(1, set()) == 1
-    # The group checks only whether ports are up, not which port is the ingress port.
+    # The group checks whether ports are up, not which port is the ingress port.
     assert Entry(0, 1, 2, [1]).choose(2, {1}) == INGRESS_PORT
     assert Entry(0, 1, 2, [2]).choose(2, {1}) == 2
     assert Entry(0, 1, 2).choose(3, {1, 2}) == Entry(0, 1).choose(3, {1}) == "port_down"

@@ -11,7 +11,7 @@ from networks import SAMPLES
 import shunt_controller
 
 SOURCES = pathlib.Path(shunt_controller.__file__).parents[1]
-# Every import of os_ken raises ImportError, as it does if os-ken is not installed.
+# Every import of os_ken raises ImportError, as without os-ken.
 BLOCKED = "import sys; sys.modules['os_ken'] = None\n"
 
 

@@ -215,8 +215,8 @@ def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
 def _protected(made: KeyPlan) -> list[tuple[str, object]]:
     links = count_links(made)
     hops = [guard for route in made.routes for segment in route.segments for guard in segment.guards]
-    # Count the switches between the ends of each route, including waypoints. Waypoints cannot be bypassed, so
-    # they have no guards.
+    # Count the switches between the ends of each route. Waypoints are among them, but cannot be bypassed and
+    # have no guards.
     nodes = sum(len(segment.nodes) - 1 for route in made.routes for segment in route.segments) - len(made.routes)
     others = links.used - links.to_leaves - links.other_bridges
     return [

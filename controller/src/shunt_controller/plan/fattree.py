@@ -84,7 +84,7 @@ class _Finder:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.names = network.nodes
-        # A node with one link is a server or an external node.
+        # A node with one link is a server or external.
         self.is_leaf = [role == "host" or len(ports) == 1 for role, ports in zip(network.roles, network.ports, strict=True)]
         self.switches = [node for node, is_leaf in enumerate(self.is_leaf) if not is_leaf]
         self.near = {node: [peer for peer in network.neighbours[node] if not self.is_leaf[peer]] for node in self.switches}

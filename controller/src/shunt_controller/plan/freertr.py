@@ -62,7 +62,7 @@ def _small_factors(value: int) -> set[int]:
 def polynomial(index: int) -> int:
     """Returns the polynomial of an index."""
     need(0 <= index <= INDEX_MAX, f"the index {index} is not 0 to {INDEX_MAX}")
-    # The count is rounded up, so that only a few different lists are cached.
+    # Rounding up keeps the number of cached lists low.
     return polynomials(-(-(index + 1) // 64) * 64)[index]
 
 

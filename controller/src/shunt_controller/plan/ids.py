@@ -33,7 +33,7 @@ class Assignment:
         self.fixed = dict(fixed)
         self.free_nodes = [node for node, count in enumerate(labels) if count and node not in fixed]
         used = {factor for value in fixed.values() for factor in arithmetic.factors(value)}
-        # There is one prime per node in addition to the primes already taken, so a free prime always remains.
+        # One prime per node, in addition to those already taken, always leaves a free prime.
         self.primes = sorted({*arithmetic.primes(max([2, *labels]), len(labels) + len(used) + 1), *used})
         self.holders = dict.fromkeys(self.primes, 0)
         self.prime = [0] * len(labels)

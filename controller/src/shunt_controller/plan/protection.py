@@ -43,8 +43,8 @@ def plan_protected(
             ports.add(LOCAL)
     demand.mirror()
     if pairs is not None:
-        # Keys for other pairs of nodes may be added later. Their detours are not known yet, so every two
-        # nodes count as nodes that share a key.
+        # Keys for other pairs of nodes may be added later, with unknown detours, so every two nodes count as
+        # nodes that share a key.
         demand = demand.all_meeting()
     bank = suit(network, demand, reserve, old, arithmetic)
     bank.backups = backups

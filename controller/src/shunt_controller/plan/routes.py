@@ -161,8 +161,7 @@ class Trees:
             if not meet_all:
                 self._add_meets(demand.meets, order, following, inside)
         if meet_all:
-            # The key of the route between two nodes has a residue for each of them, so every two nodes share
-            # a key.
+            # A key has a residue for each node of its route, so every two nodes share a key.
             everyone = (1 << count) - 1
             demand.meets = [everyone & ~(1 << node) for node in range(count)]
         else:

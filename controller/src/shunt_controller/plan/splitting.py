@@ -57,7 +57,7 @@ class Splitter:
         while self._lead_astray(paths):
             pass
         for rest, proven in self.firsts.items():
-            # Other destinations have separate entries, and these may need other return ports.
+            # Other destinations have their own entries, which may need other return ports.
             self.firsts[rest] = proven._replace(segment=replace(proven.segment))
         return [KeyRoute(path[0], path[-1], self._segments(path)) for path in paths]
 
@@ -97,8 +97,7 @@ class Splitter:
         found = [self.firsts[rest] for rest in self._rests(path)]
         for before, following in pairwise(found):
             _let_return(before, following.segment)
-        # Packets of the first switch's own hosts use another entry, so a segment at the start of a route has
-        # no return ports.
+        # Packets of the first switch's own hosts use another entry, so the first segment has no return ports.
         return [replace(found[0].segment, return_ports=[]), *(proven.segment for proven in found[1:])]
 
     def _first(self, rest: tuple[int, ...]) -> Proven:
@@ -162,7 +161,8 @@ def _segment(maker: Keymaker, part: list[int], is_last: bool, forbidden: frozens
             left_out = {(guard.hop, guard.is_node) for guard in found} - {(guard.hop, guard.is_node) for guard in taken}
             proven.segment.left_out = frozenset(left_out)
             return proven, not left_out
-        # Each guard prescribes residues of the key. Without the last guard, more keys are possible.
+        # The protection of a hop (a guard) prescribes residues of the key. Without the last guard, more keys
+        # are possible.
         taken.pop()
         ports = own | {node: says[node] for guard in taken for node in guard.more}
 

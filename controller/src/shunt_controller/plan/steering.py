@@ -152,7 +152,7 @@ class Course:
         has no label for the switch."""
         self.network, self.route, self.backups, self.port_of = network, route, backups, port_of
         self.out_ports = path_ports(network, route)
-        # The first node has no ingress port, because packets have a key there only if they come back.
+        # A packet has a key at the first node only if it comes back, so the first node has no ingress port.
         self.in_ports = [-1, *(network.ports[node][port].port for node, port in zip(route, self.out_ports, strict=False))]
         self.place = {node: index for index, node in enumerate(route)}
 
@@ -163,8 +163,7 @@ class Course:
         out_ports, in_ports = self.out_ports, self.in_ports
         last, behind = len(out_ports), hop + is_node
         node, port, beyond = self.route[hop], out_ports[hop], self.route[hop + 1]
-        # If a node failed, all ports that lead to it are down. If a link failed, the ports at both of its
-        # ends are down.
+        # If a node failed, all ports that lead there are down; if a link failed, the ports at both ends.
         near, near_port, far_port = node, port, in_ports[hop + 1]
         forwarded, in_port = hop, in_ports[hop]
         more: list[int] = []
