@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads random bytes as a pcap or pcapng file. Reading must terminate, and no packet may be longer than the
+//! Reads random bytes as a pcap or pcapng file. Reading must terminate. No packet may be longer than the
 //! file.
 #![no_main]
 

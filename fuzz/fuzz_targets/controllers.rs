@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Drives a switch with random bytes, three per step. A step is a controller message (valid or mutated), a
-//! packet, or the passage of time. The checks are in `storm`, which the test `controllers` of crate `worker`
-//! drives with random numbers. After each million messages, the target prints their number.
+//! packet, or the passage of time. `storm` does the checks. The test `controllers` of crate `worker` drives
+//! it with random numbers. The target prints the number of messages after each million.
 #![no_main]
 
 #[path = "../../crates/openflow/tests/common/mod.rs"]

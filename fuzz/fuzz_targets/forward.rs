@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes random bytes as a packet, both by a worker and by the reference. The flow file uses every kind
-//! of match and action. Both must send the same frames to the same ports, report the same packet-ins, and
-//! count the same outcome.
+//! Processes random bytes as a packet, by a worker and by the reference, with every kind of match and action.
+//! Both must send the same frames to the same ports, report the same packet-ins, and count the same outcome.
 #![no_main]
 
 use dataplane::{DataPlane, Event};
@@ -71,7 +70,7 @@ fn pair() -> Pair {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte selects the port. The other bytes are the packet.
+    // The first byte selects the port, the others are the packet.
     let Some((port, frame)) = data.split_first() else { return };
     // Device drivers drop frames that are shorter than an Ethernet header or too long for a buffer.
     if !(port::MIN_FRAME_BYTES..2_000).contains(&frame.len()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Processes random bytes from a peer in pieces of any size. The output of the session must stay bounded, and
-//! no event may follow the end of the session. An accepted message must encode to bytes that decode and
-//! encode to the same bytes.
+//! no event may follow the end of the session. The encoding of an accepted message must be stable: decoding
+//! and encoding it again gives the same bytes.
 #![no_main]
 
 use flow::Nanos;
@@ -13,7 +13,7 @@ const OUTPUT_LIMIT: usize = 4_096;
 const ANSWER_MAX: usize = openflow::MESSAGE_BYTES_MAX;
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte selects the size of the pieces. The other bytes follow the peer's HELLO.
+    // The first byte selects the size of the pieces. The others follow the peer's HELLO.
     let Some((&size, stream)) = data.split_first() else { return };
     let mut session =
         Session::new(SessionConfig { output_limit: OUTPUT_LIMIT, ..SessionConfig::default() }, Nanos(0));

@@ -14,7 +14,7 @@ const AT_L4: &[(u32, usize)] =
     &[(header::TCP, 20), (header::UDP, 8), (header::SCTP, 12), (header::ICMPV4, 2), (header::ICMPV6, 2)];
 
 fuzz_target!(|data: &[u8]| {
-    // The first two bytes select sizes. The other bytes are the frame.
+    // The first two bytes select sizes. The others are the frame.
     let Some((&[size, offset], frame)) = data.split_first_chunk() else { return };
     let layers = locate(frame, Depth::L4);
     within(frame, &layers);

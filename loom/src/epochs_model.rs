@@ -43,7 +43,7 @@ fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
         assert!(before.is_none_or(|before| before < sent.number), "{sent:?} was overtaken in its ring");
         taken.push(sent);
     }
-    // The number of frames would not show a duplicate, so the sequence numbers are compared.
+    // Comparing sequence numbers detects duplicates.
     let mut numbers: Vec<_> = taken.iter().map(|sent| sent.number).collect();
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..count));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the synchronization protocols between threads. Loom runs each test under every interleaving with
 //! a limited number of preemptions, and under every memory order that the language permits. The production
-//! files are compiled again with loom's types, which `crate::sync` provides. The crate must not contain
-//! protocol code of its own; begin with `sleep_model` and `epochs_model`.
+//! files are compiled again with loom's types, from `crate::sync`. The crate must not contain its own
+//! protocol code. Begin with `sleep_model` and `epochs_model`.
 //!
 //! `LOOM_MAX_PREEMPTIONS` sets the maximum number of preemptions in an interleaving (default: 3).
 #![cfg(test)]

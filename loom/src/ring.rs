@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Model of `rtrb`'s ring for loom: the same interface, the same atomics with the same memory orders, and the
-//! same cached position of the other end. Only the slots differ: each slot has a lock, which is never
-//! contended.
+//! same cached position of the other end. Only the slots differ: each has a lock, which is never contended.
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use std::cell::Cell;

@@ -9,8 +9,8 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{self, Thread};
 use std::sync::{Arc, Mutex};
 
-/// Model of the eventfd, which stays raised until it is cleared. No lock is held while a thread waits, so
-/// that loom reports a deadlock as a failed test.
+/// Model of the eventfd, which stays raised until it is cleared. A waiting thread holds no lock, so that loom
+/// reports deadlocks.
 struct Bell {
     raised: AtomicBool,
     waiter: Mutex<Option<Thread>>,
@@ -43,14 +43,14 @@ impl Alarm for Bell {
     }
 }
 
-/// Model of a worker. It gets operations from the control thread and frames from another worker.
+/// Model of a worker, with operations from the control thread and frames from another worker.
 struct Worker {
     requests: Consumer<u32>,
     spent: Producer<u32>,
     arrivals: Consumer<u32>,
     /// Applied operations in order.
     applied: Vec<u32>,
-    /// Operation that creates a packet for a device. Only the worker's own thread may send this packet.
+    /// Operation that creates a packet for a device, which only the worker's own thread may send.
     sends: Option<u32>,
     output: bool,
     /// Number of operations, frames and packets that are not processed yet.
@@ -161,8 +161,8 @@ impl Scene {
         Self { shared, link: Link { requests, spent: spent_out, flag }, handover, done }
     }
 
-    /// Starts the worker's thread. The model runs until the thread has ended, because loom cannot join
-    /// unparked threads.
+    /// Starts the worker's thread. The model runs until this thread ends, because loom cannot join unparked
+    /// threads.
     fn start(&self) {
         let shared = Arc::clone(&self.shared);
         thread::spawn(move || run(&shared));
@@ -181,7 +181,7 @@ fn run(shared: &SharedWorker<Worker, Bell>) {
     while !shared.is_stopped() {
         worker.turn();
         if worker.has_pending() {
-            // The ring of retired objects is full, so the control thread must run.
+            // The ring of retired objects is full, so the control thread must run next.
             drop(worker);
             thread::yield_now();
             worker = shared.lock();
@@ -244,8 +244,7 @@ fn a_packet_of_the_controller_leaves_a_sleeping_worker() {
 }
 
 /// The worker applies the first operation and falls asleep while the control thread queues the second. The
-/// ring of retired objects is then full, so the control thread cannot apply the second operation for the
-/// worker.
+/// ring of retired objects is full, so the control thread cannot apply the second operation itself.
 #[test]
 fn an_operation_is_applied_once_the_full_ring_of_retired_objects_is_emptied() {
     explore(|| {
@@ -257,7 +256,7 @@ fn an_operation_is_applied_once_the_full_ring_of_retired_objects_is_emptied() {
             scene.link.reclaim_and_flush(&mut parked, &scene.shared);
             thread::yield_now();
         }
-        // The control thread of the switch makes the same call while it waits for a barrier.
+        // The control thread also makes this call while it waits for a barrier.
         scene.link.reclaim_and_flush(&mut parked, &scene.shared);
         scene.end();
     });
@@ -272,8 +271,6 @@ fn a_stop_ends_the_sleep() {
     });
 }
 
-/// A thread sends events to the control thread, which must not sleep while an event is queued. The sender
-/// clears the control thread's sleep flag when it wakes the control thread.
 #[test]
 fn the_control_thread_learns_of_reports() {
     explore(|| {
