@@ -10,8 +10,7 @@ use flow::{DropReason, GroupId, Limits, PortNo, QueueId};
 
 /// Actions that run at the end of the pipeline, in the order of [`ActionSet::ordered`].
 ///
-/// The actions are stored behind a pointer, because most packets have none and `Packet` should span few cache
-/// lines.
+/// The actions are behind a pointer to keep `Packet` small: most packets have none.
 #[derive(Clone, Debug, Default)]
 pub struct ActionSet {
     used: bool,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cells: the state of each entry in one worker, by entry id.
 //!
-//! A cell has the entry's program number and its counters. Only the worker writes the cell of an active
-//! entry. The control thread writes a cell only before it gives the entry's id to the worker, and may read
-//! the cell at any time.
+//! A cell holds the entry's program number and counters. Only the worker writes the cell of an active entry.
+//! The control thread writes a cell only before the worker gets the entry's id, and may read the cell at any
+//! time.
 
 use flow::{EntryId, Nanos};
 use frame::prefetch;
@@ -69,14 +69,13 @@ impl Cell {
         self.used_ns.store(now.0, Relaxed);
     }
 
-    /// Adds several hits, the last of them at time `used`. The entry's time of last use becomes `used`,
-    /// unless it is already later.
+    /// Adds several hits, the last of them at time `used`. Does not move the time of last use back.
     pub fn add_hits(&self, packets: u64, bytes: u64, used: Nanos) {
         let later = Nanos(self.used_ns.load(Relaxed)).max(used);
         self.count(packets, bytes, later);
     }
 
-    /// Resets the counters. Called by the worker, which is their only writer.
+    /// Resets the counters. Only the worker may call this.
     pub fn reset(&self) {
         self.packets.store(0, Relaxed);
         self.bytes.store(0, Relaxed);
@@ -95,8 +94,8 @@ impl Cell {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed), Nanos(self.used_ns.load(Relaxed)))
     }
 
-    /// Resets the counters, sets program and priority, and notes that no path is recorded. The caller
-    /// guarantees that the worker does not have the id yet.
+    /// Resets the counters, sets program and priority, and notes that no path is recorded. The worker must not
+    /// have the id yet.
     pub fn prepare(&self, program: ProgramId, priority: u16) {
         self.program.store(program, Relaxed);
         self.priority.store(priority, Relaxed);
@@ -168,7 +167,7 @@ impl Cells {
     }
 }
 
-/// Counts single packets in the cells of entries.
+/// A view that counts single packets in the cells of entries.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting<'a> {
     pages: &'a [Arc<CellPage>],
@@ -176,7 +175,7 @@ pub struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// Sets the time at which an entry was used last.
+    /// Sets the time of last use of an entry without counting.
     #[inline(always)]
     pub fn touch(self, id: EntryId) {
         if let Some(page) = self.pages.get(id.0 as usize / PAGE_CELLS) {

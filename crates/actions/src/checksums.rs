@@ -20,7 +20,6 @@ pub(crate) struct ByteChange<'a> {
     pub written: &'a [u8],
 }
 
-/// Offset of the checksum in the IPv4 header.
 const IPV4_CHECKSUM: usize = 10;
 
 /// Length of an IPv6 header without extension headers, in bytes.
@@ -39,27 +38,25 @@ impl ByteChange<'_> {
         }
     }
 
-    /// Returns whether any bit of the bytes in `from..to` was written. Callers do not update a checksum that
-    /// was written explicitly.
+    /// Returns whether any bit of the bytes in `from..to` was written. A checksum that was written explicitly
+    /// is not updated.
     fn wrote(&self, from: usize, to: usize) -> bool {
         let (first, last) = (self.at.max(from), (self.at + self.written.len()).min(to));
         first < last && self.written[first - self.at..last - self.at].iter().any(|bits| *bits != 0)
     }
 
-    /// Returns whether bytes in `from..to` changed.
     fn changed(&self, frame: &Frame, from: usize, to: usize) -> bool {
         let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
         first < last && self.old[first - self.at..last - self.at] != frame.bytes()[first..last]
     }
 }
 
-/// Updates the checksums after a change. `layers` are the headers as located before the change, down to L4.
+/// Updates the checksums after a change. `layers` are the headers, down to L4, as located before the change.
 pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
     let l3 = usize::from(layers.l3);
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
-        // If the change wrote the field of the header length, the previous length is used, because the
-        // checksum was computed over that many bytes.
+        // The checksum covers as many bytes as the header had before the change.
         let header_end = if change.wrote(l3, l3 + 1) { header_end_before(&change, l3) } else { header_end };
         let at = l3 + IPV4_CHECKSUM;
         if !change.wrote(at, at + 2) {
@@ -107,15 +104,14 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: ByteChange<'_>) {
         } else if l4 == l3 + IPV6_HEADER_BYTES {
             ((l3 + 8, l3 + 40), (l3 + 6, l3 + 7), l3 + 5)
         } else {
-            // With extension headers, the IPv6 header's next-header byte is not part of the pseudo-header.
+            // With extension headers, the checksum does not cover the IPv6 header's next-header byte.
             ((l3 + 8, l3 + 40), (l3, l3), l3)
         };
         change.within(frame, addresses, l3, &mut delta);
         change.within(frame, proto, before_proto, &mut delta);
     }
     if partial {
-        // With checksum offload, the field holds only the pseudo-header's sum. The device or software that
-        // completes the checksum adds the sum of the segment.
+        // With checksum offload, the field holds only the pseudo-header's sum.
         adjust(frame, at, |old| checksum::apply_partial(old, delta));
         return;
     }

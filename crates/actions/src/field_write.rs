@@ -20,7 +20,7 @@ pub struct FieldWrite {
 /// Length of an IPv6 header without extension headers, in bytes.
 const IPV6_HEADER_BYTES: u16 = 40;
 
-/// Maximum number of bytes that a field of 128 bits at any bit offset can touch.
+/// Maximum number of bytes that a field of 128 bits can touch, at any bit offset.
 const TOUCHED: usize = 17;
 
 impl FieldWrite {
@@ -43,7 +43,7 @@ impl FieldWrite {
                 return self.write_ext(packet, s.offset_bits, length);
             }
             Field::Slice(s) => {
-                // All headers must be located to find the checksums that cover the slice.
+                // Any header may have a checksum that covers the slice.
                 packet.locate(Depth::L4);
                 let end = u32::from(s.offset_bits) + u32::from(length);
                 let start = packet.slice_start(location.base, end).ok_or(DropReason::MissingHeader)?;
@@ -75,8 +75,8 @@ impl FieldWrite {
         Ok(())
     }
 
-    /// Returns the byte offset of the IP header, and the bit offset of the field (DSCP, ECN or protocol) in
-    /// the header. The bit offset depends on the IP version.
+    /// Returns the offset of the IP header in bytes, and the offset of the field (DSCP, ECN or protocol) in
+    /// the header in bits.
     fn ip_place(&self, packet: &mut PacketData) -> Result<(usize, u16), DropReason> {
         if !packet.has(header::IP) {
             return Err(DropReason::MissingHeader);
@@ -106,8 +106,7 @@ impl FieldWrite {
     }
 
     fn write_vlan(&self, packet: &mut PacketData) -> Result<(), DropReason> {
-        // The VLAN ID is the last 12 bits of the TCI, without OpenFlow's present bit. The PCP is the first 3
-        // bits.
+        // The TCI is PCP (3 bits), DEI (1 bit) and VLAN ID (12 bits).
         let (bit, length) = if self.field == Field::VlanVid { (4, 12) } else { (0, 3) };
         let keep = (1 << length) - 1;
         let tag = packet.frame.bytes_mut().get_mut(14..16).ok_or(DropReason::MissingVlan)?;
@@ -148,8 +147,7 @@ impl FieldWrite {
         }
     }
 
-    /// Returns whether headers must be parsed again after the write: the parser might find other headers, or
-    /// its result contains the field.
+    /// Returns whether the write invalidates the parsed headers.
     fn outdates_layers(&self) -> bool {
         matches!(self.field, Field::IpDscp | Field::IpEcn)
             || HeaderChange::by_write(self.field) == HeaderChange::Headers
@@ -160,7 +158,7 @@ impl FieldWrite {
 fn write_bits(bytes: &mut [u8], skip: u16, length: u16, value: u128, mask: u128) {
     let end = skip + length;
     for (number, byte) in bytes.iter_mut().enumerate().take(usize::from(end.div_ceil(8))) {
-        // Distance in bits between the last bit of this byte and the last bit of the field.
+        // Distance in bits from the last bit of the field to the last bit of this byte.
         let down = i32::from(end) - 8 * (number as i32 + 1);
         let part = |bits: u128| if down >= 0 { (bits >> down) as u8 } else { (bits << -down) as u8 };
         *byte = (*byte & !part(mask)) | part(value & mask);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiled groups: the steps of each bucket.
+//! Compiled groups: the actions of each bucket.
 
 use crate::action_set::ActionSet;
 use crate::program::ProgramStep;

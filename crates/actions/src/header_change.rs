@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an entry changes in a packet before the next table. Caches of paths need to know whether the bits of
-//! the arriving packet determine what a later table sees.
+//! What an entry changes in a packet before the next table. From this, caches of paths know whether the
+//! arriving packet determines what a later table sees.
 
 use flow::{Action, Field, Instructions};
 
 /// What an entry changes in a packet, in ascending order. Each level includes those before it.
 ///
-/// If the level is at most [`Self::Fields`], each named field that a later table examines consists of bits
-/// that the packet had before the entry, and of constants in the entry. For a slice, this depends on its
-/// position.
+/// Up to the level [`Self::Fields`], a named field that a later table examines consists of bits of the packet
+/// and of constants in the entry. For a slice, this depends on its position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeaderChange {
     /// No bit of the frame. The metadata may be written.
@@ -21,14 +20,13 @@ pub enum HeaderChange {
     /// Other fields, and the checksums of upper-layer headers.
     Fields,
     /// Changes after which headers must be parsed again: a header is pushed or popped, or a field is written
-    /// that selects the next header. A meter also has this level, because its change depends on the rate of
-    /// the packets.
+    /// that selects the next header. Meters also have this level.
     Headers,
 }
 
 impl HeaderChange {
-    /// Returns what an entry changes until the packet goes on to the next table. The action set is executed
-    /// after the last table, so it does not count.
+    /// Returns what an entry changes before the next table. The action set does not count, because it runs
+    /// after the last table.
     pub(crate) fn of(instructions: &Instructions) -> Self {
         // A band of a meter may write the DSCP, depending on the rate.
         let meter = if instructions.meter.is_some() { Self::Headers } else { Self::Nothing };

@@ -3,8 +3,7 @@
 //!
 //! The control thread compiles instructions into a [`Program`]. A worker runs the steps of the program on a
 //! [`PacketData`]. A [`Cell`] has the number of an entry's program and the entry's counters in one worker.
-//! This crate does no lookups and does not know about bursts, tables or caches. It sends no frame: the caller
-//! executes outputs and groups.
+//! This crate does no lookups and sends no frames: the caller executes outputs and groups.
 //!
 //! Begin with `program.rs`: [`ProgramStep::rewrite`] names the file of each action.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Set-field on the MAC addresses.
 //!
-//! A router rewrites both addresses in every packet, so all successive writes are merged into one load and
-//! one store. No checksum covers the addresses, and the offsets of parsed headers stay valid.
+//! A router rewrites both addresses in every packet, so successive writes are merged into one load and one
+//! store.
 
 use crate::packet_data::PacketData;
 use crate::ttl::FrameStart;
@@ -10,7 +10,7 @@ use flow::Field;
 use flow::action::SetField;
 
 /// Bits to write into the frame's first 12 bytes: destination address, then source address. The words are in
-/// memory order, so that no write swaps bytes.
+/// memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacWrite {
     /// Bits to write into bytes 0 to 7.
@@ -43,7 +43,7 @@ impl MacWrite {
         })
     }
 
-    /// Returns one write that has the effect of `self` followed by `next`.
+    /// Returns one write that has the effect of `self`, then `next`.
     pub fn then(self, next: Self) -> Self {
         let Self { first, last } = self;
         Self {
@@ -81,7 +81,7 @@ impl MacWrite {
         Some(MacReplacement { first: self.first.value, last: self.last.value, replaces })
     }
 
-    /// Writes the bits. Every admitted packet has both addresses.
+    /// Writes the bits.
     #[inline]
     pub fn run(&self, packet: &mut PacketData) {
         self.write(packet.frame.bytes_mut());

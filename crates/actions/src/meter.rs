@@ -16,7 +16,6 @@ use wire::layers::header;
 /// Burst duration of a band that specifies none, in ns.
 const DEFAULT_BURST_NS: Nanos = Nanos(100_000_000);
 
-/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Counters of one meter or band, shared by all workers.
@@ -27,7 +26,6 @@ pub struct MeterCount {
 }
 
 impl MeterCount {
-    /// Counts a packet.
     fn add(&self, bytes: u64) {
         self.packets.fetch_add(1, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
@@ -113,8 +111,7 @@ impl MeterState {
         }
     }
 
-    /// Returns the band that a packet of `bytes` bytes exceeds at `now`, if any. Charges all bands that it
-    /// does not exceed.
+    /// Returns the band that a packet of `bytes` bytes exceeds at `now`, if any. Charges all other bands.
     fn exceeded(&self, bytes: u64, now: Nanos) -> Option<&Bucket> {
         let mut exceeded = None;
         for bucket in &self.buckets {
@@ -130,7 +127,6 @@ impl Bucket {
     /// Charges a packet to the bucket. Returns false if the packet exceeds the rate.
     fn take(&self, meter: &Meter, bytes: u64, now: Nanos) -> bool {
         let rate = u64::from(self.band.rate).max(1);
-        // The rate is in packets/s or kbit/s.
         let (cost_ns, unit_ns) = if meter.packets {
             (SECOND_NS / rate, SECOND_NS / rate)
         } else {
@@ -162,7 +158,7 @@ fn remark(packet: &mut PacketData, steps: u8) {
     }
     let value = u128::from(class << 3 | precedence.saturating_add(steps).min(3) << 1);
     let set = SetField { field: Field::IpDscp, value, mask: Field::IpDscp.full_mask() };
-    // The packet has an IP header, as checked above, so the write cannot fail.
+    // The packet has an IP header, so the write cannot fail.
     let _ = FieldWrite::compile(&set).run(packet);
 }
 
@@ -193,7 +189,7 @@ mod tests {
         let packets = meter(true, &[(1_000, 10)]);
         assert!((1_000..=1_011).contains(&through(&packets, 100_000, 0)));
         assert_eq!(through(&packets, 2_000_000, 10 * SECOND_NS), 500, "below the rate nothing is dropped");
-        // A rate of 8,000 kbit/s is 1,000 packets of 1,000 bytes per second.
+        // 8,000 kbit/s are 1,000 packets of 1,000 bytes per second.
         let bits = meter(false, &[(8_000, 80)]);
         assert!((1_000..=1_011).contains(&through(&bits, 100_000, 0)));
     }

@@ -7,7 +7,7 @@ use frame::Frame;
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Headers whose offset `Layers::l4` holds. The offset is valid if at least one of them is present.
+/// Headers whose offset is in `Layers::l4`.
 const L4_HEADERS: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 /// The part of a packet that actions read and change.
@@ -24,13 +24,13 @@ pub struct PacketData {
 }
 
 impl PacketData {
-    /// Returns data that belongs to no packet.
+    /// Returns data without a packet.
     #[must_use]
     pub fn empty() -> Self {
         Self { frame: Frame::hollow(), ext: Ext::default(), layers: Layers::default(), queue: QueueId(0) }
     }
 
-    /// Sets up the data of a frame that has just arrived at a port.
+    /// Sets up the data of a frame that arrives at a port.
     #[inline]
     pub fn admit(&mut self, frame: Frame, in_port: PortNo) {
         self.ext = Ext::arriving(in_port);
@@ -67,8 +67,8 @@ impl PacketData {
 
     #[inline(never)]
     fn locate_anew(&mut self, depth: Depth) {
-        // Common packets are parsed to the greatest depth immediately, so that no later table has to parse
-        // them again.
+        // Common packets are parsed to the greatest depth at once, so that no later table must parse them
+        // again.
         let bytes = self.frame.bytes();
         if depth < Depth::L3 || !wire::locate_common(bytes, &mut self.layers) {
             wire::deepen(bytes, depth, &mut self.layers);
@@ -76,7 +76,7 @@ impl PacketData {
         self.ext.set_layers(&self.layers);
     }
 
-    /// Invalidates the parsed headers. The next user parses them again.
+    /// Discards the parsed headers.
     #[inline]
     pub fn forget_layers(&mut self) {
         self.layers = Layers::default();
@@ -97,7 +97,7 @@ impl PacketData {
         self.layers.present & headers == headers
     }
 
-    /// Returns the offset of a base. It is meaningful only if the header that the base belongs to is present.
+    /// Returns the offset of a base. It is meaningful only if the base's header is present.
     #[must_use]
     #[inline]
     pub fn base_start(&self, base: FieldBase) -> usize {
@@ -145,7 +145,7 @@ impl PacketData {
     }
 }
 
-/// Data that decides whether a packet contains a slice: headers, their offsets and the packet's length.
+/// Data that decides whether a packet contains a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceBounds {
     /// Headers found, as bits of [`header`].

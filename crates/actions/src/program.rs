@@ -27,7 +27,7 @@ pub enum ProgramStep {
     Queue(QueueId),
     /// Writes a field.
     Write(FieldWrite),
-    /// Writes MAC addresses. Never part of an action set, which holds one write per field.
+    /// Writes MAC addresses. Not used in action sets.
     WriteMacs(MacWrite),
     /// Pushes a VLAN tag of this TPID.
     PushVlan(u16),
@@ -90,8 +90,7 @@ impl ProgramStep {
             Action::Output { port: port_no::CONTROLLER, max_len } => {
                 Self::Output { port: port_no::CONTROLLER, max_len: *max_len }
             }
-            // `max_len` has no effect for this port. Without it, entries that differ only in `max_len` can
-            // share a program.
+            // `max_len` has no effect for other ports. Without it, more entries share a program.
             Action::Output { port, .. } => Self::Output { port: *port, max_len: 0 },
             Action::Group(group) => Self::Group(*group),
             Action::SetQueue(queue) => Self::Queue(*queue),
@@ -123,7 +122,7 @@ impl ProgramStep {
     /// Returns the drop reason if the action cannot be executed on the packet.
     #[inline(always)]
     pub fn rewrite(&self, packet: &mut PacketData, types: &TagTypes) -> Result<(), DropReason> {
-        // A TTL decrement is inlined, because routers decrement the TTL of every packet.
+        // Inlined, because routers decrement the TTL of every packet.
         if matches!(self, Self::DecNwTtl) { ttl::dec_nw(packet) } else { self.rewrite_other(packet, types) }
     }
 
@@ -176,20 +175,19 @@ pub struct Program {
     pub low_latency: bool,
     /// Whether the entry is its table's table-miss entry.
     pub miss_entry: bool,
-    /// Whether the entry has no instructions except apply-actions and goto-table. This is the most frequent
-    /// kind.
+    /// Whether the entry has no instructions except apply-actions and goto-table.
     pub plain: bool,
-    /// What the entry changes before the next table.
+    /// What the entry changes in the packet before the next table.
     pub change: HeaderChange,
-    /// Whether the only effects of the entry are to write metadata and to continue with a table.
+    /// Whether the entry only writes metadata and continues with a table.
     pub only_marks: bool,
-    /// MAC writes and TTL decrement that run before the packet continues to `passage` or `output`.
+    /// MAC writes and TTL decrement that run before `passage` or `output`.
     pub route: Option<Route>,
-    /// Next table of an entry whose only effects are `route` and to continue with that table.
+    /// Next table of an entry that only executes `route` and continues with that table.
     pub passage: Option<Next>,
-    /// Real port of an entry whose only effects are `route` and to send the packet to that port.
+    /// Real port of an entry that only executes `route` and sends the packet to that port.
     pub output: Option<PortNo>,
-    /// Whether the only effect of the entry is an output to NORMAL.
+    /// Whether the entry only sends the packet to NORMAL.
     pub only_normal: bool,
 }
 
@@ -223,8 +221,8 @@ impl Route {
     /// A route that changes nothing.
     pub const NONE: Self = Self { macs: MacWrite::NONE, dec_ttl: false, ttl_first: false };
 
-    /// Returns one route that has the effect of `self` followed by `next`, on packets whose TTL does not
-    /// expire. Returns `None` if both decrement the TTL.
+    /// Returns one route that has the effect of `self`, then `next`, on packets whose TTL does not expire.
+    /// Returns `None` if both decrement the TTL.
     #[must_use]
     pub fn then(&self, next: &Self) -> Option<Self> {
         let both = self.dec_ttl && next.dec_ttl;
@@ -290,7 +288,7 @@ impl Program {
         }
     }
 
-    /// Returns the output port of an entry for a learned MAC address. The output is the entry's only action.
+    /// Returns the port of an entry for a learned MAC address, whose only action is an output.
     #[must_use]
     pub fn learned_port(&self) -> Option<PortNo> {
         match self.apply[..] {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers of stateless forwarding, which follow the MAC addresses of a frame: parsing, and the actions that
-//! push and pop them.
+//! Headers of stateless forwarding, which follow a frame's MAC addresses: parsing, push and pop.
 
 use crate::packet_data::PacketData;
 use crate::tags;
@@ -20,7 +19,7 @@ pub const TYPE_AT: usize = 12;
 /// Offset of the bytes after the EtherType.
 const HEADER_AT: usize = TYPE_AT + 2;
 
-/// Offset of the hop limit of KeyFlow and of the TTL of PolKA.
+/// Offset of the hop limit in KeyFlow, and of the TTL in PolKA.
 pub const HOPS_AT: usize = HEADER_AT + 1;
 
 /// Length of a PolKA header, in bytes. The last 16 bytes are the key.
@@ -29,7 +28,7 @@ const POLKA_BYTES: usize = 20;
 /// Length of a Tag-and-Forward tag, including its EtherType, in bytes.
 pub const TF_BYTES: usize = 8;
 
-/// Index of the bank of PolKA keys. It follows the banks of KeyFlow's two epochs.
+/// Index of the PolKA keys' bank. The banks before it are those of KeyFlow's two epochs.
 pub const POLKA_BANK: usize = 2;
 
 /// A complete header of stateless forwarding.
@@ -55,8 +54,7 @@ pub enum StatelessTag {
     },
 }
 
-/// Parses the header that a frame's EtherType announces. Returns `None` if the EtherType is missing or is not
-/// one of `types`.
+/// Parses the header of a frame whose EtherType is one of `types`. Returns `None` for other frames.
 #[inline(always)]
 pub fn parse(bytes: &[u8], types: &TagTypes) -> Option<Result<StatelessTag, DropReason>> {
     let eth_type = eth_type(bytes)?;
@@ -109,7 +107,7 @@ pub struct KeyPush {
 }
 
 impl KeyPush {
-    /// Compiles the action. Validation has ensured that the key has 1 to 4 units.
+    /// Compiles the action. The key must have 1 to 4 units.
     pub fn compile(header: &KeyHeader) -> Self {
         let mut made = Self { hops: header.hops, epoch: header.epoch & 1, ..Self::default() };
         for (to, from) in made.key.iter_mut().zip(&header.key) {

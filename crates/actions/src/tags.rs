@@ -21,8 +21,7 @@ const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 /// Minimum length of an Ethernet frame without its check sequence, in bytes.
 pub const FRAME_BYTES_MIN: usize = 60;
 
-/// Pushes a VLAN tag after the MAC addresses. The TCI is copied from the tag that was outermost before, or is
-/// 0 if there was no tag.
+/// Pushes a VLAN tag after the MAC addresses. The TCI is copied from the previous outermost tag, or is 0.
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame has too little headroom.
@@ -50,8 +49,8 @@ pub(crate) fn pop_vlan(packet: &mut PacketData) -> Result<(), DropReason> {
     pad(packet)
 }
 
-/// Pushes an MPLS shim after the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
-/// Without such a shim, the TTL is copied from the IP header.
+/// Pushes an MPLS shim after the VLAN tags. Copies label, traffic class and TTL from the outermost shim or,
+/// without one, the TTL from the IP header.
 ///
 /// # Errors
 /// Returns `MissingHeader` for an LLC frame or a frame without an L3 header. Returns `NoHeadroom` if the
@@ -64,7 +63,7 @@ pub(crate) fn push_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), Dr
     }
     let bytes = packet.frame.bytes();
     let shim = if layers.present & header::MPLS != 0 {
-        // Label, traffic class and TTL are the same; the bottom-of-stack bit is cleared.
+        // Clears the bottom-of-stack bit.
         [bytes[l3], bytes[l3 + 1], bytes[l3 + 2] & 0xfe, bytes[l3 + 3]]
     } else if layers.present & header::IPV4 != 0 {
         [0, 0, 1, bytes[l3 + 8]]
@@ -95,9 +94,8 @@ pub(crate) fn pop_mpls(packet: &mut PacketData, eth_type: u16) -> Result<(), Dro
     pad(packet)
 }
 
-/// Pushes a PBB I-tag. The packet's MAC addresses become the customer's addresses. Copies of these addresses
-/// at the front become the backbone's addresses. The service instance is copied from the outermost I-tag, and
-/// the priority from a VLAN tag.
+/// Pushes a PBB I-tag. The MAC addresses become the customer's addresses and are copied to the backbone's
+/// addresses. The service instance is copied from the outermost I-tag, and the priority from a VLAN tag.
 ///
 /// # Errors
 /// Returns `NoHeadroom` if the frame has too little headroom.
@@ -110,8 +108,7 @@ pub(crate) fn push_pbb(packet: &mut PacketData, eth_type: u16) -> Result<(), Dro
         tag[1..].copy_from_slice(&bytes[l3 + 1..l3 + TAG_BYTES]);
     }
     tag[0] = ((layers.vlan_tci >> 13) as u8) << 5;
-    // `insert` at offset 0 keeps the old frame readable after the gap, so its MAC addresses can be copied to
-    // the front.
+    // The old frame is intact after the inserted bytes.
     if !packet.frame.insert(0, PBB_BYTES) {
         return Err(DropReason::NoHeadroom);
     }

@@ -52,28 +52,27 @@ fn dec_ipv4([ttl, _, high, low]: &mut [u8; 4]) {
     [*high, *low] = checksum::apply_ttl_decrement([*high, *low]);
 }
 
-/// The first 72 bytes from the start of a frame, including tailroom if the frame is shorter. In nearly all
-/// packets, the TTL is among them.
+/// The first 72 bytes from the start of a frame, including tailroom if the frame is shorter.
 pub type FrameStart = [u8; START_BYTES];
 
 /// Length of [`FrameStart`].
 const START_BYTES: usize = TTL_END + 8;
 
-/// A [`TtlSpot`] lies before this offset in the frame.
+/// Every [`TtlSpot`] lies before this offset in the frame.
 const TTL_END: usize = 64;
 
-/// Bit that marks a spot in an IPv6 header.
+/// Flag of a TTL in an IPv6 header.
 const IN_IPV6: u8 = 0x80;
 
-/// Place of the IP TTL of a packet: its offset in the frame, and the kind of the IP header.
+/// Place of a packet's IP TTL: the offset in the frame, and whether the header is IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TtlSpot(u8);
 
 impl TtlSpot {
-    /// An unknown place. No TTL has offset 0, because a frame does not begin with an IP header.
+    /// An unknown place.
     pub const UNKNOWN: Self = Self(0);
 
-    /// Returns the place of the TTL of a packet whose headers are located at least to layer 3. Returns
+    /// Returns the place of a packet's TTL. The headers must be located at least to layer 3. Returns
     /// [`TtlSpot::UNKNOWN`] if the packet is not IP, or if the TTL is not among the first bytes.
     #[must_use]
     #[inline(always)]
@@ -106,7 +105,6 @@ impl TtlSpot {
     }
 }
 
-/// Returns the IP TTL, or `None` if the packet is not IP.
 pub(crate) fn nw(packet: &mut PacketData) -> Option<u8> {
     packet.locate(Depth::L3);
     let offset = match packet.layers.present {
@@ -117,7 +115,6 @@ pub(crate) fn nw(packet: &mut PacketData) -> Option<u8> {
     packet.frame.bytes().get(usize::from(packet.layers.l3) + offset).copied()
 }
 
-/// Writes the IP TTL.
 pub(crate) fn set_nw(packet: &mut PacketData, ttl: u8) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let l3 = usize::from(packet.layers.l3);
@@ -147,7 +144,7 @@ pub(crate) fn set_mpls(packet: &mut PacketData, ttl: u8) -> Result<(), DropReaso
     Ok(())
 }
 
-/// Copies the TTL of the next-to-outermost header to the outermost. Does nothing without two headers.
+/// Copies the TTL of the next-to-outermost header to the outermost header. Does nothing without two headers.
 pub(crate) fn copy_out(packet: &mut PacketData) {
     if let Some((outer, inner, _)) = two_places(packet) {
         let bytes = packet.frame.bytes_mut();
@@ -155,7 +152,7 @@ pub(crate) fn copy_out(packet: &mut PacketData) {
     }
 }
 
-/// Copies the TTL of the outermost header to the next. Does nothing without two headers.
+/// Copies the TTL of the outermost header to the next-to-outermost header. Does nothing without two headers.
 pub(crate) fn copy_in(packet: &mut PacketData) {
     if let Some((outer, inner, ipv4)) = two_places(packet) {
         let ttl = packet.frame.bytes()[outer];
@@ -202,7 +199,7 @@ fn is_ipv4(bytes: &[u8]) -> bool {
         && usize::from(u16::from_be_bytes([bytes[2], bytes[3]])) >= header_bytes
 }
 
-/// Returns the TTL, protocol and checksum fields of an IPv4 header. `at` is the offset of the TTL in `bytes`.
+/// Returns the TTL, protocol and checksum fields of an IPv4 header whose TTL is at `at` in `bytes`.
 #[inline(always)]
 fn ttl_word(bytes: &mut [u8], at: usize) -> Option<&mut [u8; 4]> {
     bytes.get_mut(at..)?.first_chunk_mut()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Actions on packets with checksum offload. Each action is applied to two copies of a packet: one has a
-//! complete checksum, the other only the sum of the pseudo-header. After the second checksum is completed,
-//! the copies must be equal.
+//! complete checksum, the other only the sum of the pseudo-header. The copies must be equal once the second
+//! checksum is completed.
 
 use super::{ByteChange, keep_right};
 use crate::field_write::FieldWrite;
@@ -29,8 +29,7 @@ fn packets() -> Vec<Vec<u8>> {
     made
 }
 
-/// Returns the packet as a sender with checksum offload emits it: its checksum field holds only the sum of
-/// the pseudo-header.
+/// Returns the packet with only the pseudo-header's sum in its checksum field, as checksum offload leaves it.
 fn left_open(bytes: &[u8]) -> Frame {
     let layers = wire::locate(bytes, Depth::L4);
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
@@ -124,8 +123,8 @@ fn a_ttl_write_changes_the_checksums_like_any_write_of_its_byte() {
                 let mut bytes = bytes.clone();
                 bytes[at] = old;
                 if is_v4 {
-                    // The initial checksum need not be correct. 0xfeff, 0 and 0xffff are the edge cases of
-                    // RFC 1624.
+                    // An incorrect initial checksum is also tested. 0xfeff, 0 and 0xffff are the edge cases
+                    // of RFC 1624.
                     rng = rng.wrapping_mul(0x85eb_ca6b).wrapping_add(1);
                     let sum = [(rng >> 16) as u16, 0xfeff, 0, 0xffff][usize::from(old % 4)];
                     bytes[l3 + 10..l3 + 12].copy_from_slice(&sum.to_be_bytes());
