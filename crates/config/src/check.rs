@@ -20,19 +20,18 @@ use std::sync::Arc;
 
 /// Range of the number of packet buffers of a DPDK port.
 const MBUFS: RangeInclusive<i64> = 64..=16_777_216;
-/// Range of the MTU of a DPDK port, in bytes: from the minimum of IPv4 to the MTU of the largest frame.
+/// Range of the MTU of a DPDK port, in bytes.
 const MTU: RangeInclusive<i64> = 68..=65_500;
 /// Maximum number of workers of a daemon.
 const WORKERS: usize = 64;
 /// Maximum number of datapaths of a daemon.
 const DATAPATHS: usize = 256;
-/// Maximum number of controllers of a datapath. It is also the maximum number of addresses on which the
-/// datapath listens.
+/// Maximum number of controllers of a datapath, and of addresses on which it listens.
 const ENDPOINTS: usize = 16;
-/// Maximum number of CPUs on Linux. CPU numbers are lower than this.
+/// Maximum number of CPUs on Linux.
 const CPUS: i64 = 8_192;
 
-/// Returns the configurations of a file. They are valid only if `mistakes` is empty after the call.
+/// Returns the configurations of a file. They are valid only if no mistakes were added.
 pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
     let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
     let portable = match simd.as_deref() {
@@ -88,8 +87,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
     made
 }
 
-/// Returns the path of a datapath's control socket: its own `control` key or, for the first datapath only,
-/// the `control` key of the file.
+/// Returns the path of a datapath's control socket. The `control` key of the file applies only to the first
+/// datapath.
 fn socket(
     n: usize,
     datapath: &str,
@@ -113,8 +112,8 @@ fn socket(
     Some(path)
 }
 
-/// Checks that two datapaths do not share an ID, a control socket, an address or a device. Adds mistakes for
-/// the datapath at `key`.
+/// Adds mistakes for the datapath at `key` if it shares an ID, a control socket, an address or a device with
+/// the other.
 fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     let id = other.datapath.id;
     if one.datapath.id == id {
@@ -147,9 +146,7 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     }
 }
 
-/// Keeps only the workers that serve a port of this datapath, and renumbers them. If there are several
-/// datapaths, each has its own threads for its workers. CPU and idle mode of each worker are those from the
-/// file.
+/// Removes the workers that serve no port of this datapath, and renumbers the others.
 fn keep_used_workers(config: &mut Config) {
     let ports = &mut config.datapath.ports;
     let used: Vec<usize> = (0..config.workers.len())
@@ -161,8 +158,7 @@ fn keep_used_workers(config: &mut Config) {
         }
     }
     let kept: Vec<WorkerConfig> = used.iter().map(|worker| config.workers[*worker]).collect();
-    // A datapath without ports also keeps one worker, because a controller may send packets from this
-    // datapath.
+    // Without ports, one worker remains, because a controller may send packets.
     config.workers = if kept.is_empty() { config.workers[..1].to_vec() } else { kept };
     config.notes.retain(|note| !note.ends_with("serves no port."));
 }
@@ -256,7 +252,7 @@ fn datapath(
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
     if !forwarding.lanes.limits.is_on() {
-        // Without lanes, no frame needs to overtake others, except at ports with egress queues.
+        // Without lanes, only ports with egress queues limit the outstanding bytes.
         let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
         unordered.for_each(|port| port.outstanding_bytes = usize::MAX);
     }
@@ -313,7 +309,7 @@ fn openflow(
     OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen }
 }
 
-/// Parses a list of distinct endpoints. The result omits invalid endpoints.
+/// Parses a list of distinct endpoints, and omits invalid endpoints.
 fn endpoints(
     key: &str,
     texts: &[String],

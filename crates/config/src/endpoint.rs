@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Longest path of a unix socket on Linux, in bytes.
 const PATH_BYTES: usize = 107;
 
-/// Endpoint of a connection, to listen on or to connect to.
+/// Endpoint to listen on or to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// IP address and TCP port.
@@ -27,7 +27,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Checks the path of a unix socket. `example` is a valid path for the error message.
+/// Checks the path of a unix socket. Error messages suggest the path `example`.
 pub fn socket_path(text: &str, example: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.len() > PATH_BYTES || text.contains('\0') {
         return Err(format!(

@@ -24,15 +24,15 @@ pub fn port_names<D: DataPlane>(model: &Model<D>) -> PortNames {
     model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect()
 }
 
-/// Flow file that is being read. Begin with [`FlowFile::read`] and [`FlowFile::apply`].
+/// A flow file that is being read. Begin with [`FlowFile::read`] and [`FlowFile::apply`].
 #[derive(Debug, Default)]
 pub struct FlowFile {
     names: PortNames,
-    /// Beginning of the current line. The end of the line has not been read yet.
+    /// Beginning of a line whose end has not been read yet.
     partial: String,
     /// Number of lines parsed.
     lines: u32,
-    /// Flows, groups and meters of the lines parsed so far.
+    /// Flows, groups and meters read so far.
     asked: Vec<FileLine>,
     /// Line number of each element of `asked`.
     line_of: Vec<u32>,
@@ -60,7 +60,7 @@ impl Mistakes {
         self.reported.is_empty()
     }
 
-    /// Returns an error that lists the mistakes, if there are any.
+    /// Returns an error if there are mistakes.
     fn refuse(&mut self) -> Result<(), FlowFileError> {
         let mut reported = std::mem::take(&mut self.reported);
         if self.more > 0 {
@@ -76,7 +76,7 @@ impl Mistakes {
 pub struct FlowFileError(String);
 
 impl FlowFileError {
-    /// Returns the lines of the error. Each line begins with the name of the file.
+    /// Returns the error's lines, each of which begins with the file's name.
     #[must_use]
     pub fn of(&self, path: &Path) -> String {
         let lines: Vec<String> = self.0.lines().map(|line| format!("{}: {line}", path.display())).collect();
@@ -85,8 +85,7 @@ impl FlowFileError {
 }
 
 impl FlowFile {
-    /// Creates a flow file without any lines. Lines that are added may refer to ports by the names in
-    /// `names`.
+    /// Creates an empty flow file. Its lines may refer to ports by the names in `names`.
     #[must_use]
     pub fn new(names: PortNames) -> Self {
         Self { names, ..Self::default() }
@@ -140,7 +139,7 @@ impl FlowFile {
             }
             rest = after;
         }
-        // A line that is already too long will be refused, so the rest of it is not kept.
+        // A line that is too long is refused, so the rest of it is not kept.
         if self.partial.len() <= LINE_BYTES {
             self.partial.push_str(rest);
         }
@@ -158,8 +157,7 @@ impl FlowFile {
         self.asked.is_empty()
     }
 
-    /// Returns the ports that the lines read so far name as outputs, in matches, or as watched ports of
-    /// buckets.
+    /// Returns the ports that outputs, matches and buckets name.
     #[must_use]
     pub fn ports(&self) -> BTreeSet<PortNo> {
         self.asked.iter().flat_map(FileLine::ports).collect()
@@ -178,7 +176,7 @@ impl FlowFile {
         })
     }
 
-    /// Loads the whole file into a new model that forwards no packets. Its ports are up.
+    /// Loads the whole file into a new model without workers. Its ports are up.
     ///
     /// # Errors
     ///
@@ -197,7 +195,7 @@ impl FlowFile {
         Ok(model)
     }
 
-    /// Loads the whole file into a model that is used for this check only.
+    /// Checks the whole file. The model must not be used afterwards.
     ///
     /// # Errors
     ///
@@ -217,13 +215,13 @@ impl FlowFile {
             }
         }
         if self.mistakes.is_empty() {
-            // Each line was accepted separately, so the error occurs only in the bundle as a whole.
+            // Each line was accepted alone, so only the bundle as a whole is refused.
             self.mistakes.add(|| format!("line {line}: {refused}"));
         }
         self.mistakes.refuse().map(|()| Changed::default())
     }
 
-    /// Ends the text, and parses its last line.
+    /// Parses the last line.
     ///
     /// # Errors
     ///
@@ -233,7 +231,7 @@ impl FlowFile {
         self.mistakes.refuse()
     }
 
-    /// Parses the last line, which may have no line feed.
+    /// Parses the line that has no line feed yet.
     fn end_line(&mut self) {
         let last = std::mem::take(&mut self.partial);
         if !last.is_empty() {
@@ -252,12 +250,11 @@ impl FlowFile {
         let by_name = |name: &str| names.get(name).copied();
         match parse_line(line, self.lines, ParseOptions { port_names: &by_name }) {
             None => {}
-            // After a mistake, nothing is loaded. The rest of the file is parsed only to find further
-            // mistakes.
+            // After a mistake, the rest of the file is parsed only to find further mistakes.
             Some(Ok(_)) if !self.mistakes.is_empty() => {}
             Some(Ok(mut asked)) => {
                 if let FileLine::Flow(flow) = &mut asked {
-                    // A file may have millions of flows, so unused capacity is released.
+                    // A file may have millions of flows.
                     flow.instructions.apply.shrink_to_fit();
                     flow.instructions.write.shrink_to_fit();
                 }

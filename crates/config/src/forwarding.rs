@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Forwarding settings of a datapath: low latency, fast-forwarding path, express path and lanes. The daemon's
-//! file and scenarios contain the same settings. Begin with [`forwarding`].
+//! Forwarding settings of a datapath: low latency, fast-forwarding path, express path and lanes. Scenarios
+//! contain the same settings. Begin with [`forwarding`].
 
 use crate::file::{
     ExpressSection, FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection,
@@ -13,20 +13,17 @@ use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
 use worker::{Consistency, Quanta, WorkerSetConfig};
 
-/// Range of the window in which learning measures packet rates, in ns: 100 ms to 1 hour.
+/// Range of the time over which learning measures packet rates.
 const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = Nanos(100_000_000)..=Nanos(3_600_000_000_000);
 
-/// Default of `outstanding_bytes`. Normal frames wait while more bytes than this are outstanding in their
-/// device. A 10 Gbit/s device needs 0.2 ms to send this number of bytes. It reports sent frames within this
-/// time, so it does not become idle.
+/// Default of `outstanding_bytes`. A 10 Gbit/s device sends this number of bytes in 0.2 ms.
 const OUTSTANDING_BYTES: usize = 256 * 1024;
 
-/// Maximum of `outstanding_bytes`. This value exceeds the size of a socket's buffer, so it has the same
-/// effect as no limit.
+/// Maximum of `outstanding_bytes`. This value exceeds a socket's buffer, so it acts as no limit.
 const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Maximum of `lanes.quiet` in ns, the time without low-latency packets after which the large quantum is
-/// used. With a longer time, the small quantum would be used almost always.
+/// used.
 const QUIET_MAX_NS: Nanos = Nanos(1_000_000_000);
 
 /// Forwarding settings of a datapath, without ports and controllers.
@@ -58,7 +55,7 @@ pub struct LaneSettings {
 }
 
 impl Forwarding {
-    /// Returns the configuration of a set of workers with these settings. All other values are defaults.
+    /// Returns the configuration of a set of workers with these settings and defaults.
     #[must_use]
     pub fn worker_set(&self) -> WorkerSetConfig {
         WorkerSetConfig {
@@ -121,8 +118,8 @@ pub fn forwarding(
     (mistakes.len() == before).then_some(forwarding)
 }
 
-/// Reads the learning settings. The inner option is `None` if learning is off. The outer option is `None` if
-/// a value is wrong.
+/// Reads the learning settings. The outer option is `None` if a value is wrong. The inner option is `None` if
+/// learning is off.
 fn learning(key: &str, l: &LearnSection, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
     let key = |name: &str| format!("{key}.{name}");
     let min_pps = mistakes.at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000));

@@ -7,8 +7,7 @@
 //! - [`flow_file`] reads flows, groups and meters, and loads them into a model.
 //! - [`stateless_form`] is the text form of the stateless forwarder's settings.
 //! - [`packet`] builds packets from text. [`trace`] explains how rules process packets.
-//! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files, such as
-//!   scenarios.
+//! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files.
 
 mod check;
 mod endpoint;

@@ -25,7 +25,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads and checks a file, which may configure several datapaths. Only the file itself is checked.
+    /// Reads and checks a file. Only the file itself is checked.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Config {
             .map_err(ConfigError::Wrong)
     }
 
-    /// Checks the text of a file, which may configure several datapaths.
+    /// Checks the text of a file.
     ///
     /// # Errors
     ///

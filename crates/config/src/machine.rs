@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of a configuration against this build and this machine: drivers, CPUs, devices and socket
-//! directories.
+//! Checks of a configuration against this build and this machine.
 
 use crate::endpoint::Endpoint;
 use crate::mistakes::Mistakes;
@@ -9,7 +8,7 @@ use crate::socket::{SocketPurpose, check_socket_path};
 use port::PortError;
 use std::path::Path;
 
-/// Extent of the checks. Each scope includes the checks of the scopes before it.
+/// Extent of the checks. Each scope includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Checks the file only.

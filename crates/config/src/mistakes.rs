@@ -28,8 +28,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Mistakes found so far while a file is checked. After a mistake in one key, the other keys are still
-/// checked.
+/// Mistakes found while a file is checked.
 #[derive(Debug, Default)]
 pub struct Mistakes(Vec<Mistake>);
 
@@ -56,7 +55,7 @@ impl Mistakes {
         self.add(wrong(key, problem));
     }
 
-    /// Returns the value of a required key. If it is missing, adds a mistake that shows `example`.
+    /// Returns the value of a required key. If the key is missing, adds a mistake that shows `example`.
     pub fn needed<T>(&mut self, key: impl Into<String>, value: Option<T>, example: &str) -> Option<T> {
         self.at(key, value.ok_or_else(|| format!("is missing; write {example}")))
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Position in a text. Lines and columns are counted from 1. Columns are counted in characters.
+/// Position in a text, as line and column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPlace {
     /// Line, from 1.
@@ -20,7 +20,7 @@ impl TextPlace {
     pub fn of(text: &[u8], offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        // A UTF-8 continuation byte is 10xxxxxx. Only the first byte of each character counts.
+        // UTF-8 continuation bytes have the form 10xxxxxx.
         let is_first = |byte: &&u8| **byte & 0xc0 != 0x80;
         Self {
             line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
@@ -68,20 +68,19 @@ impl KeyPath {
         (names.join("."), names.last().copied().unwrap_or_default())
     }
 
-    /// Returns the path up to the last key in the notation of
-    /// [`Mistake::key`](crate::mistakes::Mistake::key), such as `datapath.port[2].workers`. If there is only
-    /// one datapath, it has no index.
+    /// Returns the path up to the last key, in the notation of
+    /// [`Mistake::key`](crate::mistakes::Mistake::key). A single datapath has no index.
     pub fn path(&self, tree: &Tree<'_>) -> String {
         path_of(&self.0[..self.to_last_key()], tree)
     }
 
-    /// Returns the path of a missing `key` in the table to which this path leads.
+    /// Returns the path of a missing `key` in the table at this path.
     pub fn path_within(&self, tree: &Tree<'_>, key: &str) -> String {
         let path = path_of(&self.0, tree);
         if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
     }
 
-    /// Removes the last key of the path from the tree. Returns `false` if there is no such key.
+    /// Removes the last key of the path from the tree. Returns `false` if the key does not exist.
     pub fn remove(&self, tree: &mut Tree<'_>) -> bool {
         remove_from(tree.get_mut(), &self.0[..self.to_last_key()])
     }
@@ -120,7 +119,7 @@ fn only_datapath(tree: &Tree<'_>) -> bool {
     datapath.is_some_and(|value| value.get_ref().as_array().is_some_and(|list| list.len() == 1))
 }
 
-/// Removes the key at the end of the path `steps` from the table. The last step must be a key.
+/// Removes the key at the end of `steps` from the table. The last step must be a key.
 fn remove_from(table: &mut DeTable<'_>, steps: &[Step]) -> bool {
     match steps.split_first() {
         Some((Step::Key(name), [])) => table.remove(name.as_str()).is_some(),
@@ -141,7 +140,7 @@ fn remove_within(value: &mut DeValue<'_>, steps: &[Step]) -> bool {
     }
 }
 
-/// Searches a table depth-first for a span that `is_right` accepts. `way` becomes the path to this span.
+/// Searches a table depth-first for a span that `is_right` accepts. Stores the path of this span in `way`.
 fn search(table: &DeTable<'_>, is_right: &dyn Fn(&Range<usize>) -> bool, way: &mut Vec<Step>) -> bool {
     for (key, value) in table.iter() {
         way.push(Step::Key(key.get_ref().to_string()));
@@ -174,9 +173,8 @@ fn search_value(
     within || is_right(&value.span())
 }
 
-/// Returns the byte offset of the value at a path such as `datapath.port[2].workers`. If the value is
-/// missing, returns the offset of the innermost part of the path that exists. If the path has no index after
-/// a list of tables, it refers to the first table. Returns `None` if no part of the path exists.
+/// Returns the byte offset of the value at a path such as `datapath.port[2].workers`, or of the innermost
+/// existing part of the path. A list of tables without an index means its first table.
 pub fn offset_of(tree: &Tree<'_>, path: &str) -> Option<usize> {
     let mut table = Some(tree.get_ref());
     let mut found = None;
@@ -184,8 +182,7 @@ pub fn offset_of(tree: &Tree<'_>, path: &str) -> Option<usize> {
         let (name, numbers) = part.split_once('[').unwrap_or((part, ""));
         let Some((key, value)) = table?.get_key_value(name) else { return found };
         let mut value = value;
-        // If a table exists only by dotted keys or by headers of its sub-tables, the span of its value is
-        // empty. Such a table begins at its key.
+        // The value of a table without its own header has an empty span.
         found = Some(if value.span().is_empty() { key.span().start } else { value.span().start });
         for number in numbers.split(['[', ']']).filter_map(|number| number.parse::<usize>().ok()) {
             let Some(element) = value.get_ref().as_array().and_then(|list| list.get(number)) else {

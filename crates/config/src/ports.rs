@@ -9,7 +9,7 @@ use crate::settings::ConfiguredPort;
 use crate::value::{in_range, port_name};
 use flow::{EgressQueue, Limits, PortNo, QueueId, port_no};
 
-/// Drivers that are planned but not part of this build.
+/// Drivers that are planned but do not exist yet.
 const LATER_DRIVERS: [&str; 1] = ["rtl"];
 
 /// Settings of the daemon against which ports are checked.
@@ -98,7 +98,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     Some(port)
 }
 
-/// Checks the list of workers that serve a port. The number of workers may be unknown.
+/// Checks the workers that serve a port. The number of workers may be unknown.
 fn serving(list: &[i64], workers: Option<usize>) -> Result<Vec<usize>, String> {
     if list.is_empty() {
         return Err("is empty, so no worker would serve the port; name a worker, such as [0]".to_owned());
@@ -153,7 +153,7 @@ fn queue(at: &str, queue: &file::QueueSection, mistakes: &mut Mistakes) -> Optio
     let id = mistakes
         .needed(key("id"), queue.id, "id = 1")
         .and_then(|id| mistakes.at(key("id"), in_range(id, 0..=EgressQueue::ID_MAX.0.into())));
-    // A queue is invalid if a rate is out of range, but not if a rate is missing.
+    // A missing rate is valid, but a rate out of range is not.
     let rate = |kbps: Option<Option<u64>>| kbps.map_or(Some(None), |kbps| kbps.map(|kbps| Some(kbps as u32)));
     Some(EgressQueue {
         id: QueueId(id? as u32),

@@ -11,8 +11,7 @@ use std::sync::Arc;
 /// Default path of the control socket.
 pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
 
-/// Checked settings of one datapath, with its workers and its control socket. A process can run several
-/// datapaths.
+/// Checked settings of one datapath, with its workers and its control socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Path of the control socket.
@@ -23,12 +22,11 @@ pub struct Config {
     pub dpdk: port::dpdk::DpdkSettings,
     /// Workers, indexed by number.
     pub workers: Vec<WorkerConfig>,
-    /// Timing of the workers' sleep. A file cannot set this timing.
+    /// Timing of the workers' sleep. It has no key in the file.
     pub pace: Pace,
     /// The datapath.
     pub datapath: Datapath,
-    /// Notes on settings that are accepted but have no effect or may not be intended. Each note is one
-    /// sentence.
+    /// Notes on settings that have no effect or may not be intended. Each note is one sentence.
     pub notes: Vec<String>,
 }
 
@@ -41,16 +39,15 @@ pub struct WorkerConfig {
     pub idle: Idle,
 }
 
-/// Timing of a worker's sleep: how soon it sleeps, and when it wakes without a signal. Production uses the
-/// default values. In tests, workers sleep immediately and wake only if another thread wakes them.
+/// Timing of a worker's sleep: how soon the worker sleeps, and when it wakes without a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Time that a worker spins after its last packet, in ns.
     pub spin_ns: Nanos,
     /// Time between two publications of links and counters, in ns.
     pub keeping_ns: Nanos,
-    /// Shorter time between two publications, in ns. It applies if packets arrived after the last publication
-    /// and the worker is about to sleep.
+    /// Time between two publications of links and counters, in ns, if packets arrived and the worker is about
+    /// to sleep.
     pub keeping_soon_ns: Nanos,
 }
 
@@ -90,11 +87,11 @@ pub struct Datapath {
 /// Settings of OpenFlow connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
-    /// Controllers to connect to. Failed attempts are repeated indefinitely, with increasing pauses.
+    /// Controllers to connect to. Failed attempts are repeated with increasing pauses.
     pub controllers: Vec<Endpoint>,
     /// Endpoints that controllers and tools can connect to.
     pub listen: Vec<Endpoint>,
-    /// Whether the datapath forwards by learned MAC addresses while it is connected to none of `controllers`.
+    /// Whether the datapath acts as a learning switch while it is connected to none of `controllers`.
     pub standalone: bool,
 }
 
@@ -111,10 +108,10 @@ pub struct ConfiguredPort {
     pub device: String,
     /// Numbers of the workers that serve the port's queues.
     pub workers: Vec<usize>,
-    /// Watermark in bytes. While more bytes are outstanding in the device, normal frames wait in the switch.
-    /// With `usize::MAX`, normal frames never wait.
+    /// Watermark in bytes. Normal frames wait while more bytes are outstanding in the device. `usize::MAX`
+    /// means no limit.
     pub outstanding_bytes: usize,
-    /// Egress queues. Without queues, frames leave in the order in which they were output.
+    /// Egress queues. Without queues, frames leave in the order of their output.
     pub queues: Vec<flow::EgressQueue>,
 }
 

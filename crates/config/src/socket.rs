@@ -64,7 +64,7 @@ pub enum SocketPathError {
     },
 }
 
-/// Checks whether a socket can be created at this path, as far as possible without creating anything.
+/// Checks whether a socket can be created at this path, without creating anything.
 ///
 /// # Errors
 ///

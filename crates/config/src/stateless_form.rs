@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// Settings of the stateless forwarder. Numbers are read as `i64`, so that this crate, and not serde, reports
-/// values out of range.
+/// Settings of the stateless forwarder. Numbers are `i64`, so that this crate, and not serde, reports values
+/// out of range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatelessForm {
     /// Trusted ports, which lead to other switches.
     #[serde(default)]
     pub trusted: Vec<i64>,
-    /// Port numbers, each with its MTU in bytes without the Ethernet header.
+    /// MTU of each port in bytes, without the Ethernet header, by port number.
     #[serde(default)]
     pub mtu: Vec<(i64, i64)>,
     /// EtherTypes of tagged packets.
@@ -34,7 +34,7 @@ pub struct StatelessForm {
     pub gates: Option<GatesForm>,
 }
 
-/// EtherTypes of tagged packets. A missing EtherType has its default value.
+/// EtherTypes of tagged packets. Each has a default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypesForm {
@@ -48,7 +48,7 @@ pub struct TypesForm {
     pub tf_wide: Option<i64>,
 }
 
-/// A bank: the switch's ID, and the meaning of each label.
+/// A bank: the switch's ID, and what each label selects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BankForm {
@@ -57,24 +57,23 @@ pub struct BankForm {
     pub epoch: i64,
     /// Arithmetic, `integer` (default) or `polynomial`.
     pub arithmetic: Option<String>,
-    /// ID of the switch, which is the modulus. With polynomial arithmetic, its bits are the coefficients of
-    /// the polynomial.
+    /// ID of the switch, which is the modulus. With polynomial arithmetic, its bits are the coefficients.
     pub id: i64,
-    /// Meaning of label 0, label 1 and so on.
+    /// What label 0, label 1 and so on select.
     #[serde(default)]
     pub labels: Vec<LabelForm>,
-    /// Port numbers, each with its backup port.
+    /// Backup port of each port, by port number.
     #[serde(default)]
     pub backups: Vec<(i64, i64)>,
 }
 
-/// Meaning of a label.
+/// What a label selects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LabelForm {
-    /// Port number, or 0 if the label has no meaning.
+    /// Port number, or 0 for none.
     Port(i64),
-    /// The word `tables`: the packet goes to the tables.
+    /// The word `tables`: the packet is looked up in the tables.
     Word(String),
 }
 
@@ -82,16 +81,16 @@ pub enum LabelForm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatesForm {
-    /// Difference d. The numbers of downward gates are multiples of d. Without such gates, d is 0.
+    /// Difference between the numbers of downward gates, or 0 without such gates.
     #[serde(default)]
     pub down_d: i64,
-    /// Difference d. The numbers of upward gates are multiples of d. Without such gates, d is 0.
+    /// Difference between the numbers of upward gates, or 0 without such gates.
     #[serde(default)]
     pub up_d: i64,
-    /// Difference d. The numbers of external gates are multiples of d. Without such gates, d is 0.
+    /// Difference between the numbers of external gates, or 0 without such gates.
     #[serde(default)]
     pub external_d: i64,
-    /// Highest server gate. If `external_d` is not 0, a greater value of DOWN selects an external gate.
+    /// Highest server gate. A greater value of DOWN selects an external gate if `external_d` is not 0.
     #[serde(default)]
     pub server_gate_max: i64,
     /// Ports, each with its gate number and a flag: `server`, `external`, `assists` or empty.
@@ -113,7 +112,7 @@ fn port(key: &str, value: i64) -> Result<PortNo, Wrong> {
     number(key, value, 1, flow::port_no::MAX.0.into()).map(PortNo)
 }
 
-/// Inserts a port and its value into a map. Returns a mistake for `key` if the map already contains the port.
+/// Inserts a port and its value into a map. Returns a mistake for `key` if the map already has the port.
 fn once<V>(key: &str, map: &mut BTreeMap<PortNo, V>, at: PortNo, value: V) -> Result<(), Wrong> {
     match map.insert(at, value) {
         None => Ok(()),
@@ -210,7 +209,7 @@ impl TypesForm {
 }
 
 impl BankForm {
-    /// Reads the bank at index `n`, and stores it as the bank of its epoch.
+    /// Reads the bank at index `n` into the bank of its epoch.
     fn read_into(&self, n: usize, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {
         let key = format!("bank[{n}]");
         let epoch = number(&format!("{key}.epoch"), self.epoch, 0, 1)? as usize;
@@ -259,7 +258,7 @@ impl BankForm {
 }
 
 impl GatesForm {
-    /// Checks the gates. `key` is their key in the file.
+    /// Checks the gates of the table at `key`.
     ///
     /// # Errors
     ///

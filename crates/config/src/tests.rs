@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the documented example, and of files with one mistake. Each row contains a mistake and its error
-//! message.
+//! Tests of the documented example, and of files with one mistake each.
 
 use super::*;
 use crate::forwarding::LaneSettings;
@@ -106,7 +105,7 @@ fn learning_is_off_unless_it_is_enabled() {
         .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");
     assert_ne!(minimal, text);
     assert_eq!(Config::parse(&minimal).unwrap().datapath.forwarding.learning, Some(learning));
-    // Without the fast-forwarding path, learned low-latency marks have no effect. A note reports this.
+    // A note reports that learned low-latency marks have no effect.
     let idle = text.replace("[datapath.ffp]\nenabled = true", "[datapath.ffp]\nenabled = false");
     assert_eq!(Config::parse(&idle).unwrap().notes.len(), 1);
 }
@@ -150,7 +149,6 @@ fn the_fail_mode_selects_the_behaviour_without_controllers() {
     assert!(openflow("fail_mode = \"secure\"").standalone);
 }
 
-/// Returns the text with the first occurrence of `what` replaced by `by`.
 fn changed(text: &str, what: &str, by: &str) -> String {
     assert!(text.contains(what) && what != by, "{what}");
     text.replacen(what, by, 1)
@@ -371,7 +369,6 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
 fn every_mistake_has_a_message() {
     for (what, by, says) in MISTAKES {
         let text = changed(GOOD, what, by);
-        // Each replacement must give exactly one mistake.
         let [message] = &lines_of(Config::parse(&text).unwrap_err())[..] else {
             panic!("{by:?} gives: {:#?}", Config::parse(&text).unwrap_err());
         };
@@ -486,8 +483,7 @@ fn missing_cpus_and_devices_are_reported_only_in_the_scope_of_the_machine() {
     );
 }
 
-/// The grammar must contain every key that the reader accepts, with an example. The reader must accept every
-/// key of the grammar.
+/// The grammar and the reader must accept the same keys.
 #[test]
 fn the_grammar_has_the_keys_that_are_read() {
     let asked = |table: &str| {
@@ -544,7 +540,7 @@ fn the_express_path_is_on_unless_it_is_disabled() {
     assert!(problems[0].contains("datapath.express.records: 9999999 is out of range"), "{problems:?}");
 }
 
-/// A file with two datapaths, each of which has a stateless forwarder.
+/// A file with two datapaths that each have a stateless forwarder.
 const TWO: &str = r#"
 control = "/tmp/s1.sock"
 [[worker]]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads TOML text into the structure of a file. Errors of the parser are reported as mistakes with place and
-//! key.
+//! Reads TOML text into the structure of a file, and reports errors of the parser as mistakes.
 //!
 //! Begin with [`load`] and [`parse`].
 
@@ -12,7 +11,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use toml::de::{DeTable, Deserializer, Error};
 
-/// Lists of the keys of one kind of file. A key whose meaning depends on its table is listed with its path.
+/// Lists of the keys of one kind of file. A key that depends on its table is listed with its path.
 pub type Grammar = &'static [&'static [Key]];
 
 /// A key, its type in words, and an example.
@@ -71,7 +70,7 @@ const KEYS: &[Key] = &[
     ("ports", "a list of ports, gates and flags", "ports = [[1, 2, \"server\"]]"),
 ];
 
-/// Keys of forwarding settings, which the daemon's file and scenarios share.
+/// Keys of forwarding settings, which scenarios share.
 pub const FORWARDING: &[Key] = &[
     ("low_latency", "a table", "[datapath.low_latency]"),
     ("cookie", STRING, "cookie = \"0x4c4c000000000000/0xffff000000000000\""),
@@ -109,8 +108,7 @@ pub const TABLES: &str = "a list of tables";
 /// Maximum size of a file, in bytes.
 const FILE_BYTES: u64 = 16 * 1_024 * 1_024;
 
-/// Maximum number of unknown keys and wrong types that are searched for. Each of them needs another pass over
-/// the file.
+/// Maximum number of unknown keys and wrong types to find. Each of them needs another pass over the file.
 const READS: usize = 100;
 
 /// Result of reading a file's text.
@@ -128,8 +126,7 @@ struct Reading<'t, T> {
 ///
 /// # Errors
 ///
-/// The outer error is an error of the system. The inner error lists the mistakes in the contents, including
-/// bytes that are not UTF-8.
+/// The outer error is an error of the system. The inner error lists the mistakes in the contents.
 pub fn load<R>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<R, Vec<Mistake>>,
@@ -150,7 +147,7 @@ fn read_file(path: &Path) -> io::Result<Result<String, Mistake>> {
 }
 
 /// Reads a file's text into its structure, and checks the values with `check`. Unknown keys and values of the
-/// wrong type are reported as mistakes and left out of the structure.
+/// wrong type are mistakes, and are left out.
 ///
 /// # Errors
 ///
@@ -167,8 +164,7 @@ pub fn parse<T: DeserializeOwned, R>(
     }
 }
 
-/// Reads a file's text. Unknown keys and values of the wrong type are reported as mistakes and left out of
-/// the result.
+/// Reads a file's text without its unknown keys and values of the wrong type, which are mistakes.
 fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut mistakes = no_toml(text, &errors);
@@ -199,8 +195,8 @@ fn place_of(text: &str, error: &Error) -> Option<TextPlace> {
     error.span().map(|span| TextPlace::of(text.as_bytes(), span.start))
 }
 
-/// Collects syntax errors. After an error, the parser may report errors in the following lines. Only the
-/// first error in each run of consecutive lines is therefore kept.
+/// Collects syntax errors. Errors in the lines directly after an error are omitted, because they mostly
+/// follow from it.
 fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     let mut errors: Vec<(Option<TextPlace>, &Error)> =
         errors.iter().map(|error| (place_of(text, error), error)).collect();
@@ -219,7 +215,7 @@ fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     mistakes
 }
 
-/// Replaces the parser's message about a syntax error by a message that says how to fix the error.
+/// Rewords the parser's message about a syntax error, and adds how to fix the error.
 fn in_our_words(message: &str) -> String {
     let words = [
         (
@@ -252,7 +248,7 @@ fn one_line(message: &str) -> String {
     message.replace('\n', "; ")
 }
 
-/// Returns the grammar's row for a path. If there is none, returns the row for the key alone.
+/// Returns the grammar's row for a path or, if there is none, for the key alone.
 fn known(path: &str, key: &str, grammar: Grammar) -> Option<&'static Key> {
     let find = |wanted: &str| grammar.iter().copied().flatten().find(|(name, _, _)| *name == wanted);
     find(path).or_else(|| find(key))
@@ -265,7 +261,7 @@ fn is_missing(name: &str, way: &KeyPath, grammar: Grammar) -> String {
     }
 }
 
-/// Replaces the parser's message about a key by a message that says how to fix the key.
+/// Rewords the parser's message about a key, and adds how to fix the key.
 fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
     if let Some((_, known)) = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
@@ -283,7 +279,7 @@ fn problem(message: &str, way: &KeyPath, grammar: Grammar) -> String {
     }
 }
 
-/// Replaces the parser's name for the type of a wrong value, such as "map", by the name that TOML uses.
+/// Replaces the parser's name of a type, such as "map", by TOML's name.
 fn in_words(found: &str) -> String {
     let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
     let kind = match (kind, value) {

@@ -75,8 +75,7 @@ pub fn cookie(text: &str) -> Result<CookieMask, String> {
     Ok(CookieMask { value, mask })
 }
 
-/// Checks a port name. Flow files and OpenFlow messages allow names, numbers and reserved names in the same
-/// places. A name must therefore differ from all numbers and reserved names.
+/// Checks a port name, which must differ from all port numbers and reserved names.
 ///
 /// # Errors
 ///

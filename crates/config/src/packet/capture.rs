@@ -7,8 +7,8 @@ use port::LARGE_FRAME_BYTES;
 use std::path::Path;
 use wire::capture::CaptureReader;
 
-/// Returns packet `number` of a capture, counted from 1. The ingress port is `in_port` if it is given, else
-/// the number of the packet's capture interface plus 1.
+/// Returns packet `number` of a capture, counted from 1. Without `in_port`, the ingress port is the number of
+/// the capture interface plus 1.
 ///
 /// # Errors
 ///

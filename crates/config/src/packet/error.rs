@@ -12,7 +12,7 @@ pub enum PacketError {
     /// The list of fields cannot be parsed.
     #[error("the packet is not understood: {0}")]
     Fields(String),
-    /// A received packet cannot have the field, or the field cannot have this mask here.
+    /// A received packet cannot have the field, or the field cannot have this mask.
     #[error("the packet is not understood: {0} {1}")]
     Field(String, &'static str),
     /// The TTL is invalid.

@@ -16,7 +16,6 @@ use crate::flow_file::PortNames;
 use flow::PortNo;
 use serde::{Deserialize, Serialize};
 
-/// Default ingress port.
 const IN_PORT: PortNo = PortNo(1);
 
 /// A synthetic packet, given by either fields or bytes.

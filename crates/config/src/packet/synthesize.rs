@@ -7,11 +7,9 @@ use flow::{Field, FieldBase, FieldMatch, Match, PortNo, port_no};
 use port::LARGE_FRAME_BYTES;
 use wire::{Depth, Layers, PacketBuilder};
 
-/// Default MAC addresses, both of them unicast. NORMAL learns the source address, and floods packets to the
-/// unknown destination.
+/// Default MAC addresses. Both are unicast, so NORMAL learns the source and floods to the destination.
 const DESTINATION: u128 = 0x0200_0000_0002;
 const SOURCE: u128 = 0x0200_0000_0001;
-/// Default TTL.
 const TTL: u8 = 64;
 /// Minimum length of an Ethernet frame without the FCS, in bytes.
 const FRAME_BYTES_MIN: usize = 60;
@@ -39,14 +37,14 @@ pub fn synthesize(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Resul
 /// Whether the fields of a template may have masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masks {
-    /// Masks are refused. Each field has one value, because the template describes one packet.
+    /// Masks are refused, because the template describes one packet.
     Refused,
-    /// Masks are allowed. The bits outside a mask differ from packet to packet.
+    /// Masks are allowed. The bits outside a mask may differ between packets.
     Allowed,
 }
 
-/// Template of packets: fields with fixed values, and masks. Bits outside the masks get different values in
-/// each packet.
+/// Template of packets, with values and masks of fields. Bits outside the masks get different values in each
+/// packet.
 #[derive(Clone, Debug)]
 pub struct Template {
     matching: Match,
@@ -101,12 +99,12 @@ impl Template {
         let value = |field| drawn.iter().find(|(of, _)| *of == field).map(|(_, value)| *value);
         let mut frame = build(&value, self.ttl, 0);
         let mut more_bytes = 0;
-        // The builder pads short frames, so extending the payload once may not be enough.
+        // The builder pads short frames, so a longer payload may not lengthen the frame.
         while frame.len() < bytes {
             more_bytes += bytes - frame.len();
             frame = build(&value, self.ttl, more_bytes);
         }
-        // Fields that the builder does not support, and slices, are written at their offsets afterwards.
+        // Slices and fields that the builder does not support are written into the built frame.
         for (field, value) in drawn.iter().copied() {
             write(&mut frame, field, value)?;
         }
@@ -114,8 +112,7 @@ impl Template {
     }
 }
 
-/// Returns the bits of a field that may differ between packets. The VLAN ID has no such bits: if a condition
-/// examines only the PCP, the VLAN ID of all packets is 0.
+/// Returns the bits of a field that may differ between packets. The VLAN ID has none.
 fn open(condition: &FieldMatch) -> u128 {
     if condition.field == Field::VlanVid { 0 } else { condition.field.full_mask() & !condition.mask }
 }
@@ -135,8 +132,7 @@ fn take_ttl(text: &str) -> Result<(String, u8), PacketError> {
     Ok((rest.join(","), ttl))
 }
 
-/// Checks that a received packet can have these fields. Fields that only tables can write are refused, and so
-/// are masks, unless `masks` allows them.
+/// Checks that a received packet can have these fields, and that `masks` allows their masks.
 fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     if matching.index().is_some() {
         return Err(PacketError::Field("index".into(), "selects an entry of a table; packets have no index"));
@@ -156,7 +152,7 @@ fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
             Field::EthType if condition.value < 0x600 => {
                 return refuse("names no Ethernet II frame; give the packet's bytes");
             }
-            // A condition that examines only the PCP has a partial mask of the VLAN ID, which is allowed.
+            // A condition on the PCP alone has a partial mask of the VLAN ID.
             Field::VlanVid if condition.value & 0x1000 != 0 => {}
             _ if !condition.is_exact() && masks == Masks::Refused => {
                 return refuse("has a mask; a packet has one value, so give all of it");
@@ -167,7 +163,6 @@ fn check(matching: &Match, masks: Masks) -> Result<(), PacketError> {
     Ok(())
 }
 
-/// Builds the headers from the fields that the builder supports.
 fn build(value: &dyn Fn(Field) -> Option<u128>, ttl: u8, more_bytes: usize) -> Vec<u8> {
     let mac = |field, default| bytes::<6>(value(field).unwrap_or(default));
     let number = |field: Field| value(field).unwrap_or(0);
@@ -242,7 +237,7 @@ fn transport(b: PacketBuilder, value: &dyn Fn(Field) -> Option<u128>, source: &[
     }
 }
 
-/// Writes a field that the builder does not support. A slice beyond the end of the frame extends the frame.
+/// Writes a field that the builder does not support. A slice may extend the frame.
 fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), PacketError> {
     let location = field.location();
     let layers: Layers = wire::locate(frame, Depth::L4);

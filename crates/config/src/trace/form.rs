@@ -13,7 +13,7 @@ pub struct TraceForm {
     pub packet: String,
     /// Bytes of the packet in hexadecimal.
     pub hex: String,
-    /// Version of the rules, which is the number of operations so far.
+    /// Version of the rules: the number of operations so far.
     pub version: RuleVersion,
     /// Lookups in order.
     pub tables: Vec<TableForm>,
@@ -25,15 +25,15 @@ pub struct TraceForm {
     pub packet_ins: Vec<PacketInForm>,
     /// Whether every entry hit is low-latency.
     pub low_latency: bool,
-    /// First table in which the packet hit a normal entry, if it hit one.
+    /// First table with a normal entry, if the packet hit one.
     pub normal_from: Option<TableId>,
     /// Whether the fast-forwarding path alone can forward the packet.
     pub fast: bool,
-    /// Sentence that gives the reason or the condition for the value of `fast`.
+    /// Sentence that explains `fast`.
     pub fast_why: String,
-    /// Whether a path record can forward the packet. Such a record contains the entries listed in `tables`.
+    /// Whether a path record of the entries in `tables` can forward the packet.
     pub express: bool,
-    /// Sentence that gives the reason or the condition for the value of `express`.
+    /// Sentence that explains `express`.
     pub express_why: String,
     /// Outcome: `forwarded`, `consumed` (controller only) or `dropped`.
     pub outcome: String,
@@ -43,7 +43,7 @@ pub struct TraceForm {
     pub why: String,
     /// Further copies that were dropped, each as `reason: sentence`.
     pub copies_dropped: Vec<String>,
-    /// Notes on what the switch would learn from the packet, and on what a trace cannot determine.
+    /// Notes on what the switch would learn, and on what a trace cannot determine.
     pub notes: Vec<String>,
 }
 
@@ -68,10 +68,10 @@ pub struct TableForm {
     pub looked_at: usize,
     /// Changes between this lookup and the next, each as `field: before -> after`.
     pub changes: Vec<String>,
-    /// Metadata before the lookup, in hexadecimal.
+    /// Metadata in hexadecimal, before the lookup.
     pub metadata: String,
     /// Cache mode of the table on the fast-forwarding path: `lut`, `shared`, or `closed` if the path excludes
-    /// it.
+    /// the table.
     pub way: String,
 }
 

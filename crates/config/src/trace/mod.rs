@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces, which explain how a packet is processed or dropped by the rules of a switch or of a flow file.
+//! Traces, which explain how the rules of a switch or of a flow file process a packet.
 //!
 //! [`model::trace`] runs a packet through the tables. This module formats the result as text. It must not
 //! send, count or learn anything. Begin with [`TraceForm`] and [`from_file`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces without a running switch. They use the flows of a file, and all ports are up.
+//! Traces without a running switch, through the flows of a file.
 
 use super::form::TraceForm;
 use super::report::report;
@@ -9,7 +9,7 @@ use model::ModelConfig;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Error of a trace that is based on the flows of a file.
+/// Error of a trace through the flows of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The packet cannot be built.
@@ -25,8 +25,8 @@ pub enum TraceError {
     },
 }
 
-/// Traces a packet through the flows of a file. The simulated switch has the packet's ingress port and all
-/// ports that the flows name.
+/// Traces a packet through the flows of a file. The ingress port and all ports that the flows name exist and
+/// are up.
 ///
 /// # Errors
 ///

@@ -147,7 +147,7 @@ pub fn rule(entry: &FlowEntry) -> Rule {
 #[must_use]
 pub fn describe(in_port: PortNo, frame: &[u8]) -> String {
     let value = value_of(in_port, frame);
-    // Omits fields that repeat other fields. Also omits some fields if their value is 0, as in most packets.
+    // Omits fields that repeat others, and some fields whose value is 0 in most packets.
     let says = |field: Field, value: u128| match field {
         Field::InPhyPort | Field::Metadata | Field::TunnelId => false,
         Field::Ipv6Exthdr | Field::IpEcn | Field::VlanVid | Field::Ipv6Flabel | Field::IpDscp => value != 0,

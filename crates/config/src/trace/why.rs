@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sentences of a trace that explain the outcome of a packet.
+//! Sentences of a trace that explain what happened to the packet.
 
 use flow::stateless::{Arithmetic, Label};
 use flow::{Action, DropReason, EntryId, FlowEntry, MeterId, Outcome, PortNo, TableId, port_no};
@@ -8,8 +8,7 @@ use model::trace::{Trace, Worked};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
-/// Cache mode of each table on the fast-forwarding path. Tables that are not listed are excluded from the
-/// path.
+/// Cache mode of each table on the fast-forwarding path. The path excludes all other tables.
 pub type Ways = BTreeMap<TableId, &'static str>;
 
 /// Returns a sentence about the outcome of the packet.
@@ -165,7 +164,7 @@ pub fn express(model: &mut Model<WorkerSet>, found: &Trace) -> (bool, String) {
     }
 }
 
-/// Returns notes on what the switch would learn from the packet, and on what a trace cannot determine.
+/// Returns notes on what the switch would learn, and on what a trace cannot determine.
 pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
     let mut notes = Vec::from_iter(model.worked(found).map(worked));
     for learned in &found.processed.learn {
@@ -213,7 +212,7 @@ pub fn meters(found: &Trace) -> impl Iterator<Item = MeterId> + '_ {
     found.steps.iter().filter_map(|step| step.entry.as_ref()?.instructions.meter)
 }
 
-/// Returns the ports to which the actions of the hit entries output, directly or through groups.
+/// Returns the ports to which the hit entries output, directly or through groups.
 fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<Item = PortNo> + 'a {
     let hit = found.steps.iter().filter_map(|step| step.entry.as_deref());
     let of_entry = |entry: &'a FlowEntry| entry.instructions.apply.iter().chain(&entry.instructions.write);
@@ -259,7 +258,7 @@ fn entries(count: usize) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
-/// Removes the full stop of a text and makes its first letter lower case, so that it can continue a sentence.
+/// Prepares a text to continue a sentence: removes its full stop, and makes its first letter lower case.
 fn sentence(text: &str) -> String {
     let text = text.trim_end_matches('.');
     let mut chars = text.chars();
