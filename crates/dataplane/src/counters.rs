@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters that a data plane reports. Unless a field says otherwise, they count from the start of the data
-//! plane, or from the addition of the object to which they belong.
+//! Counters that a data plane reports. Unless a field says otherwise, they count since the start of the data
+//! plane, or since the addition of their object.
 
 use crate::drop_counts::DropCounts;
 use flow::{DropReason, EgressQueue, Nanos};
@@ -19,7 +19,7 @@ pub struct TrafficCount {
 pub struct EntryCounters {
     /// Number of packets that hit the entry.
     pub packets: u64,
-    /// Number of bytes of these packets. Each packet counts with its length at the time of the hit.
+    /// Number of bytes of these packets, with their lengths at the time of the hit.
     pub bytes: u64,
     /// Time of the last hit, or 0 if there was none.
     pub used_ns: Nanos,
@@ -48,7 +48,7 @@ pub struct GroupCounters {
 pub struct MeterCounters {
     /// Packets and bytes that reached the meter.
     pub total: TrafficCount,
-    /// Packets and bytes to which each band was applied, in order of the bands.
+    /// Packets and bytes to which each band applied, in order of the bands.
     pub bands: Vec<TrafficCount>,
 }
 
@@ -67,7 +67,7 @@ pub struct PortCounters {
     pub rx_dropped: u64,
     /// Packets that were given to the port and not sent.
     pub tx_dropped: u64,
-    /// Losses by the driver's counter names. Counters that are zero are omitted.
+    /// Losses by the driver's counter names, without counters of zero.
     pub by_name: Vec<(&'static str, u64)>,
 }
 
@@ -101,16 +101,16 @@ pub struct Totals {
     pub express: u64,
     /// Received packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
-    /// Number of times that a low-latency packet was held until earlier packets of its flow had left.
+    /// Number of times that a low-latency packet waited for earlier packets of its flow.
     pub held_back: u64,
     /// Packets waiting in the switch.
     pub held: u64,
     /// Packets of which no copy was sent.
     pub dropped: DropCounts,
-    /// Copies given to ports: at least one for each packet in `forwarded`.
+    /// Copies given to ports.
     pub copies: u64,
-    /// Dropped copies of packets that count as forwarded or consumed, and copies that were dropped after
-    /// their packet was counted.
+    /// Dropped copies of packets that count as forwarded or consumed, and copies dropped after their packet
+    /// was counted.
     pub copies_dropped: DropCounts,
 }
 

@@ -2,29 +2,28 @@
 //! The contract between the control plane and a data plane.
 //!
 //! # Thread
-//! The control thread makes all calls. No method blocks, waits for a worker, or performs I/O. The caller may
-//! therefore answer a controller between any two calls.
+//! The control thread makes all calls. No method blocks, waits for a worker, or performs I/O, so the caller
+//! may answer a controller between any two calls.
 //!
 //! # Order
-//! - Operations take effect in the order of their submission. Each takes effect as a whole, between two
-//!   packets: every packet is processed by exactly one version of the rules.
-//! - `submit` returns before the operation is active. It is active when [`DataPlane::applied`] has reached
-//!   its version.
+//! - Operations take effect in the order of their submission, each as a whole between two packets. Every
+//!   packet is processed by exactly one version of the rules.
+//! - `submit` returns before the operation is active. It is active when [`DataPlane::applied`] reaches its
+//!   version.
 //! - An event that a packet caused is available from [`DataPlane::next_event`] before `applied` exceeds the
-//!   version by which the packet was processed.
+//!   packet's version.
 //!
 //! # Life of an entry
 //! 1. `submit` of `EntryChange::Add` makes the ID known. The ID must be unused until then.
 //! 2. `submit` of `EntryChange::Remove` takes the entry out of its table. Until that version is active,
 //!    packets may hit the entry and are counted.
-//! 3. The caller waits for that version, takes the events that were reported before, and reads the final
-//!    counters.
+//! 3. The caller waits for that version, takes the events reported before it, and reads the final counters.
 //! 4. [`DataPlane::release`] ends the life of the ID. Only then may another entry get the same ID.
 //!
 //! # Errors
-//! Operations cannot fail: the caller checks each request first (validity, references, limits), as the
-//! comments of [`Operation`] require. An implementation asserts these conditions in debug builds. In release
-//! builds it ignores an invalid part. A method that gets an unknown entry ID returns counters of 0.
+//! Operations cannot fail: the caller first checks validity, references and limits, as the comments of
+//! [`Operation`] require. An implementation asserts these conditions in debug builds and ignores invalid
+//! parts in release builds. For an unknown entry ID, counters are 0.
 
 use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
@@ -33,45 +32,42 @@ use crate::event::Event;
 use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 
-/// A data plane. It applies operations in order, and reports counters and events. The module's documentation
-/// states the rules for all methods.
+/// A data plane. It applies operations in order, and reports counters and events. The documentation of the
+/// module states the rules for all methods.
 pub trait DataPlane {
     // Operations.
 
-    /// Submits an operation after all earlier ones. Returns its version: 1 for the first operation, then
-    /// counting up.
+    /// Submits an operation. Returns its version: 1 for the first operation, then counting up.
     ///
-    /// The call may compile tables, which can take milliseconds for thousands of entries. The number of
-    /// operations is not limited: operations that the workers cannot take yet are parked.
+    /// The call may compile tables, which can take milliseconds for thousands of entries. Operations that the
+    /// workers cannot take yet are parked, without limit.
     fn submit(&mut self, operation: Operation) -> RuleVersion;
 
-    /// Returns the highest version that is active on all workers, or 0 before the first version is active.
-    /// Packets are no longer processed by older versions. The result never decreases.
+    /// Returns the highest version that is active on all workers, or 0 before the first one. The result never
+    /// decreases.
     fn applied(&mut self) -> RuleVersion;
 
-    /// Returns the number of submitted operations that wait for space in the queues to the workers. While the
-    /// number is above the caller's limit, the caller reads no further requests.
+    /// Returns the number of submitted operations that wait for space in the queues to the workers. While
+    /// this number is above a limit, the caller reads no requests.
     fn parked(&self) -> usize;
 
-    /// Runs a bounded part of the background work that controllers do not see, such as installing compiled
-    /// tables. The version stays the same. The control thread calls this method on each poll, with the
-    /// current time.
+    /// Runs a bounded part of the background work, such as installing compiled tables. The version stays the
+    /// same. The control thread calls this method on each poll.
     fn tick(&mut self, _now: Nanos) {}
 
-    // Counters. Counters of entries and tables include all hits before `counted_until`. Other counters lag
-    // behind the packets by at most one burst. When the removal or modification of an entry becomes active,
-    // all hits before it have been counted.
+    // Counters. Counters of entries and tables include all hits before `counted_until`, and all hits before
+    // an active removal or modification. Other counters lag by at most one burst.
 
-    /// Returns a time before which all hits of entries have been counted. Soon after the last packet, all
-    /// hits have been counted, and the result is the maximum time.
+    /// Returns a time before which all hits of entries have been counted. Soon after the last packet, this is
+    /// the maximum time.
     fn counted_until(&mut self) -> Nanos;
 
-    /// Returns an entry's counters, summed over the workers. The counters are valid from the submission of
-    /// the addition until the release.
+    /// Returns an entry's counters, summed over the workers. They are valid from the submission of the
+    /// addition until the release.
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters;
 
-    /// Releases an entry. The caller guarantees that the entry's removal is active and that all events
-    /// reported before have been taken. The entry's counters are lost, and its ID may be reused.
+    /// Releases an entry, whose ID may then be reused. The entry's removal must be active, and all events
+    /// reported before it must have been taken.
     fn release(&mut self, id: EntryId);
 
     /// Returns a table's counters since the start.
@@ -83,11 +79,11 @@ pub trait DataPlane {
     /// Returns a meter's counters since it was added or replaced, or `None` if the meter does not exist.
     fn meter_counters(&mut self, id: MeterId) -> Option<MeterCounters>;
 
-    /// Returns a port's counters, or `None` if the data plane does not have the port. Workers read the
-    /// counters of devices from time to time, so the result may be out of date by more than one burst.
+    /// Returns a port's counters, or `None` if the data plane does not have the port. Workers read counters
+    /// of devices only from time to time.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
 
-    /// Returns a port's egress queues in order of their numbers. The list is empty if the port has none.
+    /// Returns a port's egress queues in order of their numbers.
     fn queues(&mut self, _port: PortNo) -> Vec<PortQueue> {
         Vec::new()
     }
@@ -97,12 +93,10 @@ pub trait DataPlane {
 
     // Events.
 
-    /// Takes the next event, or `None` if no worker has reported one. Events of one worker come in the order
-    /// in which it reported them. There is no order among workers.
+    /// Takes the next event, or `None` if there is none. Only events of the same worker are in order.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Takes back the frame of a packet-in. The caller returns each frame exactly once. Until then, the frame
-    /// is missing from the stock of frames for the controller. Packet-ins are dropped when the stock is
-    /// empty.
+    /// Takes back the frame of a packet-in. The caller returns each frame exactly once. Packet-ins are
+    /// dropped when the stock of frames for the controller is empty.
     fn recycle(&mut self, frame: Frame);
 }

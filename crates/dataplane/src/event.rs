@@ -6,8 +6,8 @@ use frame::Frame;
 
 /// An event of the data plane.
 ///
-/// If the control thread does not keep up, packet-ins are counted as drops. A learning report that was lost
-/// is repeated by the next packet from the same source.
+/// If the control thread does not keep up, packet-ins are dropped and counted. A lost learning report is
+/// repeated by the next packet from the same source.
 #[derive(Debug)]
 pub enum Event {
     /// A packet for the controller.
@@ -19,8 +19,8 @@ pub enum Event {
 /// A packet for the controller.
 #[derive(Debug)]
 pub struct PacketInEvent {
-    /// Copy of the packet in the state in which it was sent to the controller. `meta.in_port` is its ingress
-    /// port. The control thread returns the frame with `DataPlane::recycle`.
+    /// Copy of the packet in the state in which it was sent. `meta.in_port` is its ingress port. The control
+    /// thread returns the frame with `DataPlane::recycle`.
     pub frame: Frame,
     /// Table of the entry that sent the packet.
     pub table: TableId,

@@ -2,10 +2,9 @@
 //! Interface between the control plane (`model`) and a data plane: the trait [`DataPlane`] and the plain
 //! types of its parameters and results.
 //!
-//! The crate neither forwards packets nor handles requests of controllers. `worker` implements the trait with
-//! its set of workers. Hardware or the reference interpreter could implement the trait without any code of
-//! the fast path. [`flow::Operation`], the type of all changes, is in `flow`, because `reference` applies
-//! operations too.
+//! `worker` implements the trait with its set of workers. Hardware or the reference interpreter could
+//! implement it without any code of the fast path. [`flow::Operation`], the type of all changes, is in
+//! `flow`, because `reference` applies operations too.
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
 //! that it returns, [`Counters`] those that a worker writes, [`event`] the reports of workers, [`usage`] the

@@ -3,14 +3,14 @@
 
 use flow::{PortNo, PortState};
 
-/// Ports with numbers below this are also in an array that is indexed by the number.
+/// Ports with lower numbers are also in an array indexed by number.
 const LOW_PORTS: usize = 256;
 
 /// All ports of the datapath, sorted by number.
 #[derive(Clone, Debug)]
 pub struct PortTable {
     ports: Vec<PortState>,
-    /// Whether a port with this number exists, is up and sends packets, for numbers below `LOW_PORTS`.
+    /// For numbers below `LOW_PORTS`: whether the port exists, is up and sends packets.
     open: [bool; LOW_PORTS],
 }
 
@@ -38,7 +38,7 @@ impl PortTable {
     #[must_use]
     #[inline]
     pub fn get(&self, number: PortNo) -> Option<&PortState> {
-        // Fast path: most switches number their ports 1, 2, 3 and so on.
+        // Most switches number their ports 1, 2, 3 and so on.
         match self.ports.get((number.0 as usize).wrapping_sub(1)) {
             Some(port) if port.number == number => Some(port),
             _ => self.ports.binary_search_by_key(&number, |port| port.number).ok().map(|at| &self.ports[at]),
@@ -62,7 +62,6 @@ impl PortTable {
     }
 }
 
-/// Returns whether a port is up and sends packets.
 fn is_open(port: &PortState) -> bool {
     port.up && !port.no_fwd
 }

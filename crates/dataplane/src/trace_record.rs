@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records of how a data plane processed individual packets, for `shunt trace --live`.
 //!
-//! A record has a fixed size, so a worker fills it without allocating. If there are more items than a list
-//! can hold, the list has the first items. A count next to each list has the total number of items.
+//! Records have a fixed size, so workers allocate nothing. A list that is too short has the first items. The
+//! count next to each list is the total number of items.
 
 use arrayvec::ArrayVec;
 use flow::{EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 
-/// Maximum number of bytes of a packet that are recorded. A frame of common length fits.
+/// Maximum number of bytes of a packet that are recorded.
 pub const RECORD_BYTES: usize = 2_048;
 
 /// Maximum number of lookups of a packet that are recorded.
@@ -55,16 +55,16 @@ pub struct TraceRecord {
     pub len: u32,
     /// First bytes of the frame, as received.
     pub bytes: ArrayVec<u8, RECORD_BYTES>,
-    /// Whether the sender left the checksum or the segmentation to hardware, so that the bytes differ from
-    /// those on a wire.
+    /// Whether the checksum or the segmentation was left to hardware, so that the bytes differ from those on
+    /// a wire.
     pub offloaded: bool,
     /// Lookups in order, at most the first [`RECORD_HITS`].
     pub hits: ArrayVec<TraceHit, RECORD_HITS>,
     /// Total number of lookups.
     pub lookups: u32,
-    /// Table whose LUT had no record of the packet's value, so that the packet left the fast-forwarding path.
+    /// Table whose LUT had no record for the packet, so that the packet left the fast-forwarding path.
     pub missed: Option<TableId>,
-    /// Copies in order, at most the first [`RECORD_COPIES`]. The egress may still have dropped some of them.
+    /// Copies in order, at most the first [`RECORD_COPIES`]. The egress may have dropped some of them later.
     pub copies: ArrayVec<TraceCopy, RECORD_COPIES>,
     /// Total number of copies.
     pub made: u32,
@@ -74,10 +74,9 @@ pub struct TraceRecord {
     pub fast: bool,
     /// Whether a path record forwarded the packet, without any other lookup.
     pub express: bool,
-    /// Whether a copy of this packet was dropped for lack of space. Also true if another packet or copy was
-    /// dropped for lack of space in the burst in which this packet was finished.
+    /// Whether a packet or copy was dropped for lack of space in the burst in which this packet was finished.
     pub scarce: bool,
-    /// Time in ns from the start of the burst until the packet left. All times are 0 if there is no clock.
+    /// Time in ns from the start of the burst until the packet left. Without a clock, all times are 0.
     pub left_ns: Nanos,
 }
 
@@ -92,11 +91,11 @@ pub enum FoundBy {
     Lut,
     /// A LUT record that was verified before it was used.
     Verified,
-    /// A record of the previous LUT.
+    /// A record of the LUT that the current LUT replaced.
     Inherited,
     /// The table's own lookup, while the packet was on the fast-forwarding path.
     Shared,
-    /// A LUT record of a normal entry, which sent the packet from the fast-forwarding path to the tables.
+    /// A LUT record of a normal entry. The packet left the fast-forwarding path.
     Known,
     /// A record of the packet's whole path.
     Express,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Usage of bounded resources.
 
-/// Usage of a bounded resource, possibly a moment old.
+/// Usage of a bounded resource. It may be a moment old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Name of the resource in counters.
@@ -13,7 +13,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the usage of a resource. Without a limit, `limit` is `None`.
+    /// Returns the usage of a resource.
     #[must_use]
     pub fn of(name: &'static str, used: usize, limit: impl Into<Option<usize>>) -> Self {
         Self { name, used: used as u64, limit: limit.into().map(|limit| limit as u64) }

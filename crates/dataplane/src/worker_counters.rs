@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of a worker's packets and tables. The worker writes them once per burst, and the control thread
-//! reads them.
+//! Counters of a worker's packets and tables. The worker adds to them once per burst.
 
 use flow::{DropReason, Outcome, TableId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Number of drop reasons.
 pub const REASONS: usize = DropReason::ALL.len();
 
-/// Number of tables counted: the controller's 255 and the table of learned MAC addresses.
+/// Number of tables: 255 of the controller, and the table of learned MAC addresses.
 pub const TABLES: usize = 256;
 
 fn add(counter: &AtomicU64, by: u64) {
@@ -32,15 +31,15 @@ pub struct BurstCounters {
     pub express: u64,
     /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
-    /// Number of times that a low-latency packet was held because earlier packets of its flow still waited.
+    /// Number of times that a low-latency packet waited for earlier packets of its flow.
     pub held_back: u64,
-    /// Frames given to ports: copies of packets, and packets' own frames.
+    /// Frames given to ports.
     pub copies: u64,
     /// Packets of which no copy was sent, by drop reason.
     pub dropped: [u64; REASONS],
-    /// Failed copies of packets that were not themselves dropped, by drop reason.
+    /// Dropped copies of packets that were not themselves dropped, by drop reason.
     pub copies_dropped: [u64; REASONS],
-    /// Whether any drop was counted. Most bursts have no drops, and then the arrays are skipped.
+    /// Whether any drop was counted. Most bursts have none, and the arrays are skipped.
     any_dropped: bool,
 }
 
@@ -71,7 +70,7 @@ impl BurstCounters {
             .any(|reason| self.dropped[*reason as usize] + self.copies_dropped[*reason as usize] > 0)
     }
 
-    /// Counts a failed copy of a packet that is not itself dropped.
+    /// Counts a dropped copy of a packet that is not itself dropped.
     #[inline]
     pub fn copy_dropped(&mut self, reason: DropReason) {
         self.copies_dropped[reason as usize] += 1;
@@ -173,7 +172,7 @@ impl Counters {
         self.held.store(packets, Relaxed);
     }
 
-    /// Counts copies that failed after the outcome of their packet was counted.
+    /// Counts copies that were dropped after their packet was counted.
     pub fn add_copies_dropped(&self, reason: DropReason, copies: u64) {
         add(&self.copies_dropped[reason as usize], copies);
     }
