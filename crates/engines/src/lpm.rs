@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `lpm`: rules that are prefixes of one field of up to 128 bits, combined with other fields under one
-//! mask. An example is a routing table with its EtherType, or several such tables distinguished by a VLAN.
+//! Engine `lpm`: rules that are prefixes of one field of up to 128 bits, and that examine other fields under
+//! one mask. An example is a routing table with its EtherType, or several such tables distinguished by a
+//! VLAN.
 //!
 //! Prefixes divide the values of a field into intervals, at most two per prefix. All values of an interval
 //! have the same longest prefix. If no prefix has more than 32 bits, a compressed trie of 64-way nodes finds
 //! the interval (`trie.rs`), else a search tree of nine-way nodes (`forest.rs`). From the longest prefix a
-//! chain leads through all rules that match (`chains.rs`). Priorities may contradict lengths: a shorter
-//! prefix may have precedence over a longer one. In that case the best rule of each chain is stored too.
+//! chain leads through all rules that match (`chains.rs`). If a shorter prefix has precedence over a longer
+//! one, the best rule of each chain is stored too.
 //!
-//! Memory is linear in the number of rules, whatever the prefixes are. A lookup takes at most seven steps in
-//! a trie. In a tree it takes at most 2 + log9(2 x rules) steps, or twice that for prefixes longer than 64
-//! bits. Each deleted rule that a lookup visits costs one more step. If priorities contradict lengths and the
-//! best rule of a chain is deleted, the lookup walks the whole chain. Up to 32 keys are processed step by
-//! step together (docs/adr/0024).
+//! Memory is linear in the number of rules. A lookup takes at most seven steps in a trie. In a tree it takes
+//! at most 2 + log9(2 x rules) steps, or twice that for prefixes longer than 64 bits. Each deleted rule that
+//! a lookup visits costs one more step. Up to 32 keys are processed step by step together (docs/adr/0024).
 
 mod build;
 mod chains;
@@ -31,19 +30,19 @@ use keys::{BURST, Keys};
 use simd::Kernel;
 use trie::Trie;
 
-/// Position of the prefixes' field, or of up to 64 bits of it, in the key.
+/// Position in the key of the field, or of up to 64 bits of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Index of the word in the key.
     pub word: usize,
-    /// Position of the last bit in the word, counted from the least significant.
+    /// Position of the last bit in the word, counted from the least significant bit.
     pub shift: u32,
     /// Number of bits, 1 to 64.
     pub bits: u32,
 }
 
 impl Piece {
-    /// Returns the pieces of a field in a plan's keys, beginning with the field's first bits.
+    /// Returns the pieces of a field in a plan's keys, the first bits first.
     #[must_use]
     pub fn of_field(plan: &KeyPlan, field: Field) -> Vec<Self> {
         let mut parts: Vec<_> = plan.parts().iter().filter(|part| part.field == field).collect();
@@ -75,8 +74,8 @@ impl Piece {
     }
 }
 
-/// Search structure for all groups. It maps a group and a value of the field to the number of the value's
-/// longest prefix.
+/// Search structure for all groups of rules with equal other fields. Maps a group and a value of the field to
+/// the number of the value's longest prefix.
 #[derive(Debug)]
 enum Search {
     Trie(Trie),
@@ -87,8 +86,7 @@ enum Search {
 #[derive(Debug)]
 pub struct Prefixes {
     keys: Keys,
-    /// Maps the values of the other fields to groups. `None` if all rules have the same values in these
-    /// fields.
+    /// Maps the values of the other fields to groups. `None` if there is only one group.
     others: Option<Exact>,
     no_tombstones: BitSet,
     /// Number of the prefix of length 0 in each group, or [`NONE`].
@@ -111,8 +109,8 @@ impl Prefixes {
         }
     }
 
-    /// Looks up at most [`BURST`] keys one by one. If there are several groups, `numbers` holds the groups on
-    /// entry.
+    /// Looks up at most [`BURST`] keys one by one. If there are several groups, `numbers` has the groups of
+    /// the keys on entry.
     #[inline(always)]
     fn each(&self, rows: &[u64], numbers: &mut [u32], count: impl Fn(&Node, u64) -> u32 + Copy) {
         for (row, number) in rows.chunks_exact(self.keys.words).zip(numbers) {
@@ -139,7 +137,7 @@ impl Prefixes {
         }
     }
 
-    /// Continues with the field's second piece if the first 64 bits do not determine the result.
+    /// Continues with the second piece if the first 64 bits do not determine the result.
     #[inline(always)]
     fn second(&self, forest: &Forest, number: u32, row: &[u64], count: impl Fn(&Node, u64) -> u32) -> u32 {
         match (forest.second(number), self.low) {
@@ -175,7 +173,7 @@ impl Lpm {
     /// `masks`.
     ///
     /// Each rule is a prefix of the field in `field` (one or two pieces, the first bits first) or matches
-    /// everything. All other bits must be examined under one mask.
+    /// everything. Other bits must be examined under one mask.
     #[must_use]
     pub fn new(words: usize, field: &[Piece], len: usize, values: &[u64], masks: &[u64]) -> Self {
         Self::with_level(Level::found(), words, field, len, values, masks)
@@ -212,8 +210,7 @@ impl Lpm {
 mod tests {
     use super::*;
 
-    /// Compiles prefixes, given as (bits, length). A prefix of length 0 becomes a rule that matches
-    /// everything.
+    /// Compiles prefixes given as (bits, length). A prefix of length 0 matches everything.
     fn compiled(prefixes: impl IntoIterator<Item = (u64, u32)>) -> Lpm {
         let field = [Piece { word: 0, shift: 0, bits: 64 }];
         let mask = |length: u32| u64::MAX.checked_shl(64 - length).unwrap_or(0);
@@ -245,7 +242,7 @@ mod tests {
         ];
         for (lpm, chained, catch_alls) in cases {
             let Search::Trie(trie) = &lpm.prefixes.search else { panic!("short prefixes use a trie") };
-            // The rules form one group, and only one word of a row is examined.
+            // There is one group, and rules examine only one word.
             let prefixes = size_of::<Prefixes>() + 4 + size_of::<keys::Column>() + trie.bytes();
             assert_eq!(lpm.prefixes.bytes(), prefixes);
             assert_eq!(lpm.bytes(), prefixes + (chained + catch_alls) * 4);

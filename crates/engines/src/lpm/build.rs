@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: compiles prefixes into intervals, in one pass over the sorted prefixes. A stack holds the
-//! open prefixes, which contain the current value.
+//! Control side: compiles prefixes into intervals, in one pass over the sorted prefixes. A stack has the open
+//! prefixes, which contain the current value.
 
 use super::chains::Chains;
 use super::forest::Forest;
@@ -69,7 +69,7 @@ impl Rules {
                 slot: slot as u32,
             });
         }
-        // The sort puts the best of equal prefixes first, because it has the lowest slot.
+        // The best of equal prefixes comes first, because it has the lowest slot.
         prefixes.sort_unstable();
         Self { words, field: field.to_vec(), others, present, prefixes, numbers, catch_alls }
     }
@@ -81,7 +81,7 @@ impl Rules {
         let (mask, value, others) = if groups == 1 {
             (self.others, self.numbers.values, None)
         } else {
-            // The group number replaces the comparison of the other fields.
+            // `Exact` compares the other fields, and returns the group.
             let exact = Exact::new(self.words, &self.others, self.numbers.values, groups, groups);
             (vec![0; self.words], vec![0; self.words], Some(exact))
         };
@@ -98,11 +98,10 @@ impl Rules {
 }
 
 impl Prefixes {
-    /// Compiles rules like [`Lpm::new`]. A lookup returns the rule's number from `numbers` instead of its
-    /// slot. Numbers are below 2^31.
+    /// Compiles rules like [`Lpm::new`]. A lookup returns the rule's number from `numbers`, which is below
+    /// 2^31, instead of its slot.
     ///
-    /// Rules with the same number take less memory than rules with different numbers. Rules that match
-    /// everything are ignored.
+    /// Rules with the same number take less memory. Rules that match everything are ignored.
     #[must_use]
     pub fn new(
         level: Level,
@@ -150,11 +149,10 @@ fn number_of(numbers: &[u32], slot: u32) -> u32 {
     numbers.get(slot as usize).copied().unwrap_or(NONE)
 }
 
-/// Returns the best rule of each prefix's chain. Lookups need these rules if priorities contradict prefix
-/// lengths.
+/// Returns the best rule of each prefix's chain.
 fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     let mut best: Vec<u32> = (0..up.len() as u32).collect();
-    // Prefixes are sorted, so a prefix comes after the prefixes that contain it.
+    // Each prefix comes after the prefixes that contain it.
     for prefix in prefixes {
         if let Some(above) = best.get(up[prefix.slot as usize] as usize) {
             best[prefix.slot as usize] = prefix.slot.min(*above);
@@ -163,8 +161,8 @@ fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     best
 }
 
-/// Returns two masks. The first has the bits outside the field that every rule examines. The second has the
-/// presence bits that only rules with the field examine.
+/// Returns the mask of the bits outside the field that every rule examines, and the mask of the presence bits
+/// that only rules with the field examine.
 fn other_bits(words: usize, field: &[Piece], masks: &[u64]) -> (Vec<u64>, u64) {
     let mut all = vec![u64::MAX; words];
     let mut any = 0;
@@ -217,8 +215,8 @@ impl Numbers {
 
 #[derive(Default)]
 struct Intervals {
-    /// First values of the intervals, left-aligned. `longest` holds the first rule of each interval's longest
-    /// prefix. Both arrays are ordered by group.
+    /// First values of the intervals, left-aligned. `longest` has the first rule of each interval's longest
+    /// prefix. Both are ordered by group.
     starts: Vec<u128>,
     longest: Vec<u32>,
     /// End index of each group.
@@ -234,8 +232,7 @@ impl Intervals {
         Self { up: vec![NONE; len], equal: vec![NONE; len], ..Self::default() }
     }
 
-    /// Adds the sorted prefixes of all groups. Returns for each group its first prefix of length 0, or
-    /// [`NONE`].
+    /// Adds the sorted prefixes of all groups. Returns each group's first prefix of length 0, or [`NONE`].
     fn add_all(&mut self, prefixes: &[Prefix]) -> Vec<u32> {
         prefixes.chunk_by(|a, b| a.group == b.group).map(|group| self.add(group)).collect()
     }
@@ -284,7 +281,7 @@ impl Intervals {
         whole
     }
 
-    /// Closes the innermost prefix: the prefix that contains it continues after its end.
+    /// Closes the innermost prefix. The prefix that contains it continues after its end.
     fn close(&mut self, from: usize, open: &mut Vec<Prefix>) {
         let Some(ended) = open.pop() else { return };
         if ended.end() != u128::MAX {
@@ -304,8 +301,7 @@ impl Intervals {
         self.longest.push(longest);
     }
 
-    /// Builds the structure that finds the interval of a value. `longest` is the length of the longest
-    /// prefix in bits.
+    /// Builds the structure that finds the interval of a value. The longest prefix has `longest` bits.
     fn search(&self, longest: u32) -> Search {
         let ranges = self.ends.iter().scan(0, |from, &end| Some(std::mem::replace(from, end)..end));
         if longest <= TRIE_BITS {

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Chains of the rules that match a value: from the first rule of its longest prefix through equal prefixes
-//! to shorter ones. A lookup walks along a chain only if the best rule of the chain is deleted.
+//! to shorter ones. Lookups walk a chain only if its best rule is deleted.
 
 use crate::{BitSet, NONE};
 
 /// Chains of all prefixes.
 #[derive(Debug)]
 pub(super) struct Chains {
-    /// For each rule, the first rule of the longest shorter prefix that contains this rule's prefix.
+    /// For each rule, the first rule of the next shorter prefix that contains the rule's prefix.
     pub up: Vec<u32>,
-    /// For each rule, the next rule with the same prefix. The array is empty if all prefixes differ.
+    /// For each rule, the next rule with the same prefix. Empty if all prefixes differ.
     pub equal: Vec<u32>,
-    /// For the first rule of each prefix, the best rule of its chain. The array is empty if the first rule is
-    /// always the best.
+    /// For the first rule of each prefix, the best rule of its chain. Empty if this is always the first rule.
     pub best: Vec<u32>,
 }
 
 impl Chains {
-    /// Returns whether the first rule of each chain is always the result: no rule is deleted, and priorities
-    /// follow lengths.
+    /// Returns whether the first rule of each chain is the result: no rule is deleted, and priorities follow
+    /// lengths.
     #[inline]
     pub fn are_plain(&self, tombstones: &BitSet) -> bool {
         self.best.is_empty() && tombstones.is_empty()
@@ -37,7 +36,7 @@ impl Chains {
         let mut found = NONE;
         let mut prefix = first;
         while prefix != NONE {
-            // Among equal prefixes the first active rule is the best.
+            // Equal prefixes are in order of precedence.
             let mut slot = prefix;
             while slot < found && tombstones.contains(slot) {
                 slot = self.equal.get(slot as usize).copied().unwrap_or(NONE);
@@ -65,8 +64,7 @@ mod tests {
 
     #[test]
     fn a_chain_continues_after_deleted_rules_to_equal_and_shorter_prefixes() {
-        // Rules 2, 4 and 5 have the same prefix. It lies within the prefix of rules 0 and 3, which lies
-        // within the prefix of rule 1.
+        // Rules 2, 4 and 5 share a prefix within the prefix of rules 0 and 3, which is within that of rule 1.
         let mut chains = Chains {
             up: vec![1, NONE, 0, 1, 0, 0],
             equal: vec![3, NONE, 4, NONE, 5, NONE],

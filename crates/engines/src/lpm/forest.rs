@@ -3,8 +3,7 @@
 //!
 //! A tree covers the first 64 bits of the intervals. A node is a cache line of eight keys, which are compared
 //! together. The number of keys below the value selects one of nine children. Nodes are stored level by
-//! level, without pointers. Where intervals differ only after the first 64 bits, a second tree of the same
-//! forest distinguishes them.
+//! level, without pointers. A second tree distinguishes intervals that differ only after the first 64 bits.
 
 use crate::NONE;
 
@@ -18,7 +17,7 @@ pub(super) const WAYS: u32 = NODE as u32 + 1;
 const SECOND: u32 = 1 << 31;
 
 /// A cache line of keys in ascending order. A key is the last value before an interval. Unused keys are
-/// `u64::MAX`: no value is greater.
+/// `u64::MAX`.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Node(pub [u64; NODE]);
@@ -44,7 +43,7 @@ pub(super) struct Forest {
 
 impl Forest {
     /// Builds one tree for each group of intervals. `starts` are their first values, left-aligned and
-    /// ascending from 0. `numbers` (below 2^31, or [`NONE`]) are the results for the values of the intervals.
+    /// ascending from 0. `numbers` are their results, each below 2^31 or [`NONE`].
     pub fn new<'i>(groups: impl Iterator<Item = (&'i [u128], &'i [u32])> + Clone) -> Self {
         let mut made = Self { nodes: Vec::new(), levels: Vec::new(), trees: Vec::new(), numbers: Vec::new() };
         made.trees.resize(groups.clone().count(), Tree::default());
@@ -55,14 +54,12 @@ impl Forest {
         made
     }
 
-    /// Returns the intervals of the first 64 bits. Builds second trees for intervals that differ after the
-    /// first 64 bits.
+    /// Returns the intervals of the first 64 bits. Builds second trees for intervals that differ after them.
     fn first_bits(&mut self, starts: &[u128], numbers: &[u32]) -> (Vec<u64>, Vec<u32>) {
         let high = |start: &u128| (*start >> 64) as u64;
         let (mut firsts, mut made) = (Vec::with_capacity(starts.len()), Vec::with_capacity(starts.len()));
         let mut begin = |start: u64, number: u32| {
-            // Drops the previous interval if this interval begins at the same value: the previous one is then
-            // empty.
+            // Drops the previous interval, which is empty.
             if firsts.last() == Some(&start) {
                 firsts.pop();
                 made.pop();
@@ -98,7 +95,7 @@ impl Forest {
     fn tree(&mut self, starts: &[u64], numbers: &[u32]) -> Tree {
         let number = self.numbers.len() as u32;
         self.numbers.extend_from_slice(numbers);
-        // The first interval needs no key, because it is found if no key is below the value.
+        // The first interval needs no key: no key is below its values.
         let keys = starts.get(1..).unwrap_or_default();
         let mut sizes = Vec::new();
         let mut size = keys.len().div_ceil(NODE);
@@ -112,8 +109,8 @@ impl Forest {
             self.levels.push(first);
             for node in 0..*size {
                 let key = |at: usize| {
-                    // The leaves hold all keys in order. In a node above, key `at` is the first key in the
-                    // subtree of child `at` + 1.
+                    // The leaves have all keys in order. In other nodes, key `at` is the first key below
+                    // child `at` + 1.
                     let leaves = (WAYS as usize).pow((height as u32).saturating_sub(1));
                     let place = match height {
                         0 => node * NODE + at,
@@ -151,13 +148,13 @@ impl Forest {
         (SECOND..NONE).contains(&number)
     }
 
-    /// Returns the second tree to which a number refers, or `None` if it does not refer to a tree.
+    /// Returns the second tree to which a number refers, if any.
     #[inline(always)]
     pub fn second(&self, number: u32) -> Option<Tree> {
         Self::is_second(number).then(|| self.trees[(number ^ SECOND) as usize])
     }
 
-    /// Returns the number to which a tree maps `value`, which holds up to 64 bits of the field, left-aligned.
+    /// Returns the number to which a tree maps `value`, up to 64 left-aligned bits of the field.
     #[inline(always)]
     pub fn find(&self, tree: Tree, value: u64, count: impl Fn(&Node, u64) -> u32) -> u32 {
         let Some((leaves, inner)) = self.levels_of(tree).split_last() else {

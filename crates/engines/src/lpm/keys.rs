@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interpretation of a row: whether it has the bits outside the field that all rules examine, whether it has
-//! the field, and the field's first bits. Each relevant word of a row is read once.
+//! Interpretation of a row: whether the bits outside the field match, whether the field is present, and the
+//! field's first bits.
 
 use super::Piece;
 
@@ -12,15 +12,15 @@ pub(super) const BURST: usize = 32;
 pub(super) struct Column {
     /// Index of the word.
     pub word: usize,
-    /// Mask of the bits in this word that lie outside the field and that all rules examine. `value` is the
-    /// value that all rules require there.
+    /// Mask of the bits in this word that lie outside the field and that all rules examine. `value` is their
+    /// required value.
     pub mask: u64,
     pub value: u64,
-    /// Presence bits that a prefix of at least one bit requires. If one of these bits is 0, the row lacks the
+    /// Presence bits that a prefix of at least one bit requires. If one of them is 0, the row lacks the
     /// field.
     pub present: u64,
-    /// Left shift that moves this word's part of the field to the position given by the mask `field`. `field`
-    /// is 0 if the word has none of the field's first bits.
+    /// Left shift that moves this word's part of the field to the bits in `field`. `field` is 0 if the word
+    /// has none of the field's first bits.
     pub left: u32,
     pub field: u64,
 }
@@ -35,7 +35,7 @@ pub(super) struct Keys {
 /// Result of reading a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Whether the row has the value that all rules require outside the field.
+    /// Whether the bits outside the field match.
     pub ours: bool,
     /// Whether the row has the field.
     pub present: bool,
@@ -45,7 +45,7 @@ pub(super) struct Seen {
 
 impl Keys {
     /// Creates the description of rows. `mask` and `value` are the bits outside the field that all rules
-    /// examine; `mask` is 0 if the rules have several values there.
+    /// examine. `mask` is 0 if the rules have several values there.
     pub fn new(words: usize, field: &[Piece], present: u64, mask: &[u64], value: &[u64]) -> Self {
         let columns = (0..words).map(|word| {
             let first = field.first().filter(|piece| piece.word == word);

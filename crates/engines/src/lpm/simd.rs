@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Vector versions of the lookup. For AVX2, the compiler vectorizes the portable code. The AVX-512 code
+//! Vector versions of the lookup. AVX2 runs the portable code, vectorized by the compiler. The AVX-512 code
 //! processes 8 rows, 16 values in a trie, or one node of a tree at a time, without data-dependent branches.
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel for a level. If the core lacks instructions of the level, it uses a lower level.
+    /// Returns the kernel for a level, or for a lower level if the core lacks instructions.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()).min(most()) }
     }
@@ -33,7 +33,7 @@ impl Kernel {
     }
 }
 
-/// Returns the highest usable level. The AVX-512 code also needs VPOPCNTDQ, which the level does not include.
+/// Returns the highest usable level. The AVX-512 code also needs VPOPCNTDQ.
 #[cfg(target_arch = "x86_64")]
 fn most() -> Level {
     if is_x86_feature_detected!("avx512vpopcntdq") { Level::Avx512 } else { Level::Avx2 }
@@ -67,7 +67,7 @@ mod wide {
     /// Maximum number of keys that are looked up one by one instead of together.
     const FEW: usize = 4;
 
-    /// Result of reading sixteen rows: two flags and the field of each.
+    /// Result of reading sixteen rows: two flags and the field of each row.
     #[derive(Clone, Copy)]
     struct Rows {
         ours: u16,
@@ -104,7 +104,7 @@ mod wide {
                 seen[v].present &= known;
             }
         }
-        // Bitmap of the rows that pass the other comparisons but lack the field.
+        // Bitmap of the rows that lack the field but match otherwise.
         let mut absent = 0u32;
         for (v, seen) in seen.iter().enumerate() {
             absent |= u32::from(seen.ours & !seen.present) << (16 * v);
@@ -178,7 +178,7 @@ mod wide {
         wholes: &[u32; BURST],
         numbers: &mut [u32],
     ) {
-        // Each pass prefetches the data that the next pass reads, so that the cache misses overlap.
+        // Each pass prefetches the data of the next pass, so that cache misses overlap.
         let mut steps = roots(trie, grouped, groups, seen);
         let bits = first_items(trie, seen, &steps);
         let items = items_below(trie, seen, &mut steps.rest, &bits);
@@ -201,7 +201,7 @@ mod wide {
         rest: [__m512i; V],
         /// Number of the node.
         nodes: [__m512i; V],
-        /// Position of the first item of the root's word. The node's offset is relative to it.
+        /// Position of the first item of the root's word, from which the node's offset counts.
         bases: [__m512i; V],
         /// Index of the value's place in the node.
         inner: [__m512i; V],
@@ -244,7 +244,7 @@ mod wide {
                 let from = trie.words.as_ptr().cast::<u64>();
                 (gather(lanes, word, from), gather(lanes, word, from.add(1)))
             };
-            // Shifts out the bits above the value's place, so that the bit of this place becomes bit 63.
+            // Shifts the bit of the value's place to bit 63.
             let [low_up, high_up] = lengthen(_mm512_andnot_si512(place, each(63)));
             let (low, high) = (_mm512_sllv_epi64(low, low_up), _mm512_sllv_epi64(high, high_up));
             let own = u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8;
@@ -354,7 +354,7 @@ mod wide {
         let mut each = [0u32; 16];
         // SAFETY: `each` is an array of sixteen numbers, the length of the store.
         unsafe { _mm512_storeu_si512(each.as_mut_ptr().cast(), places) };
-        // The places are read back from memory, because extracting them from a vector one by one costs more.
+        // Reading the places back from memory is cheaper than extracting them from a vector one by one.
         for place in *std::hint::black_box(&each) {
             _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(place as usize * size).cast());
         }
@@ -421,8 +421,8 @@ mod wide {
         _mm512_inserti64x4::<1>(low, _mm512_cvtepi64_epi32(high))
     }
 
-    /// Finds the numbers of the first `found.len()` values in one tree. Eight values descend together, and
-    /// each pass prefetches the data that the next pass reads.
+    /// Finds the numbers of the first `found.len()` values in one tree. Eight values descend together. Each
+    /// pass prefetches the data of the next pass.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn climb_one(forest: &Forest, tree: Tree, values: &[u64; BURST], found: &mut [u32]) {
@@ -460,8 +460,8 @@ mod wide {
         }
     }
 
-    /// Forces the number into a separate register. Otherwise the compiler would keep eight numbers in one
-    /// vector, and each number would wait for the slowest load of all eight.
+    /// Forces the number into its own register. In a vector of eight numbers, each number would wait for the
+    /// slowest load.
     #[inline(always)]
     fn apart(mut number: usize) -> usize {
         // SAFETY: the assembly contains no instruction.
@@ -471,8 +471,7 @@ mod wide {
         number
     }
 
-    /// Finds the numbers of values in trees; see [`Forest::find`]. If all values are in the same tree, they
-    /// descend together.
+    /// Finds the numbers of values in trees; see [`Forest::find`]. Values in the same tree descend together.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn climb<const V: usize>(

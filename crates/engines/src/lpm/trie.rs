@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Trie from values of up to 32 bits to numbers, with 64-way nodes like Poptrie (Asai, Ohara, SIGCOMM 2015).
-//! A node is a bitmap of the places where a new item begins. The item of a place is found by counting the
-//! bits that are set up to this place.
+//! A node is a bitmap of the places where a new item begins. The number of bits set up to a place gives the
+//! place's item.
 //!
 //! The upper part of a trie is its front. Most values are found there, in three steps:
 //!
@@ -10,24 +10,21 @@
 //! 2. In the node's bitmap the next six bits give the item.
 //! 3. The item is read from an array in which each item takes only as many bits as it needs.
 //!
-//! A place within which no interval begins has no node. The item of such a place is the last item of the
-//! previous node. Intervals that differ in later bits are found below the front, in nodes that store their
-//! items directly after their bitmaps.
+//! A place within which no interval begins has the last item of the previous node. Intervals that differ in
+//! later bits are found below the front, in nodes that store their items directly after their bitmaps.
 
 use crate::NONE;
 
 /// Number of bits that a node resolves.
 pub(super) const STEP: u32 = 6;
 
-/// Possible numbers of leading bits that a front resolves. The remaining bits up to bit 24 are always a whole
-/// number of steps.
+/// Possible numbers of leading bits that a front resolves.
 const FRONT_BITS: [u32; 3] = [18, 12, 6];
 
 /// Maximum size of a front in bytes per interval.
 const FRONT_BYTES: usize = 64;
 
-/// Maximum width of an item in bits. An item and the bits before it in its first byte are read with one
-/// 4-byte load.
+/// Maximum width of an item in bits. One 4-byte load reads an item and the bits before it in its first byte.
 const WIDTH_MAX: u32 = 25;
 
 /// Flag of an item that leads to a node below.
@@ -39,16 +36,15 @@ pub(super) const UNIT: u32 = 2;
 /// Alignment in bits of the items of the front's nodes.
 pub(super) const ITEM_UNIT: u32 = 2;
 
-/// The number of steps that every lookup takes is chosen so that at most one in this many items lies deeper.
+/// Every lookup takes so many steps that at most one in this many items lies deeper.
 const RARE: usize = 32;
 
 /// Front of a trie: a range of words, indexed by the leading bits of a value.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Root {
-    /// Index of the front's first word.
     pub at: u32,
-    /// Number of leading bits of a value. These bits are the index of the value's place in the front.
+    /// Number of leading bits of a value that are the index of its place in the front.
     pub bits: u32,
 }
 
@@ -60,7 +56,7 @@ pub(super) struct Word {
     pub starts: u64,
     /// Index of the word's first node.
     pub node: u32,
-    /// Position at which the items of the word's nodes begin, in units of [`ITEM_UNIT`] bits.
+    /// Position of the first item of the word's nodes, in units of [`ITEM_UNIT`] bits.
     pub base: u32,
 }
 
@@ -70,25 +66,23 @@ pub(super) struct Trie {
     pub roots: Vec<Root>,
     pub words: Vec<Word>,
     /// Bitmap of the places where an item begins, for each node of the front. An item always begins at the
-    /// first place, so the bit of this place is used as a flag for wide items.
+    /// first place, so the bit of this place is a flag for wide items.
     ///
-    /// `offsets` holds the position of each node's items, relative to the base of the node's word and in
-    /// units of [`ITEM_UNIT`] bits. One unused element follows.
+    /// `offsets` has the position of each node's items, relative to the base of the node's word, in units of
+    /// [`ITEM_UNIT`] bits. One unused element follows.
     pub maps: Vec<u64>,
     pub offsets: Vec<u16>,
     /// Items of the front. An item is a number or `none`. A wide item may also be the position of a node
-    /// below the front, counted from `none` + 1. The array is padded so that a 4-byte load of the last item
-    /// is in range.
+    /// below the front, counted from `none` + 1. Padding follows for 4-byte loads.
     pub items: Vec<u8>,
-    /// Nodes below the front. Each is a bitmap of eight bytes, followed by its items. The array is padded
-    /// like `items`.
+    /// Nodes below the front: a bitmap of eight bytes, then its items. Padding follows for 4-byte loads.
     pub below: Vec<u8>,
     /// Width of an item in bits. `wide` is the width of wide items.
     pub width: u32,
     pub wide: u32,
     /// Item of values without a number.
     pub none: u32,
-    /// Number of steps below the front that every lookup takes.
+    /// Number of steps below the front in every lookup.
     steps: u32,
 }
 
@@ -105,7 +99,7 @@ impl Trie {
     /// [`WIDTH_MAX`] bits.
     ///
     /// `starts` are the first values, left-aligned, ascending from 0, with no bit after the 32nd. `numbers`
-    /// are the results for the values of the intervals.
+    /// are the results of the intervals.
     pub fn new<'i>(groups: impl Iterator<Item = (&'i [u64], &'i [u32])> + Clone) -> Option<Self> {
         let numbers = groups.clone().flat_map(|(_, numbers)| numbers.iter());
         let none = numbers.filter(|number| **number != NONE).max().map_or(0, |most| most + 1);
@@ -114,14 +108,14 @@ impl Trie {
         draft.trie()
     }
 
-    /// Returns the number of a value, or [`NONE`]. Only the first 32 bits of the value count.
+    /// Returns the number of the first 32 bits of a value, or [`NONE`].
     #[inline(always)]
     pub fn find(&self, group: u32, value: u64) -> u32 {
         let root = self.roots[group as usize];
         let place = value >> (u64::BITS - root.bits);
         let word = self.words[root.at as usize + (place / 64) as usize];
         let mut rest = value << root.bits;
-        // Keeps only the bits of the places up to the value's place, shifted to the upper end.
+        // Shifts the bit of the value's place to the upper end.
         let starts = word.starts << (63 - place % 64);
         let node = (word.node + starts.count_ones() - 1) as usize;
         let inner = if starts >> 63 != 0 { rest >> (u64::BITS - STEP) } else { 63 };
@@ -140,7 +134,7 @@ impl Trie {
         if item == self.none { NONE } else { item }
     }
 
-    /// Returns an item of a node in the lower part of the trie. The value's next bits select the item.
+    /// Returns the item that the value's next bits select in a node below the front.
     #[inline(always)]
     fn below(&self, node: u32, rest: u64) -> u32 {
         let node = (node * UNIT) as usize;
@@ -165,8 +159,7 @@ impl Trie {
     }
 }
 
-/// Nodes whose positions in the trie's memory are not assigned yet. An item that is a child holds the child's
-/// node number.
+/// Nodes that have no positions in memory yet. A child item is the child's node number.
 #[derive(Default)]
 struct Nodes {
     maps: Vec<u64>,
@@ -196,13 +189,13 @@ impl Nodes {
 struct Draft {
     none: u32,
     roots: Vec<Root>,
-    /// Words of the fronts, whose bases are not known yet.
+    /// Words of the fronts, without their bases.
     words: Vec<Word>,
     front: Nodes,
     below: Nodes,
-    /// Number of node numbers assigned below the front. Some of these nodes may not be built yet.
+    /// Number of node numbers assigned below the front, including nodes that are not built yet.
     numbered: u32,
-    /// Number of items that are found exactly `at` steps below the front, at index `at`.
+    /// At index `at`, the number of items that are found exactly `at` steps below the front.
     found: [usize; 8],
 }
 
@@ -289,8 +282,8 @@ impl Draft {
     fn trie(mut self) -> Option<Trie> {
         let bits_of = |number: usize| usize::BITS - number.leading_zeros();
         let width = bits_of(self.none as usize);
-        // Wide items hold positions of nodes. Wider items increase these positions, so this searches for the
-        // smallest sufficient width.
+        // Wide items have the positions of nodes, which depend on the width. This searches for the smallest
+        // sufficient width.
         let (wide, places) = (width..=WIDTH_MAX).find_map(|wide| {
             let places = self.places(width, wide);
             let end = places.last().copied().unwrap_or(0) / UNIT as usize;
@@ -354,14 +347,13 @@ impl Draft {
     }
 }
 
-/// Writes an item into bits that are 0.
 fn put(bytes: &mut [u8], bit: usize, item: u32) {
     let item = (u64::from(item) << (bit % 8)).to_le_bytes();
     bytes[bit / 8..].iter_mut().zip(item).take(4).for_each(|(to, byte)| *to |= byte);
 }
 
-/// Returns the intervals that contain a value whose first `bits` bits equal those of `start`. The interval
-/// `from` must not begin after `start`.
+/// Returns the intervals that contain a value with the first `bits` bits of `start`. The interval `from` must
+/// not begin after `start`.
 fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
     let end = start | u64::MAX.checked_shr(bits).unwrap_or(0);
     let next = |mut at: usize, to: u64| {
@@ -378,8 +370,8 @@ fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
 mod tests {
     use super::*;
 
-    /// Returns a trie of `count` intervals of equal length. The first `bits` bits of values distinguish the
-    /// intervals.
+    /// Returns a trie of `count` intervals of equal length, which the first `bits` bits of values
+    /// distinguish.
     fn even(count: u64, bits: u32) -> Trie {
         let starts: Vec<u64> = (0..count).map(|at| at << (u64::BITS - bits)).collect();
         let numbers: Vec<u32> = (0..count as u32).collect();
@@ -397,7 +389,7 @@ mod tests {
 
     #[test]
     fn every_lookup_takes_as_many_steps_as_most_intervals_need() {
-        // Below a front of 18 bits with nodes of 6 bits, each step resolves 6 more bits.
+        // The front resolves 18 bits, its nodes 6, and each step 6 more.
         for (bits, steps) in [(18, 0), (24, 0), (25, 1), (30, 1), (31, 2), (32, 2)] {
             assert_eq!(even(2_000, bits).steps, steps, "{bits} bits");
         }
@@ -422,7 +414,7 @@ mod tests {
         assert_eq!((widest.width, widest.none), (25, most + 1));
         assert_eq!((widest.find(0, 0), widest.find(0, u64::MAX)), (NONE, most));
         assert!(trie(&[NONE, most + 1]).is_none());
-        // The width of wide items depends on the greatest number and on the positions of nodes.
+        // The width of wide items depends on the greatest number and on node positions.
         let one = trie(&[NONE, NONE]).unwrap();
         assert_eq!((one.width, one.wide, one.none, one.below.len()), (0, 0, 0, 8));
     }
