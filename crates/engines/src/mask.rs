@@ -7,13 +7,13 @@
 //!
 //! The remaining rules, most of which examine no long field, are found by labels ([`labels`]). There is one
 //! label for each 16 bits of the key. Tables join labels until a single label identifies the rule
-//! ([`joining`]). If these tables would take too much memory, lookups use bit vectors: each label has a
-//! vector of the rules that it matches, and the AND of the vectors gives the rules that match the key.
+//! ([`joining`]). Where these tables would take too much memory, each label has a vector of the rules that it
+//! matches instead. The AND of the vectors gives the rules that match the key.
 //!
 //! A lookup runs these steps in stages, each for all keys of a group, and returns the best rule found.
 //!
-//! Rules for which both structures are unsuitable or need too much memory are hashed in merged tuples
-//! ([`buckets`]). Such rules are constructed on purpose, or need more than 512 bits to be distinguished.
+//! Other rules are hashed in merged tuples ([`buckets`]). Such rules are constructed on purpose, or need more
+//! than 512 bits to be distinguished.
 
 use crate::simd::Level;
 use crate::{BitSet, KeyPlan, NONE};
@@ -41,7 +41,7 @@ mod whole;
 
 pub use vain::Vain;
 
-/// Maximum number of rules that use labels without trees: the bits of this many rules fit into four cache
+/// Maximum number of rules that use labels without trees. The bits of this many rules fit into four cache
 /// lines.
 const LABELED_MAX: usize = 2_048;
 
@@ -59,7 +59,7 @@ struct Piece {
     mask: u64,
 }
 
-/// A decision tree over one word of 64 bits. The bits of this word are copied from the dense key.
+/// A decision tree over one word of 64 bits, which is copied from the dense key.
 #[derive(Debug)]
 struct Tree {
     /// Pieces that the tree's word is built from.
@@ -94,22 +94,21 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Compiles `len` rules, in order of precedence. Each rule has one row in `values` and one in `masks`. A
-    /// row has as many words as a key of the plan.
+    /// Compiles `len` rules, in order of precedence. Each rule has one row in `values` and one in `masks`, in
+    /// the layout of the plan.
     #[must_use]
     pub fn new(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64]) -> Self {
         Self::with_level(plan, len, values, masks, Level::found())
     }
 
-    /// Compiles like [`Mask::new`], with instructions of at most `level`. The core must support these
-    /// instructions.
+    /// Compiles like [`Mask::new`], with instructions of at most `level`, which the core must support.
     #[must_use]
     pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
         Self::again(plan, len, values, masks, level, Vain::default())
     }
 
-    /// Compiles rules that are similar to an earlier engine's rules. `vain` is that engine's record of failed
-    /// joins, which are not retried.
+    /// Compiles rules that are similar to an earlier engine's rules. `vain` has that engine's failed joins,
+    /// which are not retried.
     #[must_use]
     pub fn again(
         plan: &KeyPlan,
@@ -146,7 +145,7 @@ impl Mask {
         }
     }
 
-    /// Returns the masks of the tuples that are probed.
+    /// Returns the masks of the hash tables that lookups probe.
     pub fn masks(&self) -> impl Iterator<Item = &[u64]> {
         self.buckets.iter().flat_map(Buckets::masks)
     }
@@ -193,7 +192,7 @@ impl Wide {
             }
             let before = left.len();
             let rest = grove.grow(left.clone());
-            // A tree that takes only a few rules is not worth its steps.
+            // A tree of only a few rules is not worth its steps.
             if labels.is_some() && rest.len() > before / 2 {
                 grove.fell();
                 break labels;
@@ -227,7 +226,7 @@ struct Lookup<'l> {
 impl Work for Lookup<'_> {
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
-        // Small groups use small arrays, because an array must be cleared before use.
+        // Arrays must be cleared before use, so small groups use small ones.
         match self.slots.len() {
             0..=1 => self.groups::<K, 1>(kernel),
             2..=8 => self.groups::<K, 8>(kernel),
@@ -275,8 +274,7 @@ impl Wide {
             for (at, (leaf, found)) in leaves.iter().zip(&mut *slots).enumerate() {
                 let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
                 let slot = self.nodes.first(kernel, *leaf, key);
-                // Slow path for further blocks, words that blocks do not compare, and deleted rules. These
-                // cases are rare, or apply to all keys.
+                // Slow path for further blocks, words that blocks do not compare, and deleted rules.
                 if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || tombstones.contains(slot) {
                     *found = self.search(kernel, *leaf, &dense, at, tombstones, *found);
                 } else {
@@ -286,7 +284,7 @@ impl Wide {
         }
     }
 
-    /// Returns the best active rule of a leaf that matches the key, if it beats `found`; else `found`.
+    /// Returns the best active rule of a leaf that matches the key if it beats `found`, else `found`.
     #[inline(always)]
     fn search<K: Kernel, const G: usize>(
         &self,
@@ -310,7 +308,7 @@ impl Wide {
             }
             differing == 0
         };
-        // Rules are visited best first, so the first rule that does not beat `found` ends the search.
+        // Rules are visited best first, so the first one that does not beat `found` ends the search.
         let wanted = |slot: u32| {
             let (partial, slot) = (slot & PARTIAL != 0, slot & !PARTIAL);
             slot >= found || ((!partial || fits(slot)) && !tombstones.contains(slot))
@@ -346,8 +344,8 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// Returns for rules of one word the number of trees, whether the other rules have labels, and how many
-    /// are left for buckets.
+    /// Returns for rules of one word the number of trees, whether other rules have labels, and the number of
+    /// rules in buckets.
     fn compiled(values: &[u64], mask: u64) -> (usize, bool, usize) {
         let masks = vec![mask; values.len()];
         let vain = &mut Vain::default();
@@ -367,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_takes_less_than_half_is_not_kept_if_labels_take_all() {
-        // Each tree takes 32 equal rules. Labels take at most 4,096 of them.
+        // Each tree takes 32 equal rules. Labels take at most 4,096 rules.
         let equal = |len: usize| compiled(&vec![5; len], 7);
         assert_eq!(equal(4_096), (0, true, 0));
         assert_eq!(equal(4_097), (1, true, 0));
@@ -378,7 +376,7 @@ mod tests {
     #[test]
     fn the_memory_size_is_reported() {
         let plan = KeyPlan::new(&[flow::Field::Metadata]).unwrap();
-        // Six trees take 32 of the equal rules each. The remaining rules are too many for labels.
+        // Six trees take 32 equal rules each. The others are too many for labels.
         let (values, masks) = (vec![5; 4_400], vec![7; 4_400]);
         let mask = Mask::new(&plan, 4_400, &values, &masks);
         let (wide, buckets) = (mask.wide.as_ref().unwrap(), mask.buckets.as_ref().unwrap());

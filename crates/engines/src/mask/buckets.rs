@@ -2,11 +2,11 @@
 //! Rules hashed under few coarse masks (see [`crate::tuples`]), for rules that trees and labels do not take.
 //!
 //! A lookup probes the tuples in the order of their best rules, and stops when its result beats all remaining
-//! rules. Rules of a bucket are compared one by one, best first. Finally it walks, in blocks, the rules of
-//! tuples that hold very few rules. In the worst case a lookup probes [`crate::tuples::TUPLES_MAX`] tuples
-//! and compares [`crate::tuples::BUCKET_MAX`] rules in each, plus deleted rules. It also walks the rules that
-//! no tuple took, eight at a time. Such rules exist only if the rules have hundreds of masks that share no
-//! leading bits of any field.
+//! rules. Rules of a bucket are compared one by one, best first. Finally it compares the rules of very small
+//! tuples, eight at a time. In the worst case a lookup probes [`crate::tuples::TUPLES_MAX`] tuples and
+//! compares [`crate::tuples::BUCKET_MAX`] rules in each, plus deleted rules. It also compares all rules that
+//! no tuple took. Such rules exist only if the rules have hundreds of masks that share no leading bits of any
+//! field.
 
 use crate::hash::Seed;
 use crate::scan::Scan;
@@ -16,15 +16,15 @@ use crate::{BitSet, KeyPlan, NONE};
 /// Number of keys in one pass.
 const GROUP: usize = 32;
 
-/// A directory word has a tag of the hash in its high half and the index of the bucket's first rule, plus 1,
-/// in its low half. A word of 0 is free.
+/// Position of the hash's tag in a directory word. The low half is the index of the bucket's first rule,
+/// plus 1. A word of 0 is free.
 const TAG_SHIFT: u32 = 32;
 
 /// Flag in the slot of a bucket's last rule.
 const LAST: u32 = 1 << 31;
 
-/// Maximum number of rules in a tuple that is walked. A probe costs as much as comparing a few rules in
-/// blocks.
+/// Maximum number of rules in a tuple that is walked: its rules are compared one by one. A probe costs as
+/// much as a few comparisons.
 const SPARSE: usize = 2;
 
 /// Maximum number of rules walked because their tuples have at most [`SPARSE`] rules.
@@ -55,7 +55,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Compiles the rules of the slots in `chosen`, in order of precedence. `values` and `masks` hold the
+    /// Compiles the rules of the slots in `chosen`, in order of precedence. `values` and `masks` have the
     /// rows of all slots, in the plan's layout.
     pub fn new(plan: &KeyPlan, chosen: &[u32], values: &[u64], masks: &[u64]) -> Self {
         let len = chosen.len();
@@ -121,7 +121,7 @@ impl Buckets {
     /// rule that is not in `tombstones`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         for (keys, slots) in keys.chunks(GROUP * self.words).zip(slots.chunks_mut(GROUP)) {
-            // A length known at compile time lets the compiler unroll the comparison of short keys.
+            // A constant length lets the compiler unroll comparisons.
             match self.words {
                 2 => self.lookup_group::<2>(keys, tombstones, slots),
                 3 => self.lookup_group::<3>(keys, tombstones, slots),
@@ -132,8 +132,8 @@ impl Buckets {
         }
     }
 
-    /// Looks up at most [`GROUP`] keys. `WORDS` is the length of a key in words, or 0 if the length is not
-    /// known at compile time.
+    /// Looks up at most [`GROUP`] keys of `WORDS` words. If `WORDS` is 0, the length is known only at run
+    /// time.
     #[inline(always)]
     fn lookup_group<const WORDS: usize>(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]) {
         let words = if WORDS == 0 { self.words } else { WORDS };
@@ -143,7 +143,7 @@ impl Buckets {
         let mut count = slots.len();
         let mut places = [(0u64, 0u64); GROUP];
         for tuple in &self.tuples {
-            // A key is done if its result beats this tuple, because all later tuples are worse.
+            // A key is done if its result beats this tuple's rules, because later tuples are worse.
             let mut left = 0;
             for at in 0..count {
                 let key = waiting[at];
@@ -154,8 +154,7 @@ impl Buckets {
             if count == 0 {
                 break;
             }
-            // All directory words of the group are loaded before the first is used, so that the cache misses
-            // overlap.
+            // Directory words are loaded before the first is used, so that cache misses overlap.
             for (place, key) in places.iter_mut().zip(&waiting[..count]) {
                 let hash = bucket_hash(self.seed, tuple.number, row(*key), &tuple.mask[..words]);
                 *place = (hash, tuple.directory[hash as usize & (tuple.directory.len() - 1)]);
@@ -232,12 +231,12 @@ impl Buckets {
         }
     }
 
-    /// Returns the masks of the tuples that are probed.
+    /// Returns the masks of the tuples that lookups probe.
     pub fn masks(&self) -> impl Iterator<Item = &[u64]> {
         self.tuples.iter().map(|tuple| &*tuple.mask)
     }
 
-    /// Returns the number of walked rules.
+    /// Returns the number of rules that each lookup compares.
     pub fn walked(&self) -> usize {
         self.walked_slots.len()
     }
@@ -261,8 +260,8 @@ fn enter(directory: &mut [u64], hash: u64, place: usize) {
     directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (place as u64 + 1);
 }
 
-/// Returns for each tuple whether its rules are walked. This applies to the tuple [`crate::tuples::WALKED`]
-/// and to tuples with very few rules.
+/// Returns for each tuple whether its rules are compared instead of hashed: tuple [`crate::tuples::WALKED`],
+/// and very small tuples.
 fn sparse(sizes: &[usize]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..sizes.len()).filter(|tuple| *tuple != WALKED as usize).collect();
     order.sort_unstable_by_key(|tuple| sizes[*tuple]);
@@ -285,7 +284,7 @@ mod tests {
 
     #[test]
     fn tuples_of_one_or_two_rules_are_walked_up_to_64_rules_in_all() {
-        // The first tuple is always walked, however many rules it has.
+        // The first tuple is walked whatever its size.
         let walked =
             |sizes: &[usize]| sparse(&[&[1_000], sizes].concat()).into_iter().filter(|is| *is).count();
         assert_eq!(walked(&[]), 1);
@@ -305,7 +304,7 @@ mod tests {
     fn buckets_report_their_memory_size() {
         let plan = KeyPlan::new(&[flow::Field::EthDst]).unwrap();
         let words = plan.words();
-        // 40 rules share a mask, and each is in a separate bucket. One rule has another mask, and is walked.
+        // 40 rules share a mask, each in its own bucket. One rule has another mask.
         let row = |value: u64| [vec![value], vec![0; words - 1]].concat();
         let values: Vec<u64> = (0..41).flat_map(|at| row(at << 20)).collect();
         let masks: Vec<u64> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Program that maps the labels of a key to its best rule, by table lookups alone.
+//! Program that maps the labels of a key to its best rule by table lookups.
 
 use super::simd::{Kernel, Paged};
 
@@ -11,8 +11,8 @@ const HELD_MAX: usize = 8;
 enum Step {
     /// Reads the label of a source.
     Read { source: u8, into: u8 },
-    /// Joins the label at `into` with the next held label. One of the two labels times `scale`, plus the
-    /// other label, is the index into the table.
+    /// Joins the label at `into` with the next held label. The index into the table is one of them times
+    /// `scale`, plus the other.
     Join { into: u8, swapped: bool, scale: u32, table: Paged },
 }
 
@@ -34,7 +34,7 @@ impl Ends {
     }
 
     /// Returns for each key of a group the index of its best rule's bit in the vectors, or the number of
-    /// rules if none matches. `read` stores the labels of a source.
+    /// rules without a match. `read` stores the labels of a source.
     #[inline(always)]
     pub fn find<K: Kernel, const G: usize>(&self, kernel: K, read: impl Fn(u8, &mut [u32; G])) -> [u32; G] {
         let mut held = [[0; G]; HELD_MAX];
@@ -65,8 +65,8 @@ impl Ends {
 /// Origin of a label.
 pub(super) enum Node {
     Source(u8),
-    /// Join of two labels: the first label times the number, plus the second label, is the index into the
-    /// table.
+    /// Join of two labels. The index into the table is the first label times the number, plus the second
+    /// label.
     Join(Box<(Node, Node)>, u32, Paged),
 }
 
@@ -86,7 +86,7 @@ impl Node {
         }
     }
 
-    /// Appends the steps that compute the label. The operand that holds more labels comes first.
+    /// Appends the steps that compute the label. The operand that needs more held labels comes first.
     fn steps(self, into: u8, steps: &mut Vec<Step>) {
         match self {
             Self::Source(source) => steps.push(Step::Read { source, into }),
@@ -135,8 +135,7 @@ mod tests {
 
     #[test]
     fn the_index_of_a_join_is_the_first_label_times_the_scale_plus_the_second() {
-        // Labels below 10 are joined into the decimal number that they form. The result does not depend on
-        // which operand holds more labels.
+        // Labels below 10 are joined into a decimal number, whichever operand needs more held labels.
         let digits =
             |first: Node, second: Node, scale: u32| Node::join(first, second, scale, table(0..1_000));
         let source = Node::Source;

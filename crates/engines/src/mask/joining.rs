@@ -4,8 +4,7 @@
 //!
 //! A label of a join stands for the rules that match both operands. The next join is always the one with the
 //! fewest resulting labels per combination of labels. This joins sources that belong together, such as the
-//! halves of an address. Rules that cannot win for any remaining bits of a key are ignored when labels are
-//! compared.
+//! halves of an address. Rules that cannot win are ignored when labels are compared.
 
 use super::ends::{Ends, Node};
 use super::layout::Dense;
@@ -22,7 +21,7 @@ const PAIRS_MAX: usize = 1 << 19;
 /// Maximum number of label pairs in the table that leads to rules.
 const ENDS_MAX: usize = 1 << 22;
 
-/// Number of labels of each operand in the sample from which the result of a join is estimated.
+/// Number of labels of each operand in the sample that estimates the result of a join.
 const SAMPLE: usize = 32;
 
 /// Maximum number of entries in a table that is stored without pages.
@@ -37,8 +36,7 @@ const STEPS_MAX: usize = 1 << 24;
 /// Binary logarithm of the number of entries in a page; equal pages are stored once.
 const BLOCK_BITS: u32 = 4;
 
-/// Rules that the labels of a source match: one vector of `length` lines per label, stored one after the
-/// other.
+/// Rules that the labels of a source match: one vector of `length` lines per label.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     pub lines: Vec<Line>,
@@ -57,7 +55,7 @@ impl Side {
     }
 }
 
-/// A source, or the result of a join, that has not yet been joined with another.
+/// A source or join that has not been joined with another yet.
 struct Open<'s> {
     node: Node,
     /// Serial number among all sources and joins.
@@ -74,8 +72,7 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .collect();
     let mut numbers = open.len();
     let mut steps = STEPS_MAX;
-    // Number of resulting labels per combination of labels for each join, or `None` if the join is
-    // impossible.
+    // For each join, the resulting labels per combination of labels, or `None` if the join is impossible.
     let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
     while open.len() > 2 {
         let mut best: Option<(f64, usize, usize)> = None;
@@ -111,8 +108,8 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .filter(|ends| ends.bytes() <= BYTES_MAX)
 }
 
-/// Estimates from a sample the ratio of a join's resulting labels to the pairs of labels that it joins.
-/// Returns `None` if there are too many pairs, or if no steps are left.
+/// Estimates from a sample the ratio of a join's resulting labels to its pairs of labels. Returns `None` if
+/// there are too many pairs, or if no steps are left.
 fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     if a.count() * b.count() > PAIRS_MAX {
         return None;
@@ -148,7 +145,7 @@ fn join(a: &Side, b: &Side, rules: Ranked, steps: &mut usize) -> Option<(Vec<u16
     Some((table, Side { lines: met.lines, length, covers }))
 }
 
-/// Returns the label of the join for each pair of labels, and their vectors, without ignoring any rules.
+/// Joins like `join`, without ignoring any rules.
 fn meet(a: &Side, b: &Side, steps: &mut usize) -> Option<(Vec<u16>, Met)> {
     let mut table = Vec::with_capacity(a.count() * b.count());
     let mut met = Met::new(a.length);
@@ -178,7 +175,7 @@ fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize)
     if size > ENDS_MAX {
         return None;
     }
-    // Bitmap, for each rule, of the labels of `b` that match the rule.
+    // For each rule, a bitmap of the labels of `b` that match.
     let words = b.count().div_ceil(64);
     let mut suited = vec![0u64; rules * words];
     for (label, vector) in b.vectors().enumerate() {
@@ -212,7 +209,7 @@ fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize)
     Some(table)
 }
 
-/// Returns the indices of the bits that are set in a vector.
+/// Returns the indices of the set bits of a vector.
 fn bits(vector: &[Line]) -> impl Iterator<Item = usize> {
     let words = vector.iter().flat_map(|line| line.0).enumerate();
     words.flat_map(|(at, mut word)| {
@@ -232,8 +229,8 @@ mod tests {
     use fastrand::Rng;
     use std::collections::HashSet;
 
-    /// Returns whether rules can be joined. A rule has up to three fields of 16 bits each in one dense word;
-    /// `None` leaves a field open.
+    /// Returns whether rules can be joined. A rule has up to three fields of 16 bits in one dense word.
+    /// `None` matches every value.
     fn joinable(rules: impl Iterator<Item = [Option<u64>; 3]>) -> bool {
         let rows: Vec<u64> = rules
             .flat_map(|fields| {
@@ -279,8 +276,8 @@ mod tests {
             let different: HashSet<_> =
                 a.vectors().flat_map(|a| b.vectors().map(move |b| both(a, b))).collect();
             assert_eq!(met.count(), different.len(), "each intersection has one label");
-            // A join takes one step for each pair of a nonzero word of `a` and a vector of `b`, and one step
-            // for each pair of labels.
+            // A join takes one step for each pair of a nonzero word of `a` and a vector of `b`, and one for
+            // each pair of labels.
             let words = a.lines.iter().flat_map(|line| line.0).filter(|word| *word != 0).count();
             assert_eq!(STEPS_MAX - steps, (words + first) * second);
             assert!(meet(&a, &b, &mut ((words + first) * second - 1)).is_none(), "too few steps");

@@ -12,26 +12,26 @@ use std::collections::BTreeMap;
 /// Maximum number of lines of all vectors, which bounds the memory for hostile rules.
 const LINES_MAX: usize = 1 << 17;
 
-/// Maximum number of values examined while labels are made, for all rules together.
+/// Maximum number of values examined while labels are made for all rules.
 const STEPS_MAX: usize = 1 << 26;
 
 /// Number of bits in a chunk.
 const CHUNK_BITS: u32 = 16;
 
-/// Number of low bits of a chunk that select an entry in a page. Most pages have a single label, so few
-/// distinct pages remain.
+/// Number of low bits of a chunk that select an entry in a page. Few distinct pages remain, because most
+/// pages have a single label.
 const BLOCK_BITS: u32 = 8;
 
-/// Maximum number of values of a chunk that is stored without pages.
+/// Maximum number of a chunk's values that are stored without pages.
 const DIRECT: usize = 1 << 10;
 
-/// A dense word is hashed if at least this many of its bits are examined, and if every rule examines either
-/// all or none of these bits.
+/// A dense word is hashed if at least this many of its bits are examined, and if each rule examines all or
+/// none of these bits.
 const WHOLE_MIN: u32 = 24;
 
 /// Builds the sources of labels, each with the vectors of its labels.
 ///
-/// `slots` are the rules in order of precedence. `rows` holds `dense` words of values and `dense` words of
+/// `slots` are the rules in order of precedence. `rows` has `dense` words of values and `dense` words of
 /// masks for each slot. A vector has `length` lines. Returns `None` if the sources would take too much memory
 /// or time.
 pub(super) fn sources(
@@ -74,7 +74,7 @@ pub(super) fn sources(
     Some(made)
 }
 
-/// Groups the rules by mask and value. Each group has a vector of its rules.
+/// Groups the rules by mask and value, and returns a vector of rules for each group.
 fn pairs(asked: &[(u64, u64)], length: usize) -> Vec<((u64, u64), Vec<Line>)> {
     let mut pairs: BTreeMap<(u64, u64), Vec<Line>> = BTreeMap::new();
     for (bit, (value, mask)) in asked.iter().enumerate() {
@@ -110,8 +110,8 @@ fn direct(
     let pairs = pairs(asked, length);
     let size = 1usize << (64 - mask.leading_zeros());
     let mut labels = vec![0u16; size];
-    // Each pair divides every label into the values that match the pair and those that do not. Labels without
-    // values are removed at the end.
+    // Each pair divides every label into values that match the pair and others. Labels without values are
+    // removed at the end.
     let mut vectors: Vec<Vec<Line>> = vec![vec![Line([0; 8]); length]];
     let mut counts = vec![size];
     // For each label, the last pair that divided it, and the label of the matching values.
@@ -153,7 +153,7 @@ fn direct(
         lines.extend_from_slice(vector);
     }
     labels.iter_mut().for_each(|label| *label = names[usize::from(*label)]);
-    // The mask removes higher bits of the word, which rules may examine in other chunks.
+    // The mask removes the bits of other chunks.
     let cut = Cut { shift, mask: size as u32 - 1 };
     let kind = Kind::Chunk { cut, labels: paged(&labels, BLOCK_BITS, DIRECT)? };
     Some((kind, Side { lines, length, covers: [0; DENSE_MAX] }))
@@ -167,8 +167,8 @@ fn either<'l>(a: &'l [Line], b: &'l [Line]) -> impl Iterator<Item = Line> + 'l {
 mod tests {
     use super::*;
 
-    /// Returns the sources for rows of dense words: the word of each, whether it is hashed as a whole, and
-    /// its number of labels.
+    /// Returns the sources for rows of dense words: the word, whether it is hashed as a whole, and the number
+    /// of labels.
     fn made(rows: &[Vec<(u64, u64)>]) -> Option<Vec<(u8, bool, usize)>> {
         let dense = rows[0].len();
         let flat: Vec<u64> = rows
@@ -213,7 +213,7 @@ mod tests {
             .map(|at| vec![(at % 4 * 0x0001_0000_0000_0001, mask), (0, 0), ((at / 2) << 32, 0xf << 32)])
             .collect();
         assert_eq!(made(&rows).unwrap(), [(0, false, 5), (0, false, 5), (2, false, 5)]);
-        // Values that match the same rules share a label: the values below 4, and the values from 4 on.
+        // Values that match the same rules share a label: the values below 4, and the others.
         let rows = vec![vec![(0, 0b1100)], vec![(4, 0b1100)], vec![(0, 0b1000)]];
         assert_eq!(made(&rows).unwrap(), [(0, false, 3)]);
     }

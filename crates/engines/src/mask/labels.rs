@@ -6,10 +6,10 @@
 //!
 //! Each label also has a vector of the rules it matches, one bit each, best first. The AND of the chunks'
 //! vectors gives the rules that a key matches, and its first bit is the best of them. Vectors are used if the
-//! rule found is deleted, and where the tables would take too much memory.
+//! rule found is deleted, or if the tables would take too much memory.
 //!
 //! A dense word that every rule examines completely or not at all (such as an IPv6 interface identifier) is
-//! hashed instead of divided into chunks.
+//! hashed as a whole.
 
 use super::ends::Ends;
 use super::joining::{Side, joined};
@@ -28,8 +28,7 @@ pub(super) const RULES_MAX: usize = LENGTH_MAX * LINE_BITS as usize;
 /// Maximum number of lines in a vector.
 const LENGTH_MAX: usize = 8;
 
-/// Maximum number of keys in a pass that uses vectors instead of tables. For so few keys, successive table
-/// lookups take longer than vectors.
+/// Maximum number of keys in a pass that uses vectors. Tables are faster only for more keys.
 const ALONE_MAX: usize = 1;
 
 /// Labels of rules of arbitrary masks.
@@ -46,8 +45,8 @@ pub(super) struct Labels {
 impl Labels {
     /// Compiles rules. Returns `None` if there are too many rules, or if they would take too much memory.
     ///
-    /// `slots` are the rules in order of precedence. `rows` holds `dense` words of values and `dense` words
-    /// of masks for each slot. `vain` decides whether joins are tried, and records a failure.
+    /// `slots` are the rules in order of precedence. `rows` has `dense` words of values and `dense` words of
+    /// masks for each slot. `vain` decides whether joins are tried, and records a failure.
     pub fn new(slots: &[u32], rows: &[u64], dense: usize, vain: &mut Vain) -> Option<Self> {
         if slots.is_empty() || slots.len() > RULES_MAX {
             return None;
@@ -76,12 +75,12 @@ impl Labels {
         Some(Self { sources, ends, vectors, slots, living })
     }
 
-    /// Returns whether rules are found by tables, without vectors.
+    /// Returns whether tables find rules without vectors.
     pub fn has_ends(&self) -> bool {
         self.ends.is_some()
     }
 
-    /// Stores for each key the best active rule that it matches, if that beats the rule in `slots`.
+    /// Stores for each key the best active rule that it matches, if this rule beats the one in `slots`.
     #[inline(always)]
     pub fn lookup<K: Kernel, const G: usize>(
         &self,
@@ -107,7 +106,7 @@ impl Labels {
             }
             return;
         }
-        // Keys whose rule is deleted are looked up again by vectors.
+        // Vectors are used for keys whose rule is deleted.
         let (mut again, mut which, mut count) = ([[0; G]; DENSE_MAX], [0; G], 0);
         for (at, found) in found.enumerate().take(slots.len()) {
             if found >= slots[at] {
@@ -146,8 +145,7 @@ impl Labels {
             self.vectors.starts(nth, starts);
         }
         let wanted = |bit: u32| tombstones.is_empty() || !tombstones.contains(self.slots[bit as usize]);
-        // Active rules of each line. They are computed at most once per line and group, and only if the first
-        // rule of a key is deleted.
+        // Active rules of each line, computed once per group when the first rule of a key is deleted.
         let (mut lines, mut known) = ([Line([0; 8]); LENGTH_MAX], 0u32);
         let living = |line: u32| {
             let at = line as usize % LENGTH_MAX;
@@ -197,7 +195,7 @@ mod tests {
         let mut vain = Vain::default();
         assert!(!Labels::new(&slots, &rows, 1, &mut vain).unwrap().has_ends());
         assert!(!vain.suits(3_000) && vain.suits(2_000));
-        // The few rules could be joined, but according to the record a join is not worth trying.
+        // The record says that a join is not worth trying.
         let few = &slots[..2];
         assert!(Labels::new(few, &rows, 1, &mut Vain::default()).unwrap().has_ends());
         let mut known = Vain::default();
@@ -207,7 +205,7 @@ mod tests {
 
     #[test]
     fn labels_report_their_memory_size() {
-        // Each rule examines a chunk of 16 bits and a word that is hashed.
+        // Each rule examines a chunk and a hashed word.
         let rows: Vec<u64> = (0..40).flat_map(|rule| [rule, rule << 20, 0xffff, u64::MAX]).collect();
         let slots: Vec<u32> = (0..40).collect();
         let labels = Labels::new(&slots, &rows, 2, &mut Vain::default()).unwrap();
@@ -228,7 +226,7 @@ mod tests {
         ];
         assert!(held.iter().all(|bytes| *bytes > 0));
         assert_eq!(labels.bytes(), held.iter().sum::<usize>());
-        // Each label has a vector of one line. There are 40 values, and one more label for all other values.
+        // Each label has a vector of one line. One label stands for all values outside the 40.
         assert_eq!(labels.vectors.bytes(), 2 * 41 * 64);
     }
 }

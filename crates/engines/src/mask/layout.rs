@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dense keys: the bits of a key that distinguish rules, packed together. Trees branch on these bits, and
-//! leaves compare them.
+//! Dense keys: the bits of a key that distinguish rules, packed together.
 //!
-//! Bits that no rule examines are left out. Bits that are examined by the same rules, and for which all these
-//! rules require the same value, are reduced to one bit. This bit states whether they have that value.
-//! Examples are an `EtherType`, a prefix that contains a whole table, and the presence of a header. Words
-//! whose bits are examined by most rules come first.
+//! Bits that no rule examines are left out. Some bits are examined by the same rules with the same required
+//! value, such as an `EtherType` or the presence of a header. They are reduced to one bit, which states
+//! whether they have that value. Words whose bits are examined by most rules come first.
 
 use super::simd::{COMPARED, DENSE_MAX, Kernel, Portable};
 
-/// Minimum number of bits of a word that are reduced to one bit.
+/// Minimum number of bits of a word to reduce to one bit.
 const COMMON_MIN: u32 = 3;
 
 /// A dense key. Unused words are 0.
@@ -51,8 +49,8 @@ pub(super) struct Layout {
 struct Asked {
     zeros: u64,
     ones: u64,
-    /// Sum of the random marks of the rules that examine the bit. Bits that the same rules examine have equal
-    /// sums. Other bits almost never have equal sums.
+    /// Sum of the random marks of the rules that examine the bit. Bits with equal sums are almost certainly
+    /// examined by the same rules.
     marks: u64,
 }
 
@@ -67,8 +65,8 @@ impl Layout {
     /// or too many bits distinguish the rules.
     pub fn new(words: usize, values: &[u64], masks: &[u64]) -> Option<Self> {
         let asked = count(words, values, masks);
-        // Reducing bits takes time for each key. Bits are reduced only where all rules examine them, or where
-        // the reduction saves dense words.
+        // Reducing bits takes time for each key, so it is done only where all rules examine the bits, or
+        // where it saves dense words.
         let commons = commons(words, values, masks, &asked);
         let len = (values.len() / words) as u64;
         let always =
@@ -94,7 +92,7 @@ impl Layout {
             units.extend(most.map(|most| (most, word as u8, mask)));
         }
         units.sort_by_key(|(most, word, mask)| (mask.count_ones() < 16, std::cmp::Reverse(*most), *word));
-        // Long pieces end at multiples of 16 bits, as most fields do. Short pieces fill the gaps.
+        // Long pieces end at multiples of 16 bits, like most fields. Short pieces fill the gaps.
         let mut used: Vec<u64> = Vec::new();
         let mut room = |bits: u32| {
             let run = u64::MAX >> (64 - bits);
@@ -136,8 +134,7 @@ impl Layout {
     /// Computes the dense keys of `len` keys. `dense` must be 0 on entry.
     #[inline(always)]
     pub fn keys<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], len: usize, dense: &mut Group<G>) {
-        // The offset is advanced explicitly, because iterating over chunks costs a division if their length
-        // is known only at run time.
+        // Iterating over chunks would cost a division, because their length is known only at run time.
         for step in &self.steps {
             let mut from = usize::from(step.word);
             for dense in &mut dense[usize::from(step.to) % DENSE_MAX][..len.min(G)] {
@@ -200,8 +197,8 @@ fn count(words: usize, values: &[u64], masks: &[u64]) -> Vec<Asked> {
     asked
 }
 
-/// Returns the sets of bits that can be reduced to one bit. Each set is verified against every rule, because
-/// equal marks do not prove that the bits are equivalent.
+/// Returns the sets of bits that can be reduced to one bit. Equal marks are no proof, so each set is verified
+/// against every rule.
 fn commons(words: usize, values: &[u64], masks: &[u64], asked: &[Asked]) -> Vec<Common> {
     let mut sets: Vec<(u64, Common)> = Vec::new();
     for (at, of) in asked.iter().enumerate() {
@@ -260,8 +257,8 @@ mod tests {
         }
     }
 
-    /// Draws rules with non-contiguous masks. Most rules examine the common bits of all words and have equal
-    /// values there. The other rules examine the common bits of word 0 only.
+    /// Draws rules with non-contiguous masks. Most rules have the same common bits in all words, the others
+    /// in word 0 only.
     fn draw(rng: &mut Rng, words: usize, len: usize) -> Drawn {
         let common: Vec<u64> = (0..words).map(|_| rng.u64(..) & rng.u64(..)).collect();
         let value: Vec<u64> = (0..words).map(|_| rng.u64(..)).collect();
@@ -346,8 +343,8 @@ mod tests {
     #[test]
     fn bits_equal_in_some_rules_are_reduced_if_that_saves_words() {
         let mut rng = Rng::with_seed(4);
-        // `words` words are examined by all rules, and `half` words by half of the rules. All bits except
-        // `others` have the same value in all rules.
+        // All rules examine `words` words. Half of the rules also examine `half` words, whose bits outside
+        // `others` are all ones.
         let mut of = |words: usize, half: usize, others: u64| {
             let mut rule = |at: usize| {
                 let mask = if at.is_multiple_of(2) { u64::MAX } else { 0 };

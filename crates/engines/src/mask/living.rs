@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Active rules of a vector, one line at a time. A lookup thereby skips all deleted rules of a line in one
-//! step.
+//! Active rules of a vector, one line at a time.
 
 use super::simd::{Kernel, LINE_BITS, Line};
 use crate::BitSet;
@@ -21,7 +20,7 @@ pub(super) struct Living {
 }
 
 impl Living {
-    /// Creates the positions for a vector. `slots` holds the slot of each of its bits, in ascending order.
+    /// Creates the positions for a vector, given the slot of each bit in ascending order.
     pub fn new(slots: &[u32]) -> Self {
         let mut made = Self { pieces: Vec::new(), lines: vec![0] };
         for slots in slots.chunks(LINE_BITS as usize) {
@@ -45,7 +44,7 @@ impl Living {
         let (mut bits, mut at) = ([0u64; 8], 0);
         for Piece { word, mask } in pieces {
             let living = kernel.extract(!tombstones.word(*word), *mask);
-            // The pieces of a line have at most as many bits as the line, so the index does not wrap.
+            // A line has all bits of its pieces, so the index does not wrap.
             let (word, shift) = (at / 64 % 8, at % 64);
             bits[word] |= living << shift;
             if shift > 0 {

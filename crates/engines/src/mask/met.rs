@@ -15,7 +15,7 @@ pub(super) struct Met {
     pub lines: Vec<Line>,
     /// Secret for the hash of each word of a vector.
     secrets: Vec<u64>,
-    /// Labels by hash. If two different vectors have the same hash, the second is stored under the next free
+    /// Labels by hash. If different vectors have the same hash, later ones are stored under the next free
     /// hash.
     known: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
 }
@@ -32,7 +32,7 @@ impl Met {
         self.lines.len() / self.length
     }
 
-    /// Returns a word's contribution to the hash of its vector. The contribution of a word of 0 is 0.
+    /// Returns a word's contribution to the hash of its vector. It is 0 for a word of 0.
     pub fn hash(&self, at: usize, word: u64) -> u64 {
         let wide = u128::from(word) * u128::from(self.secrets[at]);
         wide as u64 ^ (wide >> 64) as u64

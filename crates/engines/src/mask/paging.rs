@@ -5,7 +5,7 @@ use super::simd::Paged;
 use std::collections::HashMap;
 
 /// Builds a table of the entries. It has pages of `1 << shift` entries if there are more than `direct`
-/// entries and the pages save half of the memory. Returns `None` if there are no entries or too many pages.
+/// entries and pages save half of the memory. Returns `None` if there are no entries or too many pages.
 pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged> {
     let whole = || Paged::new(Vec::new(), entries.to_vec(), shift, entries.len());
     if entries.len() <= direct {
@@ -43,8 +43,7 @@ mod tests {
         paged(&entries, 4, direct).unwrap().bytes()
     }
 
-    /// Two unused numbers of 16 bits follow the entries and the pages, so that four bytes can be read at any
-    /// place.
+    /// Two unused numbers of 16 bits follow the entries and the pages, for 4-byte reads.
     #[test]
     fn equal_pages_are_stored_once_if_that_saves_half() {
         assert_eq!(bytes(16, 1, 255), 2 * (16 + 2 + 16 + 2));

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: determines the rest of each rule, and the rules that can no longer win. The rest is the part
-//! of a rule that the sources joined so far do not examine.
+//! Control side: finds the rules that can no longer win. It compares the rest of each rule, which the joined
+//! sources do not examine.
 
 use super::layout::Dense;
 use super::simd::Line;
 use std::collections::HashMap;
 
-/// Maximum number of different rests. If there are more, no rules are removed, because comparing them costs
-/// too much.
+/// Maximum number of different rests of rules (the bits that the joined sources do not examine). With more,
+/// no rules are removed, because comparing them costs too much.
 const SHARES_MAX: usize = 512;
 
-/// Rules in order of precedence. `rows` holds `dense` words of values and `dense` words of masks for each
-/// slot.
+/// Rules in order of precedence. `rows` has `dense` words of values and `dense` words of masks for each slot.
 #[derive(Clone, Copy)]
 pub(super) struct Ranked<'r> {
     pub slots: &'r [u32],
@@ -29,8 +28,7 @@ impl<'r> Ranked<'r> {
         self.rows[self.slots[bit] as usize * 2 * self.dense..][..2 * self.dense].split_at(self.dense)
     }
 
-    /// Returns whether every key that matches the uncovered rest of rule `other` also matches the uncovered
-    /// rest of rule `bit`.
+    /// Returns whether every key that matches the rest of rule `other` also matches the rest of rule `bit`.
     fn hides(&self, bit: usize, other: usize, covered: &Dense) -> bool {
         let ((values, masks), (others, other_masks)) = (self.row(bit), self.row(other));
         (0..self.dense).all(|word| {
@@ -40,7 +38,7 @@ impl<'r> Ranked<'r> {
     }
 }
 
-/// For each rule, the number of its rest (the bits not yet covered). For each rest, the rests that hide it.
+/// Rests of rules (the bits not yet covered), and which rests hide other rests.
 pub(super) struct Shares {
     /// For each rule, the number of its rest.
     numbers: Vec<u32>,
@@ -50,7 +48,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Computes the rests. Returns `None` if there are too many to be worthwhile.
+    /// Computes the rests. Returns `None` if there are too many of them.
     pub fn new(rules: Ranked, covered: &Dense) -> Option<Self> {
         let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
         let mut firsts = Vec::new();
@@ -114,8 +112,8 @@ mod tests {
         let mut rng = Rng::with_seed(1);
         let mut taken = [0, 0];
         for _ in 0..100 {
-            // Draws 150 rules of a few bits each, in every second slot, and the part of the key that is
-            // already covered.
+            // Draws 150 rules of a few bits each, in every second slot, and the part of the key already
+            // covered.
             let draw = |rng: &mut Rng| {
                 let masks = [rng.u64(..) & rng.u64(..) & 0xff, rng.u64(..) & rng.u64(..) & 0xff];
                 [rng.u64(..) & masks[0], rng.u64(..) & masks[1], masks[0], masks[1]]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Inner loops of trees and labels, and the operations they need from a core: bit extraction, comparison of
-//! rules, prefetch. Constructors check all indices, so that lookups need no bounds checks.
+//! Inner loops of trees and labels, and the operations they need from a core. Constructors check all indices,
+//! so that lookups need no bounds checks.
 #![allow(unsafe_code)]
 
 use crate::NONE;
@@ -44,7 +44,7 @@ pub(super) struct Entry {
 pub(super) const MORE_SHIFT: u32 = 27;
 
 impl Entry {
-    /// Returns the index of the next entry. For a leaf, this is the leaf's own index.
+    /// Returns the index of the next entry, or of the leaf itself.
     #[inline(always)]
     fn follow<K: Kernel>(&self, kernel: K, word: u64) -> u32 {
         self.next + kernel.extract(word, self.mask) as u32
@@ -121,8 +121,8 @@ impl Nodes {
     /// Returns the first rule of a leaf that matches a key in the compared words and is `wanted`, or
     /// [`NONE`].
     ///
-    /// This function uses `while` loops, because these are inlined. Iterators would become calls to code
-    /// compiled without the kernel's instructions.
+    /// The `while` loops are inlined. Iterators would become calls to code compiled without the kernel's
+    /// instructions.
     #[inline(always)]
     pub fn first_wanted<K: Kernel>(
         &self,
@@ -168,12 +168,12 @@ pub(super) struct Cut {
     pub mask: u32,
 }
 
-/// A table of numbers below 2^16. Equal pages are stored once. Most pages are equal to others, so the pages
-/// that are often read stay in the L1 cache.
+/// A table of numbers below 2^16, in which equal pages are stored once. The pages that are often read then
+/// stay in the L1 cache.
 #[derive(Debug)]
 pub(super) struct Paged {
-    /// Index of each page among the stored pages. The array is empty if all pages are stored in order. Two
-    /// unused elements follow, because a gather reads four bytes.
+    /// Index of each page among the stored pages, or empty if all pages are stored in order. Two unused
+    /// elements follow for 4-byte reads.
     pages: Vec<u16>,
     /// Entries of the stored pages. Two unused elements follow.
     items: Vec<u16>,
@@ -184,9 +184,9 @@ pub(super) struct Paged {
 }
 
 impl Paged {
-    /// Creates a table of `entries` entries. `pages` holds the index of each page of `1 << shift` entries,
-    /// and is empty for a table without pages. Returns `None` if there are no entries, or if one of them is
-    /// out of bounds in `items`.
+    /// Creates a table of `entries` entries. `pages` has the index of each page of `1 << shift` entries, and
+    /// is empty for a table without pages. Returns `None` if there are no entries, or if one of them is out
+    /// of bounds in `items`.
     pub fn new(mut pages: Vec<u16>, mut items: Vec<u16>, shift: u32, entries: usize) -> Option<Self> {
         // Gathers take indices as signed numbers.
         let last = i32::try_from(entries).ok()?.cast_unsigned().checked_sub(1)?;
@@ -241,7 +241,7 @@ impl Paged {
     }
 }
 
-/// Vectors of all labels. A label's vector marks the rules that the label matches.
+/// Vectors of all labels. A label's vector has a bit for each rule that the label matches.
 #[derive(Debug)]
 pub(super) struct Vectors {
     lines: Vec<Line>,
@@ -257,8 +257,8 @@ pub(super) const SOURCES_MAX: usize = DENSE_MAX * 4;
 /// Labels of a group, source by source.
 pub(super) type Found<const G: usize> = [[u32; G]; SOURCES_MAX];
 
-/// Vectors are prefetched only if there are more lines than this in total. Fewer lines stay in the private
-/// cache of a core.
+/// Vectors are prefetched only if there are more lines than this, because fewer lines stay in a core's
+/// private cache.
 const NEAR_LINES: usize = 1 << 12;
 
 impl Vectors {
@@ -275,7 +275,7 @@ impl Vectors {
         labels.iter_mut().for_each(|label| *label = base + *label * self.length);
     }
 
-    /// For each of the `len` keys, ANDs the bit vectors at the key's `starts` and calls `found` with the
+    /// For each of the `len` keys, ANDs the bit vectors at the key's `starts`, and calls `found` with the
     /// first set bit that is `wanted`.
     ///
     /// `living` returns the mask of the wanted bits of a line.
@@ -298,7 +298,7 @@ impl Vectors {
         self.first(kernel, starts, len, wanted, living, found);
     }
 
-    /// Finds the first common and wanted bit of each key, after the prefetches of [`Vectors::lookup`].
+    /// Finds the first common and wanted bit of each key. [`Vectors::lookup`] has prefetched the vectors.
     #[inline(always)]
     fn first<K: Kernel, const G: usize>(
         &self,
@@ -309,7 +309,7 @@ impl Vectors {
         living: impl FnMut(u32) -> Line,
         found: impl FnMut(usize, u32),
     ) {
-        // For the usual numbers of sources the compiler unrolls the loop.
+        // The compiler unrolls the loop for the usual numbers of sources.
         match self.bases.len() {
             5 => self.first_of::<K, G, 5>(kernel, starts, len, wanted, living, found),
             6 => self.first_of::<K, G, 6>(kernel, starts, len, wanted, living, found),
@@ -369,8 +369,8 @@ impl Vectors {
     }
 }
 
-/// Operations of a core. A kernel that needs special instructions exists only inside [`Width::run`], which
-/// has checked for them.
+/// Operations of a core. A kernel with special instructions exists only inside [`Width::run`], which checks
+/// for them.
 pub(super) trait Kernel: Copy {
     /// Returns the bits of `word` selected by a mask, packed at the lower end.
     fn extract(self, word: u64, mask: u64) -> u64;
@@ -419,7 +419,7 @@ pub(super) trait Kernel: Copy {
     }
 }
 
-/// Work to be done with a kernel.
+/// Work that runs with a kernel.
 pub(super) trait Work {
     /// Does the work. Must be inlined, so that it is compiled with the kernel's instructions.
     fn run<K: Kernel>(self, kernel: K);
@@ -432,7 +432,7 @@ pub(super) struct Portable;
 impl Kernel for Portable {
     #[inline(always)]
     fn extract(self, word: u64, mask: u64) -> u64 {
-        // Copies each run of consecutive mask bits in one step, because most masks consist of a few runs.
+        // Copies each run of consecutive mask bits in one step, because most masks have few runs.
         let (mut left, mut made, mut shift) = (mask, 0, 0);
         while left != 0 {
             let from = left.trailing_zeros();
@@ -477,12 +477,12 @@ impl Kernel for Portable {
     }
 }
 
-/// Level of instructions for choosing a kernel. It never exceeds the level that the core supports.
+/// Level of instructions for choosing a kernel. The core supports this level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Width(Level);
 
 impl Width {
-    /// Returns the given level, or the core's highest level if that is lower.
+    /// Returns the given level, or the core's highest level if it is lower.
     pub fn new(level: Level) -> Self {
         Self(level.min(Level::found()))
     }
@@ -509,7 +509,7 @@ mod wide {
 
     #[derive(Clone, Copy)]
     pub struct Avx2(());
-    /// Kernel with AVX-512. It contains an [`Avx2`], whose instructions every core with AVX-512 supports.
+    /// Kernel with AVX-512. It contains an [`Avx2`].
     #[derive(Clone, Copy)]
     pub struct Avx512(Avx2);
 
@@ -523,7 +523,7 @@ mod wide {
         work.run(Avx512(Avx2(())));
     }
 
-    // Gathers of eight entries are not faster than eight loads, so tables are read by the portable code.
+    // Gathers of eight entries are not faster than loads, so portable code reads the tables.
     impl Kernel for Avx2 {
         #[inline(always)]
         fn extract(self, word: u64, mask: u64) -> u64 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: construction of trees. A tree takes the rules that specify nearly all bits on which it
-//! branches. The remaining rules go to the next tree, which branches on other bits.
+//! branches. The next tree takes the others, and branches on other bits.
 
 use super::layout::extract;
 use super::simd::{Block, COMPARED, Entry, LANES, MORE_SHIFT};
@@ -13,7 +13,7 @@ const TREES_MAX: usize = 6;
 /// Maximum number of steps from a tree's root to a leaf.
 const DEPTH_MAX: u32 = 4;
 
-/// Maximum number of rules in a leaf; excess rules go to the next tree.
+/// Maximum number of rules in a leaf. Excess rules go to the next tree.
 const LEAF_MAX: usize = 32;
 
 /// Number of rules up to which a leaf is not divided.
@@ -25,20 +25,19 @@ const BITS_MAX: u32 = 14;
 /// Maximum number of rules examined to choose bits.
 const SAMPLE: usize = 1_024;
 
-/// Bounds of the maximum number of copies of a rule in a tree. A rule that would need more copies goes to the
-/// next tree.
+/// Bounds of the maximum number of copies of a rule in a tree. Rules that need more copies go to the next
+/// tree.
 const COPIES_MIN: u32 = 4;
 const COPIES_MAX: u32 = 16;
 
 /// No rule is copied in a tree that has more than this number of blocks per rule.
 const BLOCKS_PART: usize = 1;
 
-/// The chosen bits divide the rules into groups. No more bits are chosen once the average rule is in a group
-/// of fewer than this number of rules.
+/// Average size of a rule's group below which no more bits are chosen. The chosen bits divide the rules into
+/// groups.
 const GROUP_WANTED: f32 = 2.0;
 
-/// A bit is chosen only if the number of pairs of rules that it separates is at least the number of rules
-/// divided by this.
+/// A bit is chosen only if it separates at least one pair of rules per this number of rules.
 const WORTH_MIN: f32 = 50.0;
 
 /// Rules as dense rows. A row has `dense` words of values, then `dense` words of masks.
@@ -62,10 +61,10 @@ pub(super) struct Grove<'r> {
     pub slots: Vec<[u32; LANES]>,
     pub trees: Vec<Tree>,
     expelled: Vec<u32>,
-    /// Values and masks of each rule, restricted to the bits that the tree under construction examines.
+    /// Values and masks of each rule, reduced to the bits that the current tree examines.
     projected: Vec<(u64, u64)>,
     depth: u32,
-    /// Number of blocks before the current tree was begun.
+    /// Number of blocks before the current tree.
     blocks_before: usize,
     /// Number of blocks above which no rule is copied.
     blocks_max: usize,
@@ -104,7 +103,7 @@ impl<'r> Grove<'r> {
     /// Builds a tree for these rules, in order of precedence. Returns the rules that it did not take.
     pub fn grow(&mut self, rules: Vec<u32>) -> Vec<u32> {
         let first = rules.first().copied().unwrap_or(NONE);
-        // The fewer rules are left, the more copies of each rule are permitted.
+        // The fewer rules are left, the more copies of each rule are allowed.
         let copies = (self.projected.len() / rules.len().max(1)) as u32;
         let pieces = self.project(&rules);
         let root = self.entries.len() as u32;
@@ -190,7 +189,7 @@ impl<'r> Grove<'r> {
         Entry { mask: 0, next: own, leaf: more << MORE_SHIFT | first }
     }
 
-    /// Returns the bits to branch on, or `None` if no bits are worth branching on.
+    /// Returns the bits to branch on, or `None` if no bits are worth it.
     fn choose(&self, rules: &[u32], copies: u32) -> Option<u64> {
         let step = rules.len().div_ceil(SAMPLE);
         let bits_max = (rules.len() / 2).ilog2().clamp(1, BITS_MAX);
@@ -202,8 +201,7 @@ impl<'r> Grove<'r> {
         (cut != 0).then_some(cut)
     }
 
-    /// Chooses at most 64 bits that distinguish these rules best, and projects the rules' values and masks
-    /// onto them.
+    /// Chooses at most 64 bits that distinguish these rules best, and reduces the rules to these bits.
     fn project(&mut self, rules: &[u32]) -> Vec<Piece> {
         let mut counts = vec![(0u64, 0u64); self.rules.dense * 64];
         for &rule in rules {
@@ -245,7 +243,6 @@ impl<'r> Grove<'r> {
     }
 }
 
-/// Returns the bits to branch on.
 fn choose_in(shares: &mut Vec<Share>, copies: u32, bits_max: u32, step: f32) -> u64 {
     let all = shares.len() as f32;
     let (mut zeros, mut ones) = (0, 0);
@@ -322,8 +319,8 @@ mod tests {
         rules.into_iter().flat_map(|(value, mask)| [value & mask, mask]).collect()
     }
 
-    /// Returns the trees after building a tree for all rules of a table of `len` rules, and the rules that
-    /// the tree did not take.
+    /// Builds a tree for all rules of a table of `len` rules. Also returns the rules that the tree did not
+    /// take.
     fn grown(rows: &[u64], len: usize) -> (Grove<'_>, Vec<u32>) {
         let mut grove = Grove::new(Rules { rows, dense: 1 }, len);
         let left = grove.grow((0..rows.len() as u32 / 2).collect());
@@ -349,8 +346,7 @@ mod tests {
             let (grove, left) = grown(&rows, len);
             assert_eq!(root_bits(&grove), bits, "{len} rules");
             assert!(left.is_empty(), "{len} rules: {} are left", left.len());
-            // The limit of bits leaves about four rules per child. Most children are leaves, and a few need
-            // another level.
+            // The limit of bits leaves about four rules per child. A few children need another level.
             assert!((1..=3).contains(&grove.trees[0].depth), "{len} rules: {} steps", grove.trees[0].depth);
         }
     }
@@ -378,8 +374,7 @@ mod tests {
 
     #[test]
     fn a_tree_has_at_most_four_steps() {
-        // Each node separates a few of these rules and leaves the others together. Four nodes in a row
-        // separate 5, 4, 4 and 4 rules, and a leaf gets the remaining 47 rules.
+        // Four nodes in a row separate 5, 4, 4 and 4 rules, and a leaf gets the remaining 47.
         let rows = rows((0..64).map(|bit| (1 << bit, u64::MAX)));
         let (grove, left) = grown(&rows, 64);
         assert_eq!(grove.trees[0].depth, 4);
@@ -388,8 +383,8 @@ mod tests {
 
     #[test]
     fn rules_that_leave_too_many_branching_bits_open_are_not_taken() {
-        // There are 256 exact rules, and one rule that leaves its lowest `open` bits open. The node branches
-        // on all of the eight bits except one of the open bits.
+        // 256 exact rules, and one rule with `open` open bits. The node branches on all of the eight bits
+        // except one of the open bits.
         for (part, copies) in [(1, 4), (4, 4), (5, 5), (8, 8), (16, 16), (17, 16), (100, 16)] {
             for open in 1..=7 {
                 let rules = (0..256).map(|value| (value, 0xff)).chain([(0, 0xff << open & 0xff)]);
@@ -433,8 +428,8 @@ mod tests {
 
     #[test]
     fn the_64_bits_that_distinguish_most_rules_are_examined() {
-        // 40 bits of one word and 24 of the other have both values equally often. The other bits rarely have
-        // a second value.
+        // 40 bits of one word and 24 of the other have both values equally often. Other bits have mostly one
+        // value.
         let mut rng = Rng::with_seed(3);
         let good = [(1 << 40) - 1, (1 << 24) - 1];
         let rows: Vec<u64> = (0..1_000)
@@ -458,8 +453,8 @@ mod tests {
         let all = |count: u64| shares((0..count).map(|value| (value, u64::MAX)));
         assert_eq!(choose_in(&mut all(64), 4, 3, 1.0), 0b111);
         assert_eq!(choose_in(&mut all(64), 4, 14, 1.0), 0b11_1111, "no other bits distinguish rules");
-        // Bit 1 equals bit 0, and a quarter of the rules have bit 2 set. All rules have bit 3 set, but half
-        // of the rules do not examine it.
+        // Bit 1 equals bit 0, and a quarter of the rules have bit 2 set. Bit 3 is set in all rules, but only
+        // half of them examine it.
         let rules = (0..64).map(|at| {
             let (half, quarter) = (at & 1, u64::from(at & 0b110 == 0));
             (0b1000 | quarter << 2 | half << 1 | half, if at < 32 { 0b1111 } else { 0b111 })
@@ -482,22 +477,21 @@ mod tests {
         let exact: Vec<u64> = (0..64).map(|_| rng.u64(..1 << 20)).collect();
         let cut = |step: f32, open: u64| {
             let exact = exact.iter().map(|value| (*value, (1 << 20) - 1));
-            // The `open` rules leave the bits of the exact rules open. If the node branches on more than two
-            // of these bits, an open rule would need more than the four permitted copies.
+            // The `open` rules leave the bits of the exact rules open. Each would need more than the four
+            // allowed copies if the node branched on more than two of these bits.
             let open = (0..open).map(|at| ((at % 2) << 20, 1 << 20));
             choose_in(&mut shares(exact.chain(open)), 4, 20, step).count_ones()
         };
-        // Six bits spread the 64 exact rules over 64 children, so there are fewer than two rules per child.
-        // With the open rules, bit 20 is also chosen, because it distinguishes the open rules.
+        // Six bits leave fewer than two exact rules per child. The `open` rules add bit 20, which
+        // distinguishes them.
         assert_eq!((cut(1.0, 0), cut(1.0, 192)), (6, 7));
-        // Each rule of the sample represents two or more rules, so the next bits are still worth choosing.
+        // Each rule of the sample stands for two or more rules, so further bits are worth choosing.
         assert_eq!([2.0, 3.0, 8.0].map(|step| (cut(step, 0), cut(step, 192))), [(8, 8); 3]);
     }
 
     #[test]
     fn a_rule_that_does_not_fit_into_several_leaves_is_left_once() {
-        // The node branches on two bits. 40 rules leave one of these bits open, so half of the leaves have
-        // all 40 rules.
+        // The node branches on two bits. 40 rules leave one of them open, and are in half of the leaves.
         let exact = (0..64).map(|at| (at % 4, 0b11));
         let open = (0..40).map(|_| (0b01, 0b01));
         let rows = rows(open.chain(exact));

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: record of failed joins. Failed joins take a third of the time of compiling an access list. A
-//! table that changes a little at a time is compiled often, and need not retry failed joins each time.
+//! Control side: record of failed joins, which need not be retried each time a table changes a little. Failed
+//! joins take a third of the time of compiling an access list.
 
 /// The record is discarded once a quarter (1 / this number) of the table has changed.
 const CHANGED_PART: usize = 4;
 
-/// Joins are retried if the table has lost more than an eighth (1 / 2^this number) of the rules that it had
-/// at the failure.
+/// Joins are retried once more than an eighth (1 / 2^this number) of the rules are gone since the failure.
 const FEWER_SHIFT: u32 = 3;
 
 /// Number of rules whose joins failed, and number of rules changed since then.
@@ -18,7 +17,7 @@ pub struct Vain {
 }
 
 impl Vain {
-    /// Returns the record for a table of `len` rules, of which `changed` have changed since the last call.
+    /// Returns the record for a table of `len` rules, of which `changed` changed since the last call.
     #[must_use]
     pub fn after(self, changed: usize, len: usize) -> Self {
         let changed = self.changed + changed;
@@ -32,7 +31,7 @@ impl Vain {
 
     /// Records that joining `rules` rules failed.
     pub(super) fn note(&mut self, rules: usize) {
-        // Joins are retried only with fewer rules, so this failure replaces the record of an earlier failure.
+        // Replaces an earlier failure, which had more rules.
         *self = Self { rules, changed: 0 };
     }
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hash table for a dense word that every rule examines completely or not at all. Each value has a separate
+//! Hash table for a dense word that every rule examines completely or not at all. Each value has its own
 //! place, which is found without a data-dependent branch (perfect hashing).
 
 use crate::hash::{Seed, fold};
 
-/// Number of pilots tried for the values of a bucket.
+/// Number of pilots (numbers that place a bucket's values) to try for each bucket.
 const PILOTS: u16 = 1 << 12;
 
 /// Maximum number of values in a bucket. A sound hash does not produce larger buckets.
 const MEMBERS_MAX: usize = 24;
 
-/// Number of pairs of secrets tried. About one pair in thirty leaves a bucket without a pilot.
+/// Number of pairs of secrets to try. About one pair in thirty leaves a bucket without a pilot.
 const SECRETS: u64 = 8;
 
 /// Values that rules examine, and their labels.
@@ -19,15 +19,15 @@ pub(super) struct Whole {
     /// Bits that rules examine.
     mask: u64,
     secrets: [u64; 2],
-    /// Pilot of each bucket, which maps its values to different places.
+    /// Pilot of each bucket, which maps the bucket's values to different places.
     pilots: Box<[u16]>,
-    /// Value and label at each place; the label is 0 in a free place.
+    /// Value and label of each place. The label is 0 in a free place.
     places: Box<[(u64, u32)]>,
 }
 
 impl Whole {
-    /// Creates the table for distinct values under a mask, with labels counted from 1. Returns `None` if none
-    /// of the secrets tried gives each value a separate place.
+    /// Creates the table for distinct values under a mask, with labels counted from 1. Returns `None` if no
+    /// secrets give each value its own place.
     pub fn new(mask: u64, values: &[u64]) -> Option<Self> {
         let secret = |at: u64| Seed::of_process().derive(mask ^ at) | 1;
         (0..SECRETS).find_map(|pair| Self::with([secret(2 * pair + 1), secret(2 * pair + 2)], mask, values))
@@ -79,7 +79,7 @@ impl Whole {
         (mixed >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// Returns the label of a value, or 0 if the value has no label.
+    /// Returns the label of a value, or 0 without a label.
     #[inline(always)]
     pub fn label(&self, value: u64) -> u32 {
         let value = value & self.mask;

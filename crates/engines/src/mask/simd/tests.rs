@@ -110,7 +110,7 @@ fn nodes_that_lead_out_of_bounds_are_rejected() {
 fn nodes_report_their_memory_size() {
     let entries = vec![Entry { mask: 0, next: 0, leaf: 0 }; 5];
     let nodes = Nodes::new(entries, vec![Block::EMPTY; 3], vec![[NONE; LANES]; 3]).unwrap();
-    // According to docs/engines.md, a node has 16 bytes and a block has 144 bytes.
+    // A node has 16 bytes and a block 144 bytes, as in docs/engines.md.
     assert_eq!(nodes.bytes(), 5 * 16 + 3 * 144);
 }
 
