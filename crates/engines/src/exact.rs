@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Engine `exact`: one mask for all rules.
 //!
-//! It is a hash table over those words of the masked values that distinguish rules. Several rules may have
-//! the same value and different priorities. Rules that match everything (the table-miss entry) come last.
+//! A hash table over the words of the masked values that distinguish rules. Rules may have the same value and
+//! different priorities. Rules that match everything (the table-miss entry) come last.
 //!
 //! A lookup hashes a key, then reads one byte ([`pilots`]) and one cache line ([`store`]), whether the value
 //! is found or not. The cache misses of a group of keys overlap (docs/adr/0023).
@@ -31,8 +31,7 @@ pub struct Exact {
     seed: Seed,
     wide: Option<Box<Wide>>,
     store: Box<Store>,
-    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. The array is empty if all
-    /// values differ.
+    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. Empty if all values differ.
     later: Box<[u32]>,
     /// First slot of the rules that match everything.
     catch_all_from: u32,
@@ -40,15 +39,14 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// Compiles rules given in order of precedence. `values` holds `words` masked words for each of the first
+    /// Compiles rules given in order of precedence. `values` has `words` masked words for each of the first
     /// `keyed` rules. Rules `keyed` to `len` - 1 match everything.
     #[must_use]
     pub fn new(words: usize, mask: &[u64], values: Vec<u64>, keyed: usize, len: usize) -> Self {
         Self::with_level(Level::found(), words, mask, values, keyed, len)
     }
 
-    /// Compiles like [`Exact::new`], with instructions of at most `level`. The core must support these
-    /// instructions.
+    /// Compiles like [`Exact::new`], with instructions of at most `level`, which the core must support.
     #[must_use]
     pub fn with_level(
         level: Level,
@@ -61,7 +59,7 @@ impl Exact {
         Self::with_tries(PILOTS, level, (words, mask), values, keyed, len)
     }
 
-    /// Compiles like [`Exact::with_level`], trying at most `tries` pilots per group.
+    /// Compiles like [`Exact::with_level`], with at most `tries` attempts to place each group of values.
     fn with_tries(
         tries: u8,
         level: Level,
@@ -73,7 +71,7 @@ impl Exact {
         let columns = Columns::new(mask, &values);
         let wide = Wide::new(level.min(Level::found()), &columns);
         let seed = Seed::of_process();
-        // For tables with rows of 0 words, crate `tables` chooses other engines.
+        // Tables with rows of 0 words use other engines.
         let stored = columns.stored().len();
         let mut packed = vec![0; keyed * stored];
         for (row, packed) in values.chunks_exact(words.max(1)).zip(packed.chunks_exact_mut(stored.max(1))) {
@@ -131,7 +129,7 @@ impl Exact {
         slot
     }
 
-    /// Returns the masked values of all slots before the rules that match everything, one row of words each.
+    /// Returns the masked values of the slots before the rules that match everything, one row each.
     #[must_use]
     pub fn rows(&self) -> Vec<u64> {
         let words = self.columns.words();
@@ -156,8 +154,8 @@ impl Exact {
         self.columns.mask()
     }
 
-    /// Returns the number of spilled values, which take longer to find. The number is 0 unless the hash
-    /// function distributes values badly.
+    /// Returns the number of values that found no place in the hash table. It is 0 unless the hash function
+    /// distributes values badly.
     #[must_use]
     pub fn spilled(&self) -> usize {
         self.store.spilled()

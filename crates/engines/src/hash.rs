@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hash of lookup keys: one folded 64 x 64 -> 128 bit multiplication per two words. The seed is drawn once
-//! per process, so that attackers cannot choose packets that collide.
+//! Hash of lookup keys: one folded 64 x 64 -> 128 bit multiplication per two words. The seed is random, so
+//! that attackers cannot choose packets that collide.
 
 pub mod simd;
 
@@ -32,16 +32,16 @@ impl Seed {
         Self { first: fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, second: fold(!seed, 0xd1b5_4a32_d192_ed03) | 1 }
     }
 
-    /// Makes the seed derived from `seed` the process's seed, unless one has been drawn already. Simulations
-    /// use this to be reproducible. Returns whether the process now uses the derived seed. Do not call this
-    /// function in a switch that forwards packets of untrusted senders.
+    /// Makes the seed derived from `seed` the process's seed, unless a seed has been drawn already. Returns
+    /// whether the process uses the derived seed. For reproducible simulations only: such a seed is not
+    /// secret.
     pub fn fix(seed: u64) -> bool {
         let known = Self::of_number(seed);
         let fixed = *SEED.get_or_init(|| known);
         (fixed.first, fixed.second) == (known.first, known.second)
     }
 
-    /// Derives another secret from the seed. Secrets of different numbers reveal nothing about each other.
+    /// Derives another secret from the seed. A secret reveals nothing about the secrets of other numbers.
     #[must_use]
     pub fn derive(self, number: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -64,8 +64,7 @@ impl Seed {
     }
 
     /// Returns the hash of a key whose unexamined bits are 0, for caches of keys of one length. A key of one
-    /// word needs only one multiplication. Both the highest and the lowest bits of the hash depend on all
-    /// bits of the key.
+    /// word needs one multiplication. High and low bits of the hash depend on all bits of the key.
     #[must_use]
     #[inline(always)]
     pub fn hash_key(self, key: &[u64]) -> u64 {
@@ -75,8 +74,8 @@ impl Seed {
         }
     }
 
-    /// Hashes two words per multiplication. Keys of one table have equal length, so an odd last word needs no
-    /// padding mark.
+    /// Hashes two words per multiplication. An odd last word needs no padding mark, because keys of one table
+    /// have equal length.
     #[inline(always)]
     fn hash_words(self, words: usize, word: impl Fn(usize) -> u64) -> u64 {
         let mut sum = self.second;
@@ -107,7 +106,7 @@ impl Hasher for Hashed {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // Only `u64` keys are used. Other types are folded in byte by byte.
+        // Only for completeness: all keys are `u64`.
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }
@@ -174,7 +173,7 @@ mod tests {
         let key = [1, 2, 3];
         let hash = Seed::of_process().hash_masked(&key);
         assert_eq!(Seed::of_process().hash_masked(&key), hash);
-        // The seed has been drawn, so it can no longer be fixed.
+        // A seed that has been drawn cannot be fixed.
         let other = (0..).find(|number| Seed::of_number(*number).hash_masked(&key) != hash).unwrap();
         assert!(!Seed::fix(other));
         assert_eq!(Seed::of_process().hash_masked(&key), hash);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: chains of rules with the same value. Only the best rule of a value is hashed. A chain leads
-//! from this rule to the others.
+//! Control side: chains of rules with the same value. Only the best rule of a value is hashed; the chain
+//! leads to the others.
 
 use crate::NONE;
 use std::cmp::Ordering;
 
-/// Average number of rules in a part that is sorted separately.
+/// Average number of rules in the parts that are sorted separately.
 const PART: usize = 4;
 
 /// Best rule of each value, and the rules chained after it.
@@ -13,14 +13,13 @@ const PART: usize = 4;
 pub struct Chains {
     /// Slots of the best rule of each value, in no particular order.
     pub firsts: Vec<u32>,
-    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. The array is empty if all
-    /// values differ.
+    /// For each slot, the next slot whose rule has the same value, or [`NONE`]. Empty if all values differ.
     pub later: Box<[u32]>,
 }
 
 impl Chains {
-    /// Groups slots by value. `hashes` holds the hash of each slot's value. `compare` defines a total order
-    /// of the slots' values; any such order will do. Takes O(n log n) time for any hashes and values.
+    /// Groups slots by value. `hashes` has the hash of each slot's value. `compare` is any total order of the
+    /// values. Takes O(n log n) time for any hashes and values.
     #[must_use]
     pub fn new(hashes: &[u64], compare: impl Fn(u32, u32) -> Ordering) -> Self {
         let len = hashes.len();
@@ -34,7 +33,7 @@ impl Chains {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0u32; len];
-        // `ends` holds the start of each part. This loop advances it to the end of the part.
+        // `ends` has the start of each part, which the loop advances to the part's end.
         for (slot, &hash) in hashes.iter().enumerate() {
             let end = &mut ends[part(hash)];
             order[*end as usize] = slot as u32;

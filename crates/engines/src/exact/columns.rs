@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Selection of the words of a row that distinguish rules. A word that is equal in all rules, such as a word
-//! of presence bits or an `EtherType`, is stored once. The other words are stored for each rule, masked and
-//! packed.
+//! Selection of the words of a row that distinguish rules. A word that is equal in all rules, such as an
+//! `EtherType`, is stored once. The other words are stored for each rule, masked and packed.
 
 use super::lines::LINE;
 
-/// If at least this many words distinguish rules, and a row and its slot fit into a cache line, whole rows
-/// are stored.
+/// Rows are stored whole if at least this many words distinguish rules, and if a row and its slot fit into a
+/// cache line.
 const WHOLE_MIN: usize = 4;
 
 /// Classifies the words of a row by whether they distinguish rules.
 #[derive(Debug)]
 pub struct Columns {
     mask: Box<[u64]>,
-    /// Values of the words that are equal in all rules, with 0 in place of each remaining word.
+    /// Values of the words that are equal in all rules, and 0 for each other word.
     common: Box<[u64]>,
     /// Indices of the examined words that are equal in all rules.
     alike: Box<[usize]>,
-    /// Indices of the stored words. There is at least one.
+    /// Indices of the stored words, of which there is at least one.
     stored: Box<[usize]>,
 }
 
@@ -37,8 +36,7 @@ impl Columns {
         let (mut alike, mut stored): (Vec<usize>, Vec<usize>) =
             (0..words).partition(|&word| differing[word] == 0);
         if stored.len() >= WHOLE_MIN && words < LINE {
-            // The whole row fits into the line. If it is stored whole, no words need to be selected before a
-            // comparison.
+            // A whole row fits into the line, and needs no selection of words before a comparison.
             stored = (0..words).collect();
             alike.clear();
         }
@@ -70,14 +68,13 @@ impl Columns {
         &self.stored
     }
 
-    /// Returns the values of the words that are not stored, with 0 in place of each stored word.
+    /// Returns the values of the words that are not stored, and 0 for each stored word.
     #[must_use]
     pub fn common(&self) -> &[u64] {
         &self.common
     }
 
-    /// Writes a row's stored words to `into`. Returns whether the row's other words have the values that all
-    /// rules require.
+    /// Writes a row's stored words to `into`. Returns whether the other words match.
     #[inline(always)]
     pub fn pack(&self, row: &[u64], into: &mut [u64]) -> bool {
         for (into, &word) in into.iter_mut().zip(&self.stored) {
@@ -95,7 +92,7 @@ impl Columns {
         })
     }
 
-    /// Returns whether the words of a row that are not stored have the values that all rules require.
+    /// Returns whether the words of a row that are not stored match.
     #[inline(always)]
     pub fn has_common(&self, row: &[u64]) -> bool {
         self.alike
@@ -156,8 +153,7 @@ mod tests {
 
     #[test]
     fn columns_report_their_memory_size() {
-        // The mask and the common values have four words each. Two words are equal in all rules, and one word
-        // is stored.
+        // Two words are equal in all rules, and one word is stored.
         let columns = Columns::new(&[3, 0, 0xff, 7], &[1, 0, 5, 2, 1, 0, 6, 2]);
         assert_eq!(columns.bytes(), (4 + 4 + 2 + 1) * 8);
     }

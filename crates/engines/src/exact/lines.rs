@@ -12,7 +12,7 @@ const LINE_BYTES: usize = 64;
 /// Cache lines of words, initially 0.
 #[derive(Debug)]
 pub struct Lines {
-    /// Allocated words. Up to seven words at the front are skipped for alignment.
+    /// Allocated words. The first ones are skipped for alignment.
     words: Box<[u64]>,
     from: usize,
 }
@@ -22,7 +22,7 @@ impl Lines {
     #[must_use]
     pub fn new(words: usize) -> Self {
         let words = zeros(words.next_multiple_of(LINE) + LINE - 1);
-        // If alignment is impossible, lookups are slower but still correct.
+        // Unaligned lines are slower but correct.
         let from = words.as_ptr().align_offset(LINE_BYTES).min(LINE - 1);
         Self { words, from }
     }
@@ -65,7 +65,7 @@ mod tests {
             assert_eq!(made.words().as_ptr().addr() % 64, 0, "{words} words");
             assert!(made.words().len() >= words);
             assert_eq!(made.lines().len(), lines);
-            // Seven spare words guarantee that one of the first eight words begins a cache line.
+            // The first cache line begins within the first eight words.
             assert_eq!(made.bytes(), (lines * 8 + 7) * 8);
             made.words_mut().fill(5);
             assert!(made.lines().iter().all(|line| *line == [5; 8]));

@@ -2,19 +2,20 @@
 //! Assignment of values to buckets by perfect hashing with pilots.
 //!
 //! A hash maps a value to a group of a few values. The group's pilot, one byte, maps all of them to buckets
-//! with free places, so that a lookup reads exactly one bucket. (Pilots: Pibiri and Trani, PTHash, SIGIR
-//! 2021; pilots of one byte: Groot Koerkamp, PtrHash, SEA 2025.) Here a bucket may hold several values, and
-//! some places stay free, so that nearly all pilots are found after a few tries.
+//! with free places, so that a lookup reads exactly one bucket. A bucket may hold several values.
+//!
+//! Source: pilots: Pibiri and Trani, PTHash, SIGIR 2021; pilots of one byte: Groot Koerkamp, PtrHash,
+//! SEA 2025.
 
 use crate::NONE;
 
-/// Number of pilots to try for each group.
+/// Number of pilots (bytes that place a group of values) to try for each group.
 pub const PILOTS: u8 = u8::MAX;
 
-/// Value that is stored if no pilot was found for a group. The values of the group are spilled.
+/// Marks a group for which no pilot was found. Its values are spilled.
 const SPILLED: u8 = PILOTS;
 
-/// Bytes after the last pilot, so that a pilot can be read with an 8-byte load.
+/// Bytes after the last pilot, so that an 8-byte load can read any pilot.
 pub const PADDING: usize = 8;
 
 /// Odd multiplier that spreads pilots over the buckets.
@@ -22,11 +23,10 @@ pub const SPREAD: u32 = 0x9e37_79b1;
 /// Odd multiplier that mixes spread pilots with hashes.
 pub const MIX: u32 = 0x85eb_ca6b;
 
-/// Right shift that selects the 32 best-mixed bits of the product.
+/// Right shift that keeps the 32 best-mixed bits of the product.
 pub const MIX_SHIFT: u32 = 16;
 
-/// Maximum number of values in a group; larger groups are spilled. A sound hash does not produce larger
-/// groups.
+/// Maximum number of values in a group. Larger groups, which a sound hash does not produce, are spilled.
 const GROUP_MAX: usize = 64;
 
 /// Number of buckets, and the pilot of each group.
@@ -38,15 +38,15 @@ pub struct Pilots {
 }
 
 impl Pilots {
-    /// Finds pilots for values with these hashes, in buckets of `ways` places, trying `tries` pilots per
-    /// group.
+    /// Finds pilots for values with these hashes, in buckets of `ways` places, with at most `tries` pilots
+    /// per group.
     ///
     /// Also returns the place of each value: its bucket times `ways` plus its index in the bucket, or
-    /// [`NONE`] if it is spilled.
+    /// [`NONE`] if the value is spilled.
     #[must_use]
     pub fn new(hashes: &[u64], ways: usize, tries: u8) -> (Self, Vec<u32>) {
-        // `load` is the percentage of occupied places. `in_group` is the average number of values per group,
-        // in tenths. With fewer ways, more places must stay free so that pilots are found quickly.
+        // `load` is the percentage of occupied places, and `in_group` the average number of values per group,
+        // in tenths. Smaller buckets need more free places.
         let (load, in_group) = match ways {
             1 => (80, 25),
             2 => (84, 30),
@@ -72,8 +72,7 @@ impl Pilots {
             }
             for &value in values {
                 let bucket = made.bucket(hashes[value as usize]);
-                // This is the first place of the bucket. `number_ways` below adds the index within the
-                // bucket.
+                // First place of the bucket, to which `number_ways` adds the index within the bucket.
                 places[value as usize] = (bucket * ways) as u32;
             }
         }
@@ -91,8 +90,7 @@ impl Pilots {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0; hashes.len()];
-        // `ends` holds the start of each group. This loop advances it to the end of the group, where the next
-        // group begins.
+        // `ends` has the start of each group, which the loop advances to the group's end.
         for (value, &hash) in (0..).zip(hashes) {
             let next = &mut ends[self.group(hash) + 1];
             order[*next as usize] = value;
@@ -102,8 +100,7 @@ impl Pilots {
         (order, ends)
     }
 
-    /// Returns the first pilot that maps all values of a group to buckets with free places, and occupies
-    /// these places.
+    /// Returns the first pilot that maps all values of a group to free places, and occupies these places.
     fn pilot(&self, hashes: &[u64], values: &[u32], room: Room<'_>) -> Option<u8> {
         let Room { ways, tries, lens } = room;
         (0..tries).find(|&pilot| {
@@ -187,7 +184,7 @@ struct Room<'l> {
     lens: &'l mut [u8],
 }
 
-/// Adds a different index within the bucket to the place of each value. `lens` holds the number of values in
+/// Adds a different index within the bucket to the place of each value. `lens` has the number of values in
 /// each bucket.
 fn number_ways(places: &mut [u32], ways: usize, lens: &mut [u8]) {
     for place in places.iter_mut().filter(|place| **place != NONE) {
@@ -197,7 +194,7 @@ fn number_ways(places: &mut [u32], ways: usize, lens: &mut [u8]) {
     }
 }
 
-/// Returns the groups, largest first, so that large groups are placed while many places are free.
+/// Returns the groups, largest first, because large groups need many free places.
 fn by_size(ends: &[u32]) -> Vec<usize> {
     let size = |group: usize| ((ends[group + 1] - ends[group]) as usize).min(GROUP_MAX + 1);
     let groups = ends.len() - 1;
@@ -251,7 +248,7 @@ mod tests {
         }
     }
 
-    /// The memory figures in docs/engines.md follow from these fractions.
+    /// The memory figures in docs/engines.md depend on these fractions.
     #[test]
     fn the_number_of_ways_determines_how_many_buckets_and_groups_there_are() {
         for (ways, percent, tenths) in [(1, 80, 25), (2, 84, 30), (3, 88, 35), (5, 88, 35)] {
@@ -260,14 +257,13 @@ mod tests {
                     (0..len as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
                 let (pilots, _) = Pilots::new(&hashes, ways, 1);
                 let (buckets, groups) = (pilots.buckets() as usize, pilots.groups() as usize);
-                // At most `percent` percent of the places are occupied, and one bucket fewer would be too
-                // few.
+                // The number of buckets is the smallest that keeps occupation at or below `percent`.
                 let enough = |buckets: usize| len * 100 <= buckets * ways * percent;
                 assert!(enough(buckets) && !enough(buckets - 1), "{buckets} buckets for {len}, {ways} ways");
                 // On average, a group has at most `tenths` / 10 values.
                 let enough = |groups: usize| len * 10 <= groups * tenths;
                 assert!(enough(groups) && !enough(groups - 1), "{groups} groups for {len}, {ways} ways");
-                // Eight bytes may be loaded at any pilot, so eight bytes follow the last one.
+                // Eight bytes follow the last pilot for 8-byte loads.
                 assert_eq!((pilots.pilots().len(), pilots.bytes()), (groups + 8, groups + 8));
             }
         }
@@ -293,8 +289,7 @@ mod tests {
     fn a_group_of_up_to_64_values_finds_a_pilot_among_many_buckets() {
         let mut rng = Rng::with_seed(3);
         for (len, is_spilled) in [(64, false), (65, true)] {
-            // One group of `len` values with equal lower halves. Other hashes are spread over the other
-            // groups.
+            // One group has `len` values, whose hashes have equal lower halves.
             let hashes: Vec<u64> = (0..len).map(|_| rng.u64(..) << 32).collect();
             let others: Vec<u64> = (0..20_000).map(|_| rng.u64(..) | 1 << 31).collect();
             let (pilots, places) = Pilots::new(&[&hashes[..], &others[..]].concat(), 5, PILOTS);

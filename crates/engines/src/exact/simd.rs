@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lookups with AVX-512 and AES instructions, for rows of up to eight words. Several keys are hashed
-//! together, and a bucket is compared with one instruction. Only rare cases branch on the data.
+//! together, and one instruction compares a bucket. Only rare cases branch on the data.
 #![allow(unsafe_code)]
 
 use super::columns::Columns;
@@ -15,14 +15,14 @@ use crate::simd::Level;
 #[repr(C, align(64))]
 pub struct Wide {
     mask: [u64; LINE],
-    /// Indices of the stored words of a row, repeated as they are laid out in a bucket.
+    /// Indices of the stored words of a row, in the layout of a bucket.
     picked: [u64; LINE],
     /// Values of the words that are not stored, and `alike`, the mask of these words, for eight successive
     /// rows.
     common: [u64; LINE * LINE],
     alike: [u64; LINE * LINE],
-    /// Byte offset of the matching value's slot in a bucket, or [`NO_SLOT_AT`]. The index into this array is
-    /// the result of comparing a bucket with a key: one bit per word, set if the words are equal.
+    /// Byte offset of the matching value's slot in a bucket, or [`NO_SLOT_AT`]. The array's index has one bit
+    /// for each word of a bucket, set if the word equals the key's.
     slot_at: [u8; 256],
     pub(super) aes: Aes,
     /// Bitmap of all words of a row. `stored` is the bitmap of the stored words.
@@ -41,7 +41,7 @@ impl Wide {
     #[must_use]
     pub fn new(level: Level, columns: &Columns) -> Option<Box<Self>> {
         let (words, stored) = (columns.words(), columns.stored());
-        // A bucket of more than one cache line is not supported.
+        // A bucket must fit into one cache line.
         if level < Level::Avx512 || words > LINE || stored.len() >= LINE {
             return None;
         }
@@ -157,8 +157,8 @@ mod x86 {
             }
         }
 
-        /// Sets the slots of foreign rows to [`NONE`]. A row is foreign if one of its words differs from the
-        /// value that all rules require there.
+        /// Sets the slots of foreign rows to [`NONE`]. In a foreign row, a word differs from the value that
+        /// all rules require.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn strike_foreign(&self, keys: &[u64], slots: &mut [u32]) {
@@ -173,9 +173,8 @@ mod x86 {
             }
         }
 
-        /// Sets the slots of foreign rows of `WORDS` words to [`NONE`]. Eight rows fill as many cache lines
-        /// as a row has words. A first pass checks whether there are foreign rows at all, because usually
-        /// there are none.
+        /// Sets the slots of foreign rows of `WORDS` words to [`NONE`]. Eight rows fill `WORDS` cache lines.
+        /// A first pass finds out whether there are foreign rows, which are rare.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn strike_rows<const WORDS: usize>(&self, keys: &[u64], slots: &mut [u32]) {
@@ -210,18 +209,16 @@ mod x86 {
             if _mm512_test_epi64_mask(any, any) == 0 {
                 return;
             }
-            // This code uses masks instead of branches, because the CPU cannot predict which rows are
-            // foreign.
+            // The CPU cannot predict which rows are foreign, so masks replace branches.
             let none = _mm256_set1_epi32(NONE.cast_signed());
             let firsts = (0..8).fold(0, |firsts, row| firsts | 1u64 << (row * WORDS));
             for (eight, slots) in keys.chunks(WORDS * LINE).zip(slots.chunks_mut(LINE)) {
-                // One bit per word.
                 let mut words = 0u64;
                 for at in 0..WORDS {
                     let bits = _mm512_xor_si512(line(eight, at), common[at]);
                     words |= u64::from(_mm512_test_epi64_mask(bits, alike[at])) << (at * LINE);
                 }
-                // In `rows`, the bit of each row's first word is the OR of the bits of all words of the row.
+                // The bit of each row's first word becomes the OR of the bits of the row.
                 let rows = (0..WORDS).fold(0, |rows, word| rows | words >> word);
                 let rows = _pext_u64(rows, firsts) as u8 & (u8::MAX >> (LINE - slots.len()));
                 // SAFETY: the store is masked to the elements of `slots`, at most eight.
@@ -229,8 +226,8 @@ mod x86 {
             }
         }
 
-        /// Looks up keys with `W` stored words, one or two. With `PAIR`, the second directly follows the
-        /// first in the row.
+        /// Looks up keys with `W` stored words, one or two. With `PAIR`, two stored words are adjacent in the
+        /// row.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
         fn lookup_short<const W: usize, const PAIR: bool>(
             &self,
@@ -302,7 +299,7 @@ mod x86 {
             }
         }
 
-        /// Looks up keys with three to seven stored words. With `WHOLE`, all words of the row are stored.
+        /// Looks up keys with three to seven stored words. With `WHOLE`, these are all words of the row.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
         fn lookup_long<const WHOLE: bool>(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
             let mut kept = MaybeUninit::<Kept<LINE>>::uninit();
@@ -387,8 +384,8 @@ mod x86 {
         }
     }
 
-    /// Returns the offsets of the steps in a group of at least eight keys. The last step may overlap the one
-    /// before it.
+    /// Returns the first key of each step in a group of at least eight keys. The last step may overlap the
+    /// one before it.
     #[inline(always)]
     fn steps(count: usize) -> impl Iterator<Item = usize> {
         debug_assert!((STEP..=GROUP).contains(&count));
@@ -434,8 +431,8 @@ impl Wide {
 mod tests {
     use super::*;
 
-    /// Returns the columns of rules of `words` words, all of which are examined. The words in `differing`
-    /// distinguish rules.
+    /// Returns the columns of rules that examine all of `words` words. The words in `differing` distinguish
+    /// the rules.
     fn columns(words: usize, differing: &[usize]) -> Columns {
         let mut values = vec![0; 2 * words];
         differing.iter().for_each(|word| values[words + word] = 1);
@@ -490,7 +487,7 @@ mod tests {
             let ways = ways(words);
             for equal in 0..=u8::MAX {
                 let is_whole = |way: &usize| (0..words).all(|word| equal >> (way * words + word) & 1 != 0);
-                // The slots of all values follow the values, four bytes each.
+                // The slots follow the values, four bytes each.
                 let right = (0..ways).find(is_whole).map_or(60, |way| (ways * words * 8 + way * 4) as u8);
                 assert_eq!(slot_at(words, equal), right, "{words} words, {equal:08b}");
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that found no place in their buckets, sorted for binary search. There are none unless the hash
-//! function distributes values badly. Even then a lookup takes at most logarithmic time.
+//! Values that found no place in their buckets, sorted for binary search. They exist only if the hash
+//! function distributes values badly.
 
 /// Spilled values of `words` words each, and their slots.
 #[derive(Debug, Default)]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values in buckets of one cache line.
 //!
-//! A bucket holds as many values as fit with their slots. A value that takes more than half of a line has a
-//! bucket to itself. Buckets for values that take more than a line are longer.
+//! A bucket has as many values as fit with their slots. Longer values have longer buckets of one value each.
 
 use super::columns::Columns;
 use super::lines::{LINE, Lines};
@@ -15,7 +14,7 @@ use crate::prefetch::prefetch;
 /// Number of keys in one pass over a burst.
 pub const GROUP: usize = 32;
 
-/// Maximum number of words that one pass buffers. These are the stored words of its keys.
+/// Maximum number of stored words that one pass buffers.
 const KEPT: usize = 256;
 
 /// Distinct values to be stored in buckets.
@@ -33,8 +32,8 @@ pub struct Values<'v> {
 
 /// Values in buckets.
 ///
-/// A bucket holds values, followed by a 32-bit slot for each value. The slots of free places are [`NONE`],
-/// and so are the last 32 bits of a line.
+/// A bucket has values, then a 32-bit slot for each value. The slots of free places are [`NONE`], and so are
+/// the last 32 bits of a line.
 #[derive(Debug)]
 pub struct Store {
     /// Number of words in a value.
@@ -51,14 +50,14 @@ pub struct Store {
 /// Byte offset in a line that always holds [`NONE`].
 pub const NO_SLOT_AT: u8 = 60;
 
-/// Returns the number of values that fit into a line with their slots and 32 spare bits; at least 1.
+/// Returns the number of values that fit into a line with their slots and 32 spare bits, at least 1.
 pub const fn ways(words: usize) -> usize {
     let ways = (LINE * 8 - 4) / (words * 8 + 4);
     if ways == 0 { 1 } else { ways }
 }
 
 impl Store {
-    /// Stores values in buckets, trying `tries` pilots per group.
+    /// Stores values in buckets, with at most `tries` attempts to place each group of values.
     #[must_use]
     pub fn new(values: &Values<'_>, tries: u8) -> Self {
         let (words, ways) = (values.words, ways(values.words));
@@ -78,7 +77,7 @@ impl Store {
             let (bucket, way) = (place as usize / ways, place as usize % ways);
             let bucket = &mut buckets.words_mut()[bucket * stride..][..stride];
             bucket[way * words..][..words].copy_from_slice(packed);
-            // The place of the slot holds all ones, so XOR with the complement of the slot stores the slot.
+            // The slot's bits are all ones, so this XOR stores the slot.
             bucket[ways * words + way / 2] ^= u64::from(!slot) << (way % 2 * 32);
         }
         Self { words, ways, stride, pilots, buckets, spill: Spill::new(words, spilled) }
@@ -90,8 +89,8 @@ impl Store {
         self.buckets.words()
     }
 
-    /// Looks up keys. `columns` describes the rows of the keys. Stores for each key the best slot of its
-    /// value, or [`NONE`].
+    /// Looks up keys, whose rows `columns` describes. Stores for each key the best slot of its value, or
+    /// [`NONE`].
     pub fn lookup(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         match self.words {
             1 => self.lookup_short::<1>(columns, seed, keys, slots),
@@ -104,7 +103,7 @@ impl Store {
         }
     }
 
-    /// Looks up keys whose values have `W` words, so that a bucket is one line.
+    /// Looks up keys whose values have `W` words. A bucket is one line.
     fn lookup_short<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         const { assert!(W < LINE) };
         let picks = columns.picks::<W>();
@@ -136,7 +135,6 @@ impl Store {
         }
     }
 
-    /// Looks up keys whose values have any number of words.
     fn lookup_long(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         // Long keys are processed in smaller groups.
         let at_once = (KEPT / self.words.max(1)).clamp(1, GROUP);
@@ -233,7 +231,7 @@ fn in_bucket(bucket: &[u64], ways: usize, packed: &[u64]) -> u32 {
         let values = bucket[way * packed.len()..].iter().zip(packed);
         let differing = values.fold(0, |differing, (a, b)| differing | a ^ b);
         let slot = slot_in(bucket, ways * packed.len(), way);
-        // Free places hold [`NONE`], so `min` ignores them.
+        // Free places have [`NONE`], which `min` ignores.
         found = if differing == 0 { slot.min(found) } else { found };
     }
     found
@@ -246,7 +244,7 @@ fn in_line<const W: usize>(line: &[u64; LINE], packed: &[u64; W]) -> u32 {
     for way in 0..const { ways(W) } {
         let differing = (0..W).fold(0, |differing, at| differing | line[way * W + at] ^ packed[at]);
         let slot = slot_in(line, const { ways(W) * W }, way);
-        // Values are distinct, and free places hold [`NONE`], so at most one slot is not all ones.
+        // Values are distinct and free places have [`NONE`], so at most one slot is not all ones.
         found &= if differing == 0 { slot } else { NONE };
     }
     found

@@ -141,8 +141,7 @@ fn every_level_agrees_with_a_linear_search_however_many_values_are_spilled() {
     }
 }
 
-/// Returns values that an attacker who knows the code of the hash but not its seed would choose to cause
-/// collisions.
+/// Returns values that an attacker would choose who knows the code of the hash, but not its seed.
 fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
     const RULES: u64 = 20_000;
     let row = |first: u64, rest: u64| (0..words as u64).map(move |word| if word == 0 { first } else { rest });
@@ -154,8 +153,7 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
             })
             .collect()
     };
-    // The first round of AES mixes bytes 0, 5, 10 and 15 of a block with each other, and also bytes 4, 9, 14
-    // and 3.
+    // The first AES round mixes bytes 0, 5, 10 and 15 of a block, and bytes 4, 9, 14 and 3.
     let diagonal =
         |at: u64| ((at & 0xff) | (at >> 8 & 0xff) << 40, (at & 0xff) << 16 | (at >> 8 & 0xff) << 56);
     let mut made = vec![
@@ -170,7 +168,7 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
             rows(&|at| (1 << (at % 64) | (at / 64) << 50, 1 << (at / 64 % 64))),
         ),
     ];
-    // All values would fall into one of 64 parts of the table if the seed were the guessed seed.
+    // With the guessed seed, all values would fall into one of 64 parts of the table.
     let guess = Seed::of_number(7);
     let aes = crate::hash::simd::Aes::new(guess);
     let hash = |key: &[u64]| {
@@ -199,7 +197,7 @@ fn no_choice_of_values_makes_buckets_overflow() {
             for level in levels() {
                 let mask = vec![u64::MAX; words];
                 let exact = Exact::with_level(level, words, &mask, values.clone(), len, len);
-                // A few values are spilled by chance, because some pairs of hashes agree in 40 of 64 bits.
+                // Some pairs of hashes agree by chance in 40 of 64 bits, so a few values are spilled.
                 assert!(
                     exact.spilled() <= 8,
                     "{name}, {words} words, {level:?}: {} of {len}",
@@ -223,11 +221,11 @@ fn tables_report_their_memory_size() {
         assert!((store as f64 / 10_000.0 - bytes).abs() < 0.1, "{words} words: {store} for 10,000 rules");
         let pilots = &exact.store.pilots;
         assert_eq!(store, pilots.bytes() + (pilots.buckets() as usize * 8 + 7) * 8);
-        // These are the mask, the common words, and the indices of the stored words.
+        // The mask, the common words, and the indices of the stored words.
         assert_eq!(exact.columns.bytes(), 3 * words * 8);
         assert_eq!(exact.bytes(), size_of::<Exact>() + store + exact.columns.bytes());
     }
-    // Two rules with the same value take one place. Each rule has a link to the next rule with its value.
+    // Two rules with the same value take one place, and each rule has a link.
     let twice = Exact::new(1, &[u64::MAX], (0..200).map(|at| at / 2).collect(), 200, 200);
     let rest = size_of::<Exact>() + twice.store.bytes() + twice.columns.bytes();
     assert_eq!(twice.bytes(), rest + 200 * 4);

@@ -2,10 +2,9 @@
 //! Hash of keys of up to eight words, computed with AES rounds on four blocks of two words in parallel.
 //!
 //! Each block is combined with a secret and passes two rounds. The XOR of the blocks passes two more, so that
-//! every bit of a key passes four secret rounds. Two keys that differ in only one block never have the same
-//! XOR. For other pairs of keys that an attacker chooses without knowing the secrets, the probability of
-//! equal XORs is at most 2^-30. This bound holds because two rounds have at least five active S-boxes, each
-//! with a differential probability of at most 2^-6.
+//! every bit of a key passes four secret rounds. Keys that differ in only one block have different XORs. For
+//! other pairs of keys chosen without the secrets, the probability of equal XORs is at most 2^-30: two rounds
+//! have at least five active S-boxes, each with a differential probability of at most 2^-6.
 #![allow(unsafe_code)]
 
 use super::Seed;
@@ -19,7 +18,7 @@ const BLOCKS: usize = 4;
 /// Maximum number of words in a key.
 pub const WORDS_MAX: usize = BLOCK * BLOCKS;
 
-/// Secrets of the hash. They can only be created on a core that has the instructions.
+/// Secrets of the hash. They exist only on a core that has the instructions.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Aes {
@@ -47,8 +46,7 @@ impl Aes {
         None
     }
 
-    /// Returns the hash of a key of at most [`WORDS_MAX`] words. Hashes are comparable among keys of equal
-    /// length only.
+    /// Returns the hash of a key of at most [`WORDS_MAX`] words. Only keys of equal length may be compared.
     #[must_use]
     pub fn hash(&self, key: &[u64]) -> u64 {
         let mut words = [0; WORDS_MAX];
@@ -114,7 +112,7 @@ mod x86 {
 
     impl Rounds {
         /// Returns the hashes of four keys of one or two words, in the lower half of each block. A missing
-        /// second word must be 0.
+        /// word must be 0.
         #[inline]
         #[target_feature(enable = "avx512f,avx512dq,aes,vaes")]
         #[must_use]
