@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiled rules of a table: immutable, and shared by all workers. To add an engine, add a file and a
-//! variant of [`Engine`].
+//! Compiled rules of a table, immutable and shared by all workers.
 
 use crate::exact::Exact;
 use crate::lpm::Lpm;
@@ -23,21 +22,21 @@ pub enum Engine {
     Mask(Mask),
     /// For arbitrary rules of a small table.
     Scan(Scan),
-    /// An engine from outside this crate. Benchmarks use it for comparison.
+    /// An engine from outside this crate, for comparison in benchmarks.
     Foreign(Box<dyn Lookup>),
 }
 
 /// An engine from outside this crate.
 pub trait Lookup: fmt::Debug + Send + Sync {
     /// Looks up `slots.len()` keys. Stores for each key the best rule that is not in `tombstones`, as its
-    /// index in the rows that the engine was made from, or [`crate::NONE`].
+    /// index in the engine's rows, or [`crate::NONE`].
     fn lookup(&self, keys: &[u64], tombstones: &BitSet, slots: &mut [u32]);
 
     /// Returns the memory size in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// Compiled rules in order of precedence. A rule's slot is its index in that order.
+/// Compiled rules in order of precedence. A slot is a rule's index in this order.
 #[derive(Debug)]
 pub struct Base {
     plan: Arc<KeyPlan>,

@@ -15,7 +15,7 @@ impl BitSet {
         Self { words: vec![0; capacity.div_ceil(64)].into_boxed_slice(), count: 0 }
     }
 
-    /// Inserts a slot. A slot beyond the capacity is ignored, because no rule has it.
+    /// Inserts a slot. Ignores slots beyond the capacity.
     #[inline]
     pub fn insert(&mut self, slot: u32) {
         if let Some(word) = self.words.get_mut(slot as usize / 64) {
@@ -45,7 +45,7 @@ impl BitSet {
         self.count
     }
 
-    /// Returns whether the set is empty. This is the common case, and it is checked before each lookup.
+    /// Returns whether the set is empty. Every lookup calls this.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `index` for linear tables, whose entries are selected by an index. It is an array of entry IDs,
-//! private to a worker, so that setting and clearing an index is one store.
+//! Engine `index` for linear tables, whose entries are selected by an index: an array of entry IDs, private
+//! to a worker.
 
 use flow::EntryId;
 
@@ -25,7 +25,7 @@ impl Index {
         longer
     }
 
-    /// Sets the entry (or [`EntryId::NONE`]) of an index. An index beyond the capacity is ignored.
+    /// Sets the entry of an index, or [`EntryId::NONE`]. Ignores indices beyond the capacity.
     #[inline]
     pub fn set(&mut self, index: u32, id: EntryId) {
         if let Some(place) = self.ids.get_mut(index as usize) {

@@ -2,8 +2,8 @@
 //! Compiled lookup structures of a table: engines that are built once and then only read.
 //!
 //! Engines do not depend on ports or protocols: the key of a packet is a row of 64-bit words, laid out by a
-//! [`KeyPlan`]. An engine finds the best rule that matches a key. It is immutable, so all workers share it,
-//! and a lookup allocates nothing and takes no lock. Vector instructions are used in `simd` modules only.
+//! [`KeyPlan`]. An engine finds the best rule that matches a key. It is immutable, so all workers share it. A
+//! lookup allocates nothing and takes no lock. Only `simd` modules use vector instructions.
 //!
 //! The crate must not choose an engine, hold the rules of a table, or apply changes: crate `tables` does
 //! that. It must not read keys from packets: crate `pipeline` does that.
@@ -15,8 +15,8 @@
 //!   [`bits`] (sets of slots), [`pages`] and prefetching, [`simd`] (levels of vector instructions).
 //! - What the caches of crate `pipeline` share: [`recency`] (which records and values were used).
 //!
-//! Begin reading with [`base`], then [`scan`], the simplest engine, and [`exact`]. docs/engines.md compares
-//! the engines.
+//! Begin with [`base`], then [`scan`], the simplest engine, and [`exact`]. docs/engines.md compares the
+//! engines.
 
 pub mod base;
 pub mod bits;

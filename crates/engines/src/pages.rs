@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Huge pages for large tables. Lookups access memory at random. With pages of 4 KiB most accesses to a large
-//! table also miss the TLB.
+//! Huge pages for large tables. Lookups access memory at random, and mostly miss the TLB with pages of 4 KiB.
 #![allow(unsafe_code)]
 
 use rustix::mm::{Advice, madvise};
@@ -11,8 +10,7 @@ const PAGE_BYTES: usize = 2 << 20;
 /// Minimum size in bytes that benefits from huge pages.
 const LEAST_BYTES: usize = 16 * PAGE_BYTES;
 
-/// Returns `count` zero words. A large array is backed by huge pages if the system provides them. The system
-/// provides the memory when it is first used.
+/// Returns `count` zero words. A large array is backed by huge pages if the system provides them.
 #[must_use]
 pub fn zeros(count: usize) -> Box<[u64]> {
     let zeros = vec![0u64; count].into_boxed_slice();

@@ -2,11 +2,11 @@
 //! Key layout of a table: the position of each match field in the row of words that a lookup compares.
 //!
 //! Fields are packed first-fit by decreasing length, from a word's most significant bit down. Neighbours in a
-//! packet (addresses, ports) are neighbours in the key and are read with one load. Two plans whose fields
-//! have equal lengths have the same layout.
+//! packet (addresses, ports) are neighbours in the key and are read with one load. The layout depends on the
+//! lengths of the fields only.
 //!
-//! If a field can be absent, word 0 holds presence bits: headers (`wire::layers::header`) in the low half,
-//! and one bit per slice in the high half. A rule that examines a field also examines its presence bit, so an
+//! If a field can be absent, word 0 has presence bits: headers (`wire::layers::header`) in the low half, and
+//! one bit per slice in the high half. A rule that examines a field also examines its presence bit, so an
 //! absent field (all zeros in the key) never matches.
 
 use flow::{Field, FieldMatch, Limits, Match};
@@ -80,7 +80,7 @@ impl KeyPlan {
                 from += bits;
             }
         }
-        // The sort is stable, so pieces of equal length keep the order of their fields.
+        // The sort is stable: pieces of equal length keep the order of their fields.
         pieces.sort_by_key(|&(_, _, bits)| std::cmp::Reverse(bits));
         let presence = usize::from(needs != 0 || !slices.is_empty());
         let mut used: Vec<u8> = vec![64; presence];
@@ -149,7 +149,7 @@ impl KeyPlan {
     }
 
     /// Appends the row of the given fields, each at most once, to `values` and `masks`. The layout must cover
-    /// them.
+    /// the fields.
     pub fn encode_fields(
         &self,
         fields: impl IntoIterator<Item = FieldMatch>,
@@ -230,8 +230,7 @@ mod tests {
         let many: Vec<Field> =
             (0..33).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 8, 8).unwrap())).collect();
         assert_eq!(KeyPlan::new(&many), Err(KeyPlanError::TooManySlices));
-        // The maximum number of slices, all of the greatest length, fits into one key together with all named
-        // fields.
+        // The maximum number of slices of the greatest length fits into a key with all named fields.
         let wide: Vec<Field> =
             (0..32).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 128, 128).unwrap())).collect();
         let all: Vec<Field> = wide.iter().chain(Field::NAMED).copied().collect();

@@ -2,23 +2,22 @@
 //! Recency in caches of fixed size: when a record was hit, and which values requested a record.
 //!
 //! Time is counted in periods, whose length the cache defines. The more periods a record was hit in, the
-//! longer it may be idle before it is evicted. A Bloom filter remembers the values that requested a record.
-//! If there are many requests, the filter keeps only a sample of them, so that values that occur once cannot
-//! fill it.
+//! longer it may be idle before it is evicted. A Bloom filter has the values that requested a record, or a
+//! sample of them if there are many requests.
 
-/// Number of periods for which a record may be idle. The index is the number of periods in which it was hit:
-/// none, one, two, or at least three.
+/// Number of periods for which a record may be idle, by the number of periods in which it was hit: none, one,
+/// two, or at least three.
 const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
 
-/// Number of bits of each filter half per record of the cache. A half has at most [`SEEN_BITS_MAX`] bits.
+/// Number of bits of each filter half per record of the cache, up to [`SEEN_BITS_MAX`] bits in all.
 const SEEN_BITS: usize = 64;
 const SEEN_BITS_MAX: usize = 1 << 17;
 
 /// Number of filter bits that a value sets.
 const SEEN_PROBES: u32 = 3;
 
-/// Number of bits of a filter half per value recorded in a period. At this size, one in 600 new values is
-/// mistaken for a recorded one.
+/// Number of bits of a filter half per value recorded in a period. One in 600 new values is then mistaken for
+/// a recorded one.
 const BITS_PER_VALUE: usize = 32;
 
 /// Period of a record's last hit (low 6 bits) and number of periods with hits, up to 3 (high 2 bits).
@@ -26,7 +25,7 @@ const BITS_PER_VALUE: usize = 32;
 pub struct Use(u8);
 
 impl Use {
-    /// Mask for the low bits of the period, which are stored.
+    /// Mask for the stored low bits of the period.
     const PERIOD: u8 = 0x3f;
 
     /// Returns the use of a record without hits.
@@ -54,7 +53,7 @@ impl Use {
     #[inline(always)]
     pub fn hit(&mut self, period: u64) {
         let now = period as u8 & Self::PERIOD;
-        // Most hits find the period already set. Skipping the write keeps the cache line clean.
+        // The period is mostly set already. Skipping the write keeps the cache line clean.
         if self.0 & Self::PERIOD != now {
             self.0 = now | (self.0 >> 6).saturating_add(1).min(3) << 6;
         }
@@ -92,7 +91,6 @@ impl Seen {
         Self { halves: [half(), half()], period: 0, asked: 0, every: 1 }
     }
 
-    /// Returns the size of a half, in bits.
     fn bits(records: usize) -> usize {
         (records * SEEN_BITS).clamp(64, SEEN_BITS_MAX).next_power_of_two()
     }
@@ -111,7 +109,7 @@ impl Seen {
         let now = period as usize & 1;
         if self.period != period {
             let follows = self.period + 1 == period;
-            // The recorded values must be a sample of all requests, not the first ones.
+            // The first requests alone would not be a sample of all requests.
             self.every = if follows { (self.asked / quota).max(1) } else { 1 };
             self.asked = 0;
             self.halves[now].fill(0);
@@ -176,7 +174,7 @@ mod tests {
             let taken_for_known = (0..200_000).filter(|_| seen.ask(fresh(), period)).count();
             assert!(taken_for_known < 200_000 / 100, "{taken_for_known} in period {period}");
         }
-        // During the storm, a value that occurs often is still recognized.
+        // A value that occurs often is recognized during the storm.
         let mut known = 0;
         for _ in 0..1_000 {
             known += usize::from(seen.ask(99, 8));

@@ -2,8 +2,7 @@
 //! Engine `scan`: compares a key with all rules and returns the first that matches.
 //!
 //! It serves small tables of any kind, and rules that all match everything. Rules are stored in blocks of
-//! eight, word by word. 64 rules are compared without a branch, so a key costs the same whichever rule it
-//! matches.
+//! eight, word by word. 64 rules are compared without a branch.
 
 mod simd;
 
@@ -20,7 +19,7 @@ const BLOCKS: usize = 8;
 /// Number of keys that are compared with a block at the same time.
 const KEYS: usize = 4;
 
-/// Rules in order of precedence. A rule's slot is its index in that order.
+/// Rules in order of precedence. A slot is a rule's index in this order.
 #[derive(Debug, Default)]
 pub struct Scan {
     words: usize,
@@ -38,8 +37,7 @@ impl Scan {
         Self::with_level(Level::found(), words, len, values, masks)
     }
 
-    /// Compiles like [`Scan::new`], with instructions of at most `level`. The core must support these
-    /// instructions.
+    /// Compiles like [`Scan::new`], with instructions of at most `level`, which the core must support.
     #[must_use]
     pub fn with_level(level: Level, words: usize, len: usize, values: &[u64], masks: &[u64]) -> Self {
         let blocks = len.div_ceil(BLOCK);
@@ -51,8 +49,7 @@ impl Scan {
                     rows[at] = values[slot * words + word];
                     rows[at + BLOCK] = masks[slot * words + word];
                 } else {
-                    // Padding slots in the last block never match: their value is all ones, but a key masked
-                    // with 0 is 0.
+                    // Unused slots of the last block match no key.
                     rows[at] = u64::MAX;
                 }
             }
@@ -92,7 +89,7 @@ impl Scan {
         self.find_from(0, key, end, wanted)
     }
 
-    /// Searches like [`Scan::find_if`], but begins with group number `group` of [`BLOCKS`] blocks.
+    /// Searches like [`Scan::find_if`], from group number `group` of [`BLOCKS`] blocks on.
     #[inline]
     fn find_from(&self, group: usize, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
         let groups = self.rows.chunks(self.group()).enumerate().skip(group);
@@ -159,7 +156,7 @@ mod tests {
         assert_eq!(slots, [0, 0]);
         Scan::new(2, 0, &[], &[]).lookup(&[0; 4], &BitSet::new(0), &mut slots);
         assert_eq!(slots, [NONE, NONE]);
-        // Padding slots of a block match nothing, not even a key of all ones.
+        // Unused slots of a block do not match a key of all ones.
         Scan::new(1, 1, &[1], &[u64::MAX]).lookup(&[u64::MAX, 0], &BitSet::new(1), &mut slots);
         assert_eq!(slots, [NONE, NONE]);
     }
@@ -196,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_memory_size_is_reported() {
-        // Nine rules occupy two blocks of eight rules, with a value and a mask for each word of a rule.
+        // Nine rules take two blocks of eight, with a value and a mask for each word of a rule.
         assert_eq!(Scan::new(3, 9, &[1; 27], &[1; 27]).bytes(), 16 * 3 * 16);
     }
 }

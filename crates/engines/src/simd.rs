@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Levels of vector instructions that engines may use.
 //!
-//! The level is determined when an engine is compiled. The kernels of each engine are in its `simd` module. A
+//! The level is chosen when an engine is compiled. The kernels of each engine are in its `simd` module. A
 //! kernel that needs an instruction can only be created if [`Level::found`] reports it.
 #![allow(unsafe_code)]
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static PORTABLE: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether engines compiled from now on, in this process, avoid the core's vector instructions.
+/// Sets whether engines that this process compiles from now on avoid the core's vector instructions.
 pub fn set_portable(portable: bool) {
     PORTABLE.store(portable, Ordering::Relaxed);
 }
@@ -20,7 +20,7 @@ pub fn is_portable() -> bool {
     PORTABLE.load(Ordering::Relaxed)
 }
 
-/// Level of vector instructions. Each level includes the instructions of the levels below it.
+/// Level of vector instructions. Each level includes those below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Instructions that every core has.
@@ -35,7 +35,7 @@ impl Level {
     /// All levels, in ascending order.
     pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
 
-    /// Returns the highest level that the core supports and the process may use.
+    /// Returns the highest level that the core supports and [`set_portable`] allows.
     #[must_use]
     pub fn found() -> Self {
         if is_portable() { Self::Portable } else { Self::of_core() }
@@ -77,8 +77,8 @@ impl RowCompare {
         (!is_portable() && is_x86_feature_detected!("avx512f")).then_some(Self { _found: () })
     }
 
-    /// Compares up to 32 rows of `words` words with rows at given places. Returns one bit for each row. The
-    /// bit is set if the row at that place in `rows` differs, or if the place is out of range.
+    /// Compares up to 32 rows of `words` words with the rows at given places in `rows`. Returns one bit for
+    /// each row, set if the rows differ or if the place is out of range.
     #[inline]
     pub fn differing(self, keys: &[u64], words: usize, rows: &[u64], places: &[u32]) -> u32 {
         // SAFETY: only `new` creates a `RowCompare`, and it has checked that the core has these instructions.
@@ -95,7 +95,7 @@ unsafe fn differing(keys: &[u64], words: usize, rows: &[u64], places: &[u32]) ->
     }
     let all = ((1u16 << words) - 1) as u8;
     let mut found = 0;
-    // The loop uses one iterator, because zipping several was slower.
+    // Zipping several iterators was slower.
     let count = places.len().min(keys.len() / words).min(32);
     for (at, place) in places[..count].iter().enumerate() {
         let from = *place as usize * words;
@@ -120,7 +120,7 @@ impl RowCompare {
         None
     }
 
-    /// Never called, because no `RowCompare` exists on this architecture.
+    /// Never called: no `RowCompare` exists on this architecture.
     pub fn differing(self, _: &[u64], _: usize, _: &[u64], _: &[u32]) -> u32 {
         u32::MAX
     }
@@ -144,7 +144,7 @@ pub fn equal_bytes(first: u64, second: u64, byte: u8) -> u32 {
     }
 }
 
-/// Returns which of 16 byte pairs equal `pair`, with one bit for each pair. Bit 0 is for the first pair.
+/// Returns which of 16 byte pairs equal `pair`. Bit 0 is for the first pair.
 #[inline(always)]
 pub fn equal_pairs(pairs: &[u16; 16], pair: u16) -> u32 {
     #[cfg(target_arch = "x86_64")]

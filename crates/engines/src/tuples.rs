@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: assignment of rules to hash tables (tuples). Rules of arbitrary masks are spread over few
-//! tuples. The mask of a tuple is a subset of the mask of each of its rules. Rules that are equal under the
-//! tuple's mask share a bucket.
+//! Control side: assignment of rules to hash tables (tuples). The mask of a tuple is a subset of the mask of
+//! each of its rules. Rules that are equal under the tuple's mask share a bucket.
 //!
 //! One tuple for each mask that occurs (tuple space search, Srinivasan et al., SIGCOMM 1999) means hundreds
 //! of probes per packet for real access lists. As in TupleMerge (Daly et al., ToN 2019), a tuple therefore
-//! leaves bits out so that rules of similar masks share it. A rule whose bucket is full goes to a tuple with
-//! more bits.
+//! leaves bits out, and serves rules of similar masks. A rule whose bucket is full goes to a tuple with more
+//! bits.
 
 use crate::KeyPlan;
 use crate::hash::{Hashed, Seed};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Maximum number of rules in a bucket. Rules with exactly the tuple's mask do not count: they are equal, and
-/// the best of them hides the rest.
+/// Maximum number of rules in a bucket. Rules with exactly the tuple's mask do not count, because they are
+/// equal.
 pub const BUCKET_MAX: u32 = 32;
 
 /// Maximum number of tuples that a lookup probes, including the tuple without bits.
 pub const TUPLES_MAX: usize = 128;
 
-/// Tuple without bits, whose rules share one bucket. It takes the rules that no other tuple takes.
+/// Tuple without bits, whose rules share one bucket. It takes rules that no other tuple takes.
 pub const WALKED: u32 = 0;
 
-/// Minimum length in bits of the field pieces that form the coarsest masks. Such pieces are addresses, which
-/// distinguish rules best.
+/// Minimum length in bits of a long piece of a field. Long pieces are addresses, which distinguish rules
+/// best.
 const LONG_BITS: u8 = 32;
 
-/// Coarse masks of a rule, in the order in which they are tried. A coarse mask keeps only pieces of at least
-/// the first number of bits, and rounds prefix lengths down to a multiple of the second number. The rule's
-/// own mask is tried last.
+/// Coarse masks of a rule, in the order in which they are tried before the rule's own mask. A coarse mask
+/// keeps only pieces of at least the first number of bits, and rounds prefix lengths down to a multiple of
+/// the second number.
 const STEPS: [(u8, u32); 4] = [(LONG_BITS, 16), (1, 16), (LONG_BITS, 8), (1, 4)];
 
 /// A set of rules that are hashed under one mask.
@@ -65,8 +64,7 @@ pub struct Tuples {
     /// Word, shift and number of bits of each piece of a field.
     pieces: Vec<(usize, u8, u8)>,
     tuples: Vec<Tuple>,
-    /// Tuples in descending order of their number of bits, without the walked tuple, whose rules are compared
-    /// one by one.
+    /// Tuples in descending order of their number of bits, without the walked tuple.
     finest_first: Vec<u32>,
     buckets: Vec<Bucket>,
     by_hash: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
@@ -75,8 +73,8 @@ pub struct Tuples {
 }
 
 impl Tuples {
-    /// Creates tuples of the given masks, without rules. `walked_max` is the maximum number of rules in the
-    /// walked tuple.
+    /// Creates tuples of the given masks, without rules. `walked_max` limits the number of rules that no
+    /// tuple takes and that lookups compare one by one (the walked tuple).
     #[must_use]
     pub fn new<'m>(plan: &KeyPlan, masks: impl IntoIterator<Item = &'m [u64]>, walked_max: u32) -> Self {
         let pieces =
@@ -104,20 +102,19 @@ impl Tuples {
         &self.tuples[tuple as usize].mask
     }
 
-    /// Returns the number of tuples, including the walked tuple.
+    /// Returns the number of tuples, including [`WALKED`].
     #[must_use]
     pub fn len(&self) -> usize {
         self.tuples.len()
     }
 
-    /// Returns whether there is no tuple except the walked tuple.
+    /// Returns whether there is no tuple except [`WALKED`].
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.finest_first.is_empty()
     }
 
-    /// Finds a position for a rule. Returns `None` if only the walked tuple could take the rule and this
-    /// tuple is full.
+    /// Finds a position for a rule. Returns `None` if only [`WALKED`] could take the rule, and it is full.
     pub fn place(&mut self, value: &[u64], mask: &[u64]) -> Option<Spot> {
         for at in 0..self.finest_first.len() {
             let number = self.finest_first[at];
@@ -172,8 +169,8 @@ impl Tuples {
         self.buckets.iter().map(|bucket| (bucket.tuple, bucket.hash))
     }
 
-    /// Returns the coarsest mask of a rule that is not yet the mask of a tuple. Returns `None` if there is no
-    /// such mask, or if the number of tuples is at its maximum.
+    /// Returns the coarsest mask of a rule that no tuple has yet. Returns `None` if there is no such mask, or
+    /// if there are too many tuples.
     fn fresh_mask(&self, mask: &[u64]) -> Option<Box<[u64]>> {
         if self.tuples.len() == TUPLES_MAX {
             return None;
@@ -207,8 +204,7 @@ impl Tuples {
     }
 }
 
-/// Returns the hash of a value's bucket in a tuple. Two values with equal hashes share a bucket, which costs
-/// a comparison.
+/// Returns the hash of a value's bucket in a tuple. Values with equal hashes share a bucket.
 #[must_use]
 #[inline]
 pub fn bucket_hash(seed: Seed, tuple: u32, value: &[u64], mask: &[u64]) -> u64 {
@@ -236,8 +232,7 @@ mod tests {
         row
     }
 
-    /// Tuples with fewer bits come first. If a rule's bucket in a tuple is full, the rule goes to a tuple
-    /// with more bits.
+    /// Tuples with fewer bits come first. A rule whose bucket is full goes to a tuple with more bits.
     #[test]
     fn equal_rules_fill_buckets_of_finer_and_finer_masks() {
         let plan = KeyPlan::new(&[Field::Ipv4Src, Field::TcpDst]).unwrap();
@@ -251,7 +246,7 @@ mod tests {
         ];
         for (own, masks) in cases {
             let (mut tuples, rule) = (Tuples::new(&plan, [], u32::MAX), leading(&plan, own));
-            // The tuple without bits exists from the start, and no other tuple has this mask.
+            // The tuple without bits exists from the start.
             let masks: Vec<[u32; 2]> = masks.iter().copied().filter(|mask| *mask != [0, 0]).collect();
             for (at, mask) in masks.iter().enumerate() {
                 let is_own = at + 1 == masks.len();
@@ -268,8 +263,7 @@ mod tests {
     #[test]
     fn rules_that_128_tuples_do_not_take_are_walked_up_to_the_limit() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
-        // Masks with holes, none of which is a subset of another. The only coarse mask for all of them has no
-        // bits.
+        // Masks with holes, none of which is a subset of another. Their only common coarse mask has no bits.
         let masks: Vec<Vec<u64>> =
             (0u64..1 << 12).filter(|mask| mask.count_ones() == 4).map(|mask| vec![mask]).collect();
         assert!(masks.len() > 200);
@@ -283,12 +277,12 @@ mod tests {
             }
         }
         assert_eq!(tuples.len(), 128);
-        // All walked rules share a bucket. If a rule leaves, another rule fits.
+        // All walked rules share a bucket. Another rule fits if one leaves.
         let walked = tuples.buckets().position(|(tuple, _)| tuple == WALKED).unwrap();
         tuples.leave(walked as u32);
         assert!(tuples.place(&masks[140], &masks[140]).is_some());
         assert_eq!(tuples.place(&masks[141], &masks[141]), None);
-        // Removing a rule from another bucket does not make space.
+        // Removing a rule from another bucket makes no space.
         tuples.leave(0);
         assert_eq!(tuples.place(&masks[141], &masks[141]), None);
     }
@@ -297,7 +291,7 @@ mod tests {
     fn buckets_of_different_masks_stay_small() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
         let mut tuples = Tuples::new(&plan, [], u32::MAX);
-        // The first 16 bits are equal in all rules, and each rule has a different mask.
+        // The first 16 bits are equal in all rules, and each rule has its own mask.
         let mut sizes: HashMap<u32, u32> = HashMap::new();
         let mut probed = 0;
         for rule in 0..4_000u64 {

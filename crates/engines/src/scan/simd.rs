@@ -19,13 +19,13 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// Returns the kernel for a level. If the core lacks instructions of the level, it uses a lower level.
+    /// Returns the kernel for a level, or for a lower level if the core lacks instructions.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()) }
     }
 
-    /// Returns a bitmap for each of `N` keys of `words` words. The bitmap has one bit for each rule in up to
-    /// [`BLOCKS`] blocks. The bit is set if the key matches the rule.
+    /// Returns a bitmap for each of `N` keys of `words` words: one bit for each rule in up to [`BLOCKS`]
+    /// blocks, set if the key matches the rule.
     #[inline]
     pub fn hits<const N: usize>(self, blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
         match self.level {

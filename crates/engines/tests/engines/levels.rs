@@ -56,8 +56,7 @@ impl Rows {
         keys
     }
 
-    /// Compares `mask` at all levels with a linear search, first with all rules active, then with some
-    /// deleted.
+    /// Compares `mask` at all levels with a linear search, with all rules active, then with some deleted.
     fn check(&self, rng: &mut Rng, keys: usize) {
         let engine = |level| {
             let mask = self.mask(level);
@@ -66,8 +65,7 @@ impl Rows {
         self.hold(rng, keys, engine);
     }
 
-    /// Compares `lpm` at all levels with a linear search, first with all rules active, then with some
-    /// deleted.
+    /// Compares `lpm` at all levels with a linear search, with all rules active, then with some deleted.
     fn check_prefixes(&self, rng: &mut Rng, keys: usize, field: Field) {
         let pieces = Piece::of_field(&self.plan, field);
         let (words, len) = (self.plan.words(), self.matches.len());
@@ -104,11 +102,11 @@ impl Rows {
                 }
                 assert!(found == right, "{level:?}: {len} rules, {} deleted", tombstones.len());
             }
-            // Some of the rules that were hit, and some other rules, are deleted.
+            // Deletes some of the rules that were hit, and some others.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| tombstones.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| tombstones.insert(slot));
             if round == 3 {
-                // Only a few rules stay active, after many deleted rules.
+                // Leaves only a few rules active.
                 (0..len as u32).filter(|_| rng.u8(..50) > 0).for_each(|slot| tombstones.insert(slot));
             }
         }
@@ -205,7 +203,7 @@ fn masks_with_holes_on_long_keys() {
     }
 }
 
-/// Rules that all match one packet, to bound the cost of the worst case.
+/// Rules that all match one packet: the worst case.
 #[test]
 fn nested_rules() {
     let mut matches = Vec::new();
@@ -228,7 +226,7 @@ fn nested_rules() {
     }
     let mut rng = Rng::with_seed(20);
     Rows::new(matches.clone()).check(&mut rng, 400);
-    // If the widest rule is first, it hides all others. In random order, rules hide each other.
+    // If the widest rule is first, it hides all others.
     matches.reverse();
     Rows::new(matches.clone()).check(&mut rng, 400);
     rng.shuffle(&mut matches);

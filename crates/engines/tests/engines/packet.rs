@@ -16,7 +16,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Returns a packet that matches. Bits that the match leaves open are random.
+    /// Returns a packet that matches, with random bits where the match leaves them open.
     pub fn matching(rng: &mut Rng, of: &Match) -> Self {
         let mut made = Self::default();
         for c in of.fields() {

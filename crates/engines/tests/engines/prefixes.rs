@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prefixes at every level of instructions, with bursts of every length, deleted rules and groups, compared
-//! with a linear search. The tests include worst cases for prefixes.
+//! with a linear search.
 
 use engines::lpm::{Lpm, Piece, Prefixes};
 use engines::simd::Level;
@@ -144,8 +144,7 @@ fn every_level_finds_the_same() {
     }
 }
 
-/// Prefixes of every length, each nested in the next shorter one. The ends of the value range and single
-/// values are included.
+/// Prefixes of every length, each nested in the next shorter one.
 #[test]
 fn the_deepest_nesting() {
     for bits in [24, 32, 64, 128] {
@@ -166,8 +165,7 @@ fn the_deepest_nesting() {
 /// Function that returns the n-th prefix.
 type Hostile = fn(u32, &mut Rng) -> (u128, u32);
 
-/// Prefixes that an attacker may load: 65,536 prefixes under one place of the root, values of a range that
-/// differ in their last bits only, and all lengths at once. Memory must stay linear.
+/// Prefixes that an attacker may load. Memory must stay linear.
 #[test]
 fn memory_is_linear_in_hostile_prefixes() {
     let cases: [(&str, u32, Hostile); 6] = [

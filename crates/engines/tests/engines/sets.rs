@@ -14,7 +14,7 @@ pub fn ports() -> Option<[Field; 2]> {
 }
 
 /// Parses an access list and returns the matches of each rule, best rule first. OpenFlow has no port ranges,
-/// so a rule has one match for each pair of prefixes into which its two port ranges are divided.
+/// so a rule has one match for each pair of prefixes in its two port ranges.
 pub fn access_list(text: &str) -> Vec<Vec<Match>> {
     text.lines().filter(|line| line.starts_with('@')).filter_map(access_rule).collect()
 }
