@@ -18,9 +18,8 @@
 //! | `push_tf(qid,up,down)`, `push_tf_wide(qid,up,down)`, `pop_tf` | Tag-and-Forward header |
 //!
 //! Differences from `ovs-ofctl -O OpenFlow13`:
-//! - A match or action that OpenFlow 1.3 cannot express exactly is refused instead of approximated. Examples
-//!   are `vlan_tci` with part of the PCP bits, masks on ports, and `output(max_len=..)` to a port other than
-//!   the controller.
+//! - A match or action that OpenFlow 1.3 cannot express exactly is refused, such as `vlan_tci` with part of
+//!   the PCP bits, masks on ports, and `output(max_len=..)` to a port other than the controller.
 //! - Numbers with a leading zero are refused; ovs-ofctl reads them as octal.
 //! - `enqueue:P:Q` leaves the queue selected, because OpenFlow 1.3 has no action to undo it.
 //! - A set-field on a header that the match does not require is accepted. Packets without the header are
@@ -31,9 +30,8 @@
 //! `group [add|add_or_mod|modify|delete] group_id=1,type=select,bucket=weight:1,actions=output:2,...` and
 //! `meter [..] meter=1 kbps burst stats bands=type=drop rate=1000 burst_size=100`.
 //!
-//! Parts of a flow-mod that have no meaning for its command are neither printed nor accepted. Examples are
-//! the priority of a non-strict delete and `max_len` of an output to a port other than the controller. Apart
-//! from these, printed text parses to the original value.
+//! Printed text parses to the original value. Parts of a flow-mod that have no meaning for its command, such
+//! as the priority of a non-strict delete, are neither printed nor accepted.
 
 mod action_list;
 mod action_names;
@@ -67,7 +65,7 @@ use crate::{FlowMod, FlowModCommand, Instructions, Match, PortNo};
 /// Context in which text is parsed.
 #[derive(Clone, Copy)]
 pub struct ParseOptions<'a> {
-    /// Returns the number of the port with this name, if there is one.
+    /// Returns the number of the port with this name.
     pub port_names: &'a dyn Fn(&str) -> Option<PortNo>,
 }
 
@@ -88,8 +86,8 @@ impl std::fmt::Debug for ParseOptions<'_> {
 }
 
 /// Parses one flow. It may begin with a command word (`add`, `modify`, `modify_strict`, `delete`,
-/// `delete_strict`), which `flow` may precede. Without a command word, the flow is a `default_command`. The
-/// returned flow-mod has passed [`crate::validate::validate`].
+/// `delete_strict`), which `flow` may precede. Without one, the flow is a `default_command`. The result has
+/// passed [`crate::validate::validate`].
 ///
 /// # Errors
 /// Returns the first mistake in the text, with its column.
@@ -106,8 +104,8 @@ pub fn parse_flow(
 /// - a group after `group`, as for `ovs-ofctl add-group`;
 /// - a meter after `meter`, as for `ovs-ofctl add-meter`.
 ///
-/// `#` starts a comment. Returns `None` if the line contains no other text. `number` is the line number for
-/// error messages.
+/// `#` starts a comment. Returns `None` for a line without other text. `number` is the line number for error
+/// messages.
 pub fn parse_line(
     line: &str,
     number: u32,
@@ -121,8 +119,8 @@ pub fn parse_line(
     Some(parsed.map_err(|fault| fault.locate(line, Some(number))))
 }
 
-/// Parses a file that contains only flows, one per line. Each line is parsed like [`parse_flow`] with `add`
-/// as the default command. `#` starts a comment. After an error, the iterator continues with the next line.
+/// Parses a file of flows, one per line, like [`parse_flow`] with `add` as the default command. `#` starts a
+/// comment. After an error, the iterator continues with the next line.
 pub fn parse_flows<'a>(
     text: &'a str,
     options: ParseOptions<'a>,
@@ -146,7 +144,7 @@ pub fn parse_match(text: &str, options: ParseOptions<'_>) -> Result<Match, Synta
 }
 
 /// Parses actions and instructions (the text after `actions=`). Actions whose meaning depends on the match,
-/// such as `mod_tp_dst`, take their protocol from `matching`. No limits are checked.
+/// such as `mod_tp_dst`, take their protocol from `matching`.
 ///
 /// # Errors
 /// Returns the first mistake in the text, with its column.

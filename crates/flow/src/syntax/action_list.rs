@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parser of actions and instructions, which are the text after `actions=`.
+//! Parser of the actions and instructions after `actions=`.
 
 use super::ParseOptions;
 use super::action_names::{ACTION_NAMES, Name, Stage, name};
@@ -54,7 +54,7 @@ pub(super) fn parse<'t>(
     Ok(done)
 }
 
-/// Checks that instructions are in the right order, and that each instruction occurs only once.
+/// Checks that instructions are in order, each at most once.
 fn check_order<'t>(stage: &mut Option<Stage>, next: Stage, item: &Item<'t>) -> Parsed<'t, ()> {
     if let Some(last) = *stage
         && (next < last || (next == last && next != Stage::Apply))
@@ -103,8 +103,7 @@ pub(super) fn parse_list<'t>(
 /// Length in bytes of the longest name that is looked up.
 const NAME_BYTES: usize = 24;
 
-/// Returns the action or instruction that an item names, ignoring case. A port without an action name is an
-/// output.
+/// Returns the action or instruction that an item names, ignoring case. A port alone is an output.
 fn find_name<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Name> {
     let key = item.key;
     let mut buffer = [0; NAME_BYTES];

@@ -118,7 +118,7 @@ names! {
 }
 
 impl Name {
-    /// Returns the instruction's position in the execution order. An action counts as part of apply-actions.
+    /// Returns the instruction's position in the execution order. Actions are part of apply-actions.
     pub fn stage(self) -> Stage {
         match self {
             Self::Meter => Stage::Meter,

@@ -47,7 +47,7 @@ impl<'t> Arguments<'t> {
             .ok_or_else(|| Fault::new(argument, format!("has no value; {}", self.form)))
     }
 
-    /// Refuses any further arguments.
+    /// Refuses further arguments.
     pub fn end(&mut self) -> Parsed<'t, ()> {
         match self.next() {
             None => Ok(()),

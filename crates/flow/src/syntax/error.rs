@@ -8,7 +8,7 @@ pub struct SyntaxError {
     pub line: Option<u32>,
     /// Column in characters, counted from 1.
     pub column: u32,
-    /// The refused text. It is empty if something is missing.
+    /// The refused text, or an empty text if something is missing.
     pub text: String,
     /// Description of the mistake and how to correct it.
     pub problem: String,

@@ -84,8 +84,7 @@ fn command_word(text: &str) -> Option<(FlowModCommand, &str)> {
 fn actions_text<'t>(item: &Item<'t>, body: &'t str, scanner: &mut Scanner<'t>) -> Parsed<'t, &'t str> {
     match item.value {
         Some(value) => {
-            // The actions extend from the start of the value to the end of the line, beyond the end of the
-            // item.
+            // The actions extend to the end of the line, beyond the item.
             let offset = value.as_ptr() as usize - body.as_ptr() as usize;
             Ok(body.get(offset..).unwrap_or_default())
         }

@@ -9,9 +9,9 @@ pub(super) enum Key {
     /// A match field.
     Field(Field),
     /// A field whose meaning depends on the protocol: IPv4 or ARP, ICMP or ICMPv6, or TCP, UDP or SCTP. The
-    /// value is the first of the alternative fields.
+    /// value is the first of these fields.
     Generic(Field),
-    /// A protocol name. The values are the EtherType and, for some protocols, the upper-layer protocol.
+    /// A protocol name: the EtherType and, for some protocols, the upper-layer protocol.
     Protocol(u16, Option<u8>),
     DlVlan,
     VlanTci,
@@ -32,7 +32,7 @@ pub(super) enum Key {
     NoPacketCounts,
     NoByteCounts,
     LowLatency,
-    /// A statistic that `dump-flows` prints. It is ignored, so that a dump can be loaded.
+    /// A statistic that `dump-flows` prints, ignored so that a dump can be loaded.
     Statistic,
     Actions,
 }
@@ -131,7 +131,7 @@ keys! {
     "actions" | "action" => Key::Actions;
 }
 
-/// Returns the match field with this name, as the target of a set-field. Generic names are not accepted.
+/// Returns the match field with this name, as the target of a set-field.
 pub(super) fn field_named(name: &str) -> Option<Field> {
     match key(name)? {
         Key::Field(field) => Some(field),

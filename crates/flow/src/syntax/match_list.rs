@@ -15,12 +15,12 @@ const NO_VLAN: u128 = 0xffff;
 
 struct Condition<'t> {
     of: FieldMatch,
-    /// Whether the field is generic: its protocol is not known yet.
+    /// Whether the field's protocol is not known yet.
     generic: bool,
     at: &'t str,
 }
 
-/// Collects conditions until all of them are known, because a generic field may precede its protocol.
+/// Collects all conditions, because a field may precede its protocol.
 #[derive(Default)]
 pub(super) struct Conditions<'t> {
     list: Vec<Condition<'t>>,
@@ -103,8 +103,8 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// Parses the 16 bits of a VLAN tag (`vlan_tci`), with the present bit in place of the DEI. A value of 0
-    /// matches untagged packets.
+    /// Parses the 16 bits of a VLAN tag (`vlan_tci`), with the present bit in place of the DEI. 0 matches
+    /// untagged packets.
     fn take_vlan_tci(&mut self, item: &Item<'t>, text: &'t str) -> Parsed<'t, ()> {
         if text == "*" || text.eq_ignore_ascii_case("any") {
             return Ok(());
@@ -137,7 +137,7 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// Parses a complete ToS byte. The ECN bits are ignored, as in ovs-ofctl.
+    /// Parses a complete ToS byte, and ignores the ECN bits as ovs-ofctl does.
     fn take_nw_tos(&mut self, at: &'t str, value: &'t str) -> Parsed<'t, ()> {
         if value == "*" || value.eq_ignore_ascii_case("any") {
             return Ok(());
@@ -151,7 +151,7 @@ impl<'t> Conditions<'t> {
         self.list.iter().find(|c| c.of.field == field && c.of.is_exact()).map(|c| c.of.value)
     }
 
-    /// Returns the match. `whole` is its text for error messages.
+    /// Returns the match. Error messages quote `whole`.
     pub fn finish(mut self, whole: &'t str) -> Parsed<'t, Match> {
         if let Some((index, at)) = self.index {
             if !self.list.is_empty() {
@@ -160,8 +160,7 @@ impl<'t> Conditions<'t> {
             return Ok(Match::at_index(index));
         }
         self.resolve_generic()?;
-        // A PCP matches only tagged packets. As in ovs-ofctl, a tag is therefore required, unless the match
-        // has another VLAN condition.
+        // As in ovs-ofctl, a PCP requires a tag, unless the match has another VLAN condition.
         if let Some(pcp) = self.list.iter().find(|c| c.of.field == Field::VlanPcp && c.of.mask != 0)
             && !self.list.iter().any(|c| c.of.field == Field::VlanVid)
         {
@@ -211,8 +210,7 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// Drops repeated conditions that are equal. For example, `ip,tcp` and `tcp,nw_proto=6` state one
-    /// condition twice.
+    /// Drops repeated conditions that are equal, such as `tcp` and `nw_proto=6`.
     fn drop_repeated(&mut self) {
         let mut kept = 0;
         for at in 0..self.list.len() {

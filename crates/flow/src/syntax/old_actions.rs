@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.0 actions, translated to OpenFlow 1.3 in the same way as `ovs-ofctl -O OpenFlow13`. The
-//! translation depends on the headers that the match and the preceding actions imply.
+//! OpenFlow 1.0 actions, translated to OpenFlow 1.3 like `ovs-ofctl -O OpenFlow13`. The translation depends
+//! on the headers that the match and the preceding actions imply.
 
 use super::ParseOptions;
 use super::action_list::argument;
@@ -39,7 +39,7 @@ impl Headers {
     pub fn note(&mut self, action: &Action) {
         match *action {
             Action::PushVlan(_) => self.vlan = true,
-            // The packet may have a second tag, but the match does not require one.
+            // A second tag is possible, but not certain.
             Action::PopVlan => self.vlan = false,
             Action::PushMpls(eth_type) | Action::PopMpls(eth_type) => {
                 *self = Self { eth_type: Some(u128::from(eth_type)), ip_proto: None, ..*self };
@@ -71,7 +71,7 @@ fn demand<'t>(met: bool, item: &Item<'t>, wanted: &str) -> Parsed<'t, ()> {
     if met { Ok(()) } else { Err(item.refuse(format!("needs {wanted} in the match"))) }
 }
 
-/// Parses an OpenFlow 1.0 action. `name` must be the name of an OpenFlow 1.0 action.
+/// Parses an OpenFlow 1.0 action, whose name is `name`.
 pub(super) fn parse<'t>(
     name: Name,
     item: &Item<'t>,

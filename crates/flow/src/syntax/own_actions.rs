@@ -20,8 +20,8 @@ pub(super) fn goto_direct<'t>(item: &Item<'t>) -> Parsed<'t, Next> {
     Ok(Next::Direct { table, index })
 }
 
-/// Parses `push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)`. The arguments may have any order. The
-/// default of `epoch` is 0.
+/// Parses `push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)`, with arguments in any order and `epoch`
+/// 0 by default.
 pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let form = "write push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)";
     let mut arguments = Arguments::new(item.whole, item.arguments, form)?;
@@ -51,7 +51,7 @@ pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     }))
 }
 
-/// Parses `push_polka(key=0x..,ttl=N)`. The arguments may have any order.
+/// Parses `push_polka(key=0x..,ttl=N)`, with arguments in any order.
 pub(super) fn push_polka<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let form = "write push_polka(key=0x..,ttl=N)";
     let mut arguments = Arguments::new(item.whole, item.arguments, form)?;

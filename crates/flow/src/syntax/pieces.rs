@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read};
 /// Maximum length in bytes of a line of a flow file.
 pub const LINE_BYTES: usize = 65_536;
 
-/// Default size in bytes of the pieces in which a flow file is read.
+/// Default size in bytes of the pieces of a flow file.
 pub const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Reads a flow file in pieces of whole lines and passes each to `take`. All pieces except the last have at

@@ -7,7 +7,7 @@ use crate::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use crate::{Action, Field, FieldMatch, Instructions, Next, port_no};
 use std::fmt::{self, Display, Formatter};
 
-/// Returns the name that ovs-ofctl prints as the target of a set-field.
+/// Returns the name that ovs-ofctl prints for a field that a set-field writes.
 fn target(field: Field) -> &'static str {
     match field {
         Field::EthDst => "eth_dst",

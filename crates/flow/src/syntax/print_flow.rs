@@ -20,15 +20,15 @@ pub struct EntryStats {
     pub learned: bool,
 }
 
-/// Formats a flow-mod as one line that [`super::parse_flow`] accepts, without a line end.
+/// Formats a flow-mod as one line that [`super::parse_flow`] accepts.
 #[must_use]
 pub fn format_flow(flow: &FlowMod) -> String {
     flow.to_string()
 }
 
-/// Formats an entry as one line of `ovs-ofctl dump-flows`, without a line end. The parser accepts the line as
-/// an add and ignores the statistics. `low_latency` is printed if the entry is low-latency by its flag or its
-/// cookie. `low_latency=learned` is part of the statistics.
+/// Formats an entry as one line of `ovs-ofctl dump-flows`. The parser accepts the line as an add and ignores
+/// the statistics, which include `low_latency=learned`. `low_latency` is printed if the entry is low-latency
+/// by its flag or its cookie.
 #[must_use]
 pub fn format_entry(entry: &FlowEntry, stats: Option<&EntryStats>) -> String {
     let mut line = format!(" cookie=0x{:x}, ", entry.cookie);

@@ -21,7 +21,7 @@ impl Display for Value {
             Form::Ipv4 => write!(f, "{}", Ipv4Addr::from(value as u32)),
             Form::Ipv6 => write!(f, "{}", Ipv6Addr::from(value)),
             Form::Port => match port_no::reserved_name(PortNo(value as u32)) {
-                // The text `ANY` as a value would mean that there is no condition.
+                // The text `ANY` would mean that there is no condition.
                 Some(name) if value as u32 != port_no::ANY.0 => f.write_str(name),
                 _ => write!(f, "{value}"),
             },
@@ -50,7 +50,7 @@ impl Display for MaskedValue {
         if condition.is_exact() {
             return write!(f, "{}", Value { form, value: condition.value });
         }
-        // Masked decimal fields are printed in hexadecimal, so that their bits can be compared more easily.
+        // Masks are easier to compare in hexadecimal.
         let form = if matches!(form, Form::Decimal) { Form::Hex { digits: 1 } } else { form };
         write!(f, "{}", Value { form, value: condition.value })?;
         match condition.prefix_len() {
@@ -60,8 +60,8 @@ impl Display for MaskedValue {
     }
 }
 
-/// Fields that are printed without conversion. ovs-ofctl prints them in three groups: before the VLAN, after
-/// the VLAN, and after the protocol.
+/// Fields that are printed without conversion, in the groups of ovs-ofctl: before the VLAN, after the VLAN,
+/// and after the protocol.
 const BEFORE_VLAN: &[Field] = &[Field::TunnelId, Field::Metadata, Field::InPort, Field::InPhyPort];
 const BEHIND_VLAN: &[Field] = &[Field::EthSrc, Field::EthDst];
 const BEHIND_PROTOCOL: &[Field] = &[
@@ -120,7 +120,7 @@ fn protocol_name(matching: &Match) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Returns the name that ovs-ofctl prints for the field in a match that names the protocol.
+/// Returns the name that ovs-ofctl prints for the field next to its protocol.
 fn name_in_match(field: Field) -> &'static str {
     match field {
         Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => "tp_src",

@@ -6,7 +6,7 @@ use crate::group::{Bucket, Group, GroupType};
 use crate::meter::{Band, Meter};
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// Formats a line that [`super::parse_line`] accepts, without a line end.
+/// Formats a line that [`super::parse_line`] accepts.
 #[must_use]
 pub fn format_line(line: &FileLine) -> String {
     let mut text = String::new();
@@ -53,7 +53,7 @@ impl Display for Group {
 }
 
 fn write_bucket(f: &mut Formatter<'_>, bucket: &Bucket, kind: GroupType) -> fmt::Result {
-    // The default weight in the parser is 1 for a select group, and 0 for other groups.
+    // The parser's default weight is 1 in select groups, else 0.
     if bucket.weight != 0 || kind == GroupType::Select {
         write!(f, "weight:{},", bucket.weight)?;
     }

@@ -14,7 +14,7 @@ use crate::meter::{Band, Meter, MeterBand};
 use crate::validate::validate_actions;
 use crate::{FlowMod, FlowModCommand, GroupId, Match, MeterId, PortNo, port_no};
 
-/// Command of a group or meter line. The group or meter is called a record here.
+/// Command of a group or meter (a record) in a flow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordCommand {
     /// Add the record. No record with its number may exist.
@@ -41,7 +41,7 @@ pub enum FileLine {
 }
 
 impl FileLine {
-    /// Returns the real ports that the line matches or watches, and those to which it sends.
+    /// Returns the real ports that the line matches, watches or sends to.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let (flow, group) = match self {
             Self::Flow(flow) => (Some(flow), None),
@@ -68,7 +68,7 @@ pub(super) fn parse<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, 
     flow_line::parse(text, FlowModCommand::Add, options).map(FileLine::Flow)
 }
 
-/// Returns the text after `word` and white space, if `text` begins with both.
+/// Returns the text after `word` and white space, if `text` begins with them.
 fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let rest = text.strip_prefix(word)?;
     rest.starts_with([' ', '\t']).then(|| rest.trim_ascii_start())
@@ -174,7 +174,7 @@ fn group_type<'t>(item: &Item<'t>) -> Parsed<'t, GroupType> {
     }
 }
 
-/// Parses a bucket. Its settings are followed by its actions, with or without `actions=`.
+/// Parses a bucket: its settings, then its actions, with or without `actions=`.
 fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>) -> Parsed<'t, Bucket> {
     let weight = u16::from(kind == Some(GroupType::Select));
     let mut bucket = Bucket { weight, ..Bucket::default() };
@@ -188,7 +188,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
             }
             "watch_group" if value(&item)?.eq_ignore_ascii_case("any") => bucket.watch_group = None,
             "watch_group" => bucket.watch_group = Some(GroupId(integer(value(&item)?)?)),
-            // The bucket number is ignored, because buckets have no numbers in OpenFlow 1.3.
+            // OpenFlow 1.3 has no bucket numbers.
             "bucket_id" => {}
             "actions" | "action" => {
                 let value = item.value.unwrap_or_default();
@@ -209,7 +209,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
     Ok(bucket)
 }
 
-/// Returns `text` from the start of `part`, which must be a slice of `text`.
+/// Returns `text` from the start of its slice `part`.
 fn from_there<'t>(text: &'t str, part: &'t str) -> &'t str {
     let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     text.get(offset..).unwrap_or_default()

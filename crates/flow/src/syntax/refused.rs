@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys and actions of ovs-ofctl that OpenFlow 1.3 or Shunt does not have. Each is listed with a replacement.
+//! Keys and actions of ovs-ofctl that OpenFlow 1.3 or Shunt does not have, each with a replacement.
 
-/// Returns the reason why this match key or setting is refused, or `None` if Open vSwitch has no such key.
+/// Returns why this match key or setting is refused, or `None` if Open vSwitch has no such key.
 pub(super) fn refused_key(key: &str) -> Option<String> {
     let is_register = |prefix: &str| {
         key.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -46,7 +46,7 @@ pub(super) fn refused_key(key: &str) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// Returns the reason why this action is refused, or `None` if Open vSwitch has no such action.
+/// Returns why this action is refused, or `None` if Open vSwitch has no such action.
 pub(super) fn refused_action(name: &str) -> Option<&'static str> {
     const METADATA: &str = "moves bits between fields, which OpenFlow 1.3 cannot do; write constants with set_field or \
                             write_metadata";

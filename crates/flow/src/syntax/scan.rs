@@ -18,7 +18,7 @@ pub(super) struct Item<'t> {
 }
 
 impl<'t> Item<'t> {
-    /// Returns the value or, if there is none, the arguments. `group:3` and `group(3)` are thus equivalent.
+    /// Returns the value or, without one, the arguments: `group:3` and `group(3)` are equivalent.
     pub fn argument(&self) -> Option<&'t str> {
         self.value.or(self.arguments)
     }
@@ -49,8 +49,7 @@ impl<'t> Scanner<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    // Offsets are always next to an ASCII byte or at an end, so they are character boundaries. If an offset
-    // were wrong, `get` would still prevent a panic.
+    // Offsets are next to an ASCII byte or at an end, so they are character boundaries.
     fn part(&self, from: usize) -> &'t str {
         self.text.get(from..self.at).unwrap_or_default()
     }
@@ -114,7 +113,7 @@ impl<'t> Scanner<'t> {
         found
     }
 
-    /// Skips the text from an opening parenthesis to the closing one, including both.
+    /// Skips the text from an opening parenthesis to the closing one.
     fn skip_parentheses(&mut self) -> Parsed<'t, ()> {
         let open = self.at;
         let mut depth = 0u32;

@@ -4,8 +4,7 @@
 /// Length in bytes of the longest name that is compared.
 const NAME_BYTES: usize = 32;
 
-/// Returns `; did you mean "X"?` with the nearest name in `known`. Returns an empty string if no name is
-/// near.
+/// Returns `; did you mean "X"?` with the nearest name in `known`, or an empty string if no name is near.
 pub(super) fn suggestion(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {
     let limit = (name.len() / 3).clamp(1, 3);
     known
@@ -16,7 +15,7 @@ pub(super) fn suggestion(name: &str, known: impl IntoIterator<Item = &'static st
         .map_or_else(String::new, |(_, candidate)| format!("; did you mean \"{candidate}\"?"))
 }
 
-/// Returns the edit distance with insertion, deletion, substitution and transposition of neighbours. Ignores
+/// Returns the edit distance with insertion, deletion, substitution and transposition of neighbours, ignoring
 /// case.
 fn distance(a: &str, b: &str) -> usize {
     if a.len() > NAME_BYTES || b.len() > NAME_BYTES {
@@ -24,8 +23,8 @@ fn distance(a: &str, b: &str) -> usize {
     }
     let same = |x: u8, y: u8| x.eq_ignore_ascii_case(&y);
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    // Rows of the distance matrix for the first `i`, `i - 1` and `i - 2` bytes of `a`. Each row covers all
-    // prefixes of `b`.
+    // Rows of the distance matrix for the first `i`, `i - 1` and `i - 2` bytes of `a`, over the prefixes of
+    // `b`.
     let mut older = [0; NAME_BYTES + 1];
     let mut old: [usize; NAME_BYTES + 1] = std::array::from_fn(|at| at);
     for i in 0..a.len() {
@@ -55,7 +54,7 @@ mod tests {
         assert_eq!(distance("DL_SRC", "dl_src"), 0);
     }
 
-    /// Computes the edit distance by its recursive definition, for comparison.
+    /// Computes the edit distance recursively, for comparison.
     fn plain_distance(a: &[u8], b: &[u8]) -> usize {
         let ([.., x], [.., y]) = (a, b) else { return a.len() + b.len() };
         let (shorter_a, shorter_b) = (&a[..a.len() - 1], &b[..b.len() - 1]);
@@ -103,7 +102,7 @@ mod tests {
         assert!(of("abxyz", "abyz") && !of("abxyz", "abpyq"));
         assert!(of("abcxyz", "abcpqz") && !of("abcxyz", "abcpqr"));
         assert!(near("abcdefghijkxyz") && !near("abcdefghijwxyz"));
-        // The nearest name is suggested. Among equally near names, this is the first.
+        // Among equally near names, the first is suggested.
         let known = ["abcd", "abxy", "abce"];
         assert_eq!(suggestion("abcf", known), "; did you mean \"abcd\"?");
         assert_eq!(suggestion("abce", known), "; did you mean \"abce\"?");

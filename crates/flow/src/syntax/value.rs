@@ -68,7 +68,7 @@ pub(super) fn number_to(text: &str, most: u128) -> Parsed<'_, u128> {
 /// Parses a number that must be in the range of its type.
 pub(super) fn integer<'t, T: TryFrom<u128> + Into<u128> + Bounded>(text: &'t str) -> Parsed<'t, T> {
     let n = number_to(text, T::GREATEST.into())?;
-    // `number_to` has already compared the number with the type's greatest value.
+    // `number_to` has checked the range.
     T::try_from(n).map_err(|_| Fault::new(text, "is too large"))
 }
 
@@ -152,8 +152,8 @@ pub(super) fn reserved_port(text: &str) -> Option<PortNo> {
         .find(|&port| port_no::reserved_name(port).is_some_and(|name| name.eq_ignore_ascii_case(text)))
 }
 
-/// Parses a field's value and mask: `VALUE`, `VALUE/MASK` or `ADDRESS/PREFIX`. `*` and `ANY` stand for the
-/// mask 0. Bits of the value outside the mask are cleared, as in ovs-ofctl.
+/// Parses a field's value and mask: `VALUE`, `VALUE/MASK` or `ADDRESS/PREFIX`. `*` and `ANY` mean mask 0. As
+/// in ovs-ofctl, bits outside the mask are cleared.
 pub(super) fn field_value<'t>(
     field: Field,
     text: &'t str,
@@ -179,7 +179,7 @@ pub(super) fn field_value<'t>(
     Ok((value & mask, mask))
 }
 
-/// Returns the notation of a value. A slice that is as long as an address may be written as an address.
+/// Returns the notation of a value. A slice as long as an address may be written as an address.
 fn literal_form(field: Field, text: &str) -> Form {
     match field {
         Field::Slice(s) if s.length_bits == 48 && text.contains(':') => Form::Mac,
@@ -201,7 +201,7 @@ fn literal<'t>(form: Form, text: &'t str, full: u128, options: ParseOptions<'_>)
     }
 }
 
-/// Parses the mask of an address. It is a prefix length, or has the notation of an address.
+/// Parses the mask of an address: a prefix length, or an address.
 fn address_mask(form: Form, text: &str, length: u32) -> Parsed<'_, u128> {
     if let Some(prefix) = number(text) {
         if prefix > u128::from(length) {
@@ -211,7 +211,7 @@ fn address_mask(form: Form, text: &str, length: u32) -> Parsed<'_, u128> {
             ));
         }
         let full = u128::MAX >> (128 - length);
-        // With a prefix of 128 bits, a plain shift would overflow.
+        // A plain shift by 128 bits would overflow.
         return Ok(full & !full.checked_shr(prefix as u32).unwrap_or(0));
     }
     let mask = if form == Form::Ipv4 { ipv4(text) } else { ipv6(text) };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups and meters must be parsed as `ovs-ofctl` parses them. Printed groups and meters must parse to the
-//! original.
+//! Groups and meters must be parsed as `ovs-ofctl` parses them, and printed ones must parse to the original.
 
 use super::*;
 use crate::syntax::{format_line, parse_line};
