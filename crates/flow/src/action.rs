@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Actions on a packet. If an action needs a header that the packet does not have, the packet is dropped
-//! under a named reason. Examples are a pop without a tag, a TTL action without IP, or a set-field of an
-//! absent field. Copies that were sent before are not affected.
+//! Actions on a packet. A packet without the header that an action needs is dropped under a named reason.
+//! Copies sent before are not affected.
 
 use crate::{Field, GroupId, PortNo, QueueId, port_no};
 
 /// Value of `max_len` that requests the whole packet in a packet-in (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
 
-/// Writes some bits of a field: `(field & !mask) | value`. Checksums that cover the bits are updated.
+/// Writes some bits of a field: `(field & !mask) | value`. Updates the checksums of these bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetField {
     /// Field to write.
@@ -26,8 +25,8 @@ pub enum Action {
     Output {
         /// Output port, real or reserved.
         port: PortNo,
-        /// Maximum length in bytes of the packet-in. It has an effect only for outputs to the controller. For
-        /// other ports it is kept unchanged, so that statistics can return it.
+        /// Maximum length in bytes of a packet-in. For ports other than the controller it has no effect, but
+        /// statistics return it.
         max_len: u16,
     },
     /// Send the packet to the group with this number.
@@ -47,23 +46,21 @@ pub enum Action {
     /// Copy the TTL from the outermost to the next-to-outermost header with a TTL.
     CopyTtlIn,
     /// Push a VLAN tag with this TPID (0x8100 or 0x88a8) after the MAC addresses. VID and PCP are copied from
-    /// the outermost tag, or are 0 if there is no tag.
+    /// the outermost tag, or are 0.
     PushVlan(u16),
     /// Pop the outermost VLAN tag.
     PopVlan,
     /// Push an MPLS shim with this EtherType (0x8847 or 0x8848) after the VLAN tags. Label, TC and TTL are
-    /// copied from the outermost shim. Without a shim, label and TC are 0. The TTL is then that of the IP
-    /// header, or 0 without an IP header.
+    /// copied from the outermost shim. Without a shim, label and TC are 0, and the TTL is that of the IP
+    /// header, or 0.
     PushMpls(u16),
     /// Pop the outermost MPLS shim and set the EtherType to this value.
     PopMpls(u16),
     /// Push a PBB I-tag of 18 bytes with this EtherType (0x88e7) after the MAC addresses. The frame's
-    /// addresses become the customer's addresses, and are copied to the backbone's addresses. The service
-    /// instance is copied from an existing I-tag, or is 0 without one. The priority is copied from a VLAN
-    /// tag, or is 0 without one.
+    /// addresses become the customer's, and are copied to the backbone's. The service instance is copied from
+    /// an I-tag, and the priority from a VLAN tag. Without such a tag, they are 0.
     PushPbb(u16),
-    /// Pop the outermost PBB I-tag and restore the customer's MAC addresses. A B-tag before the I-tag must be
-    /// popped first.
+    /// Pop the outermost PBB I-tag and restore the customer's MAC addresses. A B-tag must be popped first.
     PopPbb,
     /// Write bits of a field.
     SetField(SetField),
@@ -71,7 +68,7 @@ pub enum Action {
     PushKey(KeyHeader),
     /// Push freeRtr's PolKA header of 20 bytes directly after the MAC addresses.
     PushPolka(PolkaHeader),
-    /// Pop the header that directly follows the MAC addresses: a KeyFlow header or freeRtr's PolKA header.
+    /// Pop the KeyFlow or PolKA header that directly follows the MAC addresses.
     PopKey,
     /// Push a Tag-and-Forward header of 8 bytes directly after the MAC addresses.
     PushTf(TfHeader),
@@ -97,7 +94,7 @@ pub struct KeyHeader {
 pub struct PolkaHeader {
     /// Key: a polynomial over GF(2), highest coefficient first.
     pub key: u128,
-    /// Time to live. A switch forwards a packet whose TTL is at least 2.
+    /// Time to live. Switches forward a packet whose TTL is at least 2.
     pub ttl: u8,
 }
 
@@ -113,8 +110,7 @@ pub struct TfHeader {
 }
 
 impl Action {
-    /// Returns the action that outputs the whole packet to `port`. `max_len` is [`WHOLE_PACKET`] for the
-    /// controller, and 0 for other ports.
+    /// Returns the action that outputs the whole packet to `port`.
     #[must_use]
     pub fn output(port: PortNo) -> Self {
         Self::Output { port, max_len: if port == port_no::CONTROLLER { WHOLE_PACKET } else { 0 } }

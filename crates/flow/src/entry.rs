@@ -19,21 +19,21 @@ pub struct EntryFlags {
     pub no_byte_counts: bool,
 }
 
-/// Entry of a flow table. Of the entries that match a packet, the one with the highest priority is hit. Among
-/// equal priorities, the one added first is hit.
+/// Entry of a flow table. A packet hits the matching entry with the highest priority. Among equal priorities,
+/// it hits the one added first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEntry {
     /// Identifier of the entry.
     pub id: EntryId,
-    /// Number of the table that holds the entry, 0 to 255.
+    /// Number of the entry's table, 0 to 255.
     pub table: TableId,
-    /// Priority. Of the matching entries, the one with the highest priority is hit.
+    /// Priority. A packet hits the matching entry with the highest priority.
     pub priority: u16,
     /// Condition on the packets that hit this entry.
     pub matching: Match,
     /// Instructions for these packets. Entries with equal instructions share one allocation.
     pub instructions: Arc<Instructions>,
-    /// Idle timeout in seconds, or 0 if the entry does not time out when idle.
+    /// Idle timeout in seconds, or 0 for none.
     pub idle_timeout_s: u16,
     /// Hard timeout in seconds after the entry was added, or 0 for none.
     pub hard_timeout_s: u16,
@@ -67,15 +67,15 @@ pub enum FlowModCommand {
 pub struct FlowMod {
     /// Command of the request.
     pub command: FlowModCommand,
-    /// Table to change. `None` means all tables and is allowed for deletes only.
+    /// Table to change. `None` means all tables, and only deletes may use it.
     pub table: Option<TableId>,
     /// Priority of the entry, for add and for the strict commands.
     pub priority: u16,
-    /// Match of the entry. Non-strict commands select the entries whose match is covered by this match.
+    /// Match of the entry. Non-strict commands select all entries whose match it covers.
     pub matching: Match,
     /// Instructions, for add and modify.
     pub instructions: Instructions,
-    /// Idle timeout in seconds, or 0 if the entry does not time out when idle.
+    /// Idle timeout in seconds, or 0 for none.
     pub idle_timeout_s: u16,
     /// Hard timeout in seconds after the entry was added, or 0 for none.
     pub hard_timeout_s: u16,
@@ -85,9 +85,9 @@ pub struct FlowMod {
     pub cookie_mask: u64,
     /// Flags of the entry.
     pub flags: EntryFlags,
-    /// For deletes, selects only entries that output to this port. `None` means no restriction.
+    /// For deletes: only entries that output to this port. `None` means no restriction.
     pub out_port: Option<PortNo>,
-    /// For deletes, selects only entries that use this group. `None` means no restriction.
+    /// For deletes: only entries that use this group. `None` means no restriction.
     pub out_group: Option<GroupId>,
     /// Whether the entry is low-latency. If `None`, the cookie decides.
     pub low_latency: Option<bool>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Extended header: the fields that a lookup can examine in addition to the packet's own bytes. It is laid
-//! out as bytes, so it can be matched by a slice like any other header (`slice(metadata,offset,length)`).
+//! Extended header: the fields that a lookup can examine in addition to the packet's own bytes. A slice can
+//! match it like any other header (`slice(metadata,offset,length)`).
 //!
 //! | bytes | content |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | 29 | upper-layer protocol |
 //! | 30..32 | IPv6 extension header bits (OFPIEH_*) |
 //!
-//! All values are big-endian. The parser writes bytes 24 to 31, as far as the tables require.
+//! All values are big-endian. The parser writes bytes 24 to 31 only as far as the tables require.
 
 use crate::PortNo;
 use wire::Layers;
@@ -45,7 +45,7 @@ pub const EXTHDR_BIT: u16 = 240;
 /// OFPVID_PRESENT: the bit of the VLAN word that is set if the packet has a tag.
 pub const VID_PRESENT: u16 = 0x1000;
 
-/// Extended header of one packet. The 8 spare bytes at its end keep a wide load at any offset in bounds.
+/// Extended header of one packet, with 8 spare bytes for wide loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ext {
     bytes: [u8; EXT_BYTES + 8],
@@ -82,7 +82,7 @@ impl Ext {
         self.bytes.first_chunk().unwrap_or(&[0; EXT_BYTES])
     }
 
-    /// Returns the header's bytes without the spare bytes, for writing.
+    /// Returns the header's bytes without the spare bytes.
     #[must_use]
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {

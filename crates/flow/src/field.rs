@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Match fields: the named fields of the OpenFlow 1.3 basic class, and protocol-oblivious slices. A named
-//! field is a run of bits whose base the parser locates. The table `fields!` lists the base, first bit and
-//! length of each.
+//! Match fields: the named fields of the OpenFlow 1.3 basic class, and protocol-oblivious slices. The table
+//! `fields!` lists the base, first bit and length of each named field.
 
 use crate::ext;
 use crate::slice::{Slice, SliceBase};
@@ -39,8 +38,7 @@ pub struct Location {
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident = $oxm:literal, $text:literal, $base:ident, $offset:expr, $length:literal, $needs:expr;)*) => {
-        /// A match field. The order of the variants is the order of the fields in the normal form of a
-        /// [`crate::Match`].
+        /// A match field. The variants are in the order of the fields in a [`crate::Match`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Field {
             $($(#[$doc])* $name,)*
@@ -58,7 +56,7 @@ macro_rules! fields {
                 match self { $(Self::$name => Some($oxm),)* Self::Slice(_) => None }
             }
 
-            /// Returns the name that ovs-ofctl prints. It is empty for a slice, which prints as `slice(..)`.
+            /// Returns the name that ovs-ofctl prints, or an empty string for a slice.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* Self::Slice(_) => "" }
@@ -176,9 +174,8 @@ impl Field {
         u128::MAX >> (128 - u32::from(self.location().length_bits))
     }
 
-    /// Returns whether a match may examine only some bits of the field. This is true for slices, for fields
-    /// that can be masked in Open vSwitch, for ICMP types and codes, and for the VLAN priority. Other fields
-    /// must be matched as a whole.
+    /// Returns whether a match may examine only some bits of the field: in slices, fields that Open vSwitch
+    /// can mask, ICMP types and codes, and the VLAN priority.
     #[must_use]
     pub fn maskable(self) -> bool {
         !matches!(
@@ -201,8 +198,8 @@ impl Field {
     pub fn settable(self) -> bool {
         match self {
             Self::InPort | Self::InPhyPort | Self::Ipv6Exthdr | Self::Metadata => false,
-            // In the extended header, only the metadata and the tunnel ID can be written. The fields before
-            // them are the ingress ports, and the parser derives the fields after them from the packet.
+            // Only metadata and tunnel ID can be written. The ingress ports are before them, and fields
+            // derived by the parser after them.
             Self::Slice(s) => {
                 s.base != SliceBase::Metadata
                     || (s.offset_bits >= ext::METADATA_BIT

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet filter for traces. It examines a packet as received, field by field. It runs only while packets are
-//! recorded, so it need not be fast.
+//! Packet filter for traces, which examines a packet as received. It need not be fast.
 
 use crate::ext::EXT_BYTES;
 use crate::{Ext, Field, FieldBase, FieldMatch, Location, Match, PortNo};
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Headers that give a valid L4 offset. A slice relative to L4 needs one of them.
+/// Headers with a valid L4 offset. A slice relative to L4 needs one of them.
 const UPPER: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +21,12 @@ struct Condition {
 #[derive(Clone, Debug, Default)]
 pub struct PacketFilter {
     conditions: Box<[Condition]>,
-    /// Whether the filter accepts no packet. This is the case for a match on an index of a linear table.
+    /// Whether the filter accepts no packet, because the match has an index of a linear table.
     nothing: bool,
 }
 
 impl PacketFilter {
-    /// Compiles a match. The filter accepts the packets that match when they are received.
+    /// Compiles a match.
     #[must_use]
     pub fn compile(matching: &Match) -> Self {
         let condition = |c: FieldMatch| Condition {

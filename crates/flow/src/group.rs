@@ -3,12 +3,12 @@
 
 use crate::{Action, GroupId, PortNo, port_no};
 
-/// Type of a group. It determines which buckets process a packet.
+/// Type of a group: which buckets process a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupType {
     /// Every bucket, each with its own copy of the packet.
     All,
-    /// One bucket, which a hash of the packet's flow selects.
+    /// One bucket, selected by a hash of the packet's flow.
     Select,
     /// The group's only bucket.
     Indirect,
@@ -42,14 +42,12 @@ pub struct Group {
 
 /// Hash by which a select group chooses a bucket: FNV-1a (64 bit), mixed and folded to 32 bits.
 ///
-/// The hash covers the packet in the state in which it reaches the group, in network byte order:
+/// The hash covers the packet as it reaches the group, in network byte order:
 /// - destination MAC, source MAC and the EtherType after VLAN tags (2 bytes);
 /// - the VLAN word of the extended header without priority (2 bytes: tag present, VID);
 /// - for ARP, the sender and target protocol addresses;
 /// - for IPv4 and IPv6, the upper-layer protocol (1 byte), source and destination address;
 /// - for TCP, UDP and SCTP, the source and destination port.
-///
-/// All packets of a connection in one direction have the same hash.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowHash(u64);
 
@@ -70,8 +68,7 @@ impl FlowHash {
     /// Returns the 32-bit hash.
     #[must_use]
     pub fn finish(self) -> u32 {
-        // The low bits of FNV depend only on the low bits of the input bytes. The multiplication spreads the
-        // bits.
+        // The low bits of FNV depend only on low bits of the input. The multiplication spreads them.
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as u32
     }
@@ -120,8 +117,7 @@ impl Bucket {
         })
     }
 
-    /// Returns whether the bucket is live. It is live if it watches nothing, or if a port or group that it
-    /// watches is live.
+    /// Returns whether the bucket is live: it watches nothing, or a port or group that it watches is live.
     pub fn is_live(&self, port_up: impl Fn(PortNo) -> bool, group_live: impl Fn(GroupId) -> bool) -> bool {
         match (self.watch_port, self.watch_group) {
             (None, None) => true,

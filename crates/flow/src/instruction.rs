@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions of an entry. They determine how packets that hit the entry are processed.
+//! Instructions of an entry: how packets that hit the entry are processed.
 
 use crate::{Action, MeterId, TableId};
 
@@ -17,7 +17,7 @@ pub struct Instructions {
     pub write: Vec<Action>,
     /// Metadata bits to write: value and mask.
     pub metadata: Option<(u64, u64)>,
-    /// Next table. If `None`, the pipeline ends and the action set is executed.
+    /// Next table. If `None`, the action set is executed.
     pub next: Option<Next>,
 }
 
@@ -26,7 +26,7 @@ pub struct Instructions {
 pub enum Next {
     /// Look the packet up in this table.
     Table(TableId),
-    /// Use the entry at an index of a linear table. No lookup is made.
+    /// Use the entry at an index of a linear table, without a lookup.
     Direct {
         /// Number of the linear table.
         table: TableId,
@@ -56,17 +56,16 @@ impl Instructions {
     /// Returns whether packets that hit an entry with these instructions may stay low-latency.
     ///
     /// The result is false for an entry that sends copies and continues with another table. A packet that
-    /// hits such an entry may still be dropped later because of a value that no table examines, such as its
-    /// TTL. The copies that it already sent could then overtake the copies of other packets of the flow,
-    /// whose lane is known only after their last table.
+    /// hits such an entry may still be dropped later, for instance because of its TTL. Its copies could then
+    /// overtake the copies of other packets of the flow, whose lane is known only after their last table.
     #[must_use]
     pub fn may_be_low_latency(&self) -> bool {
         let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
         self.next.is_none() || !self.apply.iter().any(sends)
     }
 
-    /// Returns whether there are no instructions. The packet is then dropped, unless its action set contains
-    /// an output.
+    /// Returns whether there are no instructions. The packet is then dropped, unless its action set has an
+    /// output.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

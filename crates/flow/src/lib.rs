@@ -2,9 +2,8 @@
 //! Types of the flow model, which every crate that handles flows uses. The crate depends on `wire` only.
 //!
 //! The crate defines match fields, matches, actions, instructions, entries, groups, meters, limits and drop
-//! reasons. It also defines the extended header's layout and the text syntax of flow files. It must not look
-//! up packets, keep tables or do I/O. Engines are in `engines`, tables in `tables`, and the semantics in
-//! `reference`.
+//! reasons, the extended header's layout, and the text syntax of flow files. It must not look up packets,
+//! keep tables or do I/O. Engines are in `engines`, tables in `tables`, and the semantics in `reference`.
 //!
 //! Begin with [`entry`] for flow entries and flow-mods. [`field`] and [`matching`] define conditions.
 //! [`action`] and [`instruction`] define effects. [`operation`] lists the changes that a data plane receives.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fixed limits of the switch, in one place.
 
-/// Fixed sizes for which the switch is built. Each limit is checked when a request or configuration is
-/// accepted, so the packet path never exceeds it.
+/// Fixed sizes for which the switch is built. They are checked when a request or configuration is accepted.
 #[derive(Debug)]
 pub struct Limits;
 
@@ -11,15 +10,16 @@ impl Limits {
     pub const TABLES: usize = 255;
     /// Maximum length of a slice in bits.
     pub const SLICE_BITS: u16 = 128;
-    /// Position of the first bit of a packet that no slice can include.
+    /// First bit of a packet that no slice can include.
     pub const SLICE_END_BITS: u32 = 8 * 1_536;
     /// Maximum number of distinct slices that the entries of one table examine.
     pub const SLICES_PER_TABLE: usize = 32;
-    /// Length of a table's lookup key in 64-bit words. All named fields and the maximum number of slices fit.
+    /// Length of a table's lookup key in 64-bit words. All named fields and [`Self::SLICES_PER_TABLE`] slices
+    /// fit.
     pub const KEY_WORDS: usize = 96;
     /// Maximum number of actions in a list.
     pub const ACTIONS_PER_LIST: usize = 64;
-    /// Maximum number of distinct fields in a packet's action set. A packet that exceeds this is dropped as
+    /// Maximum number of distinct fields in a packet's action set. With more, the packet is dropped as
     /// `action_set_full`.
     pub const ACTION_SET_FIELDS: usize = 16;
     /// Maximum number of VLAN tags that the parser skips in one packet.
@@ -34,8 +34,7 @@ impl Limits {
     pub const GROUPS_PER_TYPE: usize = 4_096;
     /// Maximum number of buckets of all groups together.
     pub const BUCKETS: usize = 65_536;
-    /// Maximum number of buckets that a packet may visit in a group and in the groups to which it refers.
-    /// This bounds the time and copies per packet.
+    /// Maximum number of buckets that a packet may visit in a group and the groups to which it refers.
     pub const GROUP_PASSES: usize = 4_096;
     /// Maximum number of meters.
     pub const METERS: usize = 4_096;
@@ -53,7 +52,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// Controllers and plans depend on these numbers, so a change must be deliberate.
+    /// Controllers depend on these numbers, so a change must be deliberate.
     #[test]
     fn limits_have_the_values_on_which_controllers_rely() {
         assert_eq!((Limits::TABLES, Limits::ENTRIES, Limits::PORTS), (255, 16_777_216, 1_024));

@@ -40,12 +40,12 @@ impl FieldMatch {
     }
 }
 
-/// Either a conjunction of conditions in field order, with at most one condition per field, or an index into
-/// a linear table. Two matches are identical in OpenFlow's sense if and only if they are equal.
+/// Conditions in field order, at most one per field, or an index into a linear table. Two matches are
+/// identical in OpenFlow's sense if and only if they are equal.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
-    /// Conditions or index in the encoding of [`crate::packed`], which saves memory because a switch holds
-    /// millions of matches.
+    /// Conditions or index, encoded by [`crate::packed`]. This saves memory, because a switch has millions of
+    /// matches.
     packed: Box<[u8]>,
 }
 
@@ -92,8 +92,8 @@ impl Match {
         Self { packed: packed::pack_index(index) }
     }
 
-    /// Returns a checked match in normal form: its fields are sorted, conditions with an empty mask are
-    /// dropped, and prerequisites are present.
+    /// Returns a match in normal form: fields are sorted, conditions with an empty mask are dropped, and
+    /// prerequisites are present.
     ///
     /// # Errors
     /// Returns an error for any condition that OpenFlow 1.3 refuses; see [`MatchError`].
@@ -103,8 +103,7 @@ impl Match {
         Ok(made)
     }
 
-    /// Returns a match like [`Match::new`], but does not check prerequisites. Callers use it for a packet's
-    /// field values, and for received matches whose prerequisites are checked later.
+    /// Returns a match like [`Match::new`], without checking prerequisites.
     ///
     /// # Errors
     /// Returns every [`MatchError`] except `Prerequisite`.
@@ -139,7 +138,7 @@ impl Match {
         Ok(Self { packed: packed::pack(&fields) })
     }
 
-    /// Returns the index into a linear table, or `None` if the match consists of conditions.
+    /// Returns the index into a linear table, if the match has one.
     #[must_use]
     pub fn index(&self) -> Option<u32> {
         packed::index(&self.packed)
@@ -157,14 +156,14 @@ impl Match {
         self.fields().find(|c| c.field == field)
     }
 
-    /// Returns whether the match has no conditions, so that every packet matches.
+    /// Returns whether every packet matches, because there are no conditions.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.packed.is_empty()
     }
 
-    /// Returns whether the conditions of `other` imply those of `self`. Every packet that matches `other`
-    /// then matches `self`. Non-strict modify and delete commands select entries by this rule.
+    /// Returns whether the conditions of `other` imply those of `self`. Non-strict modify and delete commands
+    /// select entries by this rule.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         if self.index().is_some() {

@@ -41,7 +41,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns whether any band remarks packets. Packets of one flow may then differ after the meter.
+    /// Returns whether any band remarks packets.
     #[must_use]
     pub fn remarks(&self) -> bool {
         self.bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. }))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic with times. The operators behave like those of `u64`, so callers use the saturating functions
-//! if a result may exceed the range.
+//! Arithmetic with times. Operators overflow like those of `u64`; the saturating functions do not.
 
 use crate::Nanos;
 use std::iter::Sum;

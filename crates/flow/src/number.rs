@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers with distinct types, so that a port cannot be passed where a queue is expected.
 //!
-//! Each type wraps one integer and prints as that integer. The wrapper costs nothing at run time.
+//! Each type wraps one integer and prints as that integer.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -59,10 +59,9 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// Identifier of a flow entry, stable for the entry's lifetime. It is reused only when no references to
-    /// the entry are left.
+    /// Identifier of a flow entry. It is reused only when no references to the entry are left.
     EntryId(u32);
-    /// Port number. Real ports have the numbers 1 to [`port_no::MAX`](crate::port_no::MAX); higher numbers
+    /// Port number. Real ports have the numbers 1 to [`port_no::MAX`](crate::port_no::MAX). Higher numbers
     /// are reserved.
     PortNo(u32);
     /// Number of an egress queue at its port, at most [`EgressQueue::ID_MAX`](crate::EgressQueue::ID_MAX).
@@ -71,7 +70,7 @@ numbers! {
     GroupId(u32);
     /// Meter number, 1 to [`METER_MAX`](crate::validate::METER_MAX).
     MeterId(u32);
-    /// A point in time or a span, in nanoseconds of the caller's clock, which is real or virtual.
+    /// A point in time or a span, in ns. The caller's clock is real or virtual.
     Nanos(u64);
     /// Version of the rules. Version `n` includes the first `n` operations that a data plane received.
     RuleVersion(u64);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations: the changes that the control plane (`model`) applies to a data plane. Operations form a
-//! sequence, and each takes effect at one position among the packets. Shunt's ordering guarantees refer to
-//! these positions.
+//! Operations: the changes that the control plane (`model`) applies to a data plane. Each takes effect at one
+//! position among the packets.
 
 use crate::group::Group;
 use crate::meter::Meter;
@@ -9,8 +8,8 @@ use crate::stateless::StatelessConfig;
 use crate::{Action, EntryId, FlowEntry, GroupId, Instructions, MeterId, PortNo, TableId};
 use std::sync::Arc;
 
-/// Number of the internal table of learned MAC addresses, after the controller's 255 tables. Its entries
-/// match `dl_dst`, and `vlan_vid` under the mask 0xfff. Each entry outputs to one port.
+/// Number of the internal table of learned MAC addresses. Its entries match `dl_dst`, and `vlan_vid` under
+/// the mask 0xfff. Each entry outputs to one port.
 pub const MAC_TABLE: TableId = TableId(TableId::LAST.0 + 1);
 
 /// A change of the data plane. It takes effect as a whole, between two packets.
@@ -23,24 +22,22 @@ pub enum Operation {
     /// A port was removed.
     RemovePort(PortNo),
     /// A group was added or replaced. Its counters start at 0. All groups that it sends to or watches exist,
-    /// and no chain leads from it back to itself.
+    /// and no chain of groups leads back to it.
     Group(Arc<Group>),
     /// A meter was added or replaced. Its counters start at 0.
     Meter(Arc<Meter>),
     /// A meter was removed. No entry uses it.
     RemoveMeter(MeterId),
-    /// A packet of the controller (packet-out) enters the data plane. It is processed under the version of
-    /// this operation.
+    /// A packet of the controller (packet-out), processed under the version of this operation.
     PacketOut(Arc<PacketOut>),
     /// A group was removed. No entry and no other group sends to it.
     RemoveGroup(GroupId),
     /// New values of the general settings.
     Settings(Settings),
-    /// The complete configuration of stateless forwarding. `None` disables stateless forwarding.
+    /// The complete configuration of stateless forwarding, or `None` to disable it.
     Stateless(Option<Arc<StatelessConfig>>),
-    /// Several operations that are applied as one: no packet is processed with only a part of them applied.
-    /// The preconditions of the parts must hold for the combined result. The list contains neither a
-    /// packet-out nor another [`Operation::All`].
+    /// Several operations applied as one, between two packets. The preconditions of the parts must hold for
+    /// the combined result. The list has no packet-out and no other [`Operation::All`].
     All(Vec<Operation>),
 }
 
@@ -58,10 +55,9 @@ impl Operation {
 /// Packet-out of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOut {
-    /// Ingress port with which the packet is processed: a real port, or CONTROLLER if there is none.
+    /// Ingress port with which the packet is processed: a real port, or CONTROLLER.
     pub in_port: PortNo,
-    /// Actions applied to the packet. An output to TABLE, if present, is last and sends the packet through
-    /// the tables.
+    /// Actions applied to the packet. An output to TABLE is last, and sends the packet through the tables.
     pub actions: Vec<Action>,
     /// Bytes of the frame.
     pub bytes: Vec<u8>,
@@ -72,8 +68,7 @@ pub struct PacketOut {
 pub enum EntryChange {
     /// Adds an entry. Its ID is unused, and there is no entry with the same table, priority and match.
     Add(Arc<FlowEntry>),
-    /// Gives an existing entry new instructions. Its position among entries of equal priority does not
-    /// change.
+    /// Gives an existing entry new instructions. Its order among entries of equal priority does not change.
     Modify {
         /// ID of the entry.
         id: EntryId,
@@ -81,7 +76,7 @@ pub enum EntryChange {
         table: TableId,
         /// New instructions.
         instructions: Arc<Instructions>,
-        /// Whether the entry is low-latency from now on.
+        /// Whether the entry is low-latency.
         low_latency: bool,
         /// Whether the counters are reset to 0.
         reset_counts: bool,
@@ -95,7 +90,7 @@ pub enum EntryChange {
     },
 }
 
-/// Settings that apply to every packet, independently of the entries that it hits.
+/// Settings that apply to every packet, whatever entries it hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Whether IP fragments are dropped at ingress (OFPC_FRAG_DROP).
@@ -116,7 +111,7 @@ pub struct PortState {
     pub no_recv: bool,
     /// Drop packets sent to the port (OFPPC_NO_FWD).
     pub no_fwd: bool,
-    /// Exclude the port from floods (OFPPC_NO_FLOOD of older versions). The flag applies to NORMAL and FLOOD.
+    /// Exclude the port from NORMAL and FLOOD (OFPPC_NO_FLOOD of older versions).
     pub no_flood: bool,
     /// Send no packet-ins for packets received on the port (OFPPC_NO_PACKET_IN).
     pub no_packet_in: bool,

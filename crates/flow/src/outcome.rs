@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outcome of a packet. The number of received packets equals the sum of forwarded, consumed, dropped (by
-//! reason) and held packets. Each packet is counted once. If a copy fails but its packet is not dropped, the
-//! copy is counted separately, under the same reasons.
+//! reason) and held packets. Dropped copies of other packets are counted separately, under the same reasons.
 
 /// Reason why a packet was sent to the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,8 +26,8 @@ pub enum Outcome {
 
 macro_rules! reasons {
     ($(#[doc = $doc:literal] $name:ident = $text:literal;)*) => {
-        /// Reason for which a packet, or a copy of it, was dropped. If all copies of a packet are dropped,
-        /// the packet is counted under the last reason.
+        /// Reason for which a packet, or a copy of it, was dropped. A packet whose copies were all dropped is
+        /// counted under the last reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum DropReason { $(#[doc = $doc] $name,)* }
 
@@ -36,7 +35,7 @@ macro_rules! reasons {
             /// All reasons, in the order of their counters.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Returns the reason's name in counters and text.
+            /// Returns the reason's name.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }

@@ -7,8 +7,7 @@
 //! - the value, big-endian, in the fewest bytes that hold the field;
 //! - the mask in the same number of bytes, absent if it is full.
 //!
-//! Equal conditions have equal encodings. An index of a linear table is encoded as 0x7e and 4 bytes, without
-//! conditions.
+//! Equal conditions have equal encodings. An index of a linear table is encoded as 0x7e and 4 bytes.
 
 use crate::slice::{Slice, SliceBase};
 use crate::{Field, FieldMatch};
@@ -32,7 +31,7 @@ pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
                 packed.extend(slice.offset_bits.to_be_bytes());
                 packed.extend(slice.length_bits.to_be_bytes());
             }
-            // Every field except a slice has an OXM number.
+            // Only slices have no OXM number.
             named => packed.push(named.oxm().unwrap_or_default() | masked),
         }
         let bytes = bytes_of(c.field);
@@ -50,7 +49,7 @@ pub(crate) fn pack_index(index: u32) -> Box<[u8]> {
     Box::new([INDEX, a, b, c, d])
 }
 
-/// Returns the index, if `packed` holds an index.
+/// Returns the index, if `packed` has one.
 pub(crate) fn index(packed: &[u8]) -> Option<u32> {
     match *packed {
         [INDEX, a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d])),
@@ -94,7 +93,7 @@ impl Iterator for Fields<'_> {
                 let (offset_bits, length_bits) = (self.number(2)? as u16, self.number(2)? as u16);
                 Field::Slice(Slice { base, offset_bits, length_bits })
             }
-            // `NAMED` is in OXM order without gaps. Other values are beyond its end, so `get` returns `None`.
+            // `NAMED` is in OXM order without gaps, so `get` returns `None` for other values.
             named => *Field::NAMED.get(usize::from(named))?,
         };
         let bytes = bytes_of(field);

@@ -44,9 +44,8 @@ pub fn is_real(port: PortNo) -> bool {
     (PortNo(1)..=MAX).contains(&port)
 }
 
-/// Returns whether this ingress port of a packet-out means that the packet was not received on a port of the
-/// switch. OpenFlow 1.3 requires CONTROLLER for this. Open vSwitch accepts the other values as well, and its
-/// tools send ANY.
+/// Returns whether this ingress port of a packet-out means that the packet was not received on a port.
+/// OpenFlow 1.3 requires CONTROLLER. Open vSwitch also accepts the other values, and its tools send ANY.
 #[must_use]
 pub fn is_none(in_port: PortNo) -> bool {
     matches!(in_port, PortNo(0) | CONTROLLER | LOCAL | ANY)

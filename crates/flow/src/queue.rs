@@ -3,14 +3,14 @@
 
 use crate::QueueId;
 
-/// Settings of one egress queue. Rates are in kbit/s and count a frame's bytes from its destination MAC
-/// address to the end of its payload.
+/// Settings of one egress queue. Rates are in kbit/s and count frames from the destination MAC address to the
+/// end of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EgressQueue {
     /// Number of the queue at its port, at most [`EgressQueue::ID_MAX`].
     pub id: QueueId,
-    /// Guaranteed rate in kbit/s, or `None` for no guarantee. The guarantees of all queues are served before
-    /// any queue sends more than its guarantee.
+    /// Guaranteed rate in kbit/s, or `None` for no guarantee. All guarantees are served before any queue
+    /// sends more.
     pub min_rate_kbps: Option<u32>,
     /// Maximum rate in kbit/s, or `None` for no limit.
     pub max_rate_kbps: Option<u32>,
@@ -21,11 +21,11 @@ pub struct EgressQueue {
 }
 
 impl EgressQueue {
-    /// Highest queue number: the queue ID (QID) of Tag-and-Forward has 3 bits.
+    /// Highest queue number. The queue ID (QID) of Tag-and-Forward has 3 bits.
     pub const ID_MAX: QueueId = QueueId(7);
     /// Maximum number of queues of a port.
     pub const COUNT: usize = Self::ID_MAX.0 as usize + 1;
-    /// Queue of packets that selected no queue, or selected a queue that their port does not have.
+    /// Queue of packets that selected no queue, or a queue that their port does not have.
     pub const DEFAULT_ID: QueueId = QueueId(0);
     /// Highest priority.
     pub const PRIORITY_MAX: u8 = 7;
@@ -36,8 +36,8 @@ impl EgressQueue {
     /// Default of `limit_frames`.
     pub const FRAMES: u16 = 512;
 
-    /// Returns the queues of a port. Adds the default queue unless the list contains it. The caller passes
-    /// queues with distinct numbers.
+    /// Returns the queues of a port, and adds the default queue if it is missing from a list that is not
+    /// empty. The queues must have distinct numbers.
     #[must_use]
     pub fn complete(mut queues: Vec<Self>) -> Vec<Self> {
         if !queues.is_empty() && !queues.iter().any(|queue| queue.id == Self::DEFAULT_ID) {

@@ -12,8 +12,8 @@ pub enum SliceBase {
     Metadata,
     /// First bit after the EtherType and all VLAN tags.
     L3,
-    /// First bit of the upper-layer header after IP and its extension headers, for protocols that the parser
-    /// supports.
+    /// First bit of the upper-layer header after IP and its extension headers, if the parser supports the
+    /// protocol.
     L4,
 }
 
@@ -33,13 +33,12 @@ impl SliceBase {
     pub const ALL: [Self; 4] = [Self::Packet, Self::Metadata, Self::L3, Self::L4];
 }
 
-/// A run of bits in a packet or its extended header. If a packet ends before the slice ends, the packet does
-/// not have this field, and no match on the slice succeeds.
+/// A run of bits in a packet or its extended header. A packet that ends before the slice ends does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slice {
     /// Origin of the offset.
     pub base: SliceBase,
-    /// First bit, counted from the base; bit 0 is the most significant bit of the first byte.
+    /// First bit, counted from the base. Bit 0 is the most significant bit of the first byte.
     pub offset_bits: u16,
     /// Length in bits, 1 to 128.
     pub length_bits: u16,

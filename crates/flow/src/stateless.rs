@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Configuration of stateless forwarding: how a switch computes the output port of a tagged packet. The
-//! semantics are in `reference::stateless`; docs/planning.md describes the plans that controllers make.
+//! semantics are in `reference::stateless`. docs/planning.md describes the plans that controllers make.
 
 mod check;
 mod section;
@@ -12,8 +12,8 @@ use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// Stateless forwarding of one switch. Tagged packets are accepted from `trusted` ports only, independently
-/// of all other settings. A switch without this configuration treats tagged packets like all other packets.
+/// Stateless forwarding of one switch. Tagged packets are accepted from `trusted` ports only. Without this
+/// configuration, a switch treats tagged packets like all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatelessConfig {
     /// EtherTypes that identify tagged packets.
@@ -30,8 +30,7 @@ pub struct StatelessConfig {
     pub gates: Option<Gates>,
 }
 
-/// EtherTypes of the stateless headers. They should be distinct. If two are equal, the first one in this
-/// order applies.
+/// EtherTypes of the stateless headers. If two are equal, the first one in this order applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagTypes {
     /// KeyFlow.
@@ -65,13 +64,13 @@ impl Default for TagTypes {
 pub struct Bank {
     /// ID of the switch.
     pub id: NodeId,
-    /// Meaning of each label. Packets with other labels are dropped.
+    /// What each label selects. Packets with other labels are dropped.
     pub labels: BTreeMap<u32, Label>,
-    /// Backup of each port. It is used if the port is down or is the packet's ingress port.
+    /// Backup of each port, used if the port is down or is the packet's ingress port.
     pub backups: BTreeMap<PortNo, PortNo>,
 }
 
-/// Meaning of a label.
+/// What a label selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
     /// Process the packet in the switch's own tables.
@@ -80,7 +79,7 @@ pub enum Label {
     Port(PortNo),
 }
 
-/// ID of a switch: the modulus by which residues of keys are computed. It is at least 2.
+/// ID of a switch: the modulus of keys, at least 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId {
     modulus: u32,
@@ -109,7 +108,7 @@ impl NodeId {
         self.modulus
     }
 
-    /// Returns the number of residues. Every label is below this number.
+    /// Returns the number of residues, which exceeds every label.
     #[must_use]
     pub fn residues(self) -> u32 {
         match self.arithmetic {
@@ -126,8 +125,8 @@ impl NodeId {
 }
 
 /// Gates of a switch for Tag-and-Forward. The gate numbers of a kind are multiples of a common difference
-/// (d). The value in a tag is rounded up to the next multiple of d, which is the number of the output gate.
-/// If the difference is 0, the switch has no gates of that kind.
+/// (d), or there are no gates if d is 0. The value in a tag is rounded up to the next multiple of d, which is
+/// the number of the output gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     /// Difference between the numbers of neighbouring downward gates.
@@ -136,11 +135,10 @@ pub struct Gates {
     pub up_d: u32,
     /// Difference between the numbers of a core switch's neighbouring external gates.
     pub external_d: u32,
-    /// Highest gate number of a server. If a switch has external gates, a DOWN value above this number
-    /// selects an external gate.
+    /// Highest gate number of a server. In a switch with external gates, a DOWN value above it selects an
+    /// external gate.
     pub server_gate_max: u32,
-    /// Gate of each port. Gate numbers should be distinct. If two are equal, the port with the lower port
-    /// number is used.
+    /// Gate of each port. If two gate numbers are equal, the port with the lower number is used.
     pub ports: BTreeMap<PortNo, Gate>,
 }
 
@@ -163,7 +161,7 @@ pub enum GateFlag {
     Server,
     /// G_EXT: the gate leads out of the network. Tags are popped.
     External,
-    /// G_ASS: the gate of an aggregation switch towards an edge switch. Packets received on this gate may be
-    /// sent to upward gates.
+    /// G_ASS: the gate of an aggregation switch towards an edge switch. Packets received on it may be sent to
+    /// upward gates.
     Assists,
 }

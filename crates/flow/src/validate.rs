@@ -18,8 +18,7 @@ pub const QUEUE_ALL: u32 = 0xffff_ffff;
 /// Reason why a flow-mod was refused. Each variant is one error of OpenFlow 1.3.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables where a single table is
-    /// required.
+    /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables instead of a single one.
     #[error("table 255 means all tables, for deletes only; tables are numbered 0 to 254")]
     Table,
     /// OFPET_BAD_INSTRUCTION, OFPBIC_BAD_TABLE_ID: goto to a table whose number is not higher.
@@ -27,7 +26,7 @@ pub enum ValidateError {
     Goto {
         /// Table of the entry.
         from: TableId,
-        /// Table with which the entry would continue.
+        /// Next table of the entry.
         to: TableId,
     },
     /// OFPET_BAD_MATCH, OFPBMC_BAD_PREREQ: a match field without its prerequisite.
@@ -39,7 +38,7 @@ pub enum ValidateError {
     /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: a list with too many actions.
     #[error("a list has {0} actions; the maximum is {max}", max = Limits::ACTIONS_PER_LIST)]
     TooManyActions(usize),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: an invalid port, or a port that a flow cannot output to.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: a port that does not exist or to which no flow can output.
     #[error(
         "output to port {0:#x}; a flow outputs to 1 to 0xffffff00, IN_PORT, NORMAL, FLOOD, ALL or CONTROLLER; this switch has no LOCAL port"
     )]
@@ -47,7 +46,7 @@ pub enum ValidateError {
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number out of range.
     #[error("group {0:#x} cannot exist; groups are numbered 0 to 0xffffff00")]
     OutGroup(GroupId),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues instead of a single queue.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues instead of a single one.
     #[error("queue 0xffffffff means all queues; choose one")]
     Queue,
     /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_TYPE: a field that cannot be written.
@@ -99,7 +98,7 @@ pub enum ValidateError {
     },
 }
 
-/// Checks a flow-mod. The instructions of a delete have no effect and are not checked.
+/// Checks a flow-mod. The instructions of a delete are not checked.
 ///
 /// # Errors
 /// Returns the first violation of OpenFlow 1.3 or of [`Limits`].
@@ -132,7 +131,7 @@ fn check_prerequisites(matching: &Match) -> Result<(), ValidateError> {
     matching.check_prerequisites().map_err(ValidateError::Prerequisite)
 }
 
-/// Checks a list of actions of an entry or of a group's bucket.
+/// Checks the actions of an entry or bucket.
 ///
 /// # Errors
 /// Returns an error for the first action that violates OpenFlow 1.3 or [`Limits`].
@@ -149,7 +148,7 @@ fn validate_action(action: &Action) -> Result<(), ValidateError> {
     };
     match action {
         Action::Output { port, .. } => match *port {
-            // By design, Shunt has no LOCAL port.
+            // Shunt has no LOCAL port.
             port_no::TABLE | port_no::ANY | port_no::LOCAL => Err(ValidateError::OutPort(PortNo(port.0))),
             real if port_no::is_real(real) || port_no::reserved_name(real).is_some() => Ok(()),
             other => Err(ValidateError::OutPort(PortNo(other.0))),

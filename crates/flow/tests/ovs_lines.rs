@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests with flows written by hand. tests/data/ovs-flows.txt contains flows and the text that ovs-ofctl
-//! prints for them, which ovs-golden.sh generates. tests/data/own-flows.txt contains flows in Shunt's own
-//! syntax.
+//! Tests with flows written by hand. tests/data/ovs-flows.txt has flows with the output of ovs-ofctl, which
+//! ovs-golden.sh generates. tests/data/own-flows.txt has flows in Shunt's own syntax.
 
 use flow::entry::DEFAULT_PRIORITY;
 use flow::syntax::{ParseOptions, format_flow, parse_flow, parse_flows};
@@ -57,7 +56,7 @@ fn as_parse_flows(flow: &FlowMod) -> String {
 fn flows_print_like_ovs_ofctl_except_for_listed_differences() {
     let mut compared = 0;
     let mut wrong = Vec::new();
-    // The comments before a flow: whether they note a deliberate difference, and Shunt's expected text.
+    // Comments before a flow: whether its output differs on purpose, and Shunt's output.
     let (mut differs, mut noted) = (false, None);
     let mut lines = OVS.lines().peekable();
     while let Some(line) = lines.next() {

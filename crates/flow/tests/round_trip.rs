@@ -28,7 +28,7 @@ fn random_flow_mods_are_printed_and_parsed_back() {
         let lists = flow.instructions.apply.iter().chain(&flow.instructions.write);
         actions.extend(lists.map(std::mem::discriminant::<Action>));
     }
-    // The generator covers every field and every kind of action.
+    // The generator must cover every field and every kind of action.
     assert_eq!(fields.len(), Field::NAMED.len() + 1, "{fields:?}");
     assert_eq!(actions.len(), 22);
 }
@@ -115,7 +115,7 @@ fn entries_print_as_dump_flows_prints_them() {
     assert!(format_entry(&entry, Some(&learned)).contains(" low_latency=learned priority=100"));
 }
 
-/// Fragments that have a meaning for the parser. With them, random texts reach more of its code.
+/// Fragments that have a meaning for the parser.
 const PIECES: &[&str] = &[
     "ip",
     "tcp",
@@ -188,7 +188,7 @@ fn no_text_makes_the_parser_panic() {
                 text.push_str(random.of(PIECES));
             }
         } else {
-            // A valid flow of which some bytes are changed, removed or repeated.
+            // Changes, removes or repeats some bytes of a valid flow.
             let mut bytes = format_flow(&flow_mod(random)).into_bytes();
             for _ in 0..random.below(4) {
                 let at = random.below(bytes.len() as u64 + 1) as usize;

@@ -6,7 +6,7 @@ use crate::{Limits, PortNo, port_no};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-/// Lowest EtherType; smaller values are 802.3 lengths.
+/// Lowest EtherType. Smaller values are 802.3 lengths.
 const ETHERTYPE_MIN: u16 = 0x600;
 
 /// EtherTypes of protocols that the parser handles: ARP, IP, VLAN tags, MPLS shims, PBB.
@@ -18,7 +18,7 @@ const MTU_BYTES_MIN: usize = 68;
 /// Reason why a configuration was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatelessError {
-    /// An EtherType belongs to another protocol, or two EtherTypes are equal.
+    /// An EtherType belongs to another protocol, or two are equal.
     #[error("EtherType {0:#06x} {1}; use another, such as 0x88b5 or 0x88b6 for local experiments")]
     Type(u16, &'static str),
     /// A value is not the number of a real port.

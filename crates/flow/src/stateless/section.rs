@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of a stateless configuration. A change replaces whole sections.
+//! Changes of a stateless configuration, by whole sections.
 
 use super::{Bank, Gates, StatelessConfig, TagTypes};
 use crate::PortNo;
@@ -27,7 +27,7 @@ pub enum StatelessSection {
 pub enum StatelessChange {
     /// Disables stateless forwarding.
     Off,
-    /// Replaces these sections and keeps all other sections. Enables stateless forwarding if it was disabled.
+    /// Replaces these sections, and enables stateless forwarding.
     Set(Vec<StatelessSection>),
 }
 

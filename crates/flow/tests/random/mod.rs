@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random flow-mods in normal form: they are valid, and contain nothing that is meaningless for their
-//! command.
+//! Random valid flow-mods without parts that are meaningless for their command.
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
@@ -37,7 +36,7 @@ impl Random {
     }
 
     fn wide(&mut self) -> u128 {
-        // Small, sparse and full-width numbers are mixed.
+        // Mixes small, sparse and full-width numbers.
         let full = u128::from(self.word()) << 64 | u128::from(self.word());
         match self.below(4) {
             0 => full & 0xff,
@@ -70,7 +69,7 @@ fn condition(r: &mut Random, field: Field) -> FieldMatch {
     FieldMatch { field, value: r.wide() & mask, mask }
 }
 
-/// Returns the fields that a protocol implies, with exact values, and the fields that it permits.
+/// Returns the fields that a protocol implies, with their values, and the fields that it permits.
 fn protocol(r: &mut Random) -> (Vec<(Field, u128)>, &'static [Field]) {
     use Field as F;
     const IP: &[Field] = &[F::IpDscp, F::IpEcn, F::Ipv4Src, F::Ipv4Dst];
