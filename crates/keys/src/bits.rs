@@ -11,7 +11,7 @@ pub fn eight_bytes(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Returns the word at byte `at` like [`eight_bytes`], for the case that fewer than 8 bytes are left.
+/// Returns the word at byte `at` like [`eight_bytes`], if fewer than 8 bytes are left.
 #[cold]
 fn last_bytes(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];

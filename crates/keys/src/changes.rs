@@ -2,11 +2,11 @@
 //! The last changes of entries, in the layout of the keys of one plan. They show whether packets with a key
 //! may take another path than at an earlier version of the rules.
 //!
-//! Added rules of one table that examine the same bits are of one *kind*. The changes are indexed by hash.
-//! For an added rule, the hash is computed from its kind and value, and for a removed or modified entry, from
-//! its ID. The index holds the version of the last change with each hash, and each change holds the version
-//! of the previous change with the same hash. A comparison with all changes since a version therefore takes
-//! one access for each entry of a path and one access for each kind, instead of one access for each change.
+//! Added rules of one table that examine the same bits are of one *kind*. The changes are indexed by hash. An
+//! added rule is hashed by its kind and value, and a removed or modified entry by its ID. The index has the
+//! version of the last change with each hash. Each change has the version of the previous change with the
+//! same hash. A comparison with all changes since a version takes one access for each entry of a path and for
+//! each kind.
 
 use crate::row::{Rewritten, RuleRow};
 use flow::{EntryId, TableId};
@@ -14,14 +14,14 @@ use flow::{EntryId, TableId};
 /// Number of changes that are remembered.
 const REMEMBERED: usize = 4_096;
 
-/// Number of different hashes in the index.
+/// Number of hashes in the index.
 const BUCKETS: usize = 4_096;
 
-/// Number of kinds of added rules. If there are more, the kind whose last rule is the oldest is forgotten,
-/// and with it all changes up to that rule.
+/// Maximum number of kinds of added rules. A further kind replaces the one whose last rule is the oldest. All
+/// changes up to that rule are then forgotten.
 const KINDS: usize = 32;
 
-/// Maximum number of changes that are compared one by one. If there are more, the path counts as changed.
+/// Maximum number of changes that are compared. With more, the path counts as changed.
 const COMPARED_MAX: u32 = 64;
 
 /// Kind of a change that adds no rule.
@@ -29,7 +29,7 @@ const NO_KIND: u8 = u8::MAX;
 
 const _: () = assert!(REMEMBERED.is_power_of_two() && BUCKETS.is_power_of_two() && KINDS < NO_KIND as usize);
 
-/// A change. It holds only the low 32 bits of versions.
+/// A change, with the low 32 bits of versions.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     /// The removed or modified entry, or [`EntryId::NONE`] for an added rule.
@@ -50,10 +50,9 @@ impl Change {
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     table: TableId,
-    /// Whether packets match these rules only if entries have rewritten arbitrary bits.
+    /// Whether packets match these rules only after entries have rewritten arbitrary bits.
     is_never: bool,
-    /// Words of a key that hold examined bits: the index of the first word, and the index after the last
-    /// word.
+    /// Words of a key with examined bits: the first index, and the index after the last.
     words: (u8, u8),
     /// Version of the change that added the last rule of this kind.
     last: u64,
@@ -67,8 +66,8 @@ pub struct KindOfRules {
     pub table: TableId,
 }
 
-/// The last changes of the rules, in the layout of the keys of one plan. Each change increases the version by
-/// 1. Nothing is allocated after the creation.
+/// The last changes of the rules, in the layout of the keys of one plan. Each change increases the version
+/// by 1. Only the creation allocates.
 #[derive(Debug)]
 pub struct RuleChanges {
     version: u64,
@@ -76,17 +75,17 @@ pub struct RuleChanges {
     forgotten: u64,
     /// Version of the last removal or modification of an entry.
     last_removal: u64,
-    /// Version of the last addition of a learned address.
+    /// Version of the last addition of a learned MAC address.
     last_station: u64,
-    /// A ring of the last changes, indexed by version.
+    /// A ring of the last changes, by version.
     changes: Box<[Change]>,
-    /// A ring of the values of added rules, indexed by the versions of the changes.
+    /// A ring of the values of added rules, by version.
     values: Box<[u64]>,
     /// For each hash, the low 32 bits of the version of the last change with this hash.
     last: Box<[u32]>,
     kinds: Vec<Kind>,
-    /// For each kind, the mask, followed by the mask that applies after entries have rewritten MAC addresses
-    /// or the TTL.
+    /// For each kind, the mask, then the mask that applies after entries have rewritten MAC addresses or the
+    /// TTL.
     masks: Box<[u64]>,
     key_words: usize,
 }
@@ -129,13 +128,13 @@ impl RuleChanges {
         self.put(bucket_of_entry(id), Change { id, ..Change::NONE });
     }
 
-    /// Notes that an address was learned.
+    /// Notes that a MAC address was learned.
     pub fn add_station(&mut self) {
         self.version += 1;
         self.last_station = self.version;
     }
 
-    /// Notes that a rule was added to a table. The row must have the layout of the keys.
+    /// Notes that a rule was added to a table. `row` must have the layout of the keys.
     pub fn add(&mut self, table: TableId, priority: u16, row: RuleRow<'_>) {
         debug_assert_eq!(row.value().len(), self.key_words, "rows are as long as keys");
         self.version += 1;
@@ -158,7 +157,7 @@ impl RuleChanges {
         is_known.then_some(ChangesSince { changes: self, version, left: COMPARED_MAX })
     }
 
-    /// Stores the change that made the present version.
+    /// Stores the change that made the current version.
     fn put(&mut self, bucket: usize, change: Change) {
         let same_hash = std::mem::replace(&mut self.last[bucket], self.version as u32);
         self.changes[place_of(self.version as u32)] = Change { same_hash, ..change };
@@ -191,8 +190,7 @@ impl RuleChanges {
         number
     }
 
-    /// Hashes the number of a kind, and the bits of `words` that its rules examine. Returns the index of this
-    /// hash in `last`.
+    /// Hashes the number of a kind, and the bits of `words` that its rules examine, to an index in `last`.
     #[inline]
     fn bucket(&self, number: usize, words: &[u64]) -> usize {
         let (first, end) = self.kinds[number].words;
@@ -213,7 +211,7 @@ pub struct ChangesSince<'a> {
 }
 
 impl<'a> ChangesSince<'a> {
-    /// Returns whether addresses were learned.
+    /// Returns whether MAC addresses were learned.
     #[inline]
     pub fn have_stations(&self) -> bool {
         self.changes.last_station > self.version
@@ -246,7 +244,7 @@ impl<'a> ChangesSince<'a> {
     }
 
     /// Returns whether packets with this key may match an added rule of a kind, after earlier entries have
-    /// rewritten the parts in `rewritten`. Rules for whose priority `beats` returns false are ignored.
+    /// rewritten the parts in `rewritten`. Ignores rules for whose priority `beats` returns false.
     #[inline]
     pub fn add_match(
         &mut self,
@@ -284,12 +282,11 @@ impl<'a> ChangesSince<'a> {
         self.left == 0
     }
 
-    /// Returns the change that made a version. Returns `None` if the change is older than the changes of this
-    /// list, or if no further change may be compared.
+    /// Returns the change that made a version, or `None` if the change is too old or no further change may be
+    /// compared.
     ///
-    /// The index holds only the low 32 bits of versions. After 2^32 changes, these bits repeat, so that an
-    /// old version may be taken for a recent one. The result is then another change of this list, and
-    /// comparing it is harmless.
+    /// The low 32 bits of versions repeat after 2^32 changes, so an old version may be taken for a recent
+    /// one. Comparing the wrong change is harmless.
     #[inline]
     fn next(&mut self, version: u32) -> Option<&'a Change> {
         let changes = self.changes;

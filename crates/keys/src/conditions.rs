@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditions under which a packet has a certain byte of the key, and a test whether two conditions exclude
-//! each other.
+//! Conditions under which a packet has a certain byte of the key.
 
 use flow::{FieldBase, FieldMatch};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 
-/// Facts about a packet that conditions refer to. The low bits are the headers that the packet has
-/// ([`header`]). Bits from [`FIRST_SLICE`] on are the slices that it has.
+/// Facts about a packet to which conditions refer. The low bits are its headers ([`header`]). Bits from
+/// [`FIRST_SLICE`] on are its slices.
 pub(crate) type Facts = u64;
 
 /// Bit of the first slice in [`Facts`].
 pub(crate) const FIRST_SLICE: u32 = 16;
 
-/// Maximum number of different slice ends that a plan can distinguish.
+/// Maximum number of slice ends that a plan can distinguish.
 pub(crate) const SLICES_MAX: usize = (Facts::BITS - FIRST_SLICE) as usize;
 
 /// End of a slice. Slices of one base that end at the same bit are present in the same packets.
@@ -24,7 +23,7 @@ pub(crate) struct SliceEnd {
 }
 
 impl SliceEnd {
-    /// Returns the end of a slice. Returns `None` for a named field, and for a slice that every packet has.
+    /// Returns the end of a slice, or `None` for a named field or a slice that every packet has.
     pub fn of(condition: &FieldMatch) -> Option<Self> {
         let flow::Field::Slice(slice) = condition.field else { return None };
         let base = condition.field.location().base;
@@ -43,11 +42,11 @@ impl SliceEnd {
 pub(crate) struct Condition {
     /// Facts that must all be true.
     pub needs: Facts,
-    /// Facts that must all be false. Each is a header whose presence alone implies the byte's value.
+    /// Facts that must all be false: headers whose presence implies the byte's value.
     pub unless: Facts,
 }
 
-/// Sets of headers that exclude each other: a packet has at most one header of each set.
+/// Sets of headers of which a packet has at most one.
 const ALTERNATIVES: [u32; 4] = [
     header::MPLS | header::PBB | header::ARP | header::IP,
     header::IPV4 | header::IPV6,
@@ -55,10 +54,10 @@ const ALTERNATIVES: [u32; 4] = [
     header::ND_SLL | header::ND_TLL,
 ];
 
-/// Headers whose presence implies the EtherType. MPLS is not one of them, because it has two EtherTypes.
+/// Headers that imply the EtherType. MPLS has two EtherTypes.
 pub(crate) const TYPE_GIVERS: u32 = header::IPV4 | header::IPV6 | header::ARP | header::PBB;
 
-/// Headers whose presence implies the upper-layer protocol.
+/// Headers that imply the upper-layer protocol.
 pub(crate) const PROTO_GIVERS: u32 =
     header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
@@ -81,17 +80,16 @@ impl Condition {
     }
 }
 
-/// Returns whether the condition excludes all IP packets, and the headers in `others` occur only in IP
-/// packets.
+/// Returns whether the condition excludes all IP packets, and `others` occur only in IP packets.
 fn is_any_ip_excluded(condition: Condition, others: u32) -> bool {
     let both = Facts::from(header::IPV4 | header::IPV6);
     condition.unless & both == both && others & header::IP != 0
 }
 
-/// Returns the headers in `needs`, and the headers that they imply. For example, ICMPv6 implies IPv6.
+/// Returns the headers in `needs`, and those that they imply. For example, ICMPv6 implies IPv6.
 pub(crate) fn implied(needs: Facts) -> u32 {
     let mut headers = needs as u32 & u32::from(u16::MAX >> 1);
-    // Inner headers come first, because an implied header may imply another one.
+    // Inner headers come first, because they may imply headers that imply others.
     let steps = [
         (header::ND_SLL | header::ND_TLL, header::ND),
         (header::ND, header::ICMPV6),

@@ -4,13 +4,13 @@
 use actions::{HeaderChange, Program};
 use flow::{EntryId, TableId};
 
-/// Maximum number of tables on a path that has a record.
+/// Maximum number of tables on a path that is recorded.
 pub const HOPS_MAX: usize = FIRST_HOPS + MORE_HOPS;
 
-/// Number of hops for which every path has space.
+/// Number of tables (hops) for which every path has space.
 const FIRST_HOPS: usize = 6;
 
-/// Number of further hops, which few paths have.
+/// Number of further tables, which few paths have.
 const MORE_HOPS: usize = 18;
 
 /// Count that stands for a path with more than [`HOPS_MAX`] tables.
@@ -25,12 +25,11 @@ pub struct PathHop {
     pub entry: EntryId,
 }
 
-/// The first tables that a packet passes, in order. The list takes half of a cache line.
+/// The first tables that a packet passes, in order, in half of a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstHops {
     entries: [EntryId; FIRST_HOPS],
-    /// The numbers of the first tables in the low bytes, and the count of all tables in the highest byte. To
-    /// compare the tables of two short paths, it is enough to compare this word.
+    /// The numbers of the first tables in the low bytes, and the count of all tables in the highest byte.
     tables: u64,
 }
 
@@ -45,22 +44,22 @@ impl FirstHops {
         (self.tables >> COUNT_BIT) as usize
     }
 
-    /// Returns the entry of the first hop.
+    /// Returns the entry in the path's first table.
     #[must_use]
     #[inline]
     pub fn first_entry(&self) -> Option<EntryId> {
         (self.count() > 0).then_some(self.entries[0])
     }
 
-    /// Returns whether the path has hops after the first ones.
+    /// Returns whether the path has more tables than [`FirstHops`] holds.
     #[inline(always)]
     pub fn has_more(&self) -> bool {
         self.count() > FIRST_HOPS
     }
 }
 
-/// Hops after the first ones: the entries, two in each word, then the tables, eight in each word. Because
-/// these are integers, a large array of zeros takes no memory until it is written.
+/// Hops after the first ones: the entries, two in each word, then the tables, eight in each word. A large
+/// array of zero integers takes no memory until it is written.
 pub type MoreHops = [u64; MORE_WORDS];
 
 /// Number of words of the further entries.
@@ -80,11 +79,11 @@ pub struct Hops {
     pub more: MoreHops,
 }
 
-/// Entries of the learned MAC addresses by which NORMAL forwards a packet. The packet does not pass the table
-/// of these entries, so they are not hops.
+/// Entries of the learned MAC addresses by which NORMAL forwards a packet. They are not hops, because the
+/// packet does not pass their table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stations {
-    /// Entry of the source address, or [`EntryId::NONE`]. The address was learned at the ingress port.
+    /// Entry of the source address at the ingress port, or [`EntryId::NONE`].
     pub source: EntryId,
     /// Entry of the destination address, or [`EntryId::NONE`].
     pub destination: EntryId,
@@ -100,7 +99,7 @@ impl Stations {
     }
 }
 
-/// Bit position of the count of all tables in `FirstHops::tables`.
+/// Bit position of the count in `FirstHops::tables`.
 const COUNT_BIT: u32 = 56;
 
 impl Default for Hops {
@@ -119,7 +118,7 @@ impl Hops {
         self.first.tables = 0;
     }
 
-    /// Appends a hop. A path with more than [`HOPS_MAX`] hops is no longer [known](HopList::is_known).
+    /// Appends a hop. A path with more than [`HOPS_MAX`] hops is not [known](HopList::is_known).
     #[inline]
     pub fn push(&mut self, hop: PathHop) {
         let at = self.first.count();
@@ -182,7 +181,7 @@ pub struct HopList<'a> {
 }
 
 impl<'a> HopList<'a> {
-    /// Returns whether the path has hops, and all of them are listed.
+    /// Returns whether the path has hops, and the list has all of them.
     pub fn is_known(self) -> bool {
         (1..=HOPS_MAX).contains(&self.first.count())
     }
@@ -244,9 +243,9 @@ impl<'a> HopList<'a> {
     }
 }
 
-/// Returns whether packets that run these programs, one in each table, can have a path record. For this,
-/// their key must determine which entries they hit. `None` stands for a table miss. `permitted` is the
-/// greatest header change after which keys still determine the bits that later tables examine.
+/// Returns whether packets that run these programs, one in each table, can have a path record: their key must
+/// determine which entries they hit. `None` is a table miss. `permitted` is the greatest header change after
+/// which keys still determine the bits that later tables examine.
 #[must_use]
 pub fn is_recordable<'a>(
     programs: impl ExactSizeIterator<Item = Option<&'a Program>>,

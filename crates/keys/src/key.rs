@@ -14,7 +14,7 @@ use wire::{Depth, Layers};
 /// Number of bytes that one load reads and writes.
 const LOAD_BYTES: usize = 8;
 
-/// Capacity of a key in words. A load may write two words, the second of which may be beyond the longest key.
+/// Capacity of a key in words. A load may write two words, the second beyond the longest key.
 pub const ROOM_WORDS: usize = 16;
 
 const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
@@ -22,14 +22,13 @@ const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 /// A length that no frame exceeds.
 pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
-/// Number of words that are hashed for a key that does not fit into a record of one cache line.
+/// Number of words to hash for a key that does not fit into a record of one cache line.
 pub const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
 
 /// Maximum length in words of a key that fits into a record of one cache line.
 pub const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
 
-/// Key of a packet, in words. The first byte of a word is its least significant byte. Bytes beyond the plan's
-/// length are 0.
+/// Key of a packet, in words, the least significant byte first. Bytes beyond the plan's length are 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct ExpressKey {
@@ -53,7 +52,7 @@ impl ExpressKey {
         &mut self.words
     }
 
-    /// Returns a key that begins with these words. Its further words are 0.
+    /// Returns a key that begins with these words, followed by zeros.
     #[must_use]
     pub fn of_words(words: &[u64]) -> Self {
         let mut key = Self::default();
@@ -61,7 +60,7 @@ impl ExpressKey {
         key
     }
 
-    /// Adds bits to the key, beginning at byte `at`. The least significant byte of `bits` comes first.
+    /// Adds bits to the key, from byte `at` on. The least significant byte of `bits` comes first.
     #[inline(always)]
     fn add(&mut self, at: usize, bits: u64) {
         let both = u128::from(bits) << (at % LOAD_BYTES * 8);
@@ -75,7 +74,7 @@ impl ExpressKey {
 /// A load of up to 8 consecutive bytes of a packet into the key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// Condition on the packets for which the load is made.
+    /// Condition under which a packet has the bytes.
     pub when: Condition,
     /// Mask of the examined bits. The first byte is the least significant.
     pub mask: u64,
@@ -87,7 +86,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Adds the loaded bits to a key. `starts` contains the offset of each base.
+    /// Adds the loaded bits to a key. `starts` has the offset of each base.
     #[inline(always)]
     fn run(&self, frame: &[u8], ext: &Ext, starts: &[u16; BASES], key: &mut ExpressKey) {
         let bytes = if self.base == FieldBase::Ext { ext.bytes() } else { frame };
@@ -107,10 +106,9 @@ pub(crate) fn starts(layers: &Layers) -> [u16; BASES] {
     [0, 0, l3, l4, nd_sll, nd_tll, 0, 0]
 }
 
-/// Positions of the last parts of a key: the ingress port, followed by the presence bits.
+/// Positions of the last parts of a key: the ingress port, then the presence bits.
 ///
-/// The bytes of the packet come before these parts. Otherwise, the packet's first bytes would have to be
-/// shifted to their position in the key.
+/// The packet's bytes come first, because they need no shift there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyEnds {
     /// Offset of the ingress port in bytes. The least significant byte of the port number comes first.
@@ -132,7 +130,7 @@ pub struct KeyReader {
     length_bytes: usize,
     ends: KeyEnds,
     depth: Depth,
-    /// For each presence bit, the position in [`Facts`] of the fact that it shows.
+    /// For each presence bit, the position of its fact in [`Facts`].
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     loads: Vec<Load>,
@@ -140,7 +138,7 @@ pub struct KeyReader {
 }
 
 impl KeyReader {
-    /// Compiles a layout. `placed` contains each run and its position in the key.
+    /// Compiles a layout. `placed` has each run and its position in the key.
     pub(crate) fn new(
         length_bytes: usize,
         ends: KeyEnds,
@@ -169,13 +167,11 @@ impl KeyReader {
         Self { length_bytes, ends, depth, presence, slices, loads, seed }
     }
 
-    /// Returns all loads. Each load states the packets for which it is made.
     pub(crate) fn loads(&self) -> &[Load] {
         &self.loads
     }
 
-    /// Returns the minimum length in bytes of a packet with these headers that contains every slice that such
-    /// packets can have.
+    /// Returns the minimum length in bytes of a packet with these headers that contains every slice.
     pub(crate) fn slices_end(&self, layers: &Layers) -> usize {
         let Layers { present, l3, l4, .. } = *layers;
         let bounds = SliceBounds { present, l3, l4, len: LONGEST_BYTES };
@@ -185,7 +181,7 @@ impl KeyReader {
         self.slices.iter().filter_map(end).max().unwrap_or_default()
     }
 
-    /// Writes the key of an arriving frame. The frame has at least an Ethernet header.
+    /// Writes the key of an arriving frame, which has at least an Ethernet header.
     pub fn key_of(&self, frame: &[u8], in_port: PortNo, key: &mut ExpressKey) {
         let mut layers = Layers::default();
         if self.depth < Depth::L3 || !wire::locate_common(frame, &mut layers) {
@@ -209,9 +205,8 @@ impl KeyReader {
         self.add_packet(frame, self.facts(frame.len(), layers), layers, key);
     }
 
-    /// Returns the part of the key, without the ingress port, that is equal for all packets with these
-    /// headers. The packets must be long enough to contain all slices. In the result, the VLAN tag and the
-    /// ToS byte are 0.
+    /// Returns the part of the key that is equal for all packets with these headers and all slices, without
+    /// the ingress port. The VLAN tag and the ToS byte are 0.
     pub(crate) fn constants(&self, layers: &Layers) -> ExpressKey {
         let mut key = ExpressKey::default();
         let zeros = Layers { vlan_tci: 0, ip_tos: 0, ..*layers };
@@ -230,7 +225,7 @@ impl KeyReader {
         }
     }
 
-    /// Returns whether `key` is the key that [`Self::general_key`] writes for an arriving frame.
+    /// Returns whether [`Self::general_key`] writes `key` for an arriving frame.
     #[must_use]
     pub fn is_key_of(&self, key: &ExpressKey, frame: &Frame) -> bool {
         let mut general = ExpressKey::default();

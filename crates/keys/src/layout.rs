@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The layout of a key: runs of examined bytes, and their positions.
 //!
-//! Runs that never occur in the same packet share bytes of the key. Examples are IPv4 and IPv6 addresses, and
-//! TCP and UDP ports. The presence bits show which of these runs a packet has. Likewise, the EtherType shares
-//! bytes with the headers that imply it, and the protocol shares bytes with the ports.
+//! Runs that never occur in the same packet share bytes of the key, such as IPv4 and IPv6 addresses. The
+//! presence bits show which of these runs a packet has. Likewise, the EtherType shares bytes with the headers
+//! that imply it, and the protocol shares bytes with the ports.
 
 use crate::conditions::{Condition, Facts, PROTO_GIVERS, SliceEnd, TYPE_GIVERS};
 use flow::{FieldBase, FieldMatch, ext};
@@ -14,12 +14,12 @@ pub const ONE_LINE_BYTES: usize = 46;
 /// Maximum length of a key in a record of two cache lines. Longer keys have no records.
 pub const TWO_LINES_BYTES: usize = 110;
 
-/// Maximum total length of the runs for which shared positions are searched. Above this limit, each run gets
-/// separate bytes, because the key is too long in any case. The limit bounds the planning time.
+/// Maximum total length of the runs for which shared positions are searched. Longer keys do not fit into
+/// records in any case.
 const SEARCHED_BYTES_MAX: usize = 4 * TWO_LINES_BYTES;
 
-/// Number of bytes of the extended header before the part that the parser writes. In an arriving packet,
-/// these bytes hold the ingress port, which is in every key, and zeros.
+/// Number of bytes of the extended header before the part that the parser writes. In an arriving packet, they
+/// are the ingress port, which is in every key, and zeros.
 pub(crate) const UNPARSED_BYTES: u16 = ext::ETH_TYPE_BIT / 8;
 
 /// Consecutive bytes of a packet, each with at least one examined bit.
@@ -35,7 +35,7 @@ pub(crate) struct Run {
 }
 
 /// Returns the bytes that the conditions examine, as runs. `slices` returns the fact for a slice end.
-/// `headers` are the headers whose presence bits are in the key.
+/// `headers` have presence bits in the key.
 pub(crate) fn runs_of(
     conditions: &[FieldMatch],
     headers: u32,
@@ -82,7 +82,7 @@ pub(crate) fn runs_of(
     runs
 }
 
-/// Returns those of `headers` whose presence implies the value of a byte of the extended header.
+/// Returns those of `headers` that imply the value of a byte of the extended header.
 pub(crate) fn implied_by(byte: u16, headers: u32) -> Facts {
     const TYPE_FROM: u16 = ext::ETH_TYPE_BIT / 8;
     const TYPE_TO: u16 = TYPE_FROM + 1;
@@ -98,7 +98,7 @@ pub(crate) fn implied_by(byte: u16, headers: u32) -> Facts {
 /// Places the runs, beginning at the first byte of the key. Returns each run with its position, and the
 /// number of bytes that the runs occupy together.
 pub(crate) fn place(mut runs: Vec<Run>) -> (Vec<(Run, usize)>, usize) {
-    // Long runs come first, so that short runs fill the gaps.
+    // Short runs fill the gaps between long runs.
     runs.sort_by_key(|run| std::cmp::Reverse(run.masks.len()));
     let is_searched = runs.iter().map(|run| run.masks.len()).sum::<usize>() <= SEARCHED_BYTES_MAX;
     // For each byte of the key, the conditions of the runs that occupy it.

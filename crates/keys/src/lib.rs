@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of the express path. A key contains the bits of an arriving packet that the tables examine. It does
-//! not show how the headers are arranged, where they begin, or how long the packet is.
+//! Keys of the express path. A key has the bits of an arriving packet that the tables examine, wherever the
+//! packet's headers begin.
 //!
 //! A plan ([`ExpressPlan`]) states which bits these are, and where each of them is in the key. The control
-//! side makes it from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys, and
-//! [`Templates`] build those of common packets with a few loads or one byte shuffle. A [`RuleRow`] is a rule
-//! in the layout of the keys. It shows whether packets with a key may match the rule. [`RuleChanges`] are the
-//! last changes of the rules. They show whether packets with a key may take another path than before.
+//! side makes the plan from the rules of all tables that a packet can reach. A [`KeyReader`] builds the keys,
+//! and [`Templates`] build those of common packets with a few loads or one byte shuffle. A [`RuleRow`] is a
+//! rule in the layout of the keys, and shows whether packets with a key may match the rule. [`RuleChanges`]
+//! are the last changes of the rules, and show whether packets with a key may take another path than before.
 //!
 //! The crate must not keep tables, records of keys, or packets of a burst. These are in crate `pipeline`,
 //! which also uses [`depth_of`], [`read_bits`] and [`Shuffle`] to build the keys of single tables. Building a

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of the express path's keys. One plan serves all tables that packets can reach from table 0.
 //!
-//! A key consists of the bytes that hold an examined bit, the ingress port, and the presence bits of the
-//! headers and slices that tables need. It omits the metadata register and the tunnel ID, because both are 0
-//! in an arriving packet.
+//! A key has the bytes with an examined bit, the ingress port, and the presence bits of the headers and
+//! slices that tables need. It omits the metadata register and the tunnel ID, which are 0 in an arriving
+//! packet.
 //!
-//! A program may depend on bits that no table examines. For example, an action may require a header, and a
-//! decrement depends on the TTL. Such bits are not in the key, so they are checked at each hit of a record.
+//! A program may depend on bits that no table examines, such as the TTL or the presence of a header. Such
+//! bits are not in the key, so they are checked at each hit of a record.
 
 use crate::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
 use crate::depth::depth_of;
@@ -18,7 +18,7 @@ use flow::{Field, FieldMatch, Match, PortNo, SliceBase};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 
-/// Number of a plan. Each new plan of a data plane has a higher number.
+/// Number of a plan. New plans of a data plane have higher numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlanVersion(pub u64);
 
@@ -54,15 +54,15 @@ pub struct ExpressPlan {
     port_bytes: usize,
     length_bytes: usize,
     permitted_change: HeaderChange,
-    /// `None` if the key is too long.
+    /// Builds the keys, or `None` if they are too long.
     reader: Option<KeyReader>,
-    /// Layout of rules for comparison with keys. `None` if the key is too long.
+    /// Layout of rules for comparison with keys, or `None` if keys are too long.
     rows: Option<RowLayout>,
 }
 
 impl ExpressPlan {
-    /// Makes a plan for tables that examine these bits of each field. Each field occurs at most once.
-    /// `highest_port` is the highest port number.
+    /// Makes a plan for tables that examine these bits of each field, given at most once. `highest_port` is
+    /// the highest port number.
     #[must_use]
     pub fn new(version: PlanVersion, mut examined: Vec<(Field, u128)>, highest_port: PortNo) -> Self {
         examined.sort_unstable_by_key(|(field, _)| *field);
@@ -121,7 +121,7 @@ impl ExpressPlan {
         self.rows.iter().for_each(|rows| rows.append(matching, to));
     }
 
-    /// Returns whether both plans give equal keys. The numbers of the plans may differ.
+    /// Returns whether both plans give equal keys. Their numbers may differ.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         self.examined == other.examined && self.port_bytes == other.port_bytes
@@ -145,7 +145,7 @@ impl ExpressPlan {
         &self.examined
     }
 
-    /// Returns the length of a key in bytes. For a key that is too long, it is an upper bound.
+    /// Returns the length of a key in bytes, or an upper bound if the key is too long.
     #[must_use]
     pub fn length_bytes(&self) -> usize {
         self.length_bytes
@@ -187,8 +187,8 @@ impl ExpressPlan {
     }
 }
 
-/// Returns, for each presence bit, the position in [`Facts`] of the fact that it shows. IP has no presence
-/// bit if IPv4 and IPv6 have one.
+/// Returns, for each presence bit, the position of its fact in [`Facts`]. IP has no presence bit if IPv4 and
+/// IPv6 have one.
 fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     let both = header::IPV4 | header::IPV6;
     let shown = if headers & both == both { headers & !header::IP } else { headers };
@@ -196,12 +196,12 @@ fn presence_facts(headers: u32, slices: usize) -> Vec<u8> {
     of_headers.chain((0..slices.min(SLICES_MAX) as u8).map(|slice| FIRST_SLICE as u8 + slice)).collect()
 }
 
-/// Returns the greatest change of a packet after which the field still consists only of its bits in the
-/// arriving packet and of constants that entries have written.
+/// Returns the greatest change of a packet after which the field still consists of bits of the arriving
+/// packet and of constants of entries.
 ///
-/// A slice may hold a part of a TTL or a checksum, which depends on bits that keys do not hold. A slice may
-/// also hold a written field in some packets only, because the position of the field in the L3 header depends
-/// on the IP version and on the header length.
+/// A slice may have a part of a TTL or checksum, which depends on bits outside keys. A slice may also have a
+/// written field in some packets only, because the field's position depends on the IP version and on the
+/// header length.
 fn permitted_by(field: Field) -> HeaderChange {
     let Field::Slice(slice) = field else { return HeaderChange::Fields };
     let (first, end) = (slice.offset_bits / 8, (slice.offset_bits + slice.length_bits).div_ceil(8));

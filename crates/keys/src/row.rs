@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules in the layout of keys. A few word operations compare a key with a rule, without the packet.
 //!
-//! The comparison may report a match although the packet does not match the rule, but it never misses a
-//! match. It is exact for most rules. There are two exceptions. The key omits values that other bits of the
-//! key imply; for example, a TCP header implies the protocol. And entries may rewrite bits before the packet
-//! reaches the rule's table.
+//! The comparison never misses a match, but may report a match although the packet does not match. There are
+//! two reasons: the key omits values that other bits imply (for example, a TCP header implies the protocol),
+//! and entries may rewrite bits before the packet reaches the rule's table.
 
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
 use crate::key::KeyEnds;
@@ -19,11 +18,11 @@ const WORD_BYTES: usize = 8;
 /// Length of both MAC addresses in bytes.
 const MACS_BYTES: u16 = 12;
 
-/// Range of bytes in an IP header that contains all bytes that a TTL decrement changes: the hop limit of
-/// IPv6, and the TTL and checksum of IPv4.
+/// Bytes of an IP header that a TTL decrement may change: the hop limit of IPv6, and the TTL and checksum of
+/// IPv4.
 pub(crate) const TTL_BYTES: std::ops::Range<u16> = 7..12;
 
-/// First byte of the extended header after the ports. In an arriving packet, all bytes from here to the
+/// First byte of the extended header after the ports. In an arriving packet, the bytes from here to the
 /// EtherType are 0.
 const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;
 
@@ -31,7 +30,7 @@ const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;
 #[derive(Clone, Debug)]
 pub(crate) struct RowLayout {
     placed: Vec<(Run, usize)>,
-    /// For each presence bit, the position in [`Facts`] of the fact that it shows.
+    /// For each presence bit, the position of its fact in [`Facts`].
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     /// Headers that the rules of the plan need.
@@ -51,7 +50,7 @@ pub struct RuleRow<'a> {
     words: &'a [u64],
 }
 
-/// The parts of a packet that entries have rewritten before the packet reaches a table.
+/// The parts of a packet that entries rewrote before it reached a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rewritten {
     /// Nothing.
@@ -117,7 +116,7 @@ impl<'a> RuleRow<'a> {
 }
 
 impl RowLayout {
-    /// Creates the layout of a plan's rows. `placed` contains each run and its position in the key.
+    /// Creates the layout of a plan's rows. `placed` has each run and its position in the key.
     pub fn new(
         placed: Vec<(Run, usize)>,
         presence: Vec<u8>,
@@ -134,7 +133,7 @@ impl RowLayout {
         RuleRow::length(self.words)
     }
 
-    /// Appends the row of a rule. Bits that the keys do not hold are omitted.
+    /// Appends the row of a rule, without bits that the keys omit.
     pub fn append(&self, matching: &Match, to: &mut Vec<u64>) {
         let mut maker = RowMaker {
             layout: self,
@@ -162,7 +161,7 @@ struct Examined {
     when: Condition,
     value: u8,
     mask: u8,
-    /// Whether an entry before the rule's table may rewrite the byte.
+    /// Whether earlier entries may rewrite the byte.
     is_rewritable: bool,
 }
 
@@ -171,21 +170,21 @@ struct RowMaker<'a> {
     layout: &'a RowLayout,
     /// Value, mask, and mask after rewrites, as bytes of the key.
     parts: [Vec<u8>; PARTS],
-    /// Facts that are true for all packets that match.
+    /// Facts that are true for all matching packets.
     present: Facts,
-    /// Facts that are false for all packets that match.
+    /// Facts that are false for all matching packets.
     absent: Facts,
     is_never: bool,
 }
 
 impl RowMaker<'_> {
-    /// Adds a condition. Bytes whose value a header can imply are appended to `by_headers` instead.
+    /// Adds a condition. Appends bytes whose value a header can imply to `by_headers` instead.
     fn add(&mut self, condition: &FieldMatch, by_headers: &mut Vec<Examined>) {
         let location = condition.field.location();
         let mut when = Condition { needs: location.needs.into(), unless: 0 };
         self.present |= Facts::from(location.needs);
         if let Some(end) = SliceEnd::of(condition) {
-            // Keys of a plan without this slice do not show whether a packet has the slice.
+            // Without the slice in the plan, keys do not show its presence.
             let Ok(at) = self.layout.slices.binary_search(&end) else { return };
             when.needs = 1 << (FIRST_SLICE as usize + at);
             self.present |= when.needs;
@@ -254,8 +253,7 @@ impl RowMaker<'_> {
         let fitting: Facts = each.filter(|giver| suits(*giver)).sum();
         let known = Facts::from(implied(self.present));
         if known & givers != 0 {
-            // The rule requires a header that implies the bytes. No packet matches if the implied value
-            // differs.
+            // The rule requires a header that implies another value.
             self.is_never |= known & fitting == 0;
             return;
         }
@@ -296,7 +294,7 @@ impl RowMaker<'_> {
     /// Adds a condition on some bits of a byte of the key.
     fn set(&mut self, at: usize, value: u8, mask: u8, is_rewritable: bool) {
         let [values, masks, after_rewrites] = &mut self.parts;
-        // Two conditions on the same bits may contradict each other.
+        // Conditions on the same bits may contradict each other.
         self.is_never |= (values[at] ^ value) & masks[at] & mask != 0 && !is_rewritable;
         values[at] |= value & mask;
         masks[at] |= mask;
@@ -304,8 +302,8 @@ impl RowMaker<'_> {
     }
 }
 
-/// Returns the part of a field's value that lies in a byte. The field begins at bit `first` of its base and
-/// ends before bit `end`.
+/// Returns a byte's part of a field's value. The field begins at bit `first` of its base and ends before bit
+/// `end`.
 fn byte_of(bits: u128, first: u16, end: u16, byte: u16) -> u8 {
     let bit_of = |at: u16| {
         let is_set = (first..end).contains(&at) && bits >> (end - 1 - at) & 1 != 0;
@@ -314,7 +312,7 @@ fn byte_of(bits: u128, first: u16, end: u16, byte: u16) -> u8 {
     (8 * byte..8 * byte + 8).fold(0, |value, at| value << 1 | bit_of(at))
 }
 
-/// Returns the EtherType or the protocol that a header implies.
+/// Returns the EtherType or protocol that a header implies.
 fn given_by(giver: u32) -> u16 {
     match giver {
         header::IPV4 => 0x0800,

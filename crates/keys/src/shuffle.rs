@@ -2,8 +2,8 @@
 //! Keys of single tables, each built by one byte shuffle.
 //!
 //! A plan is eligible if each field has the same bit position within a byte in the packet and in the key, no
-//! two fields share a byte of the key, and the row is at most 64 bytes long. Other plans use loads. Loads are
-//! also used for packets whose examined bytes are not all among the first 64 bytes.
+//! two fields share a byte of the key, and the row is at most 64 bytes long. Other plans, and packets with
+//! examined bytes beyond the first 64, use loads.
 
 use crate::simd::{Permute, PermuteChoice, RowShape, RowSource};
 use actions::{PacketData, SliceBounds};
@@ -11,18 +11,17 @@ use arrayvec::ArrayVec;
 use engines::KeyPlan;
 use flow::{Field, FieldBase, Limits};
 
-/// Number of bytes at the start of a frame that a row can be built from.
+/// Number of bytes at the start of a frame from which a row can be built.
 const REACH_BYTES: u16 = 64;
 
-/// Bit layout of a packet's kind, which consists of header presence bits, the reachable length of the frame,
-/// and the offsets of L3 and L4.
+/// Bit layout of a packet's kind: header presence bits, the reachable length of the frame, and the offsets of
+/// L3 and L4.
 const PRESENT: u32 = (1 << LEN_BIT) - 1;
 const LEN_BIT: u32 = 24;
 const L3_BIT: u32 = 32;
 const L4_BIT: u32 = 48;
 
-/// Kind of packets for which the shuffle cannot build a row, because the frame and the memory after it have
-/// fewer than [`REACH_BYTES`] bytes.
+/// Kind of packets for which the shuffle builds no row, because fewer than [`REACH_BYTES`] bytes can be read.
 const NO_KIND: u64 = u64::MAX;
 
 /// Builds the rows of one table.
@@ -30,7 +29,7 @@ const NO_KIND: u64 = u64::MAX;
 pub struct Shuffle {
     permute: Permute,
     words: usize,
-    /// Greatest header offsets for which all bytes of the row are in reach.
+    /// Greatest header offsets at which all bytes of the row are in reach.
     l3_max: u16,
     l4_max: u16,
     /// Headers whose presence bits are part of word 0.
@@ -72,8 +71,7 @@ impl Shuffle {
             let location = part.field.location();
             let bit = location.offset_bits + part.from_bit;
             let end = bit + u16::from(part.bits);
-            // The last bit of the field must have the same position within a byte in the packet and in the
-            // key.
+            // The field must have the same bit position within a byte in the packet and in the key.
             if (end + u16::from(part.shift)) % 8 != 0 {
                 return None;
             }
@@ -84,8 +82,7 @@ impl Shuffle {
                 let at = usize::from(part.word) * 8 + usize::from(byte);
                 let from = last - (byte - lowest);
                 let is_ext = location.base == FieldBase::Ext;
-                // The plan is not eligible if two fields share a byte of the key, or if a byte is out of
-                // reach.
+                // Fields must not share a byte of the key, and each byte must be in reach.
                 if at >= 64 || choice.mask[at] != 0 || from >= REACH_BYTES {
                     return None;
                 }
@@ -126,9 +123,9 @@ impl Shuffle {
         })
     }
 
-    /// Writes the rows of the packets in `waiting`. `data` returns a packet, whose headers must have been
-    /// parsed. Clears the bits that are not in `mask` (a row, or empty for no mask). Calls `other` for
-    /// packets whose headers are out of reach.
+    /// Writes the rows of the packets in `waiting`. `data` returns a packet with parsed headers. Clears the
+    /// bits outside `mask` (a row, or empty for no mask). Calls `other` for packets whose headers are out of
+    /// reach.
     pub fn rows<'p, P: Copy>(
         &self,
         waiting: &[P],
@@ -158,8 +155,8 @@ impl Shuffle {
         }
     }
 
-    /// Returns the packet's kind, which determines the shape of its row: the headers, their offsets, and the
-    /// packet's length as far as a row can reach.
+    /// Returns the packet's kind, which determines the shape of its row: headers, their offsets, and the
+    /// reachable length.
     #[inline(always)]
     fn kind(&self, packet: &PacketData) -> u64 {
         let layers = &packet.layers;
@@ -169,7 +166,7 @@ impl Shuffle {
         present | u64::from(layers.l3) << L3_BIT | u64::from(layers.l4) << L4_BIT
     }
 
-    /// Returns whether the headers begin so early that the shuffle reaches all their bytes.
+    /// Returns whether all bytes of the headers are in reach of the shuffle.
     #[inline(always)]
     fn suits(&self, kind: u64) -> bool {
         (kind >> L3_BIT) as u16 <= self.l3_max && (kind >> L4_BIT) as u16 <= self.l4_max

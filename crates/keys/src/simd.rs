@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The byte shuffles that build keys, in vector instructions. They need a value that can only be created on a
-//! core that has the instructions.
+//! The byte shuffles that build keys, in vector instructions. They need a value that exists only on a core
+//! with these instructions.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -26,14 +26,14 @@ pub struct PermuteChoice {
     pub l4: u64,
 }
 
-/// Data that one row is built from.
+/// Data from which one row is built.
 #[derive(Clone, Copy)]
 pub struct RowSource<'p> {
     /// First 64 bytes of the frame's buffer. A shorter frame ends within them.
     pub frame: &'p [u8; 64],
     /// Extended header.
     pub ext: &'p [u8; 32],
-    /// Kind of the packet, which determines the row's shape. Most packets of a burst have the same kind.
+    /// Kind of the packet, which determines the row's shape.
     pub kind: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct RowShape {
     pub l3: u8,
     /// Offset of the L4 header in the frame.
     pub l4: u8,
-    /// Bytes of the row that are not forced to 0, one bit each.
+    /// Bytes of the row that are kept, one bit each. Others are 0.
     pub keep: u64,
     /// Value of word 0, if it is not built from bytes.
     pub first: Option<u64>,
@@ -54,10 +54,9 @@ pub struct RowShape {
 #[derive(Clone, Copy, Debug)]
 pub struct Vbmi(());
 
-/// Code that exists in two variants, of which one is compiled for AVX-512 VBMI.
+/// Code that is compiled twice, once for AVX-512 VBMI.
 pub trait VbmiCode {
-    /// Runs the code. Implementations must always be inlined, because a function that is not inlined is not
-    /// compiled for the instructions.
+    /// Runs the code. Implementations must always be inlined, so that they are compiled for the instructions.
     fn run(self, vbmi: Option<Vbmi>);
 }
 
@@ -118,8 +117,7 @@ impl KeyPermute {
     pub const NOTHING: Self = Self { from: [0; PERMUTED_BYTES], mask: [0; PERMUTED_BYTES] };
 
     /// Makes the shuffle copy the bits of `mask` from byte `from` of the packet to byte `to` of the key.
-    /// Returns `None` if one of these bytes is not among the first 64 bytes, or if another byte of the packet
-    /// is copied to the same byte of the key.
+    /// Returns `None` if a byte is not among the first 64, or if `to` already gets another byte.
     pub fn add(&mut self, to: usize, from: usize, mask: u8) -> Option<()> {
         if from >= PERMUTED_BYTES || *self.mask.get(to)? != 0 {
             return None;
@@ -128,8 +126,8 @@ impl KeyPermute {
         Some(())
     }
 
-    /// Writes the first `WORDS` words of a key, and possibly further words. Constant bits are added to those
-    /// of the packet. The first byte of a word is the lowest.
+    /// Writes the first `WORDS` words of a key, and possibly further words. Adds constant bits to those of
+    /// the packet. The first byte of a word is the lowest.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub fn write<const WORDS: usize>(
@@ -178,8 +176,7 @@ fn permute_key<const WORDS: usize>(
         let from = _mm512_loadu_si512(choice.from.as_ptr().cast());
         let moved = _mm512_permutexvar_epi8(from, _mm512_loadu_si512(packet.as_ptr().cast()));
         if WORDS <= 4 {
-            // The hash is computed soon from these words. Reading them takes longer after a store of 64
-            // bytes.
+            // The hash soon reads these words, which takes longer after a store of 64 bytes.
             let mask = _mm256_loadu_si256(mask.cast());
             let constants = _mm256_loadu_si256(constants.as_ptr().cast());
             let moved = _mm512_castsi512_si256(moved);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Templates: the keys of common packets, built by a few loads at fixed offsets. If the core has the vector
-//! instructions, one byte shuffle replaces the loads of longer keys. A template gives the same key as
-//! [`KeyReader::general_key`], for packets with certain headers at certain offsets.
+//! Templates: the keys of common packets, built by a few loads at fixed offsets or by one byte shuffle. A
+//! template gives the same key as [`KeyReader::general_key`], for packets with certain headers at certain
+//! offsets.
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +15,16 @@ use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 use wire::{CommonGuard, Depth, Layers};
 
-/// Maximum number of templates. Common packets have fewer combinations of headers. If keys do not depend on
-/// an IP header, each EtherType has a separate template.
+/// Maximum number of templates. Common packets have fewer combinations of headers.
 const TEMPLATES: usize = 16;
 
-/// Maximum number of loads of a template in addition to the loads that are stored with their words.
+/// Maximum number of loads of a template that are not stored with their words.
 const MORE_LOADS: usize = 16;
 
 /// Number of bytes that one load reads.
 const LOAD_BYTES: usize = 8;
 
-/// Loads from the packet begin before this offset, which is after the addresses and ports of common packets.
+/// Loads from the packet begin before this offset.
 const FROM_MAX: usize = 64;
 
 /// Number of bytes at the start of a packet from which a template loads.
@@ -46,7 +45,7 @@ struct FixedLoad {
     from: u16,
     /// Index of the word in the key.
     word: u8,
-    /// Number of bits by which the masked bytes are rotated to the left. It is 0 for nearly all loads.
+    /// Number of bits by which the masked bytes are rotated to the left, mostly 0.
     rotation: u8,
 }
 
@@ -54,15 +53,13 @@ impl FixedLoad {
     /// The load that adds nothing.
     const NOTHING: Self = Self { mask: 0, from: 0, word: 0, rotation: 0 };
 
-    /// Splits a load from the packet at the word boundaries of the key. `start` is the offset of the load's
-    /// base.
+    /// Splits a load from the packet at the key's word boundaries. `start` is the offset of the load's base.
     fn split(load: Load, start: u16) -> impl Iterator<Item = Self> {
         let (at, from) = (usize::from(load.at), start + load.byte);
         let (word, skipped) = (at / LOAD_BYTES, at % LOAD_BYTES);
         let fits = LOAD_BYTES - skipped;
         let up = 8 * skipped as u8;
-        // The load begins at an earlier byte of the packet if possible. The examined bytes are then already
-        // at their position in the word and need no shift.
+        // With an earlier first byte, the examined bytes are at their position in the word without a shift.
         let first = match from.checked_sub(skipped as u16) {
             Some(from) => Self { mask: load.mask << up, from, word: word as u8, rotation: 0 },
             None => Self { mask: load.mask << up >> up, from, word: word as u8, rotation: up },
@@ -72,14 +69,14 @@ impl FixedLoad {
         [first, second].into_iter().filter(|load| load.mask != 0)
     }
 
-    /// Splits a load from the extended header into loads from a packet with these headers. Bits that are
-    /// constant for all packets with these headers are not loaded.
+    /// Splits a load from the extended header into loads from a packet with these headers. Bits that these
+    /// headers make constant are not loaded.
     fn split_ext(load: &Load, layers: &Layers) -> impl Iterator<Item = Self> {
         /// Offsets of the VLAN word and the ToS byte in the extended header.
         const VLAN: u16 = ext::VLAN_BIT / 8;
         const TOS: u16 = ext::IP_TOS_BIT / 8;
         let is = |headers: u32| layers.present & headers != 0;
-        // Bits of the load that are from these bytes of the extended header.
+        // Bits of the load from these bytes of the extended header.
         let part = |byte: u16, bytes: &[u8]| {
             let at = |byte: u16| byte.checked_sub(load.byte).filter(|at| *at < LOAD_BYTES as u16);
             let masks =
@@ -93,8 +90,7 @@ impl FixedLoad {
         // The traffic class begins in the lower half of the first byte of the IPv6 header.
         let halves = if is(header::IPV6) { [part(TOS, &[0xf0]), part(TOS, &[0x0f])] } else { [0; 2] };
         let moved = |mask, byte: u16, from: u16, rotation| {
-            // The parsed bytes of the extended header are less than `from` bytes apart, so the offset is
-            // positive.
+            // The parsed bytes are less than `from` bytes apart, so the offset is positive.
             let from = Load { mask, base: FieldBase::Frame, byte: from + load.byte - byte, ..*load };
             Self::split(from, 0).map(move |fixed| Self { rotation, ..fixed })
         };
@@ -104,7 +100,7 @@ impl FixedLoad {
             .chain(moved(halves[1] << 4, TOS, layers.l3 + 1, 60))
     }
 
-    /// Returns the shuffle with this load added, or `None` if a byte shuffle cannot do the load.
+    /// Adds a load to the shuffle. Returns `None` if a byte shuffle cannot do the load.
     fn permuted(mut permute: KeyPermute, load: &Self) -> Option<KeyPermute> {
         let moved = usize::from(load.rotation / 8);
         for (number, mask) in load.mask.to_le_bytes().into_iter().enumerate().filter(|(_, mask)| *mask != 0) {
@@ -129,8 +125,7 @@ impl FixedLoad {
     }
 }
 
-/// Maximum number of loads that are stored with their word. All other loads from the packet are in
-/// `KeyTemplate::more`.
+/// Maximum number of loads that are stored with their word. `KeyTemplate::more` has the others.
 const WORD_LOADS: usize = 2;
 
 /// Loads of a word, all without rotation. An absent load has the mask 0.
@@ -152,14 +147,13 @@ enum Loads {
 pub struct KeyTemplate {
     /// Index of the template in [`Templates`].
     index: u8,
-    /// Headers of the packets. Only `present`, `l3`, `l4` and `eth_type` are equal for all these packets.
+    /// Headers of the packets, which have `present`, `l3`, `l4` and `eth_type` in common.
     layers: Layers,
     /// Place of the TTL of packets that the guard recognises.
     ttl: TtlSpot,
     /// Recognises packets without locating their headers.
     guard: CommonGuard,
-    /// Minimum length of the packets in bytes. Packets of this length contain an Ethernet header, and all
-    /// slices that the key examines.
+    /// Minimum length in bytes of packets with an Ethernet header and all examined slices.
     len_min: usize,
     /// Constant bits: presence bits, ingress port, and bits that the headers imply.
     constants: ExpressKey,
@@ -197,15 +191,15 @@ impl KeyTemplate {
         facts(&self.layers) == facts(layers)
     }
 
-    /// Makes the template of packets with these headers, which are located at least to the reader's depth.
-    /// Returns `None` if the headers do not determine where all examined bits are, or if the template has too
-    /// many loads, or loads beyond the common headers.
+    /// Makes the template of packets with these headers, located at least to the reader's depth. Returns
+    /// `None` if the headers do not determine where all examined bits are, or if the template has too many
+    /// loads, or loads beyond the common headers.
     fn new(index: u8, reader: &KeyReader, layers: &Layers, in_port: PortNo) -> Option<Self> {
         debug_assert!(layers.depth >= reader.depth());
         let guard = CommonGuard::new(layers);
         let is_determined = match reader.depth() {
             Depth::None => true,
-            // A type offset of 0 means that there is no complete Ethernet header.
+            // A type offset of 0 means an incomplete Ethernet header.
             Depth::L2 => layers.type_at != 0,
             Depth::L3 | Depth::L4 => guard.is_some(),
         };
@@ -254,7 +248,7 @@ impl KeyTemplate {
             return None;
         }
         let mut loads = self.words[usize::from(fixed.word)].iter_mut();
-        // Loads of a word from the same offset become one load.
+        // Loads of a word from the same offset are joined.
         match loads.find(|load| load.mask == 0 || load.from == fixed.from) {
             Some(load) if fixed.rotation == 0 => *load = FixedLoad { mask: load.mask | fixed.mask, ..fixed },
             _ => self.more.try_push(fixed).ok()?,
@@ -283,16 +277,16 @@ impl KeyTemplate {
         len >= self.len_min
     }
 
-    /// Returns whether the template is for a frame of `len` bytes. Headers are not located. If the decision
-    /// would require it, the result is false. `bytes` begins with the frame.
+    /// Returns whether the template is for a frame of `len` bytes. May return false for such a frame, because
+    /// headers are not located. `bytes` begins with the frame.
     #[must_use]
     #[inline(always)]
     pub fn recognises(&self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {
         self.guard.recognises(len, bytes)
     }
 
-    /// Writes the first `WORDS` words of a packet's key, and possibly the words after them, which are 0. The
-    /// packet must have the headers of this template. `bytes` begins with the packet.
+    /// Writes the first `WORDS` words of a packet's key, and possibly further words, which are 0. The packet
+    /// must have the headers of this template. `bytes` begins with the packet.
     #[inline(always)]
     pub fn write<const WORDS: usize>(
         &self,
@@ -320,7 +314,7 @@ impl KeyTemplate {
         }
     }
 
-    /// Returns the loads of a key of `WORDS` words, if each word needs at most one load. Packets must be long
+    /// Returns the loads of a key of `WORDS` words if each word needs at most one load. Packets must be long
     /// enough for the template.
     #[must_use]
     pub fn single_loads<const WORDS: usize>(&self) -> Option<SingleLoads<WORDS>> {
@@ -366,7 +360,7 @@ struct SingleLoad {
 }
 
 /// The loads of a template that needs at most one load for each word of a key. Loops over many packets use a
-/// copy, which the compiler keeps in registers.
+/// copy, which stays in registers.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleLoads<const WORDS: usize>([SingleLoad; WORDS]);
 
@@ -380,16 +374,14 @@ impl<const WORDS: usize> SingleLoads<WORDS> {
     }
 }
 
-/// Templates of the common packets seen so far. The constant bits of all templates hold the same ingress
-/// port.
+/// Templates of the common packets seen so far. All have the same ingress port.
 #[derive(Debug)]
 pub struct Templates {
     templates: ArrayVec<KeyTemplate, TEMPLATES>,
     vbmi: Option<Vbmi>,
     /// Index of the template used last.
     last: u8,
-    /// Index of the template that was used before `last`. Mixed TCP and UDP traffic alternates between two
-    /// templates.
+    /// Index of the template used before `last`. Mixed TCP and UDP traffic alternates between two.
     other: u8,
     in_port: PortNo,
 }
@@ -430,8 +422,8 @@ impl Templates {
         self.templates.get(usize::from(self.last))
     }
 
-    /// Returns the two templates used last, the last one first. In place of a template that does not exist
-    /// yet, it returns one that recognises nothing.
+    /// Returns the two templates used last, the last one first. A missing template is replaced by one that
+    /// recognises nothing.
     #[must_use]
     #[inline]
     pub fn recent(&self) -> [&KeyTemplate; 2] {
@@ -454,10 +446,10 @@ impl Templates {
         }
     }
 
-    /// Returns the template of packets with these headers, and makes it if there is none. Returns `None` if
-    /// only [`KeyReader::general_key`] can build the keys of such packets. The headers must be located at
-    /// least to the reader's depth. The caller must check whether the template [suits](KeyTemplate::suits)
-    /// the packet's length.
+    /// Returns the template of packets with these headers, and makes it if necessary. Returns `None` if only
+    /// [`KeyReader::general_key`] can build the keys of such packets. The headers must be located at least to
+    /// the reader's depth. The caller must check whether the template [suits](KeyTemplate::suits) the
+    /// packet's length.
     #[inline(never)]
     pub fn choose(&mut self, reader: &KeyReader, layers: &Layers) -> Option<&KeyTemplate> {
         let index = self.find_or_make(reader, layers)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the list of changes: it never misses a change that concerns a key, and it rarely reports others.
+//! Tests of the list of changes: it must miss no change that concerns a key, and rarely report others.
 
 use super::*;
 use crate::plan::{ExpressPlan, PlanVersion};
@@ -25,7 +25,7 @@ impl Lab {
         Self { reader: plan.reader().unwrap().clone(), plan, changes }
     }
 
-    /// Returns the key of a packet to this address and port, from this MAC address.
+    /// Returns the key of a packet from this MAC address to this IP address and port.
     fn key(&self, [mac, address, port]: [u8; 3]) -> ExpressKey {
         let mut key = ExpressKey::default();
         let packet = PacketBuilder::ethernet([2; 6], [2, 0, 0, 0, 0, mac]);
@@ -45,8 +45,8 @@ impl Lab {
         matching
     }
 
-    /// Returns whether a packet may take another path than at version `since`, or `None` if some of the later
-    /// changes are forgotten.
+    /// Returns whether a packet may take another path than at version `since`, or `None` if later changes are
+    /// forgotten.
     fn concerns(&self, since: u64, key: &ExpressKey, rewritten: Rewritten) -> Option<bool> {
         let mut since = self.changes.since(since)?;
         let kinds = since.kinds();
@@ -140,7 +140,7 @@ fn random_changes_concern_the_keys_that_they_match() {
     let mut rng = fastrand::Rng::with_seed(9);
     let mut lab = Lab::new();
     let (mut asked, mut needless) = (0, 0);
-    // The changes as a plain list: version, table, priority and rule.
+    // The changes as a plain list of version, table, priority and rule.
     let mut all: Vec<(u64, TableId, u16, Match)> = Vec::new();
     for _ in 0..12_000 {
         let table = [0, 1, 3][rng.usize(0..3)];

@@ -85,7 +85,7 @@ fn the_two_templates_used_last_are_remembered() {
     assert_eq!(recent(&templates), [2, 0]);
 }
 
-/// Returns packets whose tags, EtherTypes and lengths differ.
+/// Returns packets with different tags, EtherTypes and lengths.
 fn any_packets() -> Vec<Vec<u8>> {
     let ethernet = || PacketBuilder::ethernet([2, 0, 0, 0, 0, 7], [0x81, 0, 0x81, 0, 8, 0]);
     let tags: [&[(u16, u16)]; 9] = [
@@ -137,7 +137,7 @@ fn any_packets() -> Vec<Vec<u8>> {
     packets
 }
 
-/// Writes a key as a lookup does: by a template that recognises the packet, if there is one.
+/// Writes a key by a template that recognises the packet, else without.
 fn key_of(
     reader: &KeyReader,
     templates: &mut Templates,
@@ -191,7 +191,7 @@ fn a_recognised_packet_has_the_key_of_the_general_way() {
         let examined = fields.iter().map(|field| (*field, field.full_mask())).collect();
         let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
         let reader = plan.reader().unwrap();
-        // The order of the packets decides which of them a template is made for.
+        // The order of the packets decides which of them get a template.
         for (step, vbmi) in
             [1, 7, 101, 211].into_iter().flat_map(|step| [(step, None), (step, Vbmi::detect())])
         {
