@@ -6,8 +6,8 @@ use engines::{KeyPlan, NONE};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// A lookup in a delta may always compare this many rules one by one. The actual limit grows with the number
-/// of rules that a lookup in the base compares one by one.
+/// A lookup in a delta may always compare this many rules one by one. The limit grows with the number of
+/// rules that the base compares one by one.
 const WALKED_MIN: usize = 64;
 
 /// Position of an addition in a delta.
@@ -15,7 +15,7 @@ const WALKED_MIN: usize = 64;
 pub struct DeltaLink {
     /// Number of the addition's tuple.
     pub tuple: u32,
-    /// Number of the addition's bucket. Each new bucket gets the next free number.
+    /// Number of the addition's bucket, in order of creation.
     pub bucket: u32,
     /// Hash under which the bucket is found.
     pub hash: u64,
@@ -35,10 +35,8 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// Creates bookkeeping for at most `capacity` additions.
-    ///
-    /// `masks` are the masks of the first tuples. `base_walked` is the number of rules that each lookup in
-    /// the base compares one by one.
+    /// Creates bookkeeping for at most `capacity` additions, with the masks of the first tuples. Each lookup
+    /// in the base compares `base_walked` rules one by one.
     #[must_use]
     pub fn new<'m>(
         plan: &KeyPlan,
@@ -56,7 +54,7 @@ impl Additions {
     }
 
     /// Adds a rule after all others of its priority. Returns the row for the deltas, its position and its
-    /// slot. Returns `None` if the deltas have no space for the rule.
+    /// slot, or `None` if the deltas have no space.
     pub fn add(
         &mut self,
         priority: u16,

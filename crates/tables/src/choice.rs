@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Choice of the engine that serves a table. It depends on the table's rules, and is made each time they are
-//! compiled (docs/adr/0011).
+//! Choice of the engine that serves a table, made each time the table's rules are compiled (docs/adr/0011).
 //!
 //! 1. All rules have the same mask, except rules that match everything and have the lowest priority: `exact`.
 //! 2. All rules match prefixes of one field and have the same masks in all other fields, except rules that
@@ -8,13 +7,12 @@
 //!    the prefix lengths.
 //! 3. More than [`SCAN_MAX`] rules, of which at least one examines a field: `mask`.
 //! 4. All others: `scan`. Comparing this few rules one by one costs less than a few probes. If all rules
-//!    match everything, keys have no words and the first active rule is the result. Only `scan` gets such
-//!    keys.
+//!    match everything, keys have no words, and only `scan` takes such keys.
 
 use crate::shape::{Shape, Signature};
 use flow::{Field, FieldMatch};
 
-/// Maximum number of prefixes of one field for which the rules are compared one by one.
+/// Maximum number of prefixes of one field that are compared one by one.
 pub const SCAN_PREFIXES_MAX: usize = 16;
 
 /// Maximum number of rules with arbitrary masks that are compared one by one.
@@ -52,8 +50,7 @@ pub fn choose(shape: &Shape) -> Choice {
 /// Returns the field that all rules match by a prefix, if their signatures are equal in all other fields.
 fn prefix_field<'s>(mut signatures: impl Iterator<Item = &'s Signature> + Clone) -> Option<Field> {
     let first = signatures.next()?;
-    // If the rules match prefixes of one field, two signatures differ in this field. With a single signature,
-    // no masks differ.
+    // Signatures of such rules differ only in the field of the prefixes.
     let second = signatures.clone().next()?;
     let differing = |of: &Signature, from: &Signature| of.iter().find(|c| !from.contains(c)).map(|c| c.0);
     let field = differing(first, second).or_else(|| differing(second, first))?;

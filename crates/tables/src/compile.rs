@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: compiles a table's rules into a base.
 //!
-//! A job shares its input with the table, so a job is cheap to create. The input consists of the rules of the
-//! last base, their tombstones, and the rules added since. A [`Job`] may run on another thread while the
-//! rules continue to change. Later changes go to the delta and the tombstones of the new base.
+//! A [`Job`] shares its input with the table: the rules of the last base, their tombstones, and the rules
+//! added since. It may run on another thread while the rules continue to change. Later changes go to the
+//! delta and the tombstones of the new base.
 
 use crate::additions::Additions;
 use crate::choice::Choice;
@@ -21,10 +21,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The capacity of a delta is 1/`HEAD_PART` of the number of rules in its base. Adding n rules one by one
-/// then compiles fewer than 5 n rules in total. The capacity is limited to [`HEAD_LARGE`] or
-/// 1/[`HEAD_LARGE_PART`] of the rules, whichever is greater, because each new base needs a new delta, whose
-/// memory must be written.
+/// The capacity of a delta is 1/`HEAD_PART` of the number of rules in its base, so that adding n rules one by
+/// one compiles fewer than 5 n rules. It is limited to [`HEAD_LARGE`] or 1/[`HEAD_LARGE_PART`] of the rules,
+/// whichever is greater, because the memory of each new delta must be written.
 const HEAD_PART: usize = 4;
 const HEAD_LARGE: usize = 16_384;
 const HEAD_LARGE_PART: usize = 16;
@@ -52,8 +51,8 @@ impl Row {
     }
 }
 
-/// Function that creates an engine from rows of values and masks, best first. If the function returns `None`,
-/// the engine of the given choice is used.
+/// Function that creates an engine from rows of values and masks, best first. If it returns `None`, the
+/// engine of the given choice is used.
 pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
 /// Input of a compilation: the rules to be compiled.
@@ -81,7 +80,7 @@ pub struct Compiled {
     pub(crate) rows: Arc<Vec<Row>>,
     /// Slot of each entry, by entry ID.
     pub(crate) slots: HashMap<EntryId, u32>,
-    /// Control side of the empty deltas of the new base.
+    /// Control side of the new base's deltas, which are empty.
     pub(crate) additions: Additions,
     /// Hint for the filter of the deltas.
     pub(crate) hint: FilterHint,
@@ -120,8 +119,7 @@ impl Job {
         }
     }
 
-    /// Returns the active rules in order of precedence, with their slots in the last base. The rules of the
-    /// last base are sorted already, so only the additions are sorted and merged in.
+    /// Returns the active rules in order of precedence, with their slots in the last base.
     fn merged(&self) -> (Vec<Row>, Vec<u32>) {
         let mut added: Vec<&Row> = self.added.iter().collect();
         added.sort_unstable_by_key(|row| row.precedence());
@@ -144,8 +142,8 @@ impl Job {
         (merged, before)
     }
 
-    /// Returns the engine, and a hint for the deltas. If the engine is `exact`, also returns the number of
-    /// rules before the rules that match everything.
+    /// Returns the engine, the number of rules before those that match everything (for `exact`), and a hint
+    /// for the deltas.
     fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, FilterHint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;
@@ -153,7 +151,7 @@ impl Job {
         let mut masks = Vec::with_capacity(if hashed { words } else { words * rows.len() });
         let keyed =
             if hashed { rows.partition_point(|row| !row.entry.matching.is_any()) } else { rows.len() };
-        // Rows of unchanged rules are copied from the last base instead of being encoded again.
+        // Rows of unchanged rules are copied from the last base.
         let known = if hashed && *self.plan == **self.base.plan() { self.base.exact() } else { None };
         let known = known.map(Exact::rows);
         for (row, slot) in rows[..keyed].iter().zip(before) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Delta of a worker: the rules added to a base since it was compiled.
 //!
-//! All memory is allocated when the delta is created. The control side's [`crate::additions::Additions`]
-//! decides the position of each addition. Adding or removing a rule takes a few stores, independently of the
-//! number of rules. Slots are numbers of additions in the order of arrival. They are not reused after a
-//! removal.
+//! All memory is allocated when the delta is created. [`crate::additions::Additions`] decides the position of
+//! each addition. Adding or removing a rule takes a few stores. Slots are numbers of additions in the order
+//! of arrival, and are not reused.
 
 pub mod bit_vectors;
 mod bloom;
@@ -20,14 +19,14 @@ use engines::lpm::Piece;
 use engines::tuples::{TUPLES_MAX, bucket_hash};
 use flow::EntryId;
 
-/// The directory is a hash table that maps hashes to buckets. The high half of each word is a tag: the high
-/// half of the hash. The low half is the bucket number + 1, or 0 if the place is free.
+/// Position of the tag in a word of the directory, which maps hashes to buckets. The tag is the high half of
+/// the hash. The low half of the word is the bucket number + 1, or 0 if the place is free.
 const TAG_SHIFT: u32 = 32;
 
 /// Number of keys processed in one pass.
 pub(crate) const GROUP: usize = 32;
 
-/// Number of bits of the directory filter for each addition that the delta has capacity for.
+/// Number of bits of the directory filter per addition, at full capacity.
 const FILTER_BITS: usize = 8;
 
 /// Data of an addition, by slot.
@@ -37,7 +36,7 @@ struct Place {
     priority: u16,
     /// Number of the bucket, or [`NONE`] after the addition was removed.
     bucket: u32,
-    /// Neighbours in the bucket, which is sorted by precedence.
+    /// Neighbours in the bucket, which is in order of precedence.
     before: u32,
     after: u32,
 }
@@ -49,9 +48,8 @@ pub struct Delta {
     capacity: usize,
     seed: Seed,
     directory: Box<[u64]>,
-    /// Filter of the directory: a bitmap in which high bits of each hash in the directory select a bit. Most
-    /// keys match no addition, and this filter excludes most of them. It fits into CPU caches that are too
-    /// small for the directory.
+    /// Filter of the directory: a bitmap in which high bits of each hash select a bit. It excludes most keys
+    /// that match no addition, and fits into smaller CPU caches than the directory.
     directory_filter: Box<[u64]>,
     /// First addition of each bucket.
     buckets: Vec<u32>,
@@ -60,8 +58,7 @@ pub struct Delta {
     rows: Vec<u64>,
     /// Mask of each tuple.
     masks: Vec<u64>,
-    /// Tuples that hold additions, each with the highest priority ever added to it, sorted by descending
-    /// priority.
+    /// Tuples with additions, each with the highest priority ever added to it, by descending priority.
     order: Vec<(u16, u32)>,
     living: usize,
     filter: DeltaFilter,
@@ -77,11 +74,11 @@ pub enum FilterHint {
     Field(Piece),
     /// The rules have one mask.
     Mask(Vec<u64>),
-    /// These bytes of a key distinguish the rules best. The second value describes the rules' priorities.
+    /// These bytes of a key distinguish the rules best. The second value has the rules' priorities.
     Rules(Vec<Byte>, Ranks),
 }
 
-/// Filter that excludes keys which match no addition. Most keys match none.
+/// Filter that excludes most keys that match no addition.
 #[derive(Clone, Debug)]
 enum DeltaFilter {
     Open,
@@ -89,9 +86,8 @@ enum DeltaFilter {
     BitVectors(BitVectorFilter),
 }
 
-/// A clone has the same capacity, so that later additions allocate nothing. The directory is copied as a
-/// whole, because its places are used in random order. All other memory is touched page by page as additions
-/// arrive.
+/// A clone has the same capacity, so that later additions allocate nothing. The directory is used in random
+/// order, so all of it is copied.
 impl Clone for Delta {
     fn clone(&self) -> Self {
         let mut made = Self {
@@ -167,9 +163,8 @@ impl Delta {
         }
     }
 
-    /// Adds a rule. `row` holds its values and masks, followed by the tuple's mask if the tuple is new. The
-    /// control side never sends more rules than the capacity. A rule in excess of the capacity would be
-    /// ignored.
+    /// Adds a rule. `row` has its values and masks, then the tuple's mask if the tuple is new. A rule in
+    /// excess of the capacity is ignored, but the control side sends none.
     pub fn add(&mut self, id: EntryId, priority: u16, row: &[u64], link: &DeltaLink) {
         if self.places.len() == self.capacity {
             debug_assert!(false, "the control side sends at most as many additions as the capacity");
@@ -211,7 +206,7 @@ impl Delta {
         self.directory_filter[word] |= bit;
     }
 
-    /// Records the priority of an addition to a tuple. Keeps the tuples sorted by their highest priority.
+    /// Records the priority of an addition to a tuple. Tuples stay sorted by their highest priority.
     fn rank(&mut self, tuple: u32, priority: u16) {
         let known = self.order.iter().position(|(_, other)| *other == tuple);
         if known.is_some_and(|at| self.order[at].0 >= priority) {
@@ -245,12 +240,12 @@ impl Delta {
     /// Returns the position of a hash in the directory filter: index of the word, and bit in the word.
     #[inline]
     fn filter_place(&self, hash: u64) -> (usize, u64) {
-        // The lowest bits are not used, because they select the place in the directory.
+        // The lowest bits select the place in the directory.
         ((hash >> 32) as usize & (self.directory_filter.len() - 1), 1 << (hash >> 58))
     }
 
-    /// Returns a bitmap with one bit for each key. The bit is set if the key may match an addition that beats
-    /// the base's result, whose slot is in `slots`. There are up to [`GROUP`] keys, each a row of words.
+    /// Returns a bitmap with one bit for each of up to [`GROUP`] keys, set if the key may match an addition
+    /// that beats the base's result in `slots`.
     #[inline]
     pub fn may_match(&self, keys: &[u64], slots: &[u32]) -> u32 {
         match &self.filter {
@@ -265,10 +260,10 @@ impl Delta {
         &self.masks[tuple as usize * self.words..][..self.words]
     }
 
-    /// Looks up the keys that have a bit in `wanted`. There are up to [`GROUP`] keys, each a row of words.
+    /// Looks up those of up to [`GROUP`] keys that have a bit in `wanted`.
     ///
-    /// For each of these keys, stores in `found` the best active addition that matches and has at least the
-    /// priority in `least`. If there is none, `found` stays unchanged. `least` is overwritten.
+    /// Stores in `found` the best active addition that matches a key and has at least the priority in
+    /// `least`. Without one, `found` stays unchanged. `least` is overwritten.
     pub fn lookup(&self, keys: &[u64], mut wanted: u32, least: &mut [u32], found: &mut [u32]) {
         let row = |at: usize| &keys[at * self.words..][..self.words];
         let mut places = [0; GROUP];
@@ -280,9 +275,8 @@ impl Delta {
         }
         let mut hashes = [0u64; GROUP];
         for &(highest, tuple) in &self.order {
-            // A key is done if its result beats this tuple, because all later tuples have lower priorities.
-            // At equal priority, the tuple is still searched, because it may hold an addition that is older
-            // than the result.
+            // A key is done if its result beats this tuple, because later tuples have lower priorities. At
+            // equal priority, the tuple may hold an older addition.
             let mut left = 0;
             for at in 0..count {
                 let place = places[at];
@@ -294,8 +288,7 @@ impl Delta {
                 break;
             }
             let mask = self.mask(tuple);
-            // All keys are hashed and filtered before the first is searched, so that the cache misses
-            // overlap.
+            // All keys are hashed and filtered before the first is searched, so that cache misses overlap.
             let mut maybe = 0u32;
             for &at in &places[..count] {
                 hashes[at] = bucket_hash(self.seed, tuple, row(at), mask);
@@ -311,7 +304,7 @@ impl Delta {
     }
 
     /// Returns the best addition in the buckets of a hash if it beats `best`, else `best`. Raises `least` to
-    /// the priority of the result if that is higher.
+    /// the result's priority.
     #[inline(never)]
     fn find(&self, key: &[u64], hash: u64, least: &mut u32, mut best: u32) -> u32 {
         let mut at = hash as usize & (self.directory.len() - 1);

@@ -3,8 +3,7 @@
 //! result from each change.
 //!
 //! Small changes are applied to deltas and tombstones. Many changes at once become one swap of the whole
-//! view. The new view keeps the base as long as the changes fit into its delta. If the delta is full, or if a
-//! rule does not suit the base, a new base is needed.
+//! view. A new base is needed only if the delta is full, or if a rule does not suit the base.
 
 use crate::TableUpdate;
 use crate::choice::choose;
@@ -18,31 +17,27 @@ use flow::{EntryId, Field, FlowEntry};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Maximum number of changes in one operation that workers apply one by one. If there are more changes,
-/// workers get a new view by a swap. An addition takes a worker 55 to 145 ns in a large table, so 64
-/// additions take 3 to 9 us.
+/// Maximum number of changes in one operation that workers apply one by one. With more changes, workers get a
+/// new view by a swap. 64 additions take a worker 3 to 9 us in a large table.
 const SINGLY: usize = 64;
 
-/// If one operation changes more rules than this fraction (1/16) of the base, a new base is compiled
-/// immediately. At most 16 rules are then compiled per change.
+/// A new base is compiled at once if one operation changes more than this fraction (1/16) of the base's
+/// rules. At most 16 rules are then compiled per change.
 const COMPILED_PART: usize = 16;
 
-/// Minimum number of deleted rules for which a base is recompiled. In large bases, half of the rules must be
-/// deleted.
+/// Minimum number of deleted rules for which a base is recompiled. In large bases, it is half of the rules.
 const TOMBSTONES_MIN: usize = 1024;
 
-/// Fraction of a base (1/128) that must be added or deleted before background compilation is worthwhile. Both
-/// added and deleted rules make lookups slower. The fraction is small, so that the next base is ready before
-/// the delta is full.
+/// Fraction of a base (1/128) that must be added or deleted before it is compiled in the background. It is
+/// small, so that the next base is ready before the delta is full.
 const BACKGROUND_PART: usize = 128;
 
 /// Number of queued changes that are replayed into the new base per rule change. It is above 1, so that the
-/// queue becomes empty although changes continue. It is small, so that no change takes long.
+/// queue becomes empty, and small, so that no change takes long.
 const CATCH_UP: usize = 3;
 
-/// Number of changes of a table for which its keys keep a field that no rule examines. The first rule on a
-/// field that the keys lack is compiled together with all other rules, so rules that come and go should not
-/// change the fields.
+/// Number of changes of a table for which its keys keep a field that no rule examines. Adding a missing field
+/// compiles all rules, so rules that come and go should not change the fields.
 const KEPT_CHANGES: u64 = 16_384;
 
 /// The next base, compiled in the background.
@@ -76,12 +71,12 @@ pub struct RuleTable {
     shape: Shape,
     /// State of the workers' views after all updates.
     now: ShadowView,
-    /// Successor of `now`, if a base is being compiled.
+    /// The next base, while it is compiled.
     next: Option<Next>,
-    /// Rules added since the last base was requested, in order. Removed rules and entries of linear tables
-    /// are `None`.
+    /// Rules added since the last base was requested, in order. `None` stands for removed rules and entries
+    /// of linear tables.
     log: Vec<Option<Row>>,
-    /// Sequence number of the last rule that precedes `log`.
+    /// Sequence number of the last rule before `log`.
     log_from: u64,
     /// Sequence number of the last rule.
     sequence: u64,
@@ -98,7 +93,7 @@ pub struct RuleTable {
 }
 
 impl RuleTable {
-    /// Installs a function that may create the engine of each later base. A table of one mask always uses
+    /// Installs a function that may create the engine of each later base. Tables of one mask always use
     /// `exact`.
     pub fn set_maker(&mut self, maker: Maker) {
         self.maker = Some(maker);
@@ -107,11 +102,10 @@ impl RuleTable {
     /// Applies the changes that one operation makes to this table. Returns the updates for each of `workers`
     /// workers.
     ///
-    /// `in_all` is the number of changes that the operation makes to all tables, because a worker applies an
-    /// operation as a whole.
+    /// `in_all` is the number of changes that the operation makes to all tables.
     ///
     /// # Errors
-    /// Returns an error if the rules no longer fit one key. The changes are applied nevertheless, so callers
+    /// Returns an error if the rules do not fit one key. The changes are applied nevertheless, so callers
     /// must check beforehand.
     pub fn change(
         &mut self,
@@ -152,8 +146,8 @@ impl RuleTable {
         (0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.now.view.clone()))]).collect()
     }
 
-    /// Adds a rule. Returns the update for workers. Returns `None` if a new base is needed, or if a base will
-    /// be compiled anyway.
+    /// Adds a rule. Returns the update for workers, or `None` if a new base is needed or will be compiled
+    /// anyway.
     fn add(&mut self, entry: &Arc<FlowEntry>, compile: bool) -> Option<TableUpdate> {
         self.sequence += 1;
         let (id, sequence) = (entry.id, self.sequence);
@@ -164,7 +158,7 @@ impl RuleTable {
             self.now.pass_over();
             let fits = self.now.view.make_room(index, HEAD_MIN);
             self.now.view.apply(&mut TableUpdate::AddIndex { index, id });
-            // If the array was too short, workers get a longer one by a swap.
+            // Workers get a longer array by a swap.
             return fits.then_some(TableUpdate::AddIndex { index, id });
         }
         self.log.push(Some(Row { entry: Arc::clone(entry), sequence }));
@@ -201,7 +195,7 @@ impl RuleTable {
         self.now.remove(id, rule)
     }
 
-    /// Compiles all rules into a new base with empty deltas, on this thread. Discards any background
+    /// Compiles all rules into a new base with empty deltas, on this thread. Discards a background
     /// compilation.
     fn compile(&mut self) -> Result<(), KeyPlanError> {
         let plan = self.key_plan().inspect_err(|_| self.now.close())?;
@@ -220,8 +214,7 @@ impl RuleTable {
         Ok(())
     }
 
-    /// Returns a layout of the keys with the fields that rules examine, and with those that they have
-    /// examined lately.
+    /// Returns a layout of the keys with the fields that rules examine or have examined lately.
     fn key_plan(&mut self) -> Result<KeyPlan, KeyPlanError> {
         let changes = self.changes;
         self.removed.retain(|_, at| changes - *at <= KEPT_CHANGES);
@@ -246,12 +239,10 @@ impl RuleTable {
         }
     }
 
-    /// Returns a job for background compilation, or `None` if background compilation is not worthwhile yet or
-    /// is in progress.
+    /// Returns a job for background compilation, or `None` if it is not worthwhile yet or in progress.
     ///
     /// It is worthwhile if at least `least` rules were added, or at least `least` rules of the base are
-    /// deleted. Added and deleted rules slow down lookups, and added rules fill the delta. Rules may continue
-    /// to change while the job runs. Pass its result to [`RuleTable::install`].
+    /// deleted. Rules may change while the job runs. Pass its result to [`RuleTable::install`].
     pub fn background_job(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / BACKGROUND_PART;
         if self.beside() < least.max(part) || self.next.is_some() {
@@ -261,15 +252,14 @@ impl RuleTable {
         Some(self.next_job(plan))
     }
 
-    /// Returns the number of rules added since the base was compiled, or the number of deleted rules in the
-    /// base, whichever is greater.
+    /// Returns the number of rules added since the base was compiled, or of deleted rules in the base,
+    /// whichever is greater.
     fn beside(&self) -> usize {
         self.now.added().max(self.now.view.tombstones().len())
     }
 
-    /// Returns a job for background compilation if rules were added or deleted since the base was compiled,
-    /// or if keys hold fields that no rule examines, and no job is in progress. Callers use this method for
-    /// tables that have not changed for a while.
+    /// Returns a job for background compilation of a table that has not changed for a while. Returns `None`
+    /// if a job is in progress, or if the base is up to date.
     pub fn job_at_rest(&mut self) -> Option<Job> {
         if self.next.is_some() || self.beside() == 0 && self.removed.is_empty() {
             return None;
@@ -283,7 +273,7 @@ impl RuleTable {
         Some(self.next_job(plan))
     }
 
-    /// Returns a job for the next base, which contains the rules of now.
+    /// Returns a job for the next base, which has the current rules.
     fn next_job(&mut self, plan: KeyPlan) -> Job {
         let added = Arc::new(self.log.drain(..).flatten().collect::<Vec<_>>());
         self.log_from = self.sequence;
@@ -294,7 +284,7 @@ impl RuleTable {
     }
 
     /// Takes the result of a job. The new base becomes active once it has caught up with the changes made
-    /// since. It catches up step by step, with each further change and with [`RuleTable::catch_up`].
+    /// since, by further changes and by [`RuleTable::catch_up`].
     pub fn install(&mut self, compiled: Compiled) {
         let is_wanted = compiled.compiled == self.compiled;
         let shadow = ShadowView::new(compiled, Index::default());
@@ -305,7 +295,7 @@ impl RuleTable {
     }
 
     /// Replays queued changes into a base compiled in the background. Returns swaps for `workers` workers
-    /// once it has caught up.
+    /// once the base has caught up.
     ///
     /// # Errors
     /// Returns an error like [`RuleTable::change`].
@@ -313,7 +303,7 @@ impl RuleTable {
         Ok(self.step(CATCH_UP)?.then(|| self.swaps(workers)))
     }
 
-    /// Replays at most `steps` changes. Returns true if the new base has become active.
+    /// Replays at most `steps` changes. Returns whether the new base is active.
     fn step(&mut self, steps: usize) -> Result<bool, KeyPlanError> {
         let Some(Next { removed, shadow: Some(shadow), .. }) = &mut self.next else { return Ok(false) };
         for _ in 0..steps {
@@ -325,8 +315,7 @@ impl RuleTable {
                 None => break,
                 Some(None) => shadow.pass_over(),
                 Some(Some(row)) if shadow.add(&row.entry).is_some() => {}
-                // The delta of the new base has no space for this many rules, so the whole table is compiled
-                // again.
+                // The new base's delta has no space for this many rules.
                 Some(Some(_)) => return self.compile().map(|()| true),
             }
         }
@@ -377,7 +366,7 @@ impl RuleTable {
         self.compiled_in_background
     }
 
-    /// Returns the mask of the bits of a row that any rule examines, in the layout of the base.
+    /// Returns the mask of the bits that any rule examines, in the layout of the base.
     #[must_use]
     pub fn examined(&self) -> Vec<u64> {
         let (mut values, mut masks) = (Vec::new(), Vec::new());
@@ -387,8 +376,7 @@ impl RuleTable {
         masks
     }
 
-    /// Returns each field that any rule examines, in field order, with the bits of the field that are
-    /// examined.
+    /// Returns each field that any rule examines, in field order, with the examined bits.
     #[must_use]
     pub fn examined_fields(&self) -> Vec<(Field, u128)> {
         self.shape.examined()
@@ -421,7 +409,7 @@ fn copy_of(update: &TableUpdate) -> TableUpdate {
         }
         TableUpdate::AddIndex { index, id } => TableUpdate::AddIndex { index: *index, id: *id },
         TableUpdate::Remove(place) => TableUpdate::Remove(*place),
-        // Views are cloned separately for each worker.
+        // Each worker gets its own clone.
         TableUpdate::Swap(_) => TableUpdate::Swap(Box::default()),
     }
 }

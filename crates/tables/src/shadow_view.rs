@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: a copy of the workers' view of a table, with the bookkeeping that turns rule changes into
-//! updates. While a new base catches up, there are two shadow views.
+//! Control side: a copy of the workers' view of a table, which turns rule changes into updates. While a new
+//! base catches up, there are two copies.
 
 use crate::additions::Additions;
 use crate::compile::{Compiled, Row};
@@ -13,17 +13,16 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// Maximum number of deleted rules with the same match in a base. It is limited because a lookup may visit
-/// all of them one by one. The structure of the engines bounds the number of other deleted rules that a
-/// lookup visits.
+/// Maximum number of deleted rules with the same match in a base, all of which a lookup may visit. The
+/// structure of the engines bounds the number of other deleted rules.
 const EQUAL_TOMBSTONES_MAX: u32 = 64;
 
 /// An active rule.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub entry: Arc<FlowEntry>,
-    /// Sequence number of the rule's addition to its table. Among rules of equal priority, the rule with the
-    /// lowest number wins.
+    /// Sequence number of the rule's addition to its table. Among rules of equal priority, the lowest number
+    /// wins.
     pub sequence: u64,
 }
 
@@ -38,15 +37,15 @@ pub(crate) struct ShadowView {
     base_sequence: u64,
     /// Content of the deltas. `None` before the first base, or if no rule can be added.
     additions: Option<Additions>,
-    /// Slot in the deltas of each rule added after the base was compiled, in order of addition, or [`NONE`]
-    /// if the rule is not in the deltas.
+    /// Slot in the deltas of each rule added after the base was compiled, in order of addition. [`NONE`] for
+    /// rules that are not in the deltas.
     delta_slots: Vec<u32>,
     /// Number of deleted rules in the base for each match, by the hash of the match.
     equal_tombstones: HashMap<u64, u32>,
     hasher: RandomState,
 }
 
-/// Data that is no longer used. Freeing it takes a long time, so the caller decides where this happens.
+/// Data that is not used any more. Freeing it takes a long time, so the caller decides where.
 #[derive(Debug)]
 pub struct Retired {
     _shadow: ShadowView,
@@ -97,7 +96,7 @@ impl ShadowView {
         Some((TableUpdate::Add { id: entry.id, priority: entry.priority, row, link }, slot))
     }
 
-    /// Skips the table's next rule, because it was already removed or is looked up by an index.
+    /// Skips the table's next rule, which was removed or is looked up by an index.
     pub fn pass_over(&mut self) {
         self.delta_slots.push(NONE);
     }
@@ -107,8 +106,8 @@ impl ShadowView {
         self.additions = None;
     }
 
-    /// Removes a rule from the view. Returns the update for workers. Also returns whether the base should be
-    /// replaced because it has too many deleted rules with one match.
+    /// Removes a rule from the view. Returns the update for workers, and whether the base has too many
+    /// deleted rules with one match.
     pub fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         let mut many = false;
         let place = if let Some(index) = rule.entry.matching.index() {
@@ -125,7 +124,7 @@ impl ShadowView {
         (TableUpdate::Remove(place), many)
     }
 
-    /// Removes a rule of the base. It is identified by the entry ID that it had when the base was compiled.
+    /// Removes a rule of the base by the entry ID that it had when the base was compiled.
     pub fn remove_from_base(&mut self, id: EntryId) {
         let slot = self.slots.get(&id).copied().unwrap_or(NONE);
         let Some(row) = self.rows.get(slot as usize) else { return };
@@ -144,7 +143,7 @@ impl ShadowView {
 }
 
 impl Retired {
-    /// Retires a base, and the additions that were kept for its successor.
+    /// Retires a base, and the additions kept for its successor.
     pub(crate) fn new(shadow: ShadowView, added: Arc<Vec<Row>>) -> Self {
         Self { _shadow: shadow, _added: added }
     }

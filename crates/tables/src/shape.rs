@@ -71,7 +71,7 @@ impl Shape {
         is_last
     }
 
-    /// Returns the examined fields, each of them once.
+    /// Returns the examined fields, each once.
     #[must_use]
     pub fn fields(&self) -> Vec<Field> {
         let mut fields: Vec<Field> =
@@ -102,7 +102,7 @@ impl Shape {
             }
     }
 
-    /// Returns the different signatures, except the signature of rules that match everything.
+    /// Returns the different signatures, except that of rules that match everything.
     pub fn signatures(&self) -> impl Iterator<Item = &Signature> + Clone {
         self.signatures.keys()
     }

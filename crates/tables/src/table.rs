@@ -19,8 +19,8 @@ pub enum RulePlace {
     Index(u32),
 }
 
-/// A change of one worker's view. After the change is applied, it contains the replaced parts, which the
-/// control thread frees.
+/// A change of one worker's view. Applying it leaves the replaced parts in it, for the control thread to
+/// free.
 #[derive(Debug)]
 pub enum TableUpdate {
     /// Adds a rule to the delta.
@@ -47,7 +47,7 @@ pub enum TableUpdate {
     Swap(Box<Table>),
 }
 
-/// A worker's view of a table. A clone shares the base and has the same capacity.
+/// A worker's view of a table. A clone shares the base.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     base: Arc<Base>,
@@ -79,8 +79,8 @@ impl Table {
         self.index.capacity()
     }
 
-    /// Extends a linear table so that it has space for `index` and for at least `least` indices. Returns
-    /// false if it had to be extended.
+    /// Extends a linear table to include `index` and at least `least` indices. Returns false if it had to be
+    /// extended.
     pub(crate) fn make_room(&mut self, index: u32, least: usize) -> bool {
         let fits = (index as usize) < self.index.capacity();
         if !fits {
@@ -89,7 +89,7 @@ impl Table {
         fits
     }
 
-    /// Takes the entries of a linear table, to move them to another view.
+    /// Takes the entries of a linear table for another view.
     pub(crate) fn take_index(&mut self) -> Index {
         std::mem::take(&mut self.index)
     }
@@ -107,7 +107,7 @@ impl Table {
     }
 
     /// Looks up `ids.len()` keys, each a row of words in `keys`. Stores for each key the matching entry of
-    /// highest priority, or [`EntryId::NONE`]. Among equal priorities, this is the first entry added.
+    /// highest priority, or [`EntryId::NONE`]. Among equal priorities, the first entry added is stored.
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         let words = self.plan().words();
         let mut slots = [NONE; GROUP];
@@ -119,7 +119,7 @@ impl Table {
                 self.base.entries(slots, ids);
                 continue;
             }
-            // Prefetches the base's entry IDs while the filter tests the keys.
+            // The filter tests the keys meanwhile.
             self.base.prefetch_ids(slots);
             let mut wanted = self.delta.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
             if wanted == 0 {
@@ -139,13 +139,13 @@ impl Table {
         }
     }
 
-    /// Searches additions that beat the base's results, for the keys that have a bit in `wanted`.
+    /// Searches additions that beat the base's results, for the keys with a bit in `wanted`.
     #[inline(never)]
     fn look_in_delta(&self, keys: &[u64], wanted: u32, slots: &[u32], found: &mut [u32; GROUP]) {
         let mut least = [0; GROUP];
         for (at, least) in least.iter_mut().enumerate().take(slots.len()) {
             if wanted >> at & 1 != 0 && slots[at] != NONE {
-                // Rules of the base are older than additions, so they have precedence at equal priority.
+                // At equal priority, rules of the base come first, because they are older.
                 *least = u32::from(self.base.priority(slots[at])) + 1;
             }
         }

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Filter for tables of rules with arbitrary masks: selects the keys that may match an addition that beats
-//! the base's result. Most keys match none, and need not be looked up under each mask.
+//! the base's result.
 //!
 //! Additions are divided into 64 sets, by the position of their priorities among the base's priorities. For
 //! some bytes of the key there is a table of 256 words, one for each value of the byte. A word has one bit
 //! per set: whether an addition of the set matches the value. The AND of the words of a key's bytes gives the
-//! sets that may hold a match. Sets whose priorities are below that of the rule that the base found for the
-//! key are ignored. The bits of removed additions stay set until there is a new base, whose filter starts
-//! empty.
+//! sets that may hold a match. Sets of lower priority than the base's result are ignored. Bits of removed
+//! additions stay set until there is a new base.
 
 use engines::NONE;
 use std::ops::Range;
 
-/// Maximum number of key bytes used. The bytes that distinguish the base's rules best are used.
+/// Maximum number of key bytes used, which are those that distinguish the base's rules best.
 const BYTES: usize = 8;
 
-/// Number of bytes checked first. For most keys, they already rule out a match.
+/// Number of bytes checked first, which exclude most keys.
 const FIRST: usize = 4;
 
 /// Number of sets of additions.
 const SETS: usize = 64;
 
-/// Number of rules in the sample that is used to choose the bytes. The sample is spread evenly over all
-/// rules.
+/// Number of rules in the sample by which the bytes are chosen. The sample is spread evenly over all rules.
 const SAMPLE: usize = 512;
 
 /// A byte of a key.
@@ -50,7 +48,7 @@ impl Byte {
         let bytes = (0..words as u8).flat_map(|word| (0..8).map(move |at| Self { word, shift: 8 * at }));
         let mut ranked: Vec<(u64, Self)> =
             bytes.map(|byte| (byte.alike(words, &values, &masks), byte)).collect();
-        // A byte in which every rule matches every other rule distinguishes no rules.
+        // A byte in which all rules match each other is useless.
         let len = (values.len() / words.max(1)) as u64;
         ranked.retain(|(alike, _)| *alike < len * len);
         ranked.sort_by_key(|(alike, _)| *alike);
@@ -105,11 +103,10 @@ impl Ranks {
         self.bounds.partition_point(|bound| *bound >= priority) as u32
     }
 
-    /// Returns the sets that contain all additions which beat the base's rule at a slot. For [`NONE`],
-    /// returns all sets.
+    /// Returns the sets with all additions that beat the base's rule at a slot, or all sets for [`NONE`].
     #[inline(always)]
     fn sets_before(&self, slot: u32) -> u64 {
-        // The product overflows only for [`NONE`], whose result is not used.
+        // The product overflows only for [`NONE`], and is then unused.
         let last = (u64::from(slot).wrapping_mul(self.scale) >> 32).min(SETS as u64 - 1);
         if slot == NONE { u64::MAX } else { u64::MAX >> (SETS as u64 - 1 - last) }
     }
@@ -149,8 +146,8 @@ impl BitVectorFilter {
         }
     }
 
-    /// Returns a bitmap with one bit for each of the first 32 keys. The bit is set if the key may match an
-    /// addition that beats the base's result, whose slot is in `slots`. Each key has `words` words.
+    /// Returns a bitmap with one bit for each of the first 32 keys, set if the key may match an addition that
+    /// beats the base's result in `slots`. Each key has `words` words.
     #[inline]
     pub fn marks(&self, keys: &[u64], words: usize, slots: &[u32]) -> u32 {
         let first = self.bytes.len().min(FIRST);
@@ -163,7 +160,7 @@ impl BitVectorFilter {
         rows.rev().fold(0, |marks, row| marks << 1 | u32::from(passes(row)))
     }
 
-    /// Returns the sets that have an addition which matches the row in these bytes.
+    /// Returns the sets with an addition that matches the row in these bytes.
     #[inline(always)]
     fn sets(&self, row: &[u64], bytes: Range<usize>) -> u64 {
         let of = |at: usize| self.sets[at][self.bytes[at].of(row)] | self.open[at];
@@ -235,7 +232,7 @@ mod tests {
             for own in 0..8 * words {
                 let (values, masks) = rules(words, &[own], |rule, _| rule as u8);
                 assert_eq!(Byte::best(words, &values, &masks), [byte(own)], "byte {own} of {words} words");
-                // Each byte takes more values than the preceding byte. The first byte takes a single value.
+                // Each byte takes more values than the one before.
                 let bytes: Vec<usize> = (0..=own).collect();
                 let kinds = |byte: usize| if byte == 0 { 1 } else { 1 + byte };
                 let (values, masks) = rules(words, &bytes, |rule, byte| (rule % kinds(byte)) as u8);
@@ -247,8 +244,7 @@ mod tests {
 
     #[test]
     fn bytes_are_chosen_from_a_sample_spread_over_all_rules() {
-        // Rules whose numbers are multiples of `step` differ in the second byte. All other rules differ in
-        // the first byte.
+        // Rules whose numbers are multiples of `step` differ in the second byte, and others in the first.
         for (len, step, seen) in [(512, 2, 2), (513, 2, 1), (1_024, 2, 1), (1_025, 2, 2), (1_025, 3, 1)] {
             let value = |rule: u64| (rule & 0xff) << if rule.is_multiple_of(step) { 8 } else { 0 };
             let values: Vec<u64> = (0..len).map(value).collect();
@@ -259,14 +255,12 @@ mod tests {
     }
 
     /// If all rules of a base have different priorities, each set covers one 64th of the rules. An addition
-    /// that does not beat a rule may be reported only if its priority is at most the width of one set below
-    /// the rule's priority.
+    /// that does not beat a rule may be reported only if its priority is at most one set's width lower.
     #[test]
     fn the_sets_before_a_slot_have_all_additions_that_beat_it() {
         for each in [1, 3, 16] {
             let len = 64 * each;
-            // Slot `s` has the priority 2 * (len - s). Additions have these priorities and the odd priorities
-            // between them.
+            // Slot `s` has the priority 2 * (len - s). Additions also have the odd priorities in between.
             let priorities: Vec<u16> = (0..len).map(|slot| 2 * (len - slot) as u16).collect();
             let ranks = Ranks::new(&priorities);
             for priority in 0..=2 * len as u16 + 1 {

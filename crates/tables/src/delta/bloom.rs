@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Filter for tables whose base has prefixes of one field, or one mask: selects the keys that may match an
-//! addition. In a routing table with a few thousand additions, most keys match none and skip the delta.
+//! addition.
 //!
 //! Parts of a key (the first bits of the field at a few depths, or all bits under the mask) are hashed to one
 //! bit each. An addition sets the bits of all values that it matches. The filter of a new base starts empty.
@@ -13,21 +13,20 @@ use engines::lpm::Piece;
 use engines::simd::Level;
 
 /// Depths in bits at which prefixes are recorded, for fields of up to 32 bits. [`DEPTHS_LONG`] is for longer
-/// fields. A prefix is recorded at the first depth that is at least its length, or at the last depth if there
-/// is none.
+/// fields. A prefix is recorded at the first depth that is at least its length, else at the last depth.
 const DEPTHS: &[u32] = &[16, 24];
 const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 
-/// Filter bits for each addition that the delta has capacity for. The number of bits is a power of two with
-/// an exponent within [`BITS`], which is a size of 512 B to 128 KiB.
+/// Filter bits for each addition, at full capacity. The number of bits is a power of two with an exponent
+/// within [`BITS`] (512 B to 128 KiB).
 const BITS_EACH: usize = 32;
 const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 
-/// Maximum number of values of a part that are recorded for an addition. Recording more would take too long.
-/// An addition that matches more values makes the filter accept all keys.
+/// Maximum number of values of a part that are recorded for an addition. With more, the filter accepts all
+/// keys.
 const VALUES_MAX: u32 = 256;
 
-/// Constant that is combined with the seed to derive the secrets.
+/// Number from which the secrets are derived.
 const SECRET: u64 = 0x0073_6965_7665;
 
 /// Filter for prefixes or one mask; see the module documentation.
@@ -36,25 +35,25 @@ pub(super) struct BloomFilter {
     /// Number of words in a key.
     words: usize,
     kernel: Kernel,
-    /// Parts in order. Each part contains all bits of the previous part.
+    /// Parts in order. Each part contains the previous one.
     parts: Vec<Part>,
-    /// Parts in which at least one addition is recorded, as a bitmap.
+    /// Bitmap of the parts with an addition.
     used: u32,
     bits: Bits,
-    /// Whether an addition may match any key. The filter then accepts all keys.
+    /// Whether the filter accepts all keys, because an addition may match any.
     all: bool,
 }
 
 impl BloomFilter {
-    /// Creates a filter with space for `capacity` additions. The base's rules are prefixes of one field, and
-    /// `piece` holds the field's first bits.
+    /// Creates a filter for `capacity` additions to a base of prefixes. `piece` has the first bits of the
+    /// prefixes' field.
     pub fn of_field(seed: Seed, words: usize, capacity: usize, piece: Piece) -> Self {
         let depths = if piece.bits > 32 { DEPTHS_LONG } else { DEPTHS };
         let mask = |depth: &u32| piece.mask() & piece.mask() << (piece.bits - (*depth).min(piece.bits));
         Self::new(seed, words, capacity, depths.iter().map(|depth| vec![(piece.word, mask(depth))]))
     }
 
-    /// Creates a filter with space for `capacity` additions. The base's rules have this mask.
+    /// Creates a filter for `capacity` additions to a base whose rules have this mask.
     pub fn of_mask(seed: Seed, words: usize, capacity: usize, mask: &[u64]) -> Self {
         let terms = mask.iter().copied().enumerate().filter(|(_, mask)| *mask != 0);
         Self::new(seed, words, capacity, [terms.collect()].into_iter())
@@ -81,8 +80,7 @@ impl BloomFilter {
         Self { words, kernel: Kernel::new(Level::found()), used: 0, parts, bits: Bits::new(bits), all: false }
     }
 
-    /// Records an addition. If a bit of a word is not examined, all lower bits of the word are also treated
-    /// as not examined.
+    /// Records an addition. Bits of a word below a bit that is not examined count as not examined.
     pub fn add(&mut self, value: &[u64], mask: &[u64]) {
         let Some(last) = self.parts.last() else { return };
         let suits = |part: &Part| {
@@ -95,8 +93,8 @@ impl BloomFilter {
             let highest = u64::MAX.checked_shr((term.mask & !mask[term.word]).leading_zeros()).unwrap_or(0);
             term.mask & highest
         };
-        // At most one word may be examined only in part. All values of this word that the addition matches
-        // are recorded, each combined with the hash of the other words.
+        // At most one word may be examined in part. All matching values of this word are recorded, each
+        // combined with the hash of the other words.
         let mut opened = part.terms.iter().filter(|term| open(term) != 0);
         let (first, more) = (opened.next(), opened.next());
         let (left, factor) = first.map_or((0, 0), |term| (open(term), term.factor));
@@ -119,7 +117,7 @@ impl BloomFilter {
         self.used |= 1 << at;
     }
 
-    /// Returns one bit for each of the first 32 keys. The bit is set if an addition may match the key.
+    /// Returns one bit for each of the first 32 keys, set if an addition may match the key.
     #[inline]
     pub fn marks(&self, keys: &[u64]) -> u32 {
         if self.all {
@@ -135,8 +133,8 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// Checks at each SIMD level that all keys which match an addition are marked. Returns how many of 32
-    /// random keys are marked at the level that marks the most.
+    /// Checks at each SIMD level that all keys that match an addition are marked. Returns how many of 32
+    /// random keys are marked at most.
     fn check(bloom: &BloomFilter, additions: &[(Vec<u64>, Vec<u64>)]) -> u32 {
         let mut most = 0;
         let mut rng = Rng::with_seed(9);
@@ -221,7 +219,7 @@ mod tests {
                     }
                 }
                 assert!(marked * 16 <= tried, "{bits} bits, shift {shift}: {marked} of {tried}");
-                // The filter also works for a mask with holes.
+                // The mask may have holes.
                 let mask = rng.u64(..) & piece.mask();
                 check(&bloom, &[(vec![0, rng.u64(..) & mask, 0], vec![0, mask, 0])]);
             }
@@ -241,7 +239,7 @@ mod tests {
         additions.push((vec![0; 4], vec![0; 4]));
         assert_eq!(check(&bloom, &additions), 32, "one addition may match any key");
         check(&BloomFilter::of_mask(Seed::of_number(1), 1, 1, &[0]), &[(vec![0], vec![0])]);
-        // The masks have holes, and the additions examine only some bits of them.
+        // The additions examine some bits of masks with holes.
         for _ in 0..300 {
             let mask: Vec<u64> = (0..2).map(|_| rng.u64(..) & rng.u64(..) & rng.u64(..)).collect();
             let bloom = BloomFilter::of_mask(Seed::of_number(1), 2, 1_000, &mask);

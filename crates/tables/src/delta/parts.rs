@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Data structures of the filter in [`super::bloom`]: the parts of a key that are hashed, and the array of
-//! bits in which the hashes are recorded.
+//! Data structures of the filter in [`super::bloom`]: the parts of a key, and the array of bits in which
+//! their hashes are recorded.
 
 /// Contribution of one word to a part's hash.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@
 use super::parts::{Bits, Part};
 use engines::simd::Level;
 
-/// Instruction set that the filter uses. Only [`Kernel::new`] creates a kernel.
+/// Instructions to use. Only [`Kernel::new`] creates a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     level: Level,
@@ -17,8 +17,8 @@ impl Kernel {
         Self { level: level.min(Level::found()) }
     }
 
-    /// Returns a bitmap with one bit for each of the first 32 keys, which have `words` words each. The bit is
-    /// set if the bit for the key's hash is set in `bits`.
+    /// Returns a bitmap with one bit for each of the first 32 keys of `words` words, set if `bits` has the
+    /// key's hash.
     #[inline]
     pub fn marks(self, part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         match self.level {
@@ -42,7 +42,7 @@ mod wide {
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn marks(part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         let count = (keys.len() / words).min(32);
-        // Checks the bounds of the gathers below: the words of a row, and the words of the bit array.
+        // Checks the bounds of the gathers below.
         assert!(part.terms.iter().all(|term| term.word < words), "a term refers to a word outside the key");
         let last = bits.words().len() as u64 - 1;
         let each = |number: u64| _mm512_set1_epi64(number.cast_signed());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists and routing tables from files. The samples in the tests of crate `engines` are always used.
-//! The complete data sets are used, too, if they are present.
+//! Access lists and routing tables from files: the samples in the tests of crate `engines`, and the complete
+//! data sets if they are present.
 
 use crate::rig::Rig;
 use crate::sets::{access_list, routes};
@@ -14,8 +14,7 @@ fn sample(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Returns an unpacked file of the complete sets. If the sets are not present, prints a message and returns
-/// `None`.
+/// Returns an unpacked file of the complete sets, or prints a message if they are not present.
 fn whole(name: &str) -> Option<String> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     if !path.exists() {
@@ -27,8 +26,8 @@ fn whole(name: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Assigns descending priorities in the order of the list. Adjacent rules may share a priority, because an
-/// access list can have more rules than there are priorities.
+/// Assigns descending priorities in the order of the list. Adjacent rules may share one, because an access
+/// list can have more rules than there are priorities.
 fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
     let len = list.len();
     let priority = |place: usize| (65_535 - place * 65_535 / len.max(1)) as u16;
@@ -38,8 +37,8 @@ fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
         .collect()
 }
 
-/// Returns a routing table in which the priority of a route is its prefix length. A default route and a
-/// table-miss entry are at the end.
+/// Returns a routing table whose priorities are prefix lengths, with a default route and a table-miss entry
+/// at the end.
 fn by_length(routes: Vec<Match>) -> Vec<(u16, Match)> {
     let length = |route: &Match| route.fields().last().map_or(0, |c| c.mask.count_ones() as u16);
     let ether_type = routes[0].get(Field::EthType);
@@ -105,14 +104,13 @@ fn whole_access_lists() {
     }
 }
 
-/// Loads and changes a full routing table, and checks lookups against a linear search.
+/// Changes a full routing table, and compares lookups with a linear search.
 #[test]
 fn whole_routes() {
     for name in ["rib/ipv4_full.txt.gz", "rib/ipv6_full.txt.gz"] {
         let Some(text) = whole(name) else { return };
         let mut rules = by_length(routes(&text));
-        // The linear search is slow. Few packets are therefore looked up among all routes, and many among a
-        // part of the routes.
+        // The linear search is slow, so few packets are looked up among all routes, and many among a part.
         let mut rig = Rig::default();
         rig.add(rules.clone());
         assert_eq!((rig.rule_table.engine_name(), rig.rule_table.len()), ("lpm", rules.len()));
@@ -129,8 +127,7 @@ fn whole_routes() {
     }
 }
 
-/// Most rules differ only in one field of 16 bits, so they are equal under every mask that leaves out this
-/// field.
+/// Most rules differ only in one field of 16 bits, so they are equal under a mask without this field.
 #[test]
 fn many_rules_of_one_coarse_value() {
     let mut rng = Rng::with_seed(3);
@@ -157,8 +154,7 @@ fn many_rules_of_one_coarse_value() {
     assert_eq!(rig.rule_table.engine_name(), "mask");
     let packets = rig.packets(&mut rng, 50);
     rig.check(&packets, "many rules of one coarse value");
-    // The same rules are added with other priorities. Each value has a hundred rules, the best of which hides
-    // the others.
+    // Each value has a hundred rules of different priority, the best of which hides the others.
     rig.add((0..6_400).map(|at| (200 + at / 64, rule(u32::from(at % 64)))).collect::<Vec<_>>());
     rig.check(&packets, "a hundred rules of each value");
     let best: Vec<EntryId> =
@@ -170,7 +166,7 @@ fn many_rules_of_one_coarse_value() {
 
 #[test]
 fn adding_rules_one_by_one_compiles_few_bases() {
-    // The masks are random. Their top bit is clear, so none of them is a prefix.
+    // The masks are random. Their clear top bit keeps them from being prefixes.
     let mut rng = Rng::with_seed(5);
     let mut holes = Rig::default();
     for _ in 0..20_000 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker that lags behind the control side. Updates that the worker has not applied must not affect its
-//! lookups, whatever the control side has compiled or shared meanwhile.
+//! lookups.
 
 use crate::packet::Packet;
 use crate::rig::{entry, plain_best};

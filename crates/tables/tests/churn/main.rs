@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Adds rules to tables and removes them, with every engine and every kind of delta. Lookups are compared
-//! with a linear search over the same rules.
+//! Adds rules to tables and removes them, with every engine and every kind of delta. Compares lookups with a
+//! linear search.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rules of each kind, which are added and removed one by one and in groups.
+//! Random rules of each kind, added and removed one by one and in groups.
 
 use crate::rig::Rig;
 use fastrand::Rng;
@@ -9,13 +9,13 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Returns the number of cases of each kind, from the environment variable `TABLES_CASES` if set.
+/// Returns the number of cases of each kind, from the variable `TABLES_CASES` if set.
 fn cases() -> u64 {
     number("TABLES_CASES", 40)
 }
 
-/// Adds and removes rules of a kind, and compares lookups with a linear search in between. Returns the engine
-/// that served most steps.
+/// Adds and removes rules of a kind, and compares lookups with a linear search. Returns the engine that
+/// served most steps.
 fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Match)) -> &'static str {
     let mut rig = Rig::with_background_jobs(rng.bool().then(|| rng.usize(0..8)));
     let mut served: std::collections::BTreeMap<&'static str, usize> = Default::default();
@@ -32,7 +32,7 @@ fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Ma
                 rig.remove(&gone);
             }
             _ => {
-                // Removes the rules that were hit. The rules that they hid must then be found.
+                // Removes the rules that were hit, to find the rules that they hid.
                 let packets = rig.packets(rng, 4);
                 let mut hit: Vec<EntryId> =
                     rig.lookup(&packets).into_iter().filter(|id| *id != EntryId::NONE).collect();
@@ -56,7 +56,7 @@ fn full(bits: u32) -> u128 {
 fn prefix(rng: &mut Rng, field: Field, near: u128, length: u32) -> FieldMatch {
     let bits = u32::from(field.location().length_bits);
     let mask = if length == 0 { 0 } else { full(bits) >> (bits - length) << (bits - length) };
-    // Values that are close to each other lead to nested prefixes.
+    // Close values lead to nested prefixes.
     let value = if rng.u8(..4) == 0 { near ^ 1 << rng.u32(..bits) } else { near };
     FieldMatch { field, value: value & mask, mask }
 }
@@ -176,7 +176,7 @@ fn one_mask_and_a_few_others() {
     }
 }
 
-/// Additions may examine only a part of the mask that all other rules have.
+/// Additions may examine only a part of the other rules' mask.
 #[test]
 fn one_mask_with_holes_and_parts_of_it() {
     for seed in 0..cases() {
@@ -196,7 +196,7 @@ fn one_mask_with_holes_and_parts_of_it() {
     }
 }
 
-/// As long as no rule examines a field, keys have no words.
+/// Keys have no words as long as no rule examines a field.
 #[test]
 fn rules_that_match_everything() {
     for seed in 0..cases() {

@@ -27,14 +27,13 @@ pub struct Rig {
     operations: usize,
     /// Number of operations that were sent as swaps.
     pub swaps: usize,
-    /// Number of operations after which the result of a background compilation arrives. `None` if there is no
-    /// background compilation.
+    /// Number of operations that a background compilation takes, or `None` without background compilations.
     background: Option<usize>,
     job: Option<(usize, Job)>,
 }
 
 impl Rig {
-    /// Creates a table whose bases are compiled in the background if `background` is set.
+    /// Creates a table. `background` is the number of operations that a background compilation takes.
     pub fn with_background_jobs(background: Option<usize>) -> Self {
         Self { background, ..Self::default() }
     }
@@ -122,8 +121,8 @@ impl Rig {
         self.entries.range(from..).chain(self.entries.range(..from)).next().map(|(_, entry)| entry)
     }
 
-    /// Returns packets close to the rules. Each packet matches a rule, may have the headers of another rule,
-    /// and has some bits flipped.
+    /// Returns packets close to the rules: each matches a rule, may have the headers of another rule, and has
+    /// some flipped bits.
     pub fn packets(&self, rng: &mut Rng, count: usize) -> Vec<Packet> {
         (0..count)
             .map(|_| {
@@ -155,8 +154,8 @@ impl Rig {
     }
 }
 
-/// Returns the matching entry with the highest priority. Among equal priorities, returns the first one.
-/// `entries` must be in the order of addition.
+/// Returns the matching entry with the highest priority, or the first of several. `entries` must be in the
+/// order of addition.
 pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> EntryId {
     let fits = |entry: &FlowEntry| {
         let mut conditions = entry.matching.fields();

@@ -75,8 +75,7 @@ fn a_base_with_half_of_its_rules_deleted_is_recompiled() {
     rig.check(&rig.packets(&mut rng, 50), "half of the rules removed");
 }
 
-/// A lookup visits the deleted rules of one match one by one. A base may therefore hold only a limited number
-/// of them.
+/// A lookup visits the deleted rules of one match one by one, so a base may hold only a limited number.
 #[test]
 fn a_base_with_many_deleted_rules_of_one_match_is_recompiled() {
     let kinds = [("exact", 9..9, None), ("lpm", 9..31, None), ("mask", 9..31, Some(Field::InPort))];
@@ -97,8 +96,8 @@ fn a_base_with_many_deleted_rules_of_one_match_is_recompiled() {
     }
 }
 
-/// Rules that match everything are compared one by one in each lookup. The more of them the base has, the
-/// more the delta may hold.
+/// Lookups compare rules that match everything one by one. The more of them the base has, the more the delta
+/// may hold.
 #[test]
 fn rules_that_match_everything_compile_few_bases() {
     let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
@@ -114,8 +113,8 @@ fn rules_that_match_everything_compile_few_bases() {
     }
 }
 
-/// Rules are added and removed one by one while the next base is compiled. No change may find the delta full,
-/// because it would have to wait for a compilation.
+/// Rules are added and removed one by one while the next base is compiled. No change may find the delta full
+/// and wait.
 #[test]
 fn background_bases_are_ready_before_the_delta_is_full() {
     for later in [0, 1, 100, 300] {
@@ -160,14 +159,13 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     (1_000..1_100).for_each(|id| apply_updates(rule_table.change(&[add(id, id)], 1, 1).unwrap()));
     let job = rule_table.background_job(1).unwrap();
     assert!(rule_table.background_job(1).is_none(), "one background compilation at a time");
-    // Removes a rule of the base, a rule of the delta, and an ID that has no rule yet. Then adds a rule with
-    // each ID.
+    // Removes a rule of the base, a rule of the delta, and an unused ID. Then adds a rule with each ID.
     for id in [5, 1_050, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(EntryId(id))], 1, 1).unwrap());
         apply_updates(rule_table.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
     rule_table.install(job.run());
-    // Removes a rule of the new base, and a rule that was added after the compilation had begun.
+    // Removes a rule of the new base, and a rule added after the compilation began.
     for id in [8, 1_100] {
         apply_updates(rule_table.change(&[RuleChange::Remove(EntryId(id))], 1, 1).unwrap());
     }
@@ -179,7 +177,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         (2, 1),
         "the new base has caught up with all changes"
     );
-    // Removes rules once more, now that the new base is active.
+    // Removes rules once more, from the new base.
     apply_updates(
         rule_table
             .change(&[RuleChange::Remove(EntryId(1_050)), RuleChange::Remove(EntryId(6))], 2, 1)
@@ -284,7 +282,7 @@ fn a_base_is_compiled_in_background_when_a_128th_was_added_or_deleted() {
     assert!(rule_table.job_at_rest().is_some(), "one added rule suffices for a table at rest");
 }
 
-/// Each call replays three queued rules into the new base. Each change does the same after adding its own
+/// Each call replays three queued rules into the new base. So does each change, after it has added its own
 /// rule to the queue.
 #[test]
 fn a_base_compiled_in_background_catches_up_three_rules_at_a_time() {
@@ -292,7 +290,7 @@ fn a_base_compiled_in_background_catches_up_three_rules_at_a_time() {
         let (mut rule_table, mut more) = table_of(1_000);
         rule_table.change(&more(20), 20, 1).unwrap();
         let job = rule_table.background_job(1).unwrap();
-        // Half of the changes remove a rule, and the other half add one.
+        // Half of the changes remove a rule, and the others add one.
         let gone: Vec<RuleChange> = (0..meanwhile / 2).map(|id| RuleChange::Remove(EntryId(id))).collect();
         let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
         rule_table.change(&changes, changes.len(), 1).unwrap();
@@ -308,8 +306,7 @@ fn a_base_compiled_in_background_catches_up_three_rules_at_a_time() {
     let job = rule_table.background_job(1).unwrap();
     rule_table.change(&more(10), 10, 1).unwrap();
     rule_table.install(job.run());
-    // Ten rules are queued. Each change adds one rule to the queue and replays three, so the queue becomes
-    // shorter by two.
+    // Each change adds one rule to the queue and replays three, so ten rules last for five changes.
     for change in 1..=5 {
         assert_eq!(rule_table.compiled_in_background(), 0, "change {change}");
         let updates = rule_table.change(&more(1), 1, 1).unwrap();
@@ -335,7 +332,7 @@ fn rules_on_new_fields_that_come_and_go_do_not_compile_the_table_again_and_again
         fields.into_iter().for_each(|field| come_and_go(&mut rule_table, field));
     }
     assert_eq!(rule_table.compiled(), 4);
-    // At rest, the keys lose the fields.
+    // The unused fields leave the keys.
     let job = rule_table.job_at_rest().unwrap();
     rule_table.install(job.run());
     assert!(rule_table.catch_up(1).unwrap().is_some());
