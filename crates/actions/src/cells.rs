@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cells: the state of each entry in one worker, by entry id.
 //!
-//! A cell holds the entry's program number and counters. Only the worker writes the cell of an active entry.
-//! The control thread writes a cell only before the worker gets the entry's id, and may read the cell at any
-//! time.
+//! A cell holds the entry's program number and counters. The control thread writes a cell only before the
+//! worker begins to use it. From then on, only the worker writes the cell.
 
 use flow::{EntryId, Nanos};
 use frame::prefetch;
@@ -95,7 +94,7 @@ impl Cell {
     }
 
     /// Resets the counters, sets program and priority, and notes that no path is recorded. The worker must not
-    /// have the id yet.
+    /// use the cell yet.
     pub fn prepare(&self, program: ProgramId, priority: u16) {
         self.program.store(program, Relaxed);
         self.priority.store(priority, Relaxed);
