@@ -124,8 +124,7 @@ impl AsyncQueue {
     }
 
     pub fn port_status(&mut self, reason: PortReason, port: Port) {
-        // The space above the limit is reserved for port-status messages. Packet-ins must not displace the
-        // message that a port was removed.
+        // The space above the limit is reserved for port-status messages, which packet-ins must not displace.
         if self.queue.len() >= 2 * self.limit {
             self.drops.port_statuses += 1;
         } else {

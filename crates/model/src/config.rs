@@ -93,8 +93,7 @@ pub struct ModelLimits {
     pub events_per_poll: usize,
     /// Maximum number of due timers examined in one poll.
     pub timers_per_poll: usize,
-    /// Maximum number of removed entries that are completed in one poll: their counters are read and their
-    /// IDs are released.
+    /// Maximum number of removed entries whose IDs are released in one poll.
     pub removals_per_poll: usize,
 }
 

@@ -37,7 +37,7 @@ impl TimerKind {
 pub(crate) struct Expiry {
     flows: Timers,
     macs: Timers,
-    /// Time before which no timer needs to be checked, because recent hits may not be counted yet.
+    /// Time before which timers are not checked, because recent hits may not be counted yet.
     not_before: Nanos,
 }
 
@@ -70,7 +70,7 @@ impl Expiry {
         next.map(|at| at.max(self.not_before))
     }
 
-    /// Sets the time before which no timer needs to be checked, because recent hits may not be counted yet.
+    /// Sets the time before which timers are not checked, because recent hits may not be counted yet.
     pub fn wait_until(&mut self, at: Nanos) {
         self.not_before = at;
     }

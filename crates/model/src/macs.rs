@@ -83,8 +83,7 @@ impl Macs {
         }
         let key = (seen.vid, seen.mac);
         let known = self.places.get(&key).copied();
-        // Several workers may report the same address. One worker may also report it several times, if
-        // packets arrive before the operation is active.
+        // The same address may be reported several times before the operation is active.
         if known.is_some_and(|p| p.port == seen.port) {
             return;
         }

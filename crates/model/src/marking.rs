@@ -2,9 +2,8 @@
 //! Marking of entries as low-latency. The explicit mark of a flow-mod has precedence over the cookie, and the
 //! cookie over learning from the hit rate.
 //!
-//! Learning examines all entries in turn, [`ENTRIES_PER_LOOK`] at a time. Each entry is thus examined once
-//! per window, and no call takes long. An entry's rate is computed over the actual time since its last
-//! examination, so delays do not distort it.
+//! Learning examines all entries in turn, [`ENTRIES_PER_LOOK`] at a time and each entry once per window. The
+//! rate is computed over the time since the entry's last examination.
 
 use crate::changes::transaction::Transaction;
 use crate::config::{Learning, SECOND_NS};
@@ -16,7 +15,7 @@ use flow::{Action, EntryId, FlowEntry, Instructions, Nanos, port_no};
 /// Number of entries examined per step. A step takes about 0.1 ms.
 const ENTRIES_PER_LOOK: usize = 1_024;
 /// Maximum number of entries marked or unmarked per step. Workers apply up to this number of changes one by
-/// one. More changes at once would replace the state of thousands of entries.
+/// one.
 const MARKS_PER_LOOK: usize = 64;
 /// Minimum time between two steps in nanoseconds. With very many entries, a window therefore takes longer
 /// than configured.
@@ -34,9 +33,8 @@ fn is_eligible(learning: Learning, entry: &FlowEntry) -> bool {
         && forwards(&entry.instructions)
 }
 
-/// Returns whether packets that hit the entry are forwarded, and not sent to the controller. A flood of
-/// packets that are dropped or sent to the controller has a high rate, too, but must not use the
-/// fast-forwarding path.
+/// Returns whether the entry forwards packets, other than to the controller. Floods of packets that are
+/// dropped or sent to the controller must not use the fast-forwarding path.
 fn forwards(instructions: &Instructions) -> bool {
     let mut actions = instructions.apply.iter().chain(&instructions.write);
     let to_controller = |a: &Action| matches!(a, Action::Output { port: port_no::CONTROLLER, .. });

@@ -58,7 +58,7 @@ impl<D: DataPlane> Model<D> {
             config,
             trace_counts: TraceCounts::default(),
         };
-        // The bundle is refused only if the limit of entries is 0. The table then correctly stays empty.
+        // The bundle is refused only if the limit of entries is 0. The table then stays empty.
         let _ = model.bundle(now, model.default_entries());
         model
     }
@@ -128,15 +128,14 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Returns the time at which the next timer or the next learning step is due. [`Model::poll`] must also
-    /// be called when the data plane has reported events or applied operations, which may happen at any time.
+    /// be called when the data plane has reported events or applied operations.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let learning = self.config.learning.map(|_| self.learner.due());
         self.expiry.next_deadline().into_iter().chain(learning).min()
     }
 
-    /// Applies one request. The request is active once the version that [`Model::barrier`] returns afterwards
-    /// is applied.
+    /// Applies one request. The request is active once the version returned by [`Model::barrier`] is applied.
     ///
     /// # Errors
     /// Returns the error by which OpenFlow 1.3 refuses the request. In that case nothing is changed.
@@ -144,8 +143,8 @@ impl<D: DataPlane> Model<D> {
         self.transact(now, |transaction| changes::apply(transaction, change))
     }
 
-    /// Applies all requests in order, or none of them. Every packet is forwarded either with all of them in
-    /// effect or with none.
+    /// Applies all requests in order, or none of them. No packet is forwarded with only some of them in
+    /// effect.
     ///
     /// # Errors
     /// Returns the index of the first refused request and the reason. In that case nothing is changed.
@@ -206,16 +205,15 @@ impl<D: DataPlane> Model<D> {
                 }
                 Step::Removed { id, was, reason, heir } => {
                     self.removals.push(Dying { version, removed_ns: now, id, reason, heir });
-                    // The count of stale timers may be too high. In that case stale timers are only discarded
-                    // earlier than necessary.
+                    // If the count of stale timers is too high, they are only discarded earlier than
+                    // necessary.
                     if let Some(table) = store.entry(id).map(|e| e.table)
                         && (was == Life::Live || table == MAC_TABLE)
                     {
                         self.expiry.entry_gone(table);
                     }
                 }
-                // Controllers never saw a port's states during the transaction, so the change is reported
-                // relative to the state before the transaction.
+                // The change is reported relative to the port's state before the transaction.
                 Step::Port(before) => drop(ports.entry(before.desc.number).or_insert(before)),
                 Step::Modified(_) | Step::Group(..) | Step::Meter(..) => {}
             }

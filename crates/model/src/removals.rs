@@ -9,8 +9,8 @@ use dataplane::{DataPlane, TrafficCount};
 use flow::{EntryId, Nanos, RuleVersion};
 use std::collections::VecDeque;
 
-/// Number of events after which all events that were pending at the start have certainly been taken, even if
-/// workers keep reporting new ones. It exceeds the capacity of the workers' rings.
+/// Number of events after which all events that were pending at the start have been taken. It exceeds the
+/// capacity of the workers' rings.
 const EVENTS_UNDER_WAY: usize = 65_536;
 
 /// An entry that left its table and waits until the data plane has released it.
@@ -30,8 +30,8 @@ pub(crate) struct Dying {
 #[derive(Debug, Default)]
 pub(crate) struct Removals {
     dying: VecDeque<Dying>,
-    /// Version that was active when the first of `backlog_events` was taken. Events that workers report after
-    /// this moment do not refer to entries that this version or an earlier one removed.
+    /// Version that was active when the first of `backlog_events` was taken. Later events do not refer to
+    /// entries that this version or an earlier one removed.
     settle_next: RuleVersion,
     /// Version up to which removed entries may be released: no unread event refers to them.
     settled: RuleVersion,

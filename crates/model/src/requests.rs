@@ -16,8 +16,8 @@ use std::sync::Arc;
 use wire::ethernet::ETHERNET_BYTES;
 
 impl<D: DataPlane> Model<D> {
-    /// Applies one flow-mod. The flow-mod is active once the version that [`Model::barrier`] returns
-    /// afterwards is applied.
+    /// Applies one flow-mod. The flow-mod is active once the version returned by [`Model::barrier`] is
+    /// applied.
     ///
     /// # Errors
     /// Returns the error by which OpenFlow 1.3 refuses the flow-mod. In that case nothing is changed.
@@ -33,10 +33,9 @@ impl<D: DataPlane> Model<D> {
         self.bundle(now, mods).unwrap_or_default()
     }
 
-    /// Switches between fail-secure and fail-standalone mode. The caller uses it when the datapath has
-    /// connected to a controller, or has lost all controllers. Standalone mode deletes all entries of
-    /// controllers and forwards by learned MACs. Secure mode deletes the standalone default entry if it is
-    /// unchanged.
+    /// Switches to fail-standalone mode when all controllers are lost, or to fail-secure mode. Standalone
+    /// mode deletes all entries of controllers and forwards by learned MACs. Secure mode deletes the
+    /// standalone default entry if it is unchanged.
     pub fn set_standalone(&mut self, now: Nanos, standalone: bool) -> Changed {
         let default = self.default_entries().pop();
         self.config.standalone = standalone;
@@ -90,8 +89,7 @@ impl<D: DataPlane> Model<D> {
         changes::cost_of(&self.rules, changes)
     }
 
-    /// Sends a packet of a controller. Packet-outs and rule changes are executed in order, so the packet is
-    /// forwarded by the rules requested before it.
+    /// Sends a packet of a controller. The packet is forwarded by the rules requested before it.
     ///
     /// # Errors
     /// Returns an error if the ingress port does not exist, the packet is too short, or an action is invalid.

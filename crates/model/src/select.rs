@@ -59,7 +59,7 @@ impl Qualities {
         Self { cookie: m.cookie, cookie_mask: m.cookie_mask, out_port: m.out_port, out_group: m.out_group }
     }
 
-    /// Returns whether there are no conditions, so that every entry satisfies them.
+    /// Returns whether there are no conditions.
     pub fn none_asked(&self) -> bool {
         self.cookie_mask == 0 && self.out_port.is_none() && self.out_group.is_none()
     }

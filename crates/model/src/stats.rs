@@ -27,9 +27,9 @@ pub struct FlowStats {
     pub mark: Mark,
 }
 
-/// Position of a walk over entries; the default is the start. The walk is ordered by table and, within a
-/// table, by the time when entries were added. An entry present during the whole walk is visited exactly
-/// once. If an entry is replaced during the walk, its replacement may be visited in addition.
+/// Position of a walk over entries; the default is the start. The walk is ordered by table and by time of
+/// addition. An entry present during the whole walk is visited exactly once. If an entry is replaced during
+/// the walk, its replacement may be visited as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCursor {
     table: TableId,

@@ -30,7 +30,7 @@ impl Timers {
         self.heap.push(Reverse(timer));
     }
 
-    /// Returns the earliest deadline. The timer may be stale, so the next actual deadline may be later.
+    /// Returns the earliest deadline. The timer may be stale.
     pub fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|t| t.0.at)
     }

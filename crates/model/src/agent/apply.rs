@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Applies the changes of a request, and answers it afterwards. Long changes are left to the driver, which is
-//! the thread that runs the agent.
+//! Applies the changes of a request and answers the request. Long changes may be left to the driver, the
+//! thread that runs the agent.
 
 use super::channel::{Channel, ChannelEvent, Job};
 use super::context::{Context, Refusal};
@@ -14,7 +14,7 @@ use dataplane::DataPlane;
 use openflow::{Message, Request};
 
 impl Channel {
-    /// Applies changes. Long-running changes are left to the driver, if the driver accepts them.
+    /// Applies changes. Long changes go to the driver if the driver accepts them.
     pub(super) fn apply<D: DataPlane>(
         &mut self,
         request: &Request,

@@ -18,14 +18,14 @@ pub fn kind(async_message: &AsyncMessage) -> AsyncKind {
     }
 }
 
-/// Returns whether the channel's `miss_send_len` limits the packet-in. This is the case if no action gives a
-/// length (OpenFlow 1.3, section 7.4.1).
+/// Returns whether the channel's `miss_send_len` limits the packet-in, because no action gives a length
+/// (OpenFlow 1.3, section 7.4.1).
 pub fn is_cut_by_channel(async_message: &AsyncMessage) -> bool {
     matches!(async_message, AsyncMessage::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
 }
 
-/// Encodes an asynchronous message. `cut` is the number of packet bytes to send. If it is `None`, the length
-/// given by the packet's action applies.
+/// Encodes an asynchronous message. `cut` is the number of packet bytes to send, or `None` for the length
+/// given by the packet's action.
 pub fn messages(
     async_message: &AsyncMessage,
     cut: Option<u16>,
@@ -59,8 +59,8 @@ fn removed_reason(reason: RemovedReason) -> flow_mod::FlowRemovedReason {
     }
 }
 
-/// Encodes packet-ins. If a packet is longer than `max_len`, it is buffered and only its beginning is sent.
-/// If no buffer is free, it is sent whole (OpenFlow 1.3, section 7.4.1).
+/// Encodes packet-ins. A packet longer than `max_len` is buffered, and only its beginning is sent. Without a
+/// free buffer, the whole packet is sent (OpenFlow 1.3, section 7.4.1).
 fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let mut conditions = vec![FieldMatch::exact(Field::InPort, p.frame.meta.in_port.into())];
     if p.metadata != 0 {
@@ -69,7 +69,7 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
     if p.tunnel_id != 0 {
         conditions.push(FieldMatch::exact(Field::TunnelId, p.tunnel_id.into()));
     }
-    // Each value fits into its field, and each field occurs once.
+    // This cannot fail: each value fits into its field, and each field occurs once.
     let matching = Match::unchecked_prerequisites(conditions).unwrap_or_default();
     let message = |mut data: Vec<u8>| {
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);

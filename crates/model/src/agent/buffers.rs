@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Buffered packets: packets that are kept because their packet-ins carry only the first bytes. The number
-//! and age of buffered packets are bounded.
+//! Packets that are kept because their packet-ins carry only the first bytes. Their number and age are
+//! bounded.
 
 use flow::{Nanos, PortNo};
 use std::collections::VecDeque;

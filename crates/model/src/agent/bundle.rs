@@ -12,8 +12,7 @@ const BUNDLES: usize = 16;
 /// Maximum number of messages in the open bundles of all channels.
 pub(super) const MESSAGES: usize = 1_000_000;
 /// Maximum size in bytes of the messages in all open bundles, as received. It is enough for a million
-/// ordinary flow-mods. Decoded messages take up to about six times this size, if their actions have 8 bytes
-/// each.
+/// ordinary flow-mods. Decoded messages take up to about six times this size.
 pub(super) const BYTES: usize = 192 * 1_024 * 1_024;
 
 /// Number and size of the messages in uncommitted bundles.
@@ -38,7 +37,7 @@ impl Size {
     }
 }
 
-/// Origin of a message in a bundle. It is needed to send an ERROR about the message.
+/// Origin of a message in a bundle, for an ERROR about the message.
 #[derive(Debug)]
 pub struct Origin {
     /// Transaction ID of the message.

@@ -55,7 +55,7 @@ impl Channel {
         Ok(Some(Message::BundleControl(BundleControl { bundle_id: id, kind, flags })))
     }
 
-    /// Removes a bundle. Its messages no longer count towards the limits for the bundles of all channels.
+    /// Removes a bundle, and subtracts its size from the total of all channels.
     fn take_bundle(&mut self, id: u32, shared: &mut Shared) -> Option<Bundle> {
         let bundle = self.bundles.take(id)?;
         shared.bundled = shared.bundled.minus(bundle.size);

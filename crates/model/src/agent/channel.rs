@@ -22,9 +22,9 @@ use std::collections::VecDeque;
 /// Maximum number of requests started in one step. Fewer are started if their changes together examine many
 /// entries.
 pub(super) const REQUESTS_PER_STEP: usize = 64;
-/// Maximum number of waiting requests per channel. Requests wait while a barrier or a long answer is in
-/// progress, while the data plane is full, or while another thread uses the model. At the limit, the session
-/// is no longer read, so echo requests are not answered either.
+/// Maximum number of waiting requests per channel. Requests wait for a barrier, for a long answer, for the
+/// data plane, or for another thread that uses the model. At the limit, the session is not read, so echo
+/// requests are not answered.
 const HELD_MAX: usize = 1_024;
 /// Maximum total size in bytes of the waiting requests of a channel, as received. The last request may exceed
 /// the limit.
@@ -54,8 +54,7 @@ pub enum ChannelEvent {
     Refused(String),
     /// The controller sent an ERROR. The value is the name of its code.
     Error(String),
-    /// Messages were dropped because the controller does not read. There is at most one such event per
-    /// second.
+    /// Messages were dropped because the controller does not read. This event occurs at most once per second.
     Lost(LostMessages),
     /// The session has ended: write the rest of the output, then close the connection.
     Closed(CloseReason),
@@ -85,8 +84,8 @@ pub(super) enum Job {
 #[derive(Debug)]
 pub(super) enum Held {
     Request(Box<Request>),
-    /// A request that cannot be decoded. It is refused when it is processed: because of the role if the
-    /// channel is a slave, else because of the format.
+    /// A request that cannot be decoded. A slave's request is refused because of the role, any other request
+    /// because of the format.
     Undecodable(Box<Undecodable>),
 }
 
@@ -99,7 +98,7 @@ impl Held {
         }
     }
 
-    /// Returns whether the request must not overtake a long answer in progress.
+    /// Returns whether the request must wait for a long answer in progress.
     pub(super) fn waits_for_others(&self) -> bool {
         matches!(self, Self::Request(request) if waits_for_others(&request.message))
     }
@@ -110,7 +109,7 @@ impl Held {
 pub struct Channel {
     pub(super) id: ChannelId,
     pub(super) session: Session,
-    /// The role that the controller requested. A channel that is no longer the master counts as slave.
+    /// The role that the controller requested. A former master counts as slave.
     pub(super) asked_role: Role,
     pub(super) async_config: AsyncConfig,
     pub(super) config: SwitchConfig,
@@ -327,8 +326,8 @@ impl Channel {
         }
     }
 
-    /// Called when the channel is closed. Subtracts its waiting requests and bundles from the totals of all
-    /// channels, and adds its lost messages to them.
+    /// Subtracts the waiting requests and bundles of a closed channel from the totals of all channels, and
+    /// adds its lost messages.
     pub(super) fn give_back(self, shared: &mut Shared) {
         shared.bundled = shared.bundled.minus(self.bundles.size());
         shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);
@@ -339,8 +338,7 @@ impl Channel {
     }
 }
 
-/// Returns whether a request must not overtake a long answer in progress. A barrier is answered only after
-/// the long answer, and at most one long answer is in progress.
+/// Returns whether a request must wait for a long answer in progress.
 fn waits_for_others(message: &Message) -> bool {
     use openflow::multipart::Query;
     match message {

@@ -8,7 +8,7 @@ use flow::Nanos;
 use openflow::ErrorCode;
 use std::borrow::Cow;
 
-/// The model and its environment, as a step needs them to answer requests.
+/// What a step of a channel needs to answer requests.
 pub struct Context<'a, D: DataPlane> {
     /// Model of the datapath.
     pub model: &'a mut Model<D>,

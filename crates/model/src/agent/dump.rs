@@ -67,7 +67,7 @@ impl Dump {
         match self {
             Self::Flows { mut parts, filter, mut cursor, with_marks } => {
                 for flow in context.model.flows(context.now, &filter, &mut cursor, ENTRIES_PER_STEP) {
-                    // An entry was received in one message. Its description is not longer, so the description
+                    // The description of an entry is not longer than the message that added the entry, so it
                     // fits into one message.
                     let _ = parts.push(&flow_stats(&flow, with_marks), out);
                 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completes packets for controllers as they would appear on a wire. Virtual interfaces leave checksums and
-//! segmentation to their device. A controller may send a packet back, so checksums must be complete, and
-//! super-frames must be segmented.
+//! Completes packets for controllers. Virtual interfaces leave checksums and segmentation to their device,
+//! but a controller may send a packet back.
 
 use frame::{Frame, GsoKind};
 use wire::segment::{self, Segments};

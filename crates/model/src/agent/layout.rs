@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TABLE_FEATURES requests in several parts. The parts share a transaction ID. The request takes effect with
-//! its last part; if one part is refused, the whole request is refused.
+//! TABLE_FEATURES requests in several parts with the same transaction ID. A request takes effect with its
+//! last part, and is refused if one part is refused.
 
 use super::context::Refusal;
 use super::table_features::{check, check_whole};

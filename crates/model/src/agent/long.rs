@@ -39,7 +39,7 @@ impl Work {
 pub(super) enum Then {
     /// Send a buffered packet through the tables.
     Packet(Option<u32>),
-    /// Answer the commit of a bundle. The origin of each message is kept, so that an ERROR can refer to it.
+    /// Answer the commit of a bundle. An ERROR about a message needs its origin.
     Commit(BundleControl, Vec<Origin>),
     /// Report the tables in a reply to the request with this transaction ID.
     ReportTables(u32),

@@ -4,11 +4,11 @@
 //! Each connection is a [`Channel`] with its own `openflow::Session`. The caller of this module is its
 //! driver: it passes received bytes to the channel, calls [`Agent::step`] and writes the channel's output.
 //! [`Agent::report`] forwards an [`AsyncMessage`] to the channels that subscribe to it. Each call does a
-//! bounded amount of work. If a controller does not read its output, the agent does no work for its channel.
+//! bounded amount of work.
 //!
 //! Begin with [`Agent`], then `channel.rs` (the state of a connection), `step.rs` (which request is next) and
-//! `request.rs` (the function that handles each kind of request). Most other files handle one kind of request
-//! each.
+//! `request.rs` (the function that handles each kind of request). Most other files handle one kind of
+//! request.
 
 mod apply;
 mod async_message;
@@ -87,8 +87,7 @@ impl Agent {
         progress
     }
 
-    /// Handles input of a channel while the model is lent to another thread. Echo requests are answered, and
-    /// all other requests are queued.
+    /// Answers echo requests of a channel, and queues all other requests while another thread uses the model.
     pub fn step_alone(&mut self, id: ChannelId, now: Nanos) -> Progress {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         counting_held(channel, &mut self.shared, |channel, _| channel.step_alone(now))
@@ -149,8 +148,7 @@ impl Agent {
         }
     }
 
-    /// Returns the numbers of messages lost because controllers did not read, summed over all channels so
-    /// far.
+    /// Returns the numbers of messages lost because controllers did not read, over open and closed channels.
     #[must_use]
     pub fn lost(&self) -> LostMessages {
         self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))

@@ -65,8 +65,8 @@ impl Numbered {
             }
             return None;
         };
-        // Each item fits into a message: its definition was received in one message, and the size of its
-        // statistics is bounded by the number of buckets or bands.
+        // Each item fits into a message: its definition was received in one message, and its statistics are
+        // bounded by the number of buckets or bands.
         let _ = match &mut self.list {
             List::Groups(parts) => model
                 .group_numbered(GroupId(number))

@@ -37,8 +37,8 @@ impl Channel {
                 if tables == TableSet::NONE {
                     return self.begin_dump(Dump::table_features(xid));
                 }
-                // A last part that names no tables looks like a query, which is allowed in every role. The
-                // role is therefore checked here, for the whole request.
+                // A last part without tables looks like a query, which every role may send. The role is
+                // therefore checked here for the whole request.
                 if let Some(refusal) = self.barred(shared) {
                     return Err(refusal);
                 }

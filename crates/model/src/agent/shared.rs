@@ -16,8 +16,7 @@ pub(super) struct Shared {
     /// Size of the uncommitted bundles of all channels.
     pub(super) bundled: bundle::Size,
     pub(super) buffers: Buffers,
-    /// Whether a change of role or subscription may have changed which channels receive which asynchronous
-    /// messages.
+    /// Whether the receivers of asynchronous messages may have changed.
     pub(super) subscriptions_changed: bool,
     /// Total size in bytes of the requests that wait in all channels.
     pub(super) held_bytes: usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities declares which
-//! capabilities the controller will use. Such a request is granted, and changes only the set of tables.
+//! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities is granted, but
+//! changes only the set of tables.
 
 use super::context::Refusal;
 use crate::TableSet;
@@ -48,8 +48,8 @@ pub fn of(table: TableId, max_entries: usize, pipeline: &TableSet) -> TableFeatu
     }
 }
 
-/// Checks one part of a request. It must not request more than tables support. `named` is the set of tables
-/// that earlier parts name. Returns the union of this set and the tables of the part.
+/// Checks that one part of a request asks for no more than tables support. `named` holds the tables of
+/// earlier parts. Returns `named` with the tables of this part.
 pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
     for features in asked {
         let table = features.table;
@@ -84,14 +84,14 @@ pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
     ))
 }
 
-/// Returns a sentence about the first item of a property that exceeds the capabilities of tables.
+/// Describes the first item of a property that tables do not support.
 fn beyond(table: TableId, property: &TableProperty) -> Option<String> {
     let unknown = |list: &[TypeId], known: &[u16], what: &str| {
         let other = list.iter().find(|id| id.experimenter.is_none() && !known.contains(&id.number))?;
         Some(format!("table {table} has no {what} of type {}", other.number))
     };
-    // Masks and offsets of Shunt's slices and of other experimenter fields are given in each entry, so they
-    // cannot be checked here.
+    // Masks and offsets of experimenter fields, such as Shunt's slices, are given in each entry and cannot be
+    // checked here.
     let field = |list: &[OxmId], can: fn(Field, bool) -> bool, what: &str| {
         let other = list
             .iter()

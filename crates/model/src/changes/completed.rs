@@ -13,8 +13,7 @@ use flow::stateless::StatelessConfig;
 use flow::{EntryChange, EntryId, FlowEntry, GroupId, MeterId, Operation};
 use std::sync::Arc;
 
-/// Numbers of entries that a request changed. If an entry replaces another one, the new entry counts as added
-/// and the old one as removed.
+/// Numbers of entries that a request changed. A replacement counts as one entry added and one removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// Entries added.

@@ -127,8 +127,7 @@ fn selected(rules: &Rules, table: TableId, m: &FlowMod, qualities: Qualities) ->
     ids
 }
 
-/// Checks the index of an entry in a linear table. A linear table is an array: its indices are bounded, and
-/// each has at most one entry.
+/// Checks the index of an entry in a linear table, which is an array with at most one entry per index.
 fn check_index(
     transaction: &Transaction<'_>,
     m: &FlowMod,
@@ -155,8 +154,7 @@ fn check_room(rules: &Rules, config: &ModelConfig, replaced: Option<EntryId>) ->
     if live >= limit {
         return Err(ModelError::TableFull { in_use: live, limit });
     }
-    // Removed entries keep their memory until their release, so a burst of adds and deletes needs a bound
-    // too.
+    // Removed entries keep their memory until their release, so their number is bounded, too.
     if in_use >= 2 * limit {
         return Err(ModelError::TableFull { in_use, limit: 2 * limit });
     }

@@ -58,8 +58,7 @@ fn set(transaction: &mut Transaction<'_>, group: Group) -> Result<(), ModelError
     check(transaction.rules(), &group)?;
     let group = Arc::new(group);
     transaction.set_group(&group);
-    // The log already contains the change of the group. If this check fails, the change is rolled back with
-    // the whole request.
+    // If this check fails, the change of the group is rolled back with the whole request.
     transaction.rules().groups.check(group.id)
 }
 

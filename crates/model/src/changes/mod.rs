@@ -2,8 +2,8 @@
 //! Requests that change the rules.
 //!
 //! A [`Transaction`] is one or several requests in progress. Each kind of request has a file with a function
-//! `apply`, which checks the request and changes the rules through the transaction. None of these functions
-//! accesses the data plane: `Model` submits a transaction when it is complete.
+//! `apply`, which checks the request and changes the rules through the transaction. `Model` submits the
+//! complete transaction to the data plane.
 //!
 //! Begin with [`Change`] and [`apply`], then `transaction.rs` and `completed.rs`.
 
@@ -56,7 +56,6 @@ impl From<FlowMod> for Change {
     }
 }
 
-/// Converts a line of a flow file to a change.
 impl From<FileLine> for Change {
     fn from(line: FileLine) -> Self {
         match line {
@@ -104,8 +103,7 @@ pub(crate) fn apply(transaction: &mut Transaction<'_>, change: Change) -> Result
     }
 }
 
-/// Estimates the number of entries that the changes examine or modify. Counting stops above [`LONG_ENTRIES`],
-/// because such a request is long in any case.
+/// Estimates the number of entries that the changes examine or modify. Counting stops above [`LONG_ENTRIES`].
 pub(crate) fn cost_of(rules: &Rules, changes: &[Change]) -> usize {
     let mut cost = changes.len();
     for change in changes {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The set of tables in the pipeline. A controller sets it by TABLE_FEATURES; tables that the request does
-//! not name are removed (OpenFlow 1.3.5, section 7.3.5.5). Entries of removed tables are deleted without
-//! flow-removed messages, and no entries can be added to these tables.
+//! The set of tables in the pipeline, which a controller sets by TABLE_FEATURES. Tables that the request does
+//! not name are removed, and their entries are deleted without flow-removed messages (OpenFlow 1.3.5, section
+//! 7.3.5.5).
 
 use super::transaction::Transaction;
 use crate::error::ModelError;

@@ -11,8 +11,7 @@ use flow::PortNo;
 pub struct PortMod {
     /// Port number.
     pub number: PortNo,
-    /// MAC address in the request. The port-mod is refused if the port has another address, which protects
-    /// against mistakes.
+    /// MAC address in the request. The port-mod is refused if the port has another address.
     pub mac: [u8; 6],
     /// Values to set.
     pub config: PortConfig,

@@ -21,8 +21,7 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// Changes some sections. The first change of a request copies the configuration. Each further change costs
-/// only its own size.
+/// Changes some sections. Only the first change of a request copies the configuration.
 pub(super) fn apply(transaction: &mut Transaction<'_>, change: StatelessChange) -> Result<(), ModelError> {
     let StatelessChange::Set(sections) = change else {
         transaction.set_stateless(None);

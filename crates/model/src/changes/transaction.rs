@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Transactions. A request changes the rules immediately, and each step is logged so that it can be undone.
-//! If the whole request is valid, it is submitted to the data plane as one operation. Otherwise it is rolled
-//! back.
+//! Transactions. A request changes the rules step by step, and each step is logged. A valid request is
+//! submitted to the data plane as one operation; an invalid request is rolled back.
 
 use super::completed::{Before, Completed, Step};
 use crate::async_messages::RemovedReason;
@@ -57,14 +56,12 @@ impl<'a> Transaction<'a> {
         Self { rules, config, now, work: Completed::default() }
     }
 
-    /// Returns the rules with the changes so far. Only the methods of this type change them, because they log
-    /// how to undo each step.
+    /// Returns the rules with the changes so far.
     pub fn rules(&self) -> &Rules {
         self.rules
     }
 
-    /// Returns a shared copy of these instructions. No step is logged, because a copy without users is
-    /// discarded.
+    /// Returns a shared copy of these instructions. No step is logged, because unused copies are discarded.
     pub fn share(&mut self, instructions: Instructions) -> Arc<Instructions> {
         self.rules.sharing.share(instructions)
     }
@@ -125,8 +122,8 @@ impl<'a> Transaction<'a> {
         self.work.log.push(Step::Modified(Box::new(step)));
         self.work.changed.modified += 1;
         if counts == Counts::Reset {
-            // The data plane resets its own counters when the change is active. The model only has to discard
-            // the counts that the entry inherited from replaced entries.
+            // The data plane resets its own counters. The model discards only the counts inherited from
+            // replaced entries.
             carried.forget(id);
         }
     }
@@ -147,7 +144,7 @@ impl<'a> Transaction<'a> {
         self.rules.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
     }
 
-    /// Removes an entry from its table. `reason` is reported in the flow-removed message. If it is `None`, no
+    /// Removes an entry from its table. `reason` is reported in the flow-removed message; with `None`, no
     /// message is sent.
     pub fn remove_entry(&mut self, id: EntryId, reason: Option<RemovedReason>) {
         let Some(was) = self.rules.store.slot(id).map(|s| s.life) else { return };
@@ -173,8 +170,7 @@ impl<'a> Transaction<'a> {
         self.work.changed.removed += 1;
     }
 
-    /// Removes the entries that `wanted` accepts. The scan of all entries stops after `limit` of them have
-    /// been found. Without a limit, it visits every entry.
+    /// Removes the entries that `wanted` accepts. The scan stops once `limit` entries are found.
     pub fn remove_where(
         &mut self,
         limit: Option<usize>,
@@ -190,8 +186,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Adds or replaces a group. A replaced group keeps its number of users and the time of its first
-    /// addition. The caller must check the group afterwards, together with the groups in its chains.
+    /// Adds or replaces a group. A replaced group keeps its number of users and its time of addition. The
+    /// caller must then check the group with its chains.
     pub fn set_group(&mut self, group: &Arc<Group>) {
         let (id, groups) = (group.id, &mut self.rules.groups);
         let (since, users) = groups.get(id).map_or((self.now, 0), |old| (old.since, old.users));
@@ -206,8 +202,7 @@ impl<'a> Transaction<'a> {
         self.work.others.push(Operation::RemoveGroup(id));
     }
 
-    /// Adds or replaces a meter. A replaced meter keeps its number of users and the time of its first
-    /// addition.
+    /// Adds or replaces a meter. A replaced meter keeps its number of users and its time of addition.
     pub fn set_meter(&mut self, meter: Meter) {
         let (id, what) = (meter.id, Arc::new(meter));
         let meters = &mut self.rules.meters;

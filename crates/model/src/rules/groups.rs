@@ -18,7 +18,7 @@ pub(crate) struct Groups {
     buckets: usize,
 }
 
-/// Results computed so far, by group number, so that each of them is computed only once.
+/// Results computed so far, by group number.
 type Memo = BTreeMap<GroupId, usize>;
 
 impl Groups {
@@ -84,7 +84,7 @@ impl Groups {
         if self.leads_back(id) {
             return Err(ModelError::GroupLoop(id));
         }
-        // Every chain through this group must stay short enough. This includes the groups that send to it.
+        // Chains through this group also contain the groups that send to it.
         let through = self.longest_to(id, &mut Memo::new()) + self.longest_from(id, &mut Memo::new()) - 1;
         if through > Limits::GROUP_CHAIN {
             return Err(ModelError::GroupChain(id));

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules: the state that controllers program. Changes that a request makes to this state can be rolled
-//! back.
+//! The rules: the state that controllers program.
 //!
-//! [`Rules`] holds state and answers questions about it. It does not depend on requests, timers or messages.
-//! Requests change it through a `Transaction` (`crate::changes`), which logs how to undo each step.
+//! Requests change [`Rules`] through a `Transaction` (`crate::changes`), which logs how to undo each step.
 //!
 //! Begin with [`Rules`], then [`store`] (all entries by ID) and [`table`] (the index of one table).
 
@@ -63,8 +61,7 @@ impl Rules {
         }
     }
 
-    /// Refuses instructions that use a missing group or meter. An error now is better than dropped packets
-    /// later.
+    /// Refuses instructions that use a missing group or meter.
     pub fn check_references(&self, instructions: &Instructions) -> Result<(), ModelError> {
         if let Some(meter) = instructions.meter.filter(|meter| !self.meters.contains_key(meter)) {
             return Err(ModelError::NoSuchMeter(meter));

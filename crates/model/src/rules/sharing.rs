@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Deduplication of instructions. In a table with a million entries, most entries share their instructions
-//! with other entries.
+//! Deduplication of instructions. In large tables, most entries share their instructions with other entries.
 
 use flow::Instructions;
 use hashbrown::HashSet;
@@ -14,7 +13,7 @@ const SWEEP_MIN: usize = 1_024;
 pub(crate) struct Sharing {
     known: HashSet<Arc<Instructions>>,
     /// Number of instruction sets at which unused ones are discarded. It is twice the number that the
-    /// previous sweep left. The average cost of sweeps per added set is therefore constant.
+    /// previous sweep left.
     sweep_at: usize,
 }
 

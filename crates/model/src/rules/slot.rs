@@ -27,8 +27,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns the mark after a modify command. If the command has an explicit mark, this mark replaces the
-    /// previous one.
+    /// Returns the mark after a modify command. An explicit mark of the command replaces the previous one.
     pub(crate) fn after(self, explicit: Option<bool>) -> Self {
         if explicit.is_some() { Self { explicit, learned: false } } else { self }
     }

@@ -84,7 +84,7 @@ impl Table {
         self.order.len()
     }
 
-    /// Returns the upper half of the 64-bit hash. With 32 bits, few entries of a table have equal hashes.
+    /// Returns the upper half of the 64-bit hash.
     pub fn hash(&self, priority: u16, matching: &Match) -> u32 {
         (self.hasher.hash_one((priority, matching)) >> 32) as u32
     }

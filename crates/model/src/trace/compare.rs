@@ -18,8 +18,7 @@ const DIFFERENCES: usize = 8;
 pub enum TraceComparison {
     /// The worker handled the packet as the rules require.
     Agrees,
-    /// The rules have changed since the packet was forwarded. The rules that applied to it are no longer
-    /// known.
+    /// The rules have changed since the packet was forwarded.
     Changed {
         /// Version of the rules that the worker applied.
         then: RuleVersion,
@@ -35,8 +34,7 @@ pub enum TraceComparison {
 impl<D: DataPlane> Model<D> {
     /// Compares a recorded packet with a trace of this packet by the current rules.
     pub fn compare(&mut self, record: &TraceRecord) -> (Trace, TraceComparison) {
-        // Bytes that were not recorded are replaced by zeros. Only the end of the payload of long frames is
-        // not recorded.
+        // The end of the payload of long frames is not recorded. Zeros replace it.
         let mut frame = record.bytes.to_vec();
         frame.resize(record.len as usize, 0);
         let trace = self.trace(record.in_port, &frame);

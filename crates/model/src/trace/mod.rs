@@ -31,8 +31,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum size in bytes of all copies of a traced packet. Groups may flood a packet through thousands of
-/// buckets, and the trace runs on the control thread.
+/// Maximum size in bytes of all copies of a traced packet. Groups may copy a packet thousands of times.
 const COPY_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
 /// A packet's path through the rules of one version.
@@ -92,8 +91,7 @@ impl Trace {
 
 impl<D: DataPlane> Model<D> {
     /// Returns a trace of a frame received on `in_port`. The cost grows with the numbers of priorities and
-    /// match shapes in the tables visited. It does not grow with the number of entries, because the search
-    /// for near misses is bounded.
+    /// match shapes in the tables visited, not with the number of entries.
     #[must_use]
     pub fn trace(&self, in_port: PortNo, frame: &[u8]) -> Trace {
         let view = View {

@@ -12,8 +12,7 @@ const NEAR: usize = 3;
 /// Maximum number of fields in which a reported near miss differs from the packet.
 const EXCLUDED: usize = 2;
 
-/// Maximum number of entries examined per lookup. A table may have millions of entries, and the control
-/// thread must stay responsive.
+/// Maximum number of entries examined per lookup.
 pub(super) const LOOKED_AT: usize = 4_096;
 
 /// An entry that the packet almost hit.

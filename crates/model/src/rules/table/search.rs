@@ -30,9 +30,8 @@ impl Table {
         self.levels.keys().rev().find_map(|&priority| self.find(slots, priority, &matching))
     }
 
-    /// Returns the entries that are tried before `hit`, by descending priority. Without a hit, these are all
-    /// entries. At most `most` entries are examined. Entries of the hit's priority that were added later also
-    /// count towards `most`, which bounds the search.
+    /// Returns the entries that are tried before `hit`, by descending priority, or all entries if there is no
+    /// hit. Examines at most `most` entries.
     pub fn tried_before<'a>(
         &'a self,
         slots: &'a [Slot],
