@@ -6,8 +6,7 @@ use flow::Nanos;
 
 type Read<T> = Result<T, DecodeError>;
 
-/// Reader of a structure's bytes, from the first to the last. An attempt to read past the end fails with the
-/// structure's error code.
+/// Reader of a structure's bytes. A read past the end fails with the structure's error code.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -151,8 +150,8 @@ pub(crate) trait Put {
         self.zeros(size - length);
     }
 
-    /// Writes the length of the data since `start` to offset `at`. If the length exceeds 65535, the whole
-    /// message is too long. This is detected when the message is complete.
+    /// Writes the length of the data since `start` to offset `at`. A length above 65535 is detected when the
+    /// message is complete.
     fn patch_length(&mut self, at: usize, start: usize) {
         let length = self.length() - start;
         self.patch_u16(at, u16::try_from(length).unwrap_or(u16::MAX));

@@ -20,7 +20,7 @@ pub enum GroupChange {
     Add,
     /// Modify the group or meter.
     Modify,
-    /// Delete the group or meter. If none has this number, the request has no effect and is not an error.
+    /// Delete the group or meter. A missing group or meter is not an error.
     Delete,
 }
 

@@ -25,8 +25,7 @@ impl Hello {
         Self { version: VERSION, bitmap: Some(1 << VERSION) }
     }
 
-    /// Returns whether OpenFlow 1.3 can be negotiated with a peer that sends this HELLO, if this switch sends
-    /// [`Hello::supported`].
+    /// Returns whether OpenFlow 1.3 can be negotiated with a peer that sends this HELLO.
     #[must_use]
     pub fn accepts_ours(&self) -> bool {
         match self.bitmap {

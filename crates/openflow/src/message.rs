@@ -96,8 +96,8 @@ pub enum Message {
     MeterMod(MeterMod),
 }
 
-/// Decodes one complete message. Memory use is bounded by a small multiple of its length. A HELLO may have
-/// any version. All other messages must have the version of OpenFlow 1.3.
+/// Decodes one complete message. A HELLO may have any version; all other messages must be OpenFlow 1.3.
+/// Memory use is bounded by a small multiple of the length.
 ///
 /// # Errors
 /// Returns an error with the code of the ERROR message to send. The start of the next message is unknown if

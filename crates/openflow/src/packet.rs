@@ -84,9 +84,8 @@ impl PacketInMessage {
     }
 }
 
-/// Packet to send. The caller must check its actions with `flow::validate::validate_actions`. Besides the
-/// outputs that flow entries may have, an output to `port_no::TABLE` is allowed, which passes the packet to
-/// the tables.
+/// Packet to send. The caller must check its actions with `flow::validate::validate_actions`. An output to
+/// `port_no::TABLE` passes the packet to the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOutMessage {
     /// Buffered packet to send, or `None` to send the packet in `data`.

@@ -21,8 +21,8 @@ const MORE: u32 = 2;
 pub struct StatelessReply {
     /// Whether another message of the same reply follows.
     pub more: bool,
-    /// Sections of the configuration. A section that repeats a bank continues it, because the bank is too
-    /// long for one message. `None` means that stateless forwarding is off.
+    /// Sections of the configuration, or `None` if stateless forwarding is off. A section that repeats a bank
+    /// continues the bank.
     pub sections: Option<Vec<StatelessSection>>,
 }
 

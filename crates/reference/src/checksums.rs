@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Updates of checksums. A checksum is adjusted by the difference between the sums of all covered bytes
-//! before and after a change. A checksum that was wrong before the change stays wrong by the same difference.
+//! Updates of checksums by the difference between the sums of all covered bytes before and after a change. A
+//! wrong checksum stays wrong by the same difference.
 
 use crate::OpenChecksum;
 use crate::walk::{Headers, Network, Upper};
 use std::ops::Range;
 
-/// Adjusts the checksums in the frame `after`, which a write made from the frame `before`. `headers` are the
-/// headers of `before`. `written` has a 1 for each bit that was written. A checksum of which any bit was
-/// written is not adjusted. If the upper layer has the `open` checksum, its field contains only the sum of
-/// the pseudo-header.
+/// Adjusts the checksums in the frame `after`, which a write made from the frame `before` with these headers.
+/// `written` has a 1 for each bit that was written; a checksum with such a bit is not adjusted. The field of
+/// an `open` checksum contains only the sum of the pseudo-header.
 pub(crate) fn keep_right(
     headers: &Headers,
     before: &[u8],

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Selection of a group's bucket: whether a bucket is live, the hash of a packet's flow, and the bucket that
-//! a hash selects. This code is written from the semantics in this crate's documentation, independently of
-//! `flow::group`, which the fast path uses.
+//! Selection of a group's bucket. This code is independent of `flow::group`, which the fast path uses.
 
 use crate::packet::ReferencePacket;
 use crate::rules::RuleSource;

@@ -43,9 +43,8 @@ impl ExaminedBits {
 /// Values of a packet that determine its flow.
 pub type FlowValues = Vec<Option<u128>>;
 
-/// Rules that record values of a packet while it is processed. After the packet's bits have moved or its
-/// headers have changed, each lookup records the examined values if they differ from the values on arrival.
-/// Such values may come from other positions of the received frame, for example from behind a header.
+/// Rules that record values of a packet while it is processed. After bits have moved or headers have changed,
+/// each lookup records the examined values if they differ from those on arrival.
 struct Watched<'a> {
     rules: &'a Reference,
     bits: &'a ExaminedBits,
@@ -155,9 +154,9 @@ impl Reference {
         bits
     }
 
-    /// Processes a received frame. Returns the values that lookups examine after the frame's bits have moved
-    /// or its headers have changed, if these values differ from the values on arrival. These values may come
-    /// from other positions of the received frame. Returns `None` if no table handles the frame.
+    /// Processes a received frame. Returns the values that lookups examine after bits have moved or headers
+    /// have changed, if the values differ from those on arrival. Returns `None` if no table handles the
+    /// frame.
     #[must_use]
     pub fn exposed_values(
         &self,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups. Each used bucket is executed as an action set on a copy of the packet, in the state in which the
-//! packet reached the group. A failure in a bucket ends only that copy; the packet continues unchanged.
+//! Groups. Each used bucket is executed as an action set on a copy of the packet. A failure in a bucket ends
+//! only that copy; the packet continues unchanged.
 
 use crate::action_set::ActionSet;
 use crate::choice::{chosen, hash_of, is_live};

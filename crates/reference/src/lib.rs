@@ -112,8 +112,7 @@ pub struct ControllerCopy {
     pub bytes: Vec<u8>,
 }
 
-/// A MAC address and the port on which it was seen, if the table of learned addresses does not contain this
-/// pair.
+/// A MAC address that NORMAL would learn on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnedMac {
     /// VLAN ID, or 0 for an untagged packet.
@@ -304,8 +303,8 @@ impl Reference {
         self.process_unfinished(in_port, frame, Unfinished::default())
     }
 
-    /// Processes a frame like [`Reference::process`]. The sender of the frame left its checksum or
-    /// segmentation to the device. Stateless forwarding treats the frame as complete.
+    /// Processes a frame whose checksum or segmentation the sender left to the device. Stateless forwarding
+    /// treats the frame as complete.
     pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
         let packet = ReferencePacket::unfinished(in_port, frame, unfinished);

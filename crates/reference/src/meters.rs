@@ -79,8 +79,7 @@ fn count(sum: &mut Count, bytes: usize) {
     *sum = (sum.0 + 1, sum.1 + bytes as u64);
 }
 
-/// Returns the cost of a packet in a band, and the maximum debt of the band, which includes this cost. Both
-/// are in nanoseconds.
+/// Returns the cost of a packet in a band, and the maximum debt of the band, in nanoseconds.
 fn cost(meter: &Meter, band: &MeterBand, bytes: usize) -> (u128, u128) {
     let rate = u128::from(band.rate.max(1));
     let unit_ns = SECOND_NS / rate;

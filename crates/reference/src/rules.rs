@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interface to the tables and other state that the processing of a packet reads. Through this interface, the
-//! interpreter can use this crate's own lists or tables of other crates.
+//! Interface to the rules that the processing of a packet reads. The rules are this crate's own lists or the
+//! tables of another crate.
 
 use crate::packet::ReferencePacket;
 use crate::run::Run;

@@ -112,7 +112,6 @@ impl<'a> Run<'a> {
         } else if !self.packet_ins.is_empty() {
             Outcome::Consumed
         } else {
-            // A packet without a copy always has a reason. It is `NoOutput` if no other reason was recorded.
             Outcome::Dropped(self.reasons.pop().unwrap_or(DropReason::NoOutput))
         };
         let copy_drops = self.reasons;
@@ -275,8 +274,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Sends a packet-in if `done` states that the TTL was too small and if the settings require a report.
-    /// Such a packet is dropped in any case.
+    /// If `done` states that the TTL was too small, drops the packet, and sends a packet-in if the settings
+    /// require a report.
     fn decremented(&mut self, done: Result<(), DropReason>, entry: &FlowEntry) -> Result<(), DropReason> {
         if done == Err(DropReason::TtlExpired)
             && self.rules.settings().report_invalid_ttl

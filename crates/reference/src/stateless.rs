@@ -31,8 +31,7 @@ pub enum Worked {
     Gate(u64, Option<PortNo>),
 }
 
-/// Returns the label or gate that is computed from a frame's header, which explains the decision. Returns
-/// `None` if processing ends before it is computed.
+/// Returns the label or gate that is computed from a frame's header, or `None` if processing ends before.
 #[must_use]
 pub fn worked(stateless_config: &StatelessConfig, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
     let label = |bank: &Option<Bank>, key: Range<usize>| {

@@ -89,7 +89,7 @@ fn completed(frame: &[u8], open: OpenChecksum) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the checksum of the bytes `covered`. They include the checksum field, which holds the sum of the
+/// Returns the checksum of the bytes `covered`, in which the checksum field holds the sum of the
 /// pseudo-header or 0. The result is never 0 for UDP, whose checksum is at offset 6.
 fn checksum_of(covered: &[u8], offset: usize) -> u16 {
     let sum = match sum(covered) {

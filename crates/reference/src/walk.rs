@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Walk over a frame's headers. It is written from the specifications of the protocols. The documentation of
-//! `wire::layers::header` states when a header counts as present. A test compares this walk with
-//! `wire::locate`.
+//! Walk over a frame's headers, written from the specifications of the protocols. The documentation of
+//! `wire::layers::header` states when a header counts as present.
 
 /// EtherType that stands for a frame with LLC and without a SNAP EtherType.
 pub(crate) const LLC: u16 = 0x05ff;

@@ -144,8 +144,7 @@ fn switch_settings(
     let sections = ForwardingSections { low_latency, ffp, express, lanes, port_cache };
     let forwarding = forwarding("datapath", sections, mistakes);
     let rules = mistakes.take(rules(datapath, folder));
-    // Simulated devices send without delay, so no bytes are ever outstanding, and `outstanding_bytes` is not
-    // used.
+    // Simulated devices send without delay, so `outstanding_bytes` has no effect.
     let forwarding = forwarding?;
     let marks = Marks { cookie: forwarding.low_latency_cookie, learning: forwarding.learning };
     Some(SwitchSettings { config: forwarding.worker_set(), marks, rules: rules? })
@@ -204,8 +203,8 @@ fn rules(datapath: &file::SwitchSection, folder: &Path) -> Result<String, Mistak
     Ok(text)
 }
 
-/// Returns the traffic classes with their rates, and the load factor if the scenario gives one. In that case
-/// the rates are relative, because the capacity of the switch is not known yet.
+/// Returns the traffic classes with their rates, and the load factor if the scenario gives one. With a load
+/// factor, the rates are relative.
 fn rates(
     load: Option<file::LoadSection>,
     traffic: Vec<Traffic>,

@@ -32,8 +32,8 @@ pub enum ScenarioError {
         "{}: load.factor: the switch loses packets of this traffic at any rate; give load.rate_pps", .0.display()
     )]
     NoCapacity(PathBuf),
-    /// At the given rates, the given number of packets would take longer to arrive than the maximum duration
-    /// of a run. The second field is the time that the packets would take, in ns.
+    /// The given number of packets would take longer to arrive than the maximum duration of a run. The second
+    /// field is the time that they would take, in ns.
     #[error("{}: packets: would take {:.0} s to arrive; a run has at most {:.0} s", .0.display(), .1 / 1e9, LONGEST_NS / 1e9)]
     TooLong(PathBuf, f64),
     /// The measured costs are invalid.

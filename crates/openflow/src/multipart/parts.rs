@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writer of replies that are lists. It keeps only the current part in memory, so that a dump of a million
-//! entries needs memory for only one part.
+//! Writer of replies that are lists. Only the current part is kept in memory.
 
 use super::{MORE, put_multipart_header};
 use crate::bytes::{Put, Reader};
@@ -38,8 +37,7 @@ pub(crate) fn decode_all<T: Item>(r: &mut Reader<'_>) -> Result<Vec<T>, DecodeEr
     Ok(items)
 }
 
-/// Writes one multipart reply as one or more messages. All messages except the last announce that another one
-/// follows. Other messages may be sent between the parts.
+/// Writes one multipart reply as one or more messages. Other messages may be sent between the parts.
 #[derive(Debug)]
 pub struct Parts<T> {
     xid: u32,

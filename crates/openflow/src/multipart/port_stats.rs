@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). If the
-//! switch does not support a counter, all bits of the counter are set.
+//! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). All bits
+//! of an unsupported counter are set.
 
 use super::kind;
 use super::parts::private::Coded;

@@ -83,9 +83,8 @@ impl RequestHead {
         is_part.then(|| u16::from_be_bytes([flags[0], flags[1]]) & MORE != 0)
     }
 
-    /// Returns whether a controller in the slave role must not send the message, like
-    /// [`Message::is_barred_for_slaves`]. The first bytes of the message suffice, so this also works for
-    /// messages that cannot be decoded.
+    /// Returns whether a controller in the slave role must not send the message, even if the message cannot
+    /// be decoded.
     pub(super) fn is_barred_for_slaves(&self) -> bool {
         let body = self.bytes().get(HEADER_BYTES..).unwrap_or_default();
         match self.kind() {
@@ -114,9 +113,8 @@ pub struct Request {
     pub head: RequestHead,
 }
 
-/// A request that cannot be decoded and that a slave must not send. The session does not know the sender's
-/// role. The caller therefore decides whether the ERROR reports the role or the malformed message, and sends
-/// it with [`crate::Session::send_error`].
+/// A request that cannot be decoded and that a slave must not send. The caller knows the sender's role and
+/// sends an ERROR about the role or about the malformed message with [`crate::Session::send_error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
     /// Transaction number.

@@ -35,8 +35,8 @@ impl Keepalive {
         self.asked_ns = None;
     }
 
-    /// Records that the peer accepted output while the pending output was above its limit. The session does
-    /// not read in this state, so this is the only sign that the peer is alive.
+    /// Records that the peer accepted output while the session did not read, which shows that the peer is
+    /// alive.
     pub fn unblocked(&mut self) {
         self.unblocked = true;
     }

@@ -5,10 +5,9 @@
 //! there are none, and sends replies. It writes the bytes of [`Session::output`] and reports the number of
 //! bytes written to [`Session::consume`]. [`Session::tick`] advances the time.
 //!
-//! Memory is bounded. Input holds one message. While output exceeds its limit, no further message is
-//! processed, so output holds at most the limit and the reply to one request. Messages that the driver sends
-//! without a request, such as packet-ins, come on top of this. Before it sends such a message, the driver can
-//! check [`Session::is_output_full`].
+//! Memory is bounded: input holds one message, and no message is processed while output exceeds its limit.
+//! Before the driver sends a message without a request, such as a packet-in, it can check
+//! [`Session::is_output_full`].
 
 mod event;
 mod keepalive;
@@ -65,9 +64,8 @@ impl Session {
         session
     }
 
-    /// Accepts received bytes in pieces of any size, and returns the number of bytes accepted. Input is
-    /// limited to the maximum length of one message. If bytes are left over, the caller processes the events
-    /// and then passes these bytes again.
+    /// Accepts received bytes in pieces of any size, and returns the number of bytes accepted. If bytes are
+    /// left over, the caller processes the events and then passes these bytes again.
     pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> usize {
         if self.state == State::Closed {
             return bytes.len();
@@ -75,8 +73,7 @@ impl Session {
         self.input.drain(..self.taken);
         self.taken = 0;
         let taken = bytes.len().min(MESSAGE_BYTES_MAX - self.input.len());
-        // If input is full, the caller offers the same bytes again later. This does not show that the peer is
-        // alive.
+        // If input is full, the same bytes are offered again, which does not show that the peer is alive.
         if taken > 0 {
             self.keepalive.heard(now);
         }
@@ -131,8 +128,8 @@ impl Session {
         }
     }
 
-    /// Reports that the peer accepts a long reply, which shows that the peer is alive. The peer's echo
-    /// replies may be queued behind requests that wait for the end of the long reply.
+    /// Reports that the peer accepts a long reply and is therefore alive. Its echo replies may be queued
+    /// behind requests that wait for the end of the long reply.
     pub fn answer_goes_on(&mut self, now: Nanos) {
         self.keepalive.heard(now);
     }

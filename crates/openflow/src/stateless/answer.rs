@@ -16,8 +16,8 @@ const ROOM_BYTES: usize = (MESSAGE_BYTES_MAX - HEAD_BYTES) / 8 * 8;
 /// Maximum number of labels and backups of a bank that is alone in its message. Each of them takes 8 bytes.
 const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 
-/// Iterator over the messages of a reply. Each section is contained completely in one message, except a bank
-/// of more than 8,186 labels and backups. A single stateless_mod cannot set such a bank.
+/// Iterator over the messages of a reply. Each section is contained in one message, except a bank of more
+/// than 8,186 labels and backups.
 #[derive(Debug)]
 pub struct StatelessReplies {
     stateless_config: Option<Arc<StatelessConfig>>,
@@ -99,8 +99,8 @@ fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(Stateles
     })
 }
 
-/// Returns the part of a bank that fits into one message. The part begins after the first `reported` labels
-/// and backups. Also returns the number of labels and backups up to the end of the part.
+/// Returns the part of a bank after the first `reported` labels and backups, as far as it fits into one
+/// message. Also returns the number of labels and backups up to its end.
 fn piece(bank: &Bank, reported: usize) -> (Bank, usize) {
     let labels = bank.labels.iter().skip(reported).take(PAIRS).map(|(label, target)| (*label, *target));
     let labels: BTreeMap<_, _> = labels.collect();
