@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A model with a million entries. The tests print durations, and compare them with generous bounds. Only an
-//! algorithm of a worse complexity class would exceed these bounds.
+//! A model with a million entries. The tests print durations, and compare them with bounds that only an
+//! algorithm of a worse complexity class exceeds.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod common;

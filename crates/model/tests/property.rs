@@ -15,8 +15,8 @@ use std::collections::HashMap;
 
 const LIMIT: usize = 24;
 
-/// Entry of the reference list, with the number (`uid`) under which its packets are counted. If an add
-/// replaces the entry and continues its counts, the new entry keeps the uid.
+/// Entry of the reference list, with the number (`uid`) under which its packets are counted. A replacement
+/// that continues the counts keeps the uid.
 #[derive(Clone, Debug)]
 struct Plain {
     uid: usize,
@@ -310,8 +310,7 @@ fn run(seed: u64) -> (usize, usize) {
             8 => run.model.plane_mut().held = r.one_in(2),
             _ => run.model.plane_mut().apply_all(),
         }
-        // The number of entries that wait for their release is limited as well. The test stays below this
-        // limit.
+        // The test stays below the limit of entries that wait for their release.
         if run.model.pending_removals() > LIMIT / 2 {
             run.model.plane_mut().apply_all();
             run.poll();
