@@ -28,8 +28,7 @@ pub struct ScenarioOutcome {
     pub steps: Vec<StepCost>,
     /// Total offered load.
     pub offered_pps: f64,
-    /// Capacity: the maximum rate of this traffic mix with almost no loss. It is present if the run
-    /// determined the capacity.
+    /// Capacity: the maximum rate of this traffic mix with almost no loss, if the run determined it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_pps: Option<f64>,
     /// Warm-up time. Packets that arrived during this time are not counted.
@@ -42,8 +41,8 @@ pub struct ScenarioOutcome {
     pub busy_percent: f64,
     /// Number of poll iterations of the worker.
     pub turns: u64,
-    /// Results by lane. One lane has the flows whose entries are all low-latency. The other lane has all
-    /// other flows.
+    /// Results by lane. One lane has the flows whose entries are all low-latency, the other lane all other
+    /// flows.
     pub lanes: Vec<TrafficShare>,
     /// Results by traffic class.
     pub traffic: Vec<TrafficShare>,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Extent of the cost measurement.
 const PLAN: MeasurePlan = MeasurePlan { windows: 400, turns: 16, warm_up: 20 };
 
-/// If a larger share of the packets is lost for lack of space, a switch counts as overloaded.
+/// Share of packets lost for lack of space above which a switch counts as overloaded.
 const OVERLOAD: f64 = 0.01;
 
 /// A scenario of one switch and its traffic.

@@ -2,8 +2,7 @@
 //! Implementation of each command.
 //!
 //! A function here sends a request to a running switch over its control socket, or calls the crate that does
-//! the work. It prints the answer with `print`. The module does not forward packets itself. Begin with
-//! [`run`] and [`show`].
+//! the work. It prints the answer with `print`. Begin with [`run`] and [`show`].
 
 use crate::arguments::{
     Check, Flows, GatesCommand, Replay, Run, Show, Sim, Switched, Top, TraceArguments, What,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command `shunt`: parses the arguments, runs one command and prints its result.
 //!
-//! The crate is only the user interface. It must not forward packets, check files or decide rules: the crates
-//! `switch`, `config`, `scenario` and `sim` do that. Begin with [`arguments`], which lists all commands, then
-//! read [`commands`].
+//! The crate is only the user interface of the crates `switch`, `config`, `scenario` and `sim`. Begin with
+//! [`arguments`], which lists all commands, then read [`commands`].
 //!
 //! Exit codes: 0 for success, 1 for a failure, 2 for wrong usage.
 
@@ -46,8 +45,7 @@ fn end(done: Result<(), CommandError>) -> ExitCode {
         // A reader such as `head` may close the output early. This is not a failure.
         Ok(()) | Err(CommandError::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Waits until queued log lines are written, so that the queue has space for the message. Together
-            // with the flush at the end of `main`, the command waits at most twice the time limit of a flush.
+            // Waits until queued log lines are written, so that the queue has space for the message.
             switch::log::flush();
             // A file may have several mistakes, one line each.
             for line in failure.to_string().lines() {

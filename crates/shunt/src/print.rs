@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers of the switch as text for people.
-//!
-//! Tables are aligned, and zero counters are omitted where they would make other counters hard to find.
-//! Functions here only format; they must not send requests to the switch. Begin with [`counters`].
+//! Answers of the switch as text for people. Zero counters are omitted where they would make other counters
+//! hard to find. Begin with [`counters`].
 
 pub mod express;
 pub mod live;

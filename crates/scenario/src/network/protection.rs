@@ -19,7 +19,7 @@ pub struct Protection {
     pub switches: Protected,
 }
 
-/// Counts of links, or counts of switches. Both are called parts below.
+/// Counts of parts, which are either links or switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Protected {
     /// Number of links, or of switches, in the network.
@@ -30,7 +30,7 @@ pub struct Protected {
     pub protected: usize,
     /// Number of used parts that failed in this run.
     pub failed: usize,
-    /// Number of protected parts whose failure was encountered by packets after its detection.
+    /// Number of protected parts whose failure packets encountered after its detection.
     pub exercised: usize,
 }
 

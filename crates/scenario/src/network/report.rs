@@ -35,7 +35,7 @@ pub struct NetworkOutcome {
     pub sent: u64,
     /// Number of packets that arrived unchanged at the right host.
     pub delivered: u64,
-    /// Number of packets that did not arrive unchanged at the right host.
+    /// Number of packets that were sent but not delivered.
     pub lost: u64,
     /// Number of packets that arrived at a wrong host.
     pub misdelivered: u64,
@@ -45,8 +45,7 @@ pub struct NetworkOutcome {
     pub duplicated: u64,
     /// Number of packets that crossed more links than allowed.
     pub over_budget: u64,
-    /// Number of packets that were lost although they encountered no failure that explains the loss. See
-    /// `met`.
+    /// Number of lost packets that encountered no failure that explains the loss. See `met`.
     pub lost_wrongly: u64,
     /// Whether all packets were handled correctly.
     pub right: bool,
@@ -99,8 +98,8 @@ pub struct LossReport {
 pub struct Met {
     /// Kind of failure.
     pub failure: &'static str,
-    /// Whether the protection covers this kind of failure, so that these packets may be lost only for lack of
-    /// buffer space.
+    /// Whether the protection covers this kind of failure. Packets may then be lost only for lack of buffer
+    /// space.
     pub safe: bool,
     /// Number of packets that arrived.
     pub delivered: u64,
@@ -133,7 +132,7 @@ pub struct ByEpochs {
     pub epoch_0: u64,
     /// Number of packets with keys of epoch 1.
     pub epoch_1: u64,
-    /// Number of packets with keys of both epochs. The key of such a packet was changed at a waypoint.
+    /// Number of packets whose key was changed at a waypoint to a key of the other epoch.
     pub both: u64,
 }
 
@@ -166,12 +165,10 @@ pub struct Range {
 /// Sizes of the headers that packets carry, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkHeader {
-    /// Number of bits by which packets are longer on links between switches than at the sending host, as
-    /// measured in the run.
+    /// Number of bits by which packets are longer on links between switches than at the sending host.
     pub on_links_bits: Range,
-    /// Sizes of keys or tags in bits. For a KeyFlow key, this is the size of the largest key with the same
-    /// IDs. For a freeRtr key, it is the size of the key itself. For a tag, it is the sum of the sizes of UP
-    /// and DOWN.
+    /// Sizes in bits: of the largest key with the same IDs (KeyFlow), of the key itself (freeRtr), or of UP
+    /// and DOWN together (tags).
     pub key_bits: Range,
 }
 

@@ -14,11 +14,10 @@ use wire::PacketBuilder;
 
 /// Maximum number of packets in a run. The simulation keeps state for each packet.
 const PACKETS: u64 = 100_000_000;
-/// Maximum number of flows. There is one flow per path of a pair. The simulation keeps a template and the
-/// path of each flow.
+/// Maximum number of flows; each path of a pair has one flow. The simulation keeps a template and the path of
+/// each flow.
 const FLOWS: u64 = 2_000_000;
-/// Range of packet lengths in bytes. The shortest packet holds all headers and the packet's number. The
-/// longest packet fits into a small frame, even with a 256-bit key.
+/// Range of packet lengths in bytes. The shortest packet holds all headers and the packet's number.
 const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 /// Length of the FCS in bytes.
 const FCS_BYTES: usize = 4;
@@ -240,8 +239,8 @@ fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     found.into_iter().collect()
 }
 
-/// Returns the index of the share to which packets with this source port belong. All shares are equal.
-/// Reimplements `flow::group::pick` for equal weights.
+/// Returns the index of the share to which packets with this source port belong, like `flow::group::pick`
+/// with equal weights.
 fn share(mut hash: FlowHash, port: u16, shares: usize) -> usize {
     hash.add(&port.to_be_bytes());
     hash.add(&TARGET_PORT.to_be_bytes());

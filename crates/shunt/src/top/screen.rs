@@ -66,8 +66,7 @@ impl Screen {
     }
 
     /// Returns the area of each section. Every panel gets the height that it needs, as far as the screen
-    /// allows. Spare lines go to the panel with the focus first. If the screen is too small for all panels,
-    /// only the panel with the focus is shown.
+    /// allows. If the screen is too small for all panels, only the panel with the focus is shown.
     fn panels(&self, area: Rect, board: &Board) -> Vec<(usize, Rect)> {
         let wanted =
             |section: &TopSection| FRAME_LINES + u16::try_from(section.rows.len().max(1)).unwrap_or(u16::MAX);

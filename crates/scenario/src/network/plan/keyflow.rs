@@ -139,8 +139,7 @@ impl Place {
         self
     }
 
-    /// Returns the place for packets from all ingress ports. An entry for one ingress port is always
-    /// accompanied by an entry for all ports.
+    /// Returns the place for packets from all ingress ports.
     fn by_any(mut self) -> Self {
         self.selector.in_port = None;
         self

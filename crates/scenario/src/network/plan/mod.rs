@@ -82,9 +82,8 @@ pub struct Way {
     pub routes: Vec<Vec<Hop>>,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
-    /// Sizes of the keys or tags in bits. For a KeyFlow key, this is the size of the largest key with the
-    /// same IDs. For a freeRtr key, it is the size of the key itself. For a tag, it is the sum of the sizes
-    /// of UP and DOWN.
+    /// Sizes in bits: of the largest key with the same IDs (KeyFlow), of the key itself (freeRtr), or of UP
+    /// and DOWN together (tags).
     pub key_bits: Vec<u32>,
 }
 
@@ -184,7 +183,7 @@ impl PathPlan {
     }
 
     /// Returns the number of paths of a pair that has a route. Packets are distributed over the paths by
-    /// their hashes, so each path has a share of the packets.
+    /// their hashes.
     pub fn shares(&self, pair: Pair) -> usize {
         match self {
             Self::KeyFlow(_) => 1,

@@ -258,7 +258,7 @@ impl TagPlan {
         }
     }
 
-    /// Returns the hops of a share's path. None of them is protected. Returns `None` if the network lacks a
+    /// Returns the hops of a share's path, all of them unprotected. Returns `None` if the network lacks a
     /// link of the path.
     fn route(&self, pair: Pair, share: usize) -> Option<Vec<Hop>> {
         let (from, to) = self.ends(pair);
@@ -305,8 +305,7 @@ impl TagPlan {
         }
     }
 
-    /// Returns the plane of a share. If the path goes up to the core and down again, also returns the index
-    /// of the core switch.
+    /// Returns the plane of a share, and the index of the core switch if the path crosses the core.
     fn plane_and_core(&self, pair: Pair, share: usize) -> Option<(usize, Option<usize>)> {
         let (from, to) = self.ends(pair);
         let (source, target) = (&self.switches[from.node], &self.switches[to.node]);
