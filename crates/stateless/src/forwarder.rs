@@ -80,8 +80,7 @@ struct GateRow {
     pops: bool,
 }
 
-/// Parsed tag of a frame, and the label that the switch computes from it: the tag's key modulo the node ID of
-/// this switch.
+/// Parsed tag of a frame, and its label: the tag's key modulo the node ID of the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderFacts {
     /// The tag, or the reason why the frame is dropped. `None` for a frame without a tag.
@@ -208,8 +207,7 @@ impl StatelessForwarder {
     ) -> Step<TagVerdict> {
         let in_port = PortNo(frame.meta.in_port);
         if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
-            // The port has reception disabled, or its link is down. The pipeline drops the frame when it is
-            // admitted.
+            // Reception on the port is disabled, or its link is down. The pipeline drops the frame.
             return Err(TagVerdict::Tables);
         }
         let Some(row) = self.port(in_port).filter(|row| row.is_trusted) else {
@@ -238,8 +236,8 @@ impl StatelessForwarder {
     }
 }
 
-/// Returns the length in bytes that is compared with the MTU: the length of the frame as sent, without the
-/// Ethernet header. If the frame is to be segmented, this is the length of its longest segment.
+/// Returns the length in bytes that is compared with the MTU. It is the length of the frame as sent, or of
+/// its longest segment, without the Ethernet header.
 #[inline(always)]
 fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
     let segment =

@@ -8,10 +8,8 @@
 //!              └─────────────────────────┴──► admit, fast-forwarding path, tables
 //! ```
 //!
-//! The crate must not look up flows, send frames, or count outcomes. The stage `pass_stateless` of `pipeline`
-//! carries out the decisions: it sends or drops frames, counts them, and passes all other frames to the
-//! tables. Frames that are sent or dropped by their tag never become packets of the pipeline: they are
-//! changed in place and leave at once. Nothing is allocated per frame. The reference implementation is
+//! The stage `pass_stateless` of `pipeline` carries out the decisions: it sends or drops frames, counts
+//! them, and passes all other frames to the tables. The reference implementation is
 //! `reference::stateless`.
 //!
 //! Begin with `forwarder.rs`: [`StatelessForwarder::facts`] parses tags, and

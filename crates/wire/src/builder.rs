@@ -24,8 +24,7 @@ use crate::view::Field;
 use crate::{arp, ethernet, icmpv4, icmpv6, ipv6, sctp, tcp, udp};
 
 /// Frame under construction. Each method appends a header, or sets a field of the last header that has this
-/// field. If no header has the field, the method does nothing. An IP packet must not exceed 65,535 bytes: the
-/// length of a longer packet is written modulo 65,536.
+/// field. If no header has the field, the method does nothing. An IP packet must not exceed 65,535 bytes.
 #[derive(Clone, Debug)]
 pub struct PacketBuilder {
     bytes: Vec<u8>,
@@ -177,9 +176,8 @@ impl PacketBuilder {
         self
     }
 
-    /// Appends an IPv6 extension header. `number` is its type. `body` is the content after the two bytes for
-    /// next header and length. The body is padded with zeros to the unit of the length (4 bytes for an
-    /// authentication header, else 8).
+    /// Appends an IPv6 extension header of type `number`. `body` is the content after next header and length.
+    /// It is padded with zeros to the unit of the length (4 bytes for an authentication header, else 8).
     pub fn extension(mut self, number: u8, body: &[u8]) -> Self {
         self.tell_proto(number);
         let at = self.append(&[ipv6::NO_NEXT, 0]);

@@ -2,9 +2,8 @@
 //! Capture files of Ethernet packets. This module reads pcap and pcapng, and writes pcap with nanosecond time
 //! stamps.
 //!
-//! The crate `pcap-file` splits files into records and blocks; this module decodes their contents. The
-//! decoder of `pcap-file` refuses packets that were longer on the wire than the snapshot length. It also
-//! leaves pcapng time stamps in the units of the file.
+//! The crate `pcap-file` splits files into records and blocks. Its decoder is not used, because it refuses
+//! packets that were longer on the wire than the snapshot length.
 
 mod ng;
 mod writer;
@@ -97,8 +96,7 @@ pub struct CaptureReader {
     bytes: Vec<u8>,
     /// Number of packets read.
     packets: u64,
-    /// Whether reading has ended, at the end of the file or because of an error after which the file cannot
-    /// be read further.
+    /// Whether reading has ended, at the end of the file or because of an error.
     ended: bool,
 }
 
@@ -165,8 +163,7 @@ impl CaptureReader {
         if self.ended {
             return Ok(None);
         }
-        // Reading ends unless this packet is parsed successfully, because no later length can be trusted
-        // after an error.
+        // If this packet cannot be parsed, reading ends, because no later length can be trusted.
         self.ended = true;
         let packet = self.packets + 1;
         let bad = |reason| CaptureError::Packet { packet, reason };

@@ -93,9 +93,8 @@ pub enum Depth {
 /// Result of the walk. Offsets are in bytes from the start of the frame. An offset is valid only while its
 /// header bit is set in `present`.
 ///
-/// The order of the fields matters. Fields that are written by separate stores are not adjacent. Otherwise
-/// code might read them as one word while the stores are still in the store buffer, which would stall the
-/// core (failed store forwarding).
+/// Fields that are written by separate stores are not adjacent, because reading them as one word would stall
+/// the core (failed store forwarding).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Layers {

@@ -47,7 +47,6 @@ impl PacketBuilder {
     }
 
     /// Returns the sum of the pseudo-header for the payload of `ip` at `l4`, or 0 if there is no IP header.
-    /// The addresses in the IP header are already final, but its lengths are not.
     fn pseudo(&self, ip: Option<Layer>, proto: u8, l4: usize) -> u16 {
         let len = (self.bytes.len() - l4) as u32;
         match ip {

@@ -46,9 +46,9 @@ impl<W: Write> CaptureWriter<W> {
         Ok(Self { writer, packets: 0 })
     }
 
-    /// Writes one packet. `timestamp_ns` is in nanoseconds since 1970 and before 2106. `original_len` is the
-    /// length on the wire. If it is smaller than the length of `bytes`, that length is used instead. `bytes`
-    /// holds at most [`PACKET_LEN_MAX`] bytes.
+    /// Writes one packet of at most [`PACKET_LEN_MAX`] bytes. `timestamp_ns` is in nanoseconds since 1970 and
+    /// before 2106. `original_len` is the length on the wire; if it is too small, the length of `bytes` is
+    /// used instead.
     ///
     /// # Errors
     /// Returns an error if the packet cannot be written.

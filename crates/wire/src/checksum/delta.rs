@@ -18,10 +18,9 @@ impl ChecksumDelta {
         self.total += u64::from(!old) + u64::from(new);
     }
 
-    /// Records that the bytes `old` were replaced by `new`. `odd` states whether they begin at an odd offset
-    /// in the covered bytes. `old` is empty for inserted bytes, and `new` is empty for removed bytes. If
-    /// covered bytes follow, the lengths may differ only by an even number, so that the bytes that follow
-    /// keep their places within words.
+    /// Records that the bytes `old` were replaced by `new`, either of which may be empty. `odd` states
+    /// whether they begin at an odd offset in the covered bytes. If covered bytes follow, the lengths must
+    /// differ by an even number.
     #[inline]
     pub fn replace_bytes(&mut self, old: &[u8], new: &[u8], odd: bool) {
         let (old, new) = (sum(old), sum(new));

@@ -41,9 +41,8 @@ const LENGTH_FROM: usize = 16;
 
 /// Recognises packets with one particular combination of headers, by comparing two words of the frame.
 ///
-/// A recognised packet has these headers, at known offsets. The two words begin at the first type field. In a
-/// frame with at most one VLAN tag, they hold the EtherType and all fields of the IP header that determine
-/// where the upper-layer header begins.
+/// The two words begin at the first type field. In a frame with at most one VLAN tag, they hold the EtherType
+/// and all fields of the IP header that determine where the upper-layer header begins.
 #[derive(Clone, Copy, Debug)]
 pub struct CommonGuard {
     /// Bits of the two words that are equal in all recognised packets, and their values. The words are

@@ -149,8 +149,7 @@ struct Order {
     /// Position reached in the recommended order.
     place: u8,
     destinations: u8,
-    /// Bitmap of the headers seen so far, to detect repeated headers. `bits` cannot be used for this, because
-    /// some headers have no bit in it.
+    /// Bitmap of the headers seen so far, to detect repeated headers. Some headers have no bit in `bits`.
     seen: u8,
 }
 

@@ -2,9 +2,9 @@
 //! The walk over the headers of a frame. This file parses Ethernet and VLAN tags; `ip` and `upper` parse the
 //! headers that follow.
 //!
-//! Code that runs for every packet is inlined and writes each value directly to its field. It does not build
-//! a result elsewhere and then copy it, because copying a value that was just written in parts stalls the
-//! core (failed store forwarding). Rare cases are separate functions that return values.
+//! Code that runs for every packet is inlined and writes each value directly to its field, because copying a
+//! value that was just written in parts stalls the core (failed store forwarding). Rare cases are separate
+//! functions that return values.
 
 use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
