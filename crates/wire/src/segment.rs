@@ -26,10 +26,9 @@ const UDP_CHECKSUM: usize = 6;
 /// Offset of the checksum in a TCP header in bytes.
 const TCP_CHECKSUM: usize = 16;
 
-/// Completes a partial checksum. `start` is the offset of the covered bytes, which extend to the end of the
-/// frame. `offset` is the offset of the checksum field from `start`. (These are `csum_start` and
-/// `csum_offset` of a virtio-net header.) Returns whether the field is within the frame. If not, nothing is
-/// written.
+/// Completes a partial checksum over the bytes from `start` to the end of the frame. `offset` is the offset
+/// of the checksum field from `start`. (These are `csum_start` and `csum_offset` of a virtio-net header.)
+/// Returns false and writes nothing if the field is outside the frame.
 pub fn complete_partial(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let Some(covered) = frame.get_mut(start..) else { return false };
     let len = if offset == SCTP_CHECKSUM { 4 } else { 2 };
@@ -121,9 +120,8 @@ impl<'a> Segments<'a> {
             size,
             is_v4,
             is_tcp: field == TCP_CHECKSUM,
-            // Removes the super-frame's length from the sender's sum. Each segment adds its own length later.
-            // If there is a routing header, the sum contains the last destination, because the sender
-            // included that address.
+            // Removes the super-frame's length from the sender's sum, because each segment adds its own
+            // length. With a routing header, the sum contains the last destination.
             addresses: checksum::add(partial, !checksum::length((frame.len() - l4) as u32)),
             outer: Outer::find(frame, l3)?,
             sent: 0,
@@ -147,8 +145,7 @@ impl<'a> Segments<'a> {
     }
 
     /// Writes the next segment to the start of `out` and returns its length. Returns `None` after the last
-    /// segment. Also returns `None` if `out` is too small (see [`segment_len_max`](Self::segment_len_max)).
-    /// In that case the call can be repeated.
+    /// segment, or if `out` is too small (see [`segment_len_max`](Self::segment_len_max)).
     pub fn write_next(&mut self, out: &mut [u8]) -> Option<usize> {
         if self.remaining() == 0 {
             return None;

@@ -148,8 +148,7 @@ proptest! {
         check_prefixes(&data);
     }
 
-    /// The packets are real packets with changed bytes, because such packets reach more code of the walk than
-    /// random bytes do.
+    /// Real packets with changed bytes reach more code of the walk than random bytes do.
     #[test]
     fn corrupt_packets_cause_no_panic(
         which: usize,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outer headers of a super-frame in a tunnel. The sender of such a frame leaves the segmentation to its
-//! device.
+//! Outer headers of a super-frame in a tunnel.
 //!
-//! A walk from the start of the frame to the innermost IP header finds the fields to correct in each segment.
-//! These are lengths, identifications and checksums of outer IP, UDP and GRE headers. The walk supports
-//! Ethernet with VLAN tags, IP in IP, GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve
-//! (RFC 8926), and IP directly in UDP. Any other header after UDP or GRE may contain a length, so such a
-//! frame is not segmented. Other layer 2 headers (MPLS, PBB, KeyFlow) contain no length. After them, the walk
-//! searches for the next IP header.
+//! A walk from the start of the frame to the innermost IP header finds the fields to correct in each segment:
+//! lengths, identifications and checksums of outer IP, UDP and GRE headers. The walk supports Ethernet with
+//! VLAN tags, IP in IP, GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve (RFC 8926), and
+//! IP directly in UDP. A frame with another header after UDP or GRE is not segmented. After other layer 2
+//! headers (MPLS, PBB, KeyFlow), the walk searches for the next IP header.
 
 #[cfg(test)]
 mod tests;
@@ -161,9 +159,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the IP header at `at`. Returns `None` if the header is incomplete, or if its length does not
-    /// extend to the end of the frame. Also returns `None` for a fragment, and for a packet with extension
-    /// headers other than options.
+    /// Returns the IP header at `at`. Returns `None` for an incomplete header, a length that does not extend
+    /// to the end of the frame, a fragment, or extension headers other than options.
     fn ip_at(&self, at: usize) -> Option<Ip> {
         let bytes = self.frame.get(at..)?;
         if let Ok(ip) = ipv4::Packet::new_checked(bytes) {
@@ -186,8 +183,8 @@ impl Walk<'_> {
     fn gre(&self, at: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 4)?;
         let (flags, kind): (u16, u16) = (Field::load(head), Field::load(&head[2..]));
-        // A sequence number counts packets. Each segment would need its own number, but later packets already
-        // use the following numbers.
+        // Each segment would need its own sequence number, but later packets already use the following
+        // numbers.
         if flags & (GRE_RESERVED | GRE_HAS_SEQUENCE) != 0 {
             return None;
         }
