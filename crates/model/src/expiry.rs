@@ -127,8 +127,8 @@ impl Expiry {
     }
 }
 
-/// Returns the time of the last hit of an entry, as reported by the data plane. Returns 0 if the entry has
-/// not been submitted to the data plane yet.
+/// Returns the time of an entry's last hit as reported by the data plane, or 0 if the entry has not been
+/// submitted yet.
 fn used_ns<D: DataPlane>(store: &Store, plane: &mut D, id: EntryId) -> Nanos {
     match store.slot(id) {
         Some(slot) if slot.life != Life::Fresh => plane.entry_counters(id).used_ns,

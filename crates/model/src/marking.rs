@@ -17,8 +17,7 @@ const ENTRIES_PER_LOOK: usize = 1_024;
 /// Maximum number of entries marked or unmarked per step. Workers apply up to this number of changes one by
 /// one.
 const MARKS_PER_LOOK: usize = 64;
-/// Minimum time between two steps in nanoseconds. With very many entries, a window therefore takes longer
-/// than configured.
+/// Minimum time between two steps in nanoseconds.
 const LOOK_NS: Nanos = Nanos(1_000_000);
 /// Number of consecutive windows with less than half the threshold rate after which an entry is no longer
 /// low-latency.
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn a_rate_is_computed_over_the_elapsed_time() {
         let mut seen = Seen { serial: 1, at: Nanos(0), packets: 0, slow_windows: 0 };
-        // The span is too short for a rate, whatever the count is.
+        // The span is too short for a rate.
         assert_eq!(seen.look(LEARNING, Nanos(499_999_999), 1_000, false), None);
         assert_eq!(seen.look(LEARNING, Nanos(1_000_000_000), 99, false), None);
         // A late examination: 149 packets in 1.5 s are less than 100 per second.

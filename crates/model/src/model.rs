@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The type [`Model`]: its parts, and how a change passes from one part to the next.
 //!
-//! Each part owns its state and has its own file. A part gets the other parts that it needs as parameters,
-//! and does not use `Model`. The other methods of `Model` are in `requests.rs` (changes), `port_changes.rs`
-//! (changes of ports), `poll.rs` (time and events), `queries.rs` and `stats.rs` (answers), and `trace/`.
+//! Each part owns its state, has its own file, and gets other parts as parameters. The other methods of
+//! `Model` are in `requests.rs` (changes), `port_changes.rs` (changes of ports), `poll.rs` (time and events),
+//! `queries.rs` and `stats.rs` (answers), and `trace/`.
 
 use crate::async_messages::{AsyncMessage, AsyncMessageDrops, AsyncQueue, PortReason};
 use crate::changes::completed::{Changed, Completed, Step};

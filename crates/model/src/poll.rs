@@ -15,8 +15,7 @@ impl<D: DataPlane> Model<D> {
     /// entries whose removal is active.
     ///
     /// Each call does a bounded amount of this work (see [`crate::ModelLimits`]) and returns whether more
-    /// work is ready now. The caller must take asynchronous messages between calls. While their queue is full
-    /// of flow-removed messages, the result stays true.
+    /// work is ready. The caller must take asynchronous messages between calls.
     pub fn poll(&mut self, now: Nanos) -> bool {
         let plane = self.plane.get_mut();
         plane.tick(now);

@@ -59,8 +59,8 @@ impl<D: DataPlane> Model<D> {
         self.rules.groups.records().keys().copied().collect()
     }
 
-    /// Returns the numbers of all groups. Each group follows the groups that it sends to or watches, so the
-    /// groups can be added in this order.
+    /// Returns the numbers of all groups in an order in which the groups can be added: each group follows the
+    /// groups that it sends to or watches.
     #[must_use]
     pub fn groups_in_order(&self) -> Vec<GroupId> {
         let mut ids = self.rules.groups.senders_first();

@@ -70,8 +70,8 @@ pub struct TableStats {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Returns entries that the filter accepts, in parts. Each call examines at most `work` entries (at least
-    /// 1) and advances the cursor. Afterwards, [`FlowCursor::is_done`] returns whether the walk has ended.
+    /// Returns the accepted entries among the next `work` entries (at least 1), and advances the cursor. The
+    /// walk has ended when [`FlowCursor::is_done`] returns true.
     pub fn flows(
         &mut self,
         now: Nanos,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random requests, packets and times, compared with a reference model. The reference is a plain list, simple
-//! enough to be checked against the specification by reading.
+//! Random requests, packets and times, compared with a reference model. The reference is a plain list.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -145,7 +144,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
         [r.below(8) as usize];
     let deletes = matches!(command, C::Delete | C::DeleteStrict);
     let matching = random_match(r);
-    // An index identifies at most one entry, whatever the entry's priority is.
+    // An index identifies at most one entry, of any priority.
     let priority = if matching.index().is_some() { 1 } else { r.below(2) as u16 };
     FlowMod {
         command,
@@ -278,7 +277,7 @@ impl Run {
 
 fn run(seed: u64) -> (usize, usize) {
     let mut r = Random::new(seed);
-    // With small limits, every kind of bounded work has to be continued in later calls.
+    // With small limits, bounded work has to be continued in later calls.
     let limits = ModelLimits {
         entries: LIMIT,
         async_messages: 3,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One connection to a controller. Requests are executed in order. A barrier delays all requests after it; a
-//! long answer delays only the next long answer. Memory is bounded. A session holds one message, and at most
-//! [`HELD_MAX`] requests with a total of [`HELD_BYTES`] wait in the channel. An answer is produced only while
-//! there is little unread output.
+//! long answer delays only barriers and other long answers.
+//!
+//! Memory is bounded: at most [`HELD_MAX`] requests with a total of [`HELD_BYTES`] wait in the channel, and
+//! an answer is produced only while there is little unread output.
 
 use super::bundle::Bundles;
 use super::context::{ChannelId, Refusal};
@@ -38,8 +39,7 @@ const HELD_FEW: usize = 16;
 const HELD_BYTES_FEW: usize = 16 * 1_024;
 /// Unread output in bytes at which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
-/// Unread output in bytes above which asynchronous messages are dropped. Packet-ins stop earlier, at the
-/// session's limit.
+/// Unread output in bytes above which asynchronous messages other than packet-ins are dropped.
 const ASYNC_BYTES: usize = 1_024 * 1_024;
 
 /// Minimum time in nanoseconds between two events that report lost messages.

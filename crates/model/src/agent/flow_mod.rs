@@ -21,8 +21,7 @@ pub fn known_buffer(m: &FlowModMessage, shared: &mut Shared, now: Nanos) -> Resu
 pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: &mut Context<'_, D>) {
     if let Some((in_port, bytes)) = buffer.and_then(|id| shared.buffers.take(context.now, id)) {
         let actions = vec![Action::output(port_no::TABLE)];
-        // The packet-out is refused only if the ingress port no longer exists. The packet can then be
-        // dropped.
+        // If the ingress port no longer exists, the packet is dropped.
         let _ = context.model.packet_out(PacketOut { in_port, actions, bytes });
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Part<'a> {
 }
 
 impl Layout {
-    /// Adds a part. Returns the set of tables that the request names if this is its last part, else `None`.
+    /// Adds a part. After the last part, returns the set of tables that the request names.
     ///
     /// # Errors
     /// Returns an error if this part or an earlier one requests more than tables support, or if the complete

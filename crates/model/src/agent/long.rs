@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Long changes. The driver, the thread that runs the agent, may apply them on another thread while it
-//! answers echo requests (docs/adr/0010).
+//! Long changes, which may be applied on another thread while echo requests are answered (docs/adr/0010).
 
 use super::bundle::Origin;
 use super::context::ChannelId;

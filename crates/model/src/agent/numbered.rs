@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists of groups and meters in order of their numbers. Each step produces one item, because a group can
-//! have a thousand buckets.
+//! Lists of groups and meters in order of their numbers. Each step produces one item.
 
 use super::context::Context;
 use super::{group, meter};

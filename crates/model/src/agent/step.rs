@@ -8,7 +8,7 @@ use crate::changes::LONG_ENTRIES;
 use dataplane::DataPlane;
 use openflow::{Message, Request, Undecodable};
 
-/// If at least this many operations wait for workers, no further request is started.
+/// Number of operations waiting for workers at which no further request is started.
 const PARKED_MAX: usize = 256;
 
 impl Channel {
@@ -29,7 +29,7 @@ impl Channel {
                 left -= 1;
                 events.extend(self.take_up(held, shared, context));
                 // After this much work, other channels get a turn. After a change of subscriptions,
-                // `Agent::step` must update the settings before a barrier can start.
+                // `Agent::step` must first update the settings.
                 if shared.spent >= LONG_ENTRIES || shared.subscriptions_changed {
                     left = 0;
                 }

@@ -37,7 +37,7 @@ pub(super) fn cost(rules: &Rules, m: &FlowMod) -> usize {
             let tables = tables_of(m.table);
             tables.map(|table| rules.store.table(table).covered_cost(&m.matching)).sum()
         }
-        // Each index of a linear table has at most one entry, whatever the entry's priority is.
+        // Each index of a linear table has at most one entry, of any priority.
         (FlowModCommand::Add, Some(table)) if m.matching.index().is_some() => table.covered_cost(&m.matching),
         (FlowModCommand::Add, Some(table)) if m.flags.check_overlap => {
             table.overlap_cost(m.priority, &m.matching)

@@ -40,8 +40,7 @@ pub(super) fn apply(
         GroupCommand::Add | GroupCommand::AddOrModify | GroupCommand::Modify => set(transaction, group),
         GroupCommand::Delete => delete(transaction, group.id),
         GroupCommand::DeleteAll => {
-            // One scan removes the entries of all groups. A separate scan for each group would visit every
-            // entry of the switch each time.
+            // One scan removes the entries of all groups, instead of one scan per group.
             let users = groups.records().values().map(|record| record.users).sum();
             let uses = |entry: &FlowEntry| groups_of(&entry.instructions).next().is_some();
             transaction.remove_where(Some(users), uses, Some(RemovedReason::GroupDelete));

@@ -43,8 +43,7 @@ pub(super) fn apply(
         }
         MeterCommand::Delete => delete(transaction, meter.id),
         MeterCommand::DeleteAll => {
-            // One scan removes the entries of all meters. A separate scan for each meter would visit every
-            // entry of the switch each time.
+            // One scan removes the entries of all meters, instead of one scan per meter.
             let users = meters.values().map(|record| record.users).sum();
             let ids: Vec<MeterId> = meters.keys().copied().collect();
             let uses = |entry: &FlowEntry| entry.instructions.meter.is_some();

@@ -27,7 +27,7 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, change: StatelessChange) 
         transaction.set_stateless(None);
         return Ok(());
     };
-    // Whether a section is valid does not depend on other sections.
+    // Each section can be checked alone.
     let mut alone = StatelessConfig::default();
     sections.iter().for_each(|section| alone.set(section.clone()));
     alone.check()?;

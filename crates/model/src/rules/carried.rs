@@ -54,8 +54,7 @@ impl CarriedCounts {
         }
     }
 
-    /// Returns an entry's counters as a controller sees them. They include the counts of the entries that it
-    /// replaced.
+    /// Returns an entry's counters, including the counts of the entries that it replaced.
     pub fn counters_of<D: DataPlane>(&self, plane: &mut D, id: EntryId) -> EntryCounters {
         let mut sum = plane.entry_counters(id);
         let mut at = id;

@@ -42,8 +42,8 @@ pub(crate) struct Slot {
     pub created_ns: Nanos,
     /// Hash of priority and match.
     pub hash: u32,
-    /// Index of the entry among the members of its group in `Table`. The index is valid while the entry is in
-    /// its table.
+    /// Index of the entry among the entries of the same priority and shape in `Table`. The index is valid
+    /// while the entry is in its table.
     pub place: u32,
     pub life: Life,
     pub mark: Mark,

@@ -2,7 +2,7 @@
 //! Traces of packets: the processing of a frame by the current rules, step by step.
 //!
 //! The interpreter of the crate `reference` walks the model's own tables, groups and ports in their state
-//! after the last request. A trace counts nothing, learns nothing and refreshes no timeout.
+//! after the last request. A trace does not change counters, learned MACs or timeouts.
 
 mod change;
 mod compare;

@@ -8,7 +8,7 @@ use flow::{EntryId, Field, FieldMatch, FlowEntry, Match};
 
 impl Table {
     /// Returns the entry that a packet hits. `value` returns the packet's field values. Of several matching
-    /// entries, the one with the highest priority is hit; among equal priorities, the one added first.
+    /// entries with the highest priority, the one added first is hit.
     pub fn lookup(&self, slots: &[Slot], value: &mut dyn FnMut(Field) -> Option<u128>) -> Option<EntryId> {
         self.levels.iter().rev().find_map(|(&priority, level)| {
             let hits = level.groups.iter().filter(|group| !group.linear).filter_map(|group| {
