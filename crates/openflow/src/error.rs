@@ -63,8 +63,7 @@ impl fmt::Display for ErrorCode {
 /// Invalid stateless configuration (Shunt's own code).
 pub const STATELESS_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(experimenter::EXPERIMENTER, 1);
 
-/// Reason why a message is refused, with the code to send in the ERROR message. The connection stays open,
-/// unless the end of the message is unknown.
+/// Reason why a message is refused, with the code to send in the ERROR message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} ({code})")]
 pub struct DecodeError {
@@ -74,8 +73,7 @@ pub struct DecodeError {
     pub problem: Cow<'static, str>,
 }
 
-/// Error for a message whose length does not fit into the 16-bit length field. The value is the length in
-/// bytes. Nothing was written.
+/// The length of a message, in bytes, if it does not fit into the 16-bit length field. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message would have {0} bytes; an OpenFlow message has at most 65535; split its content")]
 pub struct TooLong(pub usize);

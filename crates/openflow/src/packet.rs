@@ -90,8 +90,7 @@ impl PacketInMessage {
 pub struct PacketOutMessage {
     /// Buffered packet to send, or `None` to send the packet in `data`.
     pub buffer_id: Option<u32>,
-    /// Ingress port with which the packet is processed. CONTROLLER, LOCAL, ANY or 0 means that the packet was
-    /// not received on a port.
+    /// Ingress port with which the packet is processed. CONTROLLER, LOCAL, ANY and 0 stand for no port.
     pub in_port: PortNo,
     /// Actions applied to the packet.
     pub actions: Vec<Action>,

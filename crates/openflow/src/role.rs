@@ -61,11 +61,10 @@ impl Generation {
         self.0.unwrap_or(u64::MAX)
     }
 
-    /// Processes a role request. A request for master or slave must not belong to an older election. Election
-    /// numbers wrap around.
+    /// Processes a role request. Election numbers wrap around.
     ///
     /// # Errors
-    /// Returns OFPRRFC_STALE for an older election.
+    /// Returns OFPRRFC_STALE if a request for master or slave belongs to an older election.
     pub fn accept(&mut self, request: &RoleMessage) -> Result<(), DecodeError> {
         if !matches!(request.role, Role::Master | Role::Slave) {
             return Ok(());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ERROR (section 7.4.4) and experimenter messages (7.5.4). Of the experimenter messages, only the ONF's
-//! bundles and Shunt's own messages are supported. All others are refused.
+//! ERROR (section 7.4.4) and experimenter messages (7.5.4). Only the ONF's bundles and Shunt's own
+//! experimenter messages are supported.
 
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};

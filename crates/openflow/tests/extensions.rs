@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The examples of docs/openflow-extensions.md must decode to their documented meaning, and encode to the
-//! same bytes. Invalid examples must be refused with the documented error code. Each example is tested inside
-//! a flow-mod, a bundle and a statistics reply.
+//! same bytes. Invalid examples must be refused with the documented error code.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

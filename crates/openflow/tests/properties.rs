@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Properties of all messages. An encoded message must decode to the original. A truncated or corrupted
-//! message may be accepted or refused, but must never cause a panic. If it is accepted, it must encode to
-//! bytes that decode to the same message.
+//! message must never cause a panic. If it is accepted, it must encode to bytes that decode to the same
+//! message.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of the switch. os-ken and ovs-ofctl decoded them when golden/ours.hex was generated
-//! (`make.py check`); the encoder must still write the same bytes. To rewrite the file, set
-//! SHUNT_OPENFLOW_OURS to its path.
+//! Messages of the switch, which os-ken and ovs-ofctl can decode (`make.py check`). The encoder must write
+//! the bytes in golden/ours.hex. To rewrite the file, set SHUNT_OPENFLOW_OURS to its path.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 

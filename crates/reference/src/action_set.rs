@@ -49,8 +49,7 @@ fn field(action: &Action) -> Option<flow::Field> {
 }
 
 /// Execution order of OpenFlow 1.3.5, section 5.10: copy inwards, pop, push, copy outwards, decrement, set,
-/// queue, group or output. The standard does not list stateless headers. They are outermost, so they are
-/// popped and pushed last.
+/// queue, group or output. Stateless headers, which the standard does not list, are popped and pushed last.
 fn place(action: &Action) -> usize {
     match action {
         Action::CopyTtlIn => 0,

@@ -36,8 +36,8 @@ pub(crate) fn chosen(rules: &dyn RuleSource, group: &Group, hash: u32) -> Option
     share_of(hash, &weights)
 }
 
-/// Returns the index of the share that contains a hash. The range of hashes is divided into consecutive
-/// shares, whose sizes are proportional to `weights`.
+/// Returns the index of the share that contains a hash. Shares are consecutive ranges of hashes, with sizes
+/// proportional to `weights`.
 pub(crate) fn share_of(hash: u32, weights: &[u128]) -> Option<usize> {
     let total: u128 = weights.iter().sum();
     let point = u128::from(hash) * total / (1 << 32);
@@ -58,8 +58,7 @@ pub(crate) fn mixed(bytes: &[u8]) -> u32 {
     ((folded * GOLDEN % modulus) >> 32) as u32
 }
 
-/// Returns the bytes that identify a packet's flow. They are read from the packet in the state in which it
-/// reached the group.
+/// Returns the bytes that identify a packet's flow when it reaches the group.
 fn flow_bytes(packet: &ReferencePacket) -> Vec<u8> {
     let (frame, headers) = (&packet.bytes, &packet.headers);
     let [type_high, type_low] = headers.eth_type.to_be_bytes();

@@ -32,8 +32,8 @@ impl ExaminedBits {
         other.0.iter().all(|(field, mask)| self.0.get(field).is_some_and(|own| mask & !own == 0))
     }
 
-    /// Returns the examined bits of each field in the packet, in the order of the fields. The value is `None`
-    /// for a field that the packet does not have.
+    /// Returns the examined bits of each field, in the order of the fields, or `None` for a field that the
+    /// packet does not have.
     #[must_use]
     pub fn values_of(&self, packet: &ReferencePacket) -> Vec<Option<u128>> {
         self.0.iter().map(|(field, mask)| Some(packet.value(*field)? & mask)).collect()

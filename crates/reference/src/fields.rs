@@ -101,8 +101,7 @@ pub(crate) fn get(packet: &ReferencePacket, field: Field) -> Option<u128> {
     }
 }
 
-/// Returns whether the packet satisfies all conditions. A match with an index matches no packet, because its
-/// entry can be reached only by the index.
+/// Returns whether the packet satisfies all conditions. A match with an index matches no packet.
 pub(crate) fn matches(packet: &ReferencePacket, matching: &Match) -> bool {
     matching.index().is_none()
         && matching.fields().all(|c| get(packet, c.field).is_some_and(|value| value & c.mask == c.value))

@@ -51,8 +51,7 @@ pub(crate) fn pop_mpls(packet: &mut ReferencePacket, eth_type: u16) -> Done {
 }
 
 /// Pushes EtherType, I-tag (priority 3 bits, 5 zero bits, service instance 24) and a copy of the MAC
-/// addresses. The addresses before the I-tag are then backbone addresses, and the addresses after it are
-/// customer addresses.
+/// addresses. The addresses before the I-tag become backbone addresses.
 pub(crate) fn push_pbb(packet: &mut ReferencePacket, eth_type: u16) -> Done {
     let found = &packet.headers;
     let priority = (found.vlan_tci.unwrap_or(0) >> 13) as u8;

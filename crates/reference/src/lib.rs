@@ -143,7 +143,7 @@ pub struct Processed {
     pub packet_ins: Vec<ControllerCopy>,
     /// Outcome of the packet as a whole.
     pub outcome: Outcome,
-    /// Drop reasons in order. The reason for which the whole packet was dropped is not included.
+    /// Drop reasons in order, except the reason for which the whole packet was dropped.
     pub copy_drops: Vec<DropReason>,
     /// Each lookup in order: the table and the entry hit.
     pub hits: Vec<(TableId, Option<EntryId>)>,
@@ -151,7 +151,7 @@ pub struct Processed {
     pub groups: Vec<(GroupId, Vec<usize>)>,
     /// Meters that the packet reached, in order.
     pub metered: Vec<Metered>,
-    /// Locations that NORMAL would learn from the packet, one for each execution of NORMAL.
+    /// MAC addresses that NORMAL would learn from the packet, one for each execution of NORMAL.
     pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the packet's source. Their idle timeouts restart.
     pub refreshed: Vec<EntryId>,
@@ -281,8 +281,7 @@ impl Reference {
         Ok(())
     }
 
-    /// Sets the bands that the next packet exceeds, keyed by the table whose entry refers to the meter. The
-    /// packet exceeds no other bands.
+    /// Sets the bands that the next packet exceeds, by the table of the entry that refers to the meter.
     pub fn exceed(&mut self, bands: BTreeMap<TableId, Band>) {
         self.bands = bands;
     }

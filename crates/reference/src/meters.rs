@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters: the conditions under which a packet exceeds a band, and the effect of the band. Each band has a
-//! debt in nanoseconds. Packets add their cost to the debt, and passing time reduces it (a leaky bucket).
+//! Meters. Each band is a leaky bucket with a debt in nanoseconds: packets add their cost to the debt, and
+//! passing time reduces it.
 
 use crate::packet::ReferencePacket;
 use crate::set_field::set_field;

@@ -82,8 +82,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Forwards as a learning bridge. The output is the port in the table of learned addresses, or all ports
-    /// if the address is not in it.
+    /// Forwards as a learning bridge: to the port of a learned address, else to all ports.
     fn normal(&mut self) -> Result<(), DropReason> {
         let mac = |first| bits::read(&self.packet.bytes, first, 48).map_or(0, |mac| mac as u64);
         let (destination, source) = (mac(0), mac(48));

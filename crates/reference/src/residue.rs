@@ -21,8 +21,7 @@ fn integer(key: &[u8], modulus: u32) -> u32 {
     rest as u32
 }
 
-/// Computes the residue of a polynomial over GF(2) by long division, bit by bit. If the remainder reaches the
-/// degree of the modulus, the modulus is subtracted (XOR).
+/// Computes the residue of a polynomial over GF(2) by long division, bit by bit.
 fn polynomial(key: &[u8], modulus: u32) -> u32 {
     let degree = modulus.ilog2();
     let mut rest = 0_u64;

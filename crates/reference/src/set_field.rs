@@ -21,8 +21,8 @@ pub(crate) fn set_field(packet: &mut ReferencePacket, set: &SetField) -> Result<
         }
         Field::EthType => eth_type(packet)?,
         Field::IpProto => ip_proto(packet)?,
-        // The frame contains the 12 bits of the VID. It does not contain the present bit, which is the first
-        // of the 13 bits of value and mask.
+        // The frame contains the 12 bits of the VID, but not the present bit, which is the first bit of value
+        // and mask.
         Field::VlanVid if packet.headers.vlan_tci.is_some() => (14 * 8 + 4, 12),
         field => in_frame(packet, field).ok_or(missing(field))?,
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stateless forwarding: the processing of a tagged packet before the tables. It implements the pseudocode of
-//! docs/planning.md and the rules of this crate's documentation.
+//! Stateless forwarding: the processing of a tagged packet before the tables, as in the pseudocode of
+//! docs/planning.md.
 
 use crate::headers::{self, Tag};
 use crate::packet::ReferencePacket;
@@ -118,7 +118,7 @@ impl Node<'_> {
     }
 
     /// Processes a packet with a KeyFlow or PolKA header. Both headers have the hop limit or TTL at byte 15
-    /// of the frame. If it is below `hops_min`, the packet is dropped.
+    /// of the frame. Packets with a value below `hops_min` are dropped.
     fn by_key(&self, bank: &Bank, key: &[u8], frame: &[u8], hops_min: u8) -> Step {
         let label = residue(key, bank.id);
         let out = match bank.labels.get(&label) {

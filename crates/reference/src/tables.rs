@@ -93,9 +93,8 @@ impl Tables {
     }
 }
 
-/// Checks the interpreter's preconditions. A goto must lead to a higher table, so that processing terminates.
-/// Entries of learned MAC addresses must have the form that NORMAL reads, and no goto may lead to their
-/// table.
+/// Checks the interpreter's preconditions. A goto must lead to a higher table. Entries of learned MAC
+/// addresses must have the form that NORMAL reads, and no goto may lead to their table.
 fn check(entry: &FlowEntry) -> Result<(), String> {
     let FlowEntry { id, table, .. } = entry;
     if let Some(next) = entry.instructions.next {

@@ -69,8 +69,8 @@ impl Unfinished {
     }
 }
 
-/// Returns the finished frames, as a device sends them on the wire. Returns `None` if the frame does not
-/// match the description of the remaining work.
+/// Returns the frames that a device sends on the wire, or `None` if the frame does not match the description
+/// of the remaining work.
 #[must_use]
 pub fn finished(frame: &[u8], unfinished: Unfinished) -> Option<Vec<Vec<u8>>> {
     let Some(open) = unfinished.checksum else {

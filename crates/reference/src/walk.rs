@@ -74,8 +74,8 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }
 
-/// Returns whether a valid IPv4 header begins at `at`. It is valid if it is complete, has version 4 and at
-/// least five words, and its total length covers at least the header.
+/// Returns whether a valid IPv4 header begins at `at`: complete, version 4, at least five words, and a total
+/// length that covers the header.
 pub(crate) fn is_ipv4(bytes: &[u8], at: usize) -> bool {
     let Some(total_len) = word(bytes, at + 2) else { return false };
     let header_len = usize::from(bytes[at] & 15) * 4;
@@ -109,8 +109,7 @@ pub(crate) fn walk(frame: &[u8]) -> Headers {
         found.type_at += 4;
     }
     if found.eth_type < 0x0600 {
-        // This is an 802.3 length. LLC follows, possibly with SNAP and OUI 0. In that case the last two bytes
-        // are an EtherType.
+        // This is an 802.3 length, followed by LLC. With SNAP and OUI 0, the last two bytes are an EtherType.
         let snap = frame.get(found.type_at + 2..found.type_at + 8) == Some(&[0xaa, 0xaa, 3, 0, 0, 0]);
         match word(frame, found.type_at + 8) {
             Some(eth_type) if snap && eth_type >= 0x0600 => {

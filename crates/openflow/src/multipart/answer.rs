@@ -47,8 +47,8 @@ pub enum Answer {
     PortDesc(Vec<PortDescription>),
 }
 
-/// Multipart reply. Encoding splits a reply that does not fit into one message. For replies that are too
-/// large for memory, see [`parts::Parts`].
+/// Multipart reply. Encoding splits a reply that does not fit into one message. For very large replies, see
+/// [`parts::Parts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartReply {
     /// Whether the reply continues in another message with the same transaction number.

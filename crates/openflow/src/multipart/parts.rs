@@ -62,8 +62,8 @@ impl<T: Item> Parts<T> {
         put_multipart_header(T::KIND, false, &mut self.part);
     }
 
-    /// Adds an item. When the part is full, the part is written to `out` as a complete message, and the item
-    /// begins the next part.
+    /// Adds an item. A full part is written to `out` as a complete message, and the item begins the next
+    /// part.
     ///
     /// # Errors
     /// Returns an error if the item does not fit into an empty part. The reply then lacks the item.

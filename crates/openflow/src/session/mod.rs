@@ -81,8 +81,8 @@ impl Session {
         taken
     }
 
-    /// Returns whether the caller should read: input has space, and output is below its limit. Returns false
-    /// once the session is closed.
+    /// Returns whether the caller should read: input has space, output is below its limit, and the session is
+    /// not closed.
     #[must_use]
     pub fn wants_read(&self) -> bool {
         let room = self.input.len() - self.taken < MESSAGE_BYTES_MAX;

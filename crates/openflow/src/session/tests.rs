@@ -173,8 +173,8 @@ fn lengths_and_versions_that_hide_the_next_message_close_the_session() {
     }
 }
 
-/// A later HELLO with a version before 1.3, including version 0, closes the session, as in Open vSwitch. A
-/// HELLO with a version after 1.3 is accepted, because 1.3 can still be negotiated.
+/// A repeated HELLO with a version before 1.3 closes the session, as in Open vSwitch. A later version is
+/// accepted.
 #[test]
 fn a_later_hello_is_accepted_unless_its_version_is_earlier() {
     for (version, bitmap, stays) in [

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Encodes a stateless configuration as several messages, because a bank may have more labels than fit into
-//! one message.
+//! Encodes a stateless configuration as several messages, because a bank may not fit into one message.
 
 use super::StatelessReply;
 use super::section::{self, BANK_HEAD_BYTES};
@@ -26,8 +25,7 @@ pub struct StatelessReplies {
     is_done: bool,
 }
 
-/// Position in a reply: the number of the section and, if it is a bank, the number of its labels and backups
-/// that have already been sent.
+/// Position in a reply: the index of the section, and the number of a bank's labels and backups sent so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     section: usize,

@@ -59,8 +59,7 @@ fn drop_bands_end_packets_and_remark_bands_raise_the_drop_precedence() {
         Outcome::Forwarded,
         "`exceed` affects only the next packet"
     );
-    // AF11 becomes AF12. AF43 and a DSCP outside assured forwarding do not change, and neither do the ECN
-    // bits.
+    // AF11 becomes AF12. AF43, a DSCP outside assured forwarding, and the ECN bits do not change.
     for (before, steps, after) in
         [(0x29, 1, 0x31), (0x28, 2, 0x38), (0x98, 2, 0x98), (0x2c, 1, 0x2c), (0xb8, 1, 0xb8)]
     {

@@ -128,8 +128,8 @@ fn wrong_checksums_stay_wrong_by_the_same_difference() {
 
 #[test]
 fn an_adjusted_checksum_is_never_0xffff() {
-    // A checksum that is computed in full, over bytes that are not all zero, can be 0 but never 0xffff. The
-    // same must hold for an adjusted checksum.
+    // If the covered bytes are not all zero, a complete computation never results in 0xffff. The same must
+    // hold for an adjusted checksum.
     let frame = ipv4().tcp(1000, 2000).build();
     let checksum = u128::from(u16::from_be_bytes([frame[50], frame[51]]));
     let changed = set(Field::TcpSrc, (1000 + checksum) % 0xffff, &frame).unwrap();

@@ -163,8 +163,7 @@ fn the_action_set_has_its_own_order() {
     let done =
         run(written(vec![Action::PushVlan(0x8100), Action::PopVlan, Action::output(PortNo(2))]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::MissingVlan));
-    // An action set sets fields in a fixed order. The EtherType is set first, and then the packet has no UDP
-    // port.
+    // An action set sets fields in a fixed order. After its EtherType is set, the packet has no UDP port.
     let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(PortNo(2))];
     assert_eq!(run(written(fields), &udp()).outcome, Outcome::Dropped(DropReason::MissingHeader));
     // A group suppresses the output. The group in this test does not exist.
@@ -194,8 +193,7 @@ fn packets_without_output() {
     let nothing = Outcome::Dropped(DropReason::NoOutput);
     assert_eq!(run(Instructions::default(), &udp()).outcome, nothing);
     assert_eq!(run(written(vec![Action::DecNwTtl]), &udp()).outcome, nothing);
-    // The drop reason is that of the last failed output. It does not matter whether the output was in
-    // apply-actions or in the action set.
+    // The drop reason is that of the last failed output, in apply-actions or in the action set.
     assert_eq!(run(to(99), &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
     let twice = run(Instructions::apply(vec![Action::output(PortNo(99)), Action::output(PortNo(1))]), &udp());
     assert_eq!(

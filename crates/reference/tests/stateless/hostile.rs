@@ -149,7 +149,7 @@ proptest! {
     }
 
     /// No input may cause a panic. Tags from untrusted ports must not be forwarded, and sent frames must have
-    /// no undocumented changes.
+    /// only documented changes.
     #[test]
     fn hostile_packets_are_handled_as_documented(config in any_stateless(), frame in any_frame(), in_port in any_port(7), up in prop::collection::btree_set(any_port(7), 0..7)) {
         match stateless(&config, &ports(up.iter().map(|port| port.0)), in_port, &frame) {

@@ -13,8 +13,7 @@ use wire::tf::Form;
 fn the_key_25() {
     let by = |id| residue(&[25], NodeId::new(Arithmetic::Integer, id).unwrap());
     assert_eq!([4, 3, 5].map(by), [1, 1, 0]);
-    // The same example with packets. The residue is the label: here label 0 is port 10, and label 1 is port
-    // 11.
+    // The same example with packets. Labels 0 and 1 stand for ports 10 and 11.
     let mut frame = under(ethernet().keyflow(0, 9, &25_u64.to_be_bytes()));
     for (id, out, hops) in [(4, 11, 8), (3, 11, 7), (5, 10, 6)] {
         let config = keyed(bank(Arithmetic::Integer, id, &[Some(PortNo(10)), Some(PortNo(11))]), [1]);
