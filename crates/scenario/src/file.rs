@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Structure of the scenario file as serde reads it.
 //!
-//! Numbers are read as `i64`, so that this crate, and not serde, reports values out of range.
+//! Numbers are read as `i64`, so that this crate can report values out of range.
 
 use crate::costs::CostsSection;
 use crate::network::file::NetworkSection;

@@ -79,8 +79,8 @@ pub struct TrafficShare {
 pub struct LearnedFlows {
     /// Number of flows.
     pub flows: u64,
-    /// Longest time in ns from the arrival of a flow's first packet until a packet of the flow first left by
-    /// such a path.
+    /// Longest time in ns from the arrival of a flow's first packet until a packet of the flow first used the
+    /// fast-forwarding path or a path record.
     pub longest_ns: f64,
 }
 

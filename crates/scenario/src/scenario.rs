@@ -30,7 +30,7 @@ pub struct Overrides {
 }
 
 impl Scenario {
-    /// Reads and checks a file. Paths in it are relative to its directory.
+    /// Reads and checks a file. Paths in the file are relative to its directory.
     ///
     /// # Errors
     ///

@@ -337,8 +337,7 @@ fn reasons(reasons: &BTreeMap<String, u64>) -> impl Iterator<Item = (&str, u64)>
     reasons.iter().filter(|(_, count)| **count != 0).map(|(name, count)| (name.as_str(), *count))
 }
 
-/// Prints a table. Columns are as wide as their longest cell, and columns of numbers are right-aligned. The
-/// last column is not padded.
+/// Prints a table. Columns of numbers are right-aligned, and the last column is not padded.
 fn table(out: &mut dyn Write, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     let cells = |at: usize| rows.iter().filter_map(move |row| row.get(at));
     let number = |c: &String| c == "-" || c.bytes().all(|b| b.is_ascii_digit() || b".kMGT".contains(&b));

@@ -11,8 +11,8 @@ use flow::{DropReason, Limits, PortNo, QueueId};
 use frame::Frame;
 use wire::ethernet::ETHERNET_BYTES;
 
-/// Number of frames whose headers are parsed together. If at least `KEYS_MIN` of them have 16-byte keys of
-/// the same bank, the residues of these keys are computed together.
+/// Number of frames whose headers are parsed together. The residues of at least `KEYS_MIN` 16-byte keys of
+/// the same bank are computed together.
 pub const TOGETHER: usize = 8;
 const KEYS_MIN: usize = 3;
 

@@ -2,7 +2,7 @@
 //! Arithmetic of the stateless forwarder, without division instructions.
 //!
 //! Residues of integer keys use folded limbs and a reciprocal, or vectors for 8 keys at once. Residues of
-//! polynomial keys use carry-less multiplication or tables. Gates use a reciprocal, too.
+//! polynomial keys use carry-less multiplication or tables.
 
 use crate::limbs::{limbs, powers};
 use crate::simd::{Carryless, Doubles};

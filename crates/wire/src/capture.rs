@@ -86,7 +86,7 @@ pub struct CapturedPacket<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The whole input. Its first four bytes, which were read to detect the format, are chained before the rest.
+/// The whole input: the four bytes that were read to detect the format, then the rest.
 type Input = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 /// Reads a capture packet by packet.
@@ -120,7 +120,7 @@ impl CaptureReader {
         Self::new(File::open(path).map_err(CaptureError::Read)?)
     }
 
-    /// Reads a capture from any source. Each read is large, so the source need not be buffered.
+    /// Reads a capture from any source, which need not be buffered.
     ///
     /// # Errors
     /// Returns an error if the source cannot be read or the file header is invalid.

@@ -48,8 +48,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.first_word() & 0xf_ffff
     }
 
-    /// Returns the bytes after the fixed header, as many as the payload length states. If the payload length
-    /// is 0 and hop-by-hop options follow, returns all bytes up to the end of the buffer.
+    /// Returns the bytes after the fixed header, as many as the payload length states. A jumbo payload
+    /// extends to the end of the buffer.
     pub fn payload(&self) -> &[u8] {
         let rest = &self.buffer.as_ref()[40..];
         let jumbo = self.payload_len() == 0 && self.next_header() == HOP_BY_HOP;
@@ -61,9 +61,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         ExtensionHeaders { next_header: self.next_header(), rest: self.payload() }
     }
 
-    /// Returns the destination of the pseudo-header. If segments are left in a routing header, this is the
-    /// last destination of that header. Routing types 0, 2 and 4 (segment routing, which lists segments in
-    /// reverse order) are supported. In all other cases, the result is [`dst`](Self::dst).
+    /// Returns the destination of the pseudo-header. With segments left in a routing header of type 0, 2 or
+    /// 4, it is the last destination of that header, otherwise [`dst`](Self::dst).
     pub fn final_dst(&self) -> [u8; 16] {
         let Some(routing) = self.extension_headers().find(|header| header.number == ROUTING) else {
             return self.dst();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Offsets of a packet's headers, found in one walk over its bytes to a requested depth, without allocation.
 //!
-//! The walk returns offsets. It also returns the values that have no fixed position: the EtherType after VLAN
-//! tags, and the protocol after IPv6 extension headers. It never fails. If a header is cut short or
-//! inconsistent, its bit in `present` is not set, and the bytes after it are not examined.
+//! The walk also returns values that have no fixed position: the EtherType after VLAN tags, and the protocol
+//! after IPv6 extension headers. If a header is incomplete or inconsistent, its bit in `present` is not set,
+//! and the bytes after it are not examined.
 
 mod common;
 mod ip;
@@ -26,8 +26,7 @@ pub mod header {
     pub const PBB: u32 = 1 << 2;
     /// Complete ARP body for Ethernet and IPv4 (28 bytes).
     pub const ARP: u32 = 1 << 3;
-    /// Valid IPv4 header. It has version 4 and an IHL of at least 5, is complete, and its total length covers
-    /// at least the header.
+    /// Valid IPv4 header: complete, version 4, IHL of at least 5, and a total length that covers the header.
     pub const IPV4: u32 = 1 << 4;
     /// Complete IPv6 fixed header (40 bytes) of version 6.
     pub const IPV6: u32 = 1 << 5;

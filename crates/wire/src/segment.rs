@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Software implementation of checksum and segmentation offloads.
 //!
-//! Hosts hand over frames whose checksum field holds only the sum of the pseudo-header (CHECKSUM_PARTIAL).
-//! They also hand over super-frames of up to 64 KiB that a device would segment (TSO, USO). VLAN tags, IPv4
-//! options and IPv6 extension headers are supported. If a super-frame is in one or more tunnels, `layers`
-//! describes the innermost packet, and the outer headers are corrected in each segment. IP fragmentation
-//! (UFO) is not supported.
+//! Hosts hand over frames whose checksum field holds only the sum of the pseudo-header (CHECKSUM_PARTIAL),
+//! and super-frames of up to 64 KiB that a device would segment (TSO, USO). VLAN tags, IPv4 options and IPv6
+//! extension headers are supported; IP fragmentation (UFO) is not. If a super-frame is in one or more
+//! tunnels, `layers` describes the innermost packet, and the outer headers are corrected in each segment.
 
 mod outer;
 
@@ -67,7 +66,7 @@ pub struct Segments<'a> {
 }
 
 /// Segments a TCP super-frame. Each segment has at most `size` payload bytes. `layers` describes the frame's
-/// headers ([`crate::Depth::L4`]). The TCP checksum must be partial, as virtio-net requires for segmentation.
+/// headers ([`crate::Depth::L4`]). The TCP checksum must be partial.
 ///
 /// Returns `None` in these cases:
 /// - there is no complete TCP header in an unfragmented packet;
@@ -75,9 +74,8 @@ pub struct Segments<'a> {
 /// - `size` is 0;
 /// - the packet is in a tunnel of an unknown kind, or in a tunnel with sequence numbers.
 ///
-/// Each segment gets a copy of the headers, in which sequence number and IPv4 identification advance. PSH and
-/// FIN are kept only in the last segment, and CWR is kept only in the first segment (RFC 3168, section
-/// 6.1.2).
+/// Sequence number and IPv4 identification advance from segment to segment. PSH and FIN are kept only in the
+/// last segment, and CWR is kept only in the first segment (RFC 3168, section 6.1.2).
 pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::TCP == 0 {
         return None;
@@ -106,8 +104,7 @@ impl<'a> Segments<'a> {
         if size == 0 || layers.fragment || l4 < l3 + ip_len_min || header_len > frame.len() {
             return None;
         }
-        // A payload length of zero means that a jumbo option contains the length. Segments must not have this
-        // option.
+        // A payload length of zero means that a jumbo option contains the length.
         if !is_v4 && frame[l3 + 4..l3 + 6] == [0, 0] {
             return None;
         }
@@ -129,8 +126,8 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// Returns the length in bytes of the longest segment including its headers. A buffer for segments must
-    /// have at least this size.
+    /// Returns the length in bytes of the longest segment with its headers. A buffer for segments must have
+    /// at least this size.
     pub fn segment_len_max(&self) -> usize {
         self.frame.len().min(self.header_len + self.size)
     }

@@ -223,8 +223,8 @@ impl Traffic {
     }
 }
 
-/// Returns for each share the first source port whose packets belong to the share. Returns `None` if there is
-/// no such port for a share.
+/// Returns for each share the first source port whose packets belong to the share, or `None` if a share has
+/// no such port.
 fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     let mut found = vec![None; shares];
     let (mut missing, before) = (shares, hash(pair));

@@ -46,7 +46,7 @@ impl Section {
         Self { is_big_endian: endianness.is_big(), interfaces: Vec::new() }
     }
 
-    /// Processes one block. Returns its packet, if it contains one. The caller determines whether the packet
+    /// Processes one block, and returns its packet if there is one. The caller determines whether the packet
     /// is truncated.
     pub(super) fn block<'a>(
         &mut self,
@@ -104,8 +104,8 @@ impl Section {
         Ok(interface)
     }
 
-    /// Decodes an enhanced packet block, or an obsolete packet block. The obsolete block has a 16-bit
-    /// interface number and a drop count.
+    /// Decodes an enhanced packet block, or an obsolete packet block, which has a 16-bit interface number and
+    /// a drop count.
     fn packet<'a>(&self, kind: u32, body: &'a [u8]) -> Result<CapturedPacket<'a>, BlockError> {
         let number = if kind == ENHANCED_PACKET { self.u32(body, 0)? } else { u32::from(self.u16(body, 0)?) };
         let interface = self.known_interface(number)?;

@@ -193,8 +193,8 @@ fn written_packets_are_read_back() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Reading a damaged file must give packets or an error, and must never panic. There must be no more
-    /// packets than fit into the file.
+    /// Reading a damaged file must give packets or an error, never a panic, and no more packets than fit into
+    /// the file.
     #[test]
     fn damaged_files_give_packets_or_an_error(
         ng: bool,

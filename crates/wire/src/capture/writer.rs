@@ -31,7 +31,7 @@ impl CaptureWriter<BufWriter<File>> {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Writes to any output. Each field is a separate write, so the output should be buffered.
+    /// Writes to any output, which should be buffered.
     ///
     /// # Errors
     /// Returns an error if the header cannot be written.

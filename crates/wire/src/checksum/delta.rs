@@ -59,14 +59,14 @@ pub fn apply(checksum: u16, delta: ChecksumDelta) -> u16 {
 /// Both checksums are in the byte order of the packet.
 #[inline]
 pub fn apply_ttl_decrement(checksum: [u8; 2]) -> [u8; 2] {
-    // The TTL is the high byte of its word, so the checksum grows by 0x0100 in one's complement. Such sums do
-    // not depend on the byte order. In little endian, the high byte of the checksum is the lower one.
+    // The TTL is the high byte of its word, so the checksum grows by 0x0100 in one's complement. In little
+    // endian, this is an addition of 1.
     let sum = u32::from(u16::from_le_bytes(checksum)) + 1;
     ((sum + u32::from(sum >= 0xffff)) as u16).to_le_bytes()
 }
 
-/// Returns the UDP checksum after the changes. It differs from [`apply`] in two cases: a checksum of zero,
-/// which means that there is none, stays zero, and a result of zero becomes 0xffff.
+/// Returns the UDP checksum after the changes, like [`apply`]. A checksum of zero, which means that there is
+/// none, stays zero; a result of zero becomes 0xffff.
 #[inline]
 pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
     if checksum == 0 || delta.is_zero() {
@@ -79,8 +79,7 @@ pub fn apply_udp(checksum: u16, delta: ChecksumDelta) -> u16 {
 }
 
 /// Returns the new value of a checksum field that contains only the sum of the pseudo-header, not
-/// complemented (CHECKSUM_PARTIAL). An offload completes this field later. `delta` must contain only changes
-/// of the pseudo-header.
+/// complemented (CHECKSUM_PARTIAL). `delta` must contain only changes of the pseudo-header.
 #[inline]
 pub fn apply_partial(field: u16, delta: ChecksumDelta) -> u16 {
     if delta.is_zero() { field } else { delta.added_to(field) }

@@ -35,8 +35,7 @@ const GUARDED_FROM: usize = TYPE_AT;
 /// Number of bytes that a [`CommonGuard`] compares.
 const GUARDED_BYTES: usize = 16;
 
-/// Offset from which a [`CommonGuard`] reads the length field of the IP header. The field is among the 8
-/// bytes from this offset.
+/// Offset of the 8 bytes in which a [`CommonGuard`] finds the length field of the IP header.
 const LENGTH_FROM: usize = 16;
 
 /// Recognises packets with one particular combination of headers, by comparing two words of the frame.

@@ -31,8 +31,7 @@ pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
     layers.present |= header::IPV4 | header::IP | upper;
 }
 
-/// Parses IPv6 at `l3`. Skips the extension headers, and records which of them were present and in which
-/// order.
+/// Parses IPv6 at `l3`. Skips the extension headers, and records their presence and order.
 #[inline(always)]
 pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
     let Some(ip) = chunk::<40>(data, l3) else { return };
@@ -129,8 +128,8 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
         let fragment = if next == FRAGMENT { u16::from_be_bytes([extension[2], extension[3]]) } else { 0 };
         next = extension[0];
         at += len;
-        // Offset (13 bits) and more-fragments bit, with two reserved bits between them. If both are 0, the
-        // packet is an "atomic fragment": it has a fragment header but is complete.
+        // The mask covers the offset (13 bits) and the more-fragments bit. If they are 0, the packet is an
+        // "atomic fragment": it has a fragment header but is complete.
         is_fragment |= fragment & 0xfff9 != 0;
         if fragment & 0xfff8 != 0 {
             break;

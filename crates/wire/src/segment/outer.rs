@@ -21,8 +21,8 @@ const IP_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// Flags in the first word of a GRE header. They state whether checksum, key and sequence number are present.
-/// The reserved mask covers the bits that must be 0 (routing, recursion control, flags, version).
+/// Flags in the first word of a GRE header: presence of checksum, key and sequence number, and bits that must
+/// be 0.
 const GRE_HAS_CHECKSUM: u16 = 0x8000;
 const GRE_HAS_KEY: u16 = 0x2000;
 const GRE_HAS_SEQUENCE: u16 = 0x1000;
@@ -100,7 +100,7 @@ pub(super) fn finish_ipv4(packet: &mut [u8], count: u16) {
 }
 
 /// Completes an outer UDP header. A checksum of 0, which means that there is none, is unchanged. Any other
-/// checksum is recomputed, because in a super-frame the field contains at most the sum of the pseudo-header.
+/// checksum is recomputed.
 fn finish_udp(out: &mut [u8], at: usize, ip: usize) {
     let len = out.len() - at;
     (len as u16).store(&mut out[at + super::UDP_LENGTH..]);
@@ -204,9 +204,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Continues the walk in a UDP payload. The UDP ports of a tunnel can be configured, so they do not
-    /// identify the kind of tunnel. The payload is taken for a tunnel header if the walk from there reaches
-    /// the innermost packet.
+    /// Continues the walk in a UDP payload. UDP ports do not identify the kind of tunnel, because they can be
+    /// configured. The payload is taken for a tunnel header if the walk from there reaches the innermost
+    /// packet.
     fn udp(&self, at: usize, ip: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 16)?;
         let len: u16 = Field::load(&head[super::UDP_LENGTH..]);

@@ -21,8 +21,7 @@ pub fn mac(host: usize) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// Packets that an entry matches: packets to one host, in one table, that were received on one port or on any
-/// port.
+/// Packets that an entry matches: packets to one host, in one table, from one ingress port or from any port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// Table of the entry.
@@ -94,7 +93,7 @@ pub struct Failovers {
 
 impl Failovers {
     /// Returns the action that outputs to a port or its backup. `in_port` is the ingress port if it is the
-    /// same for all packets. If the action needs a new group, the group is added to `changes`.
+    /// same for all packets. A new group is added to `changes`.
     pub fn output(
         &mut self,
         port: PortNo,

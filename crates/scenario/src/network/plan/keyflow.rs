@@ -105,7 +105,7 @@ struct Segment {
     out_port: PortNo,
     backup_port: Option<PortNo>,
     /// Ports by which the packets of the segment may be sent back to the waypoint at which the segment
-    /// begins. The list is empty if the segment does not begin at a waypoint.
+    /// begins. The list is empty without such a waypoint.
     return_ports: Vec<PortNo>,
     key: KeyHeader,
     bits: u32,
@@ -146,7 +146,7 @@ impl Place {
     }
 }
 
-/// For each entry, what it does with its packets.
+/// What each entry does with its packets.
 type Tasks<'a> = BTreeMap<Place, Task<'a>>;
 
 impl KeyflowPlan {
@@ -510,8 +510,8 @@ fn read_segment(
         let port = if at == 0 {
             Some(out_port)
         } else {
-            // If there are several parallel links, the route uses the link that the key selects. If the key
-            // selects none of them, the first link is used here, and the run reports the fault.
+            // Of several parallel links, the route uses the link that the key selects. If the key selects
+            // none, the first link is used here, and the run reports the fault.
             let chosen = banks[pair[0]][epoch].as_ref().and_then(|bank| output(bank, &key));
             chosen.filter(leads).or_else(|| graph.trusted[pair[0]].iter().copied().find(leads))
         };

@@ -284,8 +284,8 @@ impl TagPlan {
         nodes.windows(2).map(hop).collect()
     }
 
-    /// Returns the number of paths from the source switch to the host, at most `paths_max`. Returns 1 if both
-    /// hosts are at the same switch, and 0 if there is no path.
+    /// Returns the number of paths from the source switch to the host, at most `paths_max`: 1 if both hosts
+    /// are at the same switch, and 0 if there is no path.
     pub fn shares(&self, pair: Pair) -> usize {
         self.all_shares(pair).min(self.paths_max)
     }
@@ -360,8 +360,7 @@ impl TagPlan {
     pub fn setups(&self, pairs: &[Pair]) -> Result<Setups, PathPlanError> {
         let mut setups: Setups = (0..self.switches.len()).map(|node| self.setup(node)).collect();
         let mut groups: HashMap<usize, GroupId> = HashMap::new();
-        // Hosts at the same switch share entries. A source switch therefore needs one entry per destination
-        // host.
+        // A source switch needs only one entry per destination host, because its hosts share entries.
         let mut done = HashSet::new();
         for &pair in pairs {
             let (from, to) = self.ends(pair);

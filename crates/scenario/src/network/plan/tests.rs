@@ -203,8 +203,7 @@ fn entries_for_one_port_change_with_the_entry_for_all_ports() {
     assert!(all > 5, "{counts:?}");
     // If entries for one port were kept, packets of that port would still get old keys.
     assert_eq!(counts, [(all, 0), (0, 0), (0, all), (0, 0)]);
-    // If entries for one port were added earlier, they would push new keys before all switches accept the new
-    // numbering.
+    // Entries for one port must not push new keys before all switches accept the new numbering.
     assert_eq!(entries_for_one_port(&without, &plan), [(0, 0), (0, 0), (all, 0), (0, 0)]);
     assert_eq!(entries_for_one_port(&plan, &plan), [(all, 0), (0, 0), (all, 0), (0, 0)]);
 }
