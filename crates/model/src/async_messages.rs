@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bounded queue of messages to controllers that are not replies to requests.
+//! A bounded queue of asynchronous messages to controllers.
 
 use crate::port::Port;
 use flow::{FlowEntry, Nanos, PacketInReason, TableId};

@@ -22,7 +22,7 @@ pub struct ModelConfig {
     pub mac_limit: usize,
     /// Entries whose cookie matches are low-latency.
     pub low_latency_cookie: Option<CookieMask>,
-    /// Thresholds for learning which entries are low-latency from their hit rate. If `None`, learning is off.
+    /// Thresholds for learning low-latency entries from their hit rates. If `None`, learning is off.
     pub learning: Option<Learning>,
     /// Limits of the model.
     pub limits: ModelLimits,
@@ -79,7 +79,7 @@ pub struct Learning {
     pub min_timeout: Nanos,
 }
 
-/// Limits of the model. Each of them bounds memory or the duration of one call.
+/// Limits on the memory of the model and on the duration of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelLimits {
     /// Maximum number of entries in all tables together. Learned MACs do not count. The same number of

@@ -2,9 +2,10 @@
 //! The control plane of the switch: turns controller requests, time and worker events into operations and
 //! replies.
 //!
-//! [`Model`] owns flow tables, groups, meters, ports, learned MAC addresses and timers. The caller passes the
-//! time as `now`. Changes leave as [`flow::Operation`]s through the trait [`dataplane::DataPlane`]; messages
-//! for controllers wait in a queue as [`AsyncMessage`]s.
+//! [`Model`] owns flow tables, groups, meters, ports, learned MAC addresses and timers. It opens no socket,
+//! starts no thread and reads no clock: the caller passes the time as `now`. Changes leave as
+//! [`flow::Operation`]s through the trait [`dataplane::DataPlane`]; messages for controllers wait in a queue
+//! as [`AsyncMessage`]s.
 //!
 //! Begin reading with [`Model`] in `model.rs`, then `changes` (how a request is checked and applied) and
 //! `poll.rs` (events and timeouts). The module `agent` translates OpenFlow messages into calls of the model.

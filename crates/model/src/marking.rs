@@ -12,7 +12,7 @@ use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryId, FlowEntry, Instructions, Nanos, port_no};
 
-/// Number of entries examined per step. A step takes about 0.1 ms.
+/// Number of entries examined per step.
 const ENTRIES_PER_LOOK: usize = 1_024;
 /// Maximum number of entries marked or unmarked per step. Workers apply up to this number of changes one by
 /// one.

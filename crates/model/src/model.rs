@@ -26,7 +26,7 @@ use flow::{Action, FlowMod, Instructions, Nanos, Operation, PortNo, RuleVersion,
 use frame::Frame;
 use std::collections::BTreeMap;
 
-/// One datapath as controllers see it, on top of a data plane. It is used on the control thread.
+/// One datapath as controllers see it, on top of a data plane.
 #[derive(Debug)]
 pub struct Model<D: DataPlane> {
     pub(crate) config: ModelConfig,
@@ -79,7 +79,7 @@ impl<D: DataPlane> Model<D> {
         &self.config
     }
 
-    /// Returns the settings that apply to every packet, independently of the entries hit.
+    /// Returns the settings that apply to every packet.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.settings

@@ -125,7 +125,7 @@ impl<D: DataPlane> Model<D> {
             .then(|| self.plane.get_mut().port_counters(number).unwrap_or_default())
     }
 
-    /// Returns a port's egress queues in order of their numbers. The list is empty if the port has none.
+    /// Returns a port's egress queues in order of their numbers.
     pub fn queues(&mut self, number: PortNo) -> Vec<PortQueue> {
         self.plane.get_mut().queues(number)
     }
@@ -147,7 +147,7 @@ impl<D: DataPlane> Model<D> {
         &self.rules.pipeline_tables
     }
 
-    /// Returns the entry with this ID. An entry that waits for its release is returned as well.
+    /// Returns the entry with this ID, even if it waits for its release.
     #[must_use]
     pub fn entry(&self, id: EntryId) -> Option<&FlowEntry> {
         Some(&**self.rules.store.entry(id)?)

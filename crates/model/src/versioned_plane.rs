@@ -17,7 +17,7 @@ impl<D: DataPlane> VersionedPlane<D> {
         Self { plane, version: RuleVersion(0) }
     }
 
-    /// Returns the data plane, for calls other than `submit`. Such calls do not change the version.
+    /// Returns the data plane, for calls other than `submit`.
     pub fn get_mut(&mut self) -> &mut D {
         &mut self.plane
     }

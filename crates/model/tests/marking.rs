@@ -174,7 +174,7 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
         all().map(|(_, priority)| state(m, now, priority) == LEARNED).collect::<Vec<_>>()
     };
     assert_eq!(window(&mut m), [false, false, false, false, false, true, true, true]);
-    // A learned mark ends when the entry is modified so that it does not forward.
+    // A learned mark ends when the entry is modified and does not forward.
     let drop = FlowMod { table: Some(TableId(0)), command: FlowModCommand::Modify, ..FlowMod::default() };
     m.flow_mod(SECOND, drop).unwrap();
     assert_eq!(window(&mut m), [false; 8]);

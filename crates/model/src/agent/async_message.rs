@@ -9,7 +9,7 @@ use flow::{Field, FieldMatch, Match, Nanos, PortNo};
 use openflow::role::AsyncKind;
 use openflow::{Message, flow_mod, packet, port};
 
-/// Returns the kind of a message. Channels use it to select the messages to receive.
+/// Returns the kind of a message. Channels subscribe to kinds.
 pub fn kind(async_message: &AsyncMessage) -> AsyncKind {
     match async_message {
         AsyncMessage::PacketIn(p) => AsyncKind::PacketIn(p.reason.into()),

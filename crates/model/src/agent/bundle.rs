@@ -67,7 +67,7 @@ impl Bundles {
         self.0.values().fold(Size::default(), |sum, bundle| sum.plus(bundle.size))
     }
 
-    /// Returns whether there is a bundle with this ID, closed or not.
+    /// Returns whether there is a bundle with this ID, even if it is closed.
     pub fn is_open(&self, id: u32) -> bool {
         self.0.contains_key(&id)
     }
@@ -91,7 +91,7 @@ impl Bundles {
         Ok(())
     }
 
-    /// Returns the bundle with this ID. Refuses flags other than those with which the bundle was opened.
+    /// Returns the bundle with this ID, if it was opened with these flags.
     pub fn get(&mut self, id: u32, flags: u16) -> Result<&mut Bundle, Refusal> {
         match self.0.get_mut(&id) {
             None => Err(Refusal::new(code::BAD_ID, format!("there is no bundle {id:#x}; open it first"))),

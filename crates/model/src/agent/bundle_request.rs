@@ -36,7 +36,7 @@ impl Channel {
             }
             BundleKind::CommitRequest => {
                 self.bundles.get(id, flags)?;
-                // The bundle is discarded, whether or not the commit succeeds.
+                // The bundle is discarded even if the commit fails.
                 let Some(bundle) = self.take_bundle(id, shared) else { return Ok(None) };
                 let then = Then::Commit(*control, bundle.origins);
                 return self.apply(request, bundle.changes, then, shared, context);

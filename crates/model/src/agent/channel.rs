@@ -104,7 +104,7 @@ impl Held {
     }
 }
 
-/// One connection to a controller; see the module documentation.
+/// One connection to a controller.
 #[derive(Debug)]
 pub struct Channel {
     pub(super) id: ChannelId,

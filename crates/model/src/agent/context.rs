@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types that every request needs: the context with the model and the time, and the reason for a refusal.
+//! Types that every request needs.
 
 use crate::error::ModelError;
 use crate::model::Model;

@@ -10,7 +10,7 @@ use flow::Nanos;
 use openflow::RequestHead;
 use openflow::bundle::BundleControl;
 
-/// Changes to apply. Until they are done, nothing else may use the model.
+/// Changes to apply. Meanwhile, nothing else may use the model.
 #[derive(Debug)]
 pub struct Work {
     pub(super) channel: ChannelId,
@@ -33,7 +33,7 @@ impl Work {
     }
 }
 
-/// Continuation of a request after its changes are applied.
+/// What remains of a request after its changes are applied.
 #[derive(Debug)]
 pub(super) enum Then {
     /// Send a buffered packet through the tables.

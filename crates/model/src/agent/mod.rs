@@ -69,7 +69,7 @@ impl Agent {
         id
     }
 
-    /// Returns a channel, for its input and output.
+    /// Returns the channel with this ID.
     pub fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
         self.channels.get_mut(&id)
     }

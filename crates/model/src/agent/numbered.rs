@@ -19,7 +19,7 @@ enum List {
     MeterStats(Parts<MeterStatsEntry>),
 }
 
-/// A list that is being sent, and the range of numbers that have not been sent yet.
+/// A list that is being sent, and the range of numbers not sent yet.
 #[derive(Debug)]
 pub struct Numbered {
     list: List,

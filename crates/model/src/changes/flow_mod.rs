@@ -12,7 +12,6 @@ use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
 use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Limits, TableId};
 
-/// Applies a flow-mod.
 pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
     validate(&m)?;
     pipeline_tables::check(transaction.rules(), &m)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Group-mods. Groups are checked here, so that the data plane gets only groups whose chains end.
+//! Group-mods. Groups that form a loop are refused here.
 
 use super::transaction::Transaction;
 use crate::async_messages::RemovedReason;
@@ -26,7 +26,6 @@ pub enum GroupCommand {
     DeleteAll,
 }
 
-/// Applies a group-mod.
 pub(super) fn apply(
     transaction: &mut Transaction<'_>,
     command: GroupCommand,

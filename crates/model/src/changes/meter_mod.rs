@@ -23,7 +23,6 @@ pub enum MeterCommand {
     DeleteAll,
 }
 
-/// Applies a meter-mod.
 pub(super) fn apply(
     transaction: &mut Transaction<'_>,
     command: MeterCommand,

@@ -30,7 +30,7 @@ use flow::stateless::StatelessChange;
 use flow::syntax::{FileLine, RecordCommand};
 use transaction::Transaction;
 
-/// Number of entries above which a request is long: it takes several milliseconds to examine or change them.
+/// Number of entries above which a request is long.
 pub(crate) const LONG_ENTRIES: usize = 4_096;
 
 /// A request that changes the switch.

@@ -21,7 +21,6 @@ pub struct PortMod {
     pub advertise: u32,
 }
 
-/// Applies a port-mod.
 pub(super) fn apply(transaction: &mut Transaction<'_>, m: &PortMod) -> Result<(), ModelError> {
     let port = transaction.rules().ports.get(&m.number).ok_or(ModelError::NoSuchPort(m.number))?;
     if port.desc.mac != m.mac {

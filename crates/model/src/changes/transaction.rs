@@ -152,7 +152,7 @@ impl<'a> Transaction<'a> {
         self.log_removal(id, was, reason);
     }
 
-    /// Removes all entries of a table, without looking up each of them.
+    /// Removes all entries of a table.
     pub fn empty_table(&mut self, table: TableId, reason: Option<RemovedReason>) {
         let ids = self.rules.store.unlink_all(table);
         self.reserve(ids.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts of an entry as a controller sees them. They include the counts of the entries that it replaced.
+//! Counts of an entry as a controller sees them, including the counts of the entries that it replaced.
 
 use dataplane::{DataPlane, EntryCounters, TrafficCount};
 use flow::{EntryFlags, EntryId};

@@ -57,7 +57,7 @@ impl Store {
         self.slots.get_mut(id.0 as usize).filter(|s| s.life != Life::Free)
     }
 
-    /// Returns the entry with this ID, whether it is in its table or waits for its release.
+    /// Returns the entry with this ID, even if it waits for its release.
     pub fn entry(&self, id: EntryId) -> Option<&Arc<FlowEntry>> {
         self.slot(id)?.entry.as_ref()
     }

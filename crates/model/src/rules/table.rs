@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 struct Group {
     linear: bool,
     fields: Box<[(Field, u128)]>,
-    /// IDs of the entries, unordered. `Slot::place` is each member's index, so removal takes constant time.
+    /// IDs of the entries, unordered. `Slot::place` is the index of each entry.
     members: Vec<EntryId>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Table {
     slices: BTreeMap<Field, usize>,
 }
 
-/// Widens a 32-bit hash: the hash table takes bucket indices from the low bits and tags from the high bits.
+/// Widens a 32-bit hash, because the hash table uses the low and the high bits of a hash.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
@@ -210,7 +210,7 @@ impl Table {
         shape_hash(&self.hasher, matching.index().is_some(), shape_of(matching))
     }
 
-    /// Adds an entry to its group. Returns its index in the group.
+    /// Adds an entry to the group of its priority and shape. Returns its index in this group.
     fn join_group(&mut self, entry: &FlowEntry, id: EntryId) -> u32 {
         let hash = self.hash_shape_of(&entry.matching);
         let level = self.levels.entry(entry.priority).or_default();
@@ -233,7 +233,8 @@ impl Table {
         0
     }
 
-    /// Removes an entry from its group. Returns the member that was moved to its index, if any.
+    /// Removes an entry from the group of its priority and shape. Returns the entry that was moved to its
+    /// index, if any.
     fn leave_group(&mut self, entry: &FlowEntry, place: u32) -> Option<EntryId> {
         let hash = self.hash_shape_of(&entry.matching);
         let level = self.levels.get_mut(&entry.priority)?;
