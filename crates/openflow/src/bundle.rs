@@ -91,7 +91,7 @@ impl BundleControl {
         let Some(kind) = KINDS.get(usize::from(kind)) else {
             return code::BAD_TYPE.says(format!("bundle control type {kind}; types are 0 to 7"));
         };
-        // Only experimenter properties are defined. All of them are ignored.
+        // All properties are experimenter properties, which are ignored.
         r.rest();
         Ok(Self { bundle_id, kind: *kind, flags })
     }

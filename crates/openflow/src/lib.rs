@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Codec of OpenFlow 1.3 messages, and state machine of a connection, both without I/O. The inputs are bytes
-//! and the time; the outputs are bytes and events. The agent in the crate `model` interprets the messages.
+//! and the time; the outputs are bytes and events.
 //!
+//! The crate must not open sockets, read clocks or keep tables: the agent in `model` interprets the messages.
 //! Begin with [`Message`] for the codec and with [`Session`] for a connection.
 //!
 //! - [`decode`] and [`encode`] convert a [`Message`] from and to its bytes. The error for a refused message

@@ -16,7 +16,7 @@ const OFF: u32 = 1;
 /// Flag of replies: another message of the same reply follows.
 const MORE: u32 = 2;
 
-/// One message of a reply with the stateless configuration. A reply may consist of several messages.
+/// One message of a reply with the stateless configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatelessReply {
     /// Whether another message of the same reply follows.

@@ -155,7 +155,8 @@ pub struct Processed {
     pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the packet's source. Their idle timeouts restart.
     pub refreshed: Vec<EntryId>,
-    /// Whether no lookup missed, and every entry hit is low-latency.
+    /// Whether every lookup hit a low-latency entry, and no meter could remark the packet before the last
+    /// lookup.
     pub low_latency: bool,
 }
 

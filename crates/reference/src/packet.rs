@@ -87,7 +87,7 @@ impl ReferencePacket {
         self.write(8 * at, 8, value.into(), 0xff);
     }
 
-    /// Writes the TTL of an IPv4 header after MPLS, which the walk does not reach.
+    /// Writes the TTL of an IPv4 header after MPLS. The walk over the headers does not reach this header.
     pub(crate) fn write_inner_ipv4_ttl(&mut self, ip_at: usize, ttl: u8) {
         let before = self.bytes.clone();
         self.bytes[ip_at + 8] = ttl;

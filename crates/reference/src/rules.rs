@@ -44,14 +44,14 @@ pub trait RuleSource {
     /// priority, it is the entry that was added first.
     fn lookup(&self, table: TableId, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
 
-    /// Returns the entry at the index of a linear table to which the packet was sent.
+    /// Returns the entry at an index of a linear table.
     fn at_index(&self, table: TableId, index: u32, packet: &ReferencePacket) -> Option<Arc<FlowEntry>>;
 
     /// Returns the port on which a MAC address was learned under a VLAN ID, and the entry that records it.
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)>;
 }
 
-/// Processes a frame received on `in_port` by these rules, without counting and without changing any state.
+/// Processes a frame received on `in_port` by these rules, without changing any state.
 pub fn process(rules: &dyn RuleSource, in_port: PortNo, frame: &[u8]) -> Processed {
     let mut run = Run::new(rules, ReferencePacket::arriving(in_port, frame));
     run.process();

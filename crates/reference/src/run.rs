@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes the packet through a meter. It continues unless it exceeds a drop band.
+    /// Passes the packet through a meter. The packet is dropped if it exceeds a drop band.
     fn meter(&mut self, table: TableId, meter: MeterId) -> Result<(), DropReason> {
         self.metered.push(Metered { table, meter, bytes: self.packet.bytes.len() });
         match self.bands.get(&table) {
@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Executes one action of `entry`. An error ends the packet. A failed output is not an error.
+    /// Executes one action of `entry`. An error ends the processing. A failed output is not an error.
     pub(crate) fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
         let packet = &mut self.packet;
         let tag_types =

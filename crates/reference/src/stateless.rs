@@ -25,7 +25,7 @@ pub enum StatelessOutcome {
 /// A value computed from a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worked {
-    /// Residue of a key modulo a node ID, and the meaning of this label if it has one.
+    /// Residue of a key modulo a node ID (the label), and the meaning of the label if it has one.
     Label(NodeId, u32, Option<Label>),
     /// Gate to which a tag leads, and the port with this gate if there is one.
     Gate(u64, Option<PortNo>),

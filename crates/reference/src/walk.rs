@@ -2,7 +2,7 @@
 //! Walk over a frame's headers, written from the specifications of the protocols. The documentation of
 //! `wire::layers::header` states when a header counts as present.
 
-/// EtherType that stands for a frame with LLC and without a SNAP EtherType.
+/// EtherType of LLC frames without a SNAP EtherType.
 pub(crate) const LLC: u16 = 0x05ff;
 
 /// Maximum numbers of VLAN tags and of IPv6 extension headers that are skipped.

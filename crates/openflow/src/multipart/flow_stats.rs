@@ -18,7 +18,7 @@ pub struct FlowQuery {
     pub table: Option<TableId>,
     /// Port to which the entries output, or `None` for any port.
     pub out_port: Option<PortNo>,
-    /// Group that the entries use, or `None` for no restriction by group.
+    /// Group that the entries use, or `None` for all entries.
     pub out_group: Option<GroupId>,
     /// Cookie value that the entries must have, in the bits of `cookie_mask`.
     pub cookie: u64,

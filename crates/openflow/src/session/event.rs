@@ -142,7 +142,7 @@ pub enum CloseReason {
     /// No HELLO was received in time.
     #[error("no HELLO came in time; is the peer an OpenFlow controller?")]
     HelloTimeout,
-    /// Neither an echo reply nor another message was received in time.
+    /// No message was received in time after an echo request.
     #[error("the peer did not answer an echo request in time")]
     EchoTimeout,
     /// The end of a message is unknown, or a message has another version.
@@ -159,7 +159,7 @@ pub enum SessionEvent {
     Request(Box<Request>),
     /// The controller sent a request that cannot be decoded and is not answered yet.
     Undecodable(Box<Undecodable>),
-    /// A message was refused. If an ERROR must be sent, the session has queued it. The event is for the log.
+    /// A message was refused. The session has already queued an ERROR if necessary.
     Refused {
         /// Transaction number of the message.
         xid: u32,

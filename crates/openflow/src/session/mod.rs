@@ -31,7 +31,7 @@ enum State {
     Closed,
 }
 
-/// A session of one connection; see the module documentation.
+/// A session of one connection.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
@@ -222,7 +222,7 @@ impl Session {
         None
     }
 
-    /// Refuses the HELLO with an ERROR in the peer's version. This ERROR has the same layout in all versions.
+    /// Refuses the HELLO with an ERROR in the peer's version.
     fn refuse_hello(&mut self, header: Header, text: &str) {
         let at = self.output.len();
         self.put_error(header.xid, error::HELLO_INCOMPATIBLE, text.as_bytes());
@@ -243,7 +243,7 @@ impl Session {
             }
             // Every message shows that the peer is alive, so an echo reply needs no further processing.
             Ok(Message::EchoReply(_)) => return None,
-            // A HELLO may be repeated, and may have a later version, but not a version below 1.3.
+            // A repeated HELLO may have any version from 1.3 on.
             Ok(Message::Hello(hello)) if hello.version >= VERSION => return None,
             Ok(Message::Hello(_)) => {
                 self.close_for_version(header, head);

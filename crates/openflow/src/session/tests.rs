@@ -366,7 +366,7 @@ fn a_message_that_is_too_long_is_not_sent() {
     assert_eq!(session.output(), []);
 }
 
-/// The caller keeps offering bytes that do not fit. These bytes do not show that the peer is alive.
+/// Bytes that the caller offers again do not show that the peer is alive.
 #[test]
 fn bytes_that_do_not_fit_are_no_sign_of_life() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };

@@ -12,7 +12,8 @@ use std::sync::Arc;
 const HEAD_BYTES: usize = HEADER_BYTES + 16;
 /// Space for sections in a message, in bytes. Each section is padded to 8 bytes.
 const ROOM_BYTES: usize = (MESSAGE_BYTES_MAX - HEAD_BYTES) / 8 * 8;
-/// Maximum number of labels and backups of a bank that is alone in its message. Each of them takes 8 bytes.
+/// Maximum number of labels and backups of a bank that is alone in its message. Each label or backup has 8
+/// bytes.
 const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 
 /// Iterator over the messages of a reply. Each section is contained in one message, except a bank of more

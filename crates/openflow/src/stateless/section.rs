@@ -38,7 +38,7 @@ pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<StatelessSection>> 
     Ok(sections)
 }
 
-/// Returns the type of a section and, for a bank, its epoch. Together they identify the section.
+/// Returns what identifies a section: its type and, for a bank, its epoch.
 fn place(section: &StatelessSection) -> (u16, u8) {
     match section {
         StatelessSection::Types(_) => (TYPES, 0),

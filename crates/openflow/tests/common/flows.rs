@@ -89,7 +89,6 @@ pub fn matching(rng: &mut Rng) -> Match {
     Match::new(fields).unwrap()
 }
 
-/// Returns a random action.
 fn action(rng: &mut Rng) -> Action {
     let tf = |rng: &mut Rng| TfHeader { qid: rng.u8(..), up: rng.u32(..), down: rng.u16(..) };
     match rng.u8(..25) {
@@ -127,12 +126,10 @@ fn action(rng: &mut Rng) -> Action {
     }
 }
 
-/// Returns a random list of actions.
 pub fn actions(rng: &mut Rng) -> Vec<Action> {
     some(rng, action)
 }
 
-/// Returns random instructions.
 pub fn instructions(rng: &mut Rng) -> Instructions {
     let next = match rng.u8(..3) {
         0 => None,

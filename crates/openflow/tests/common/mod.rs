@@ -39,7 +39,6 @@ pub fn text(rng: &mut fastrand::Rng, most: usize) -> String {
     (0..length).map(|_| rng.alphanumeric()).collect()
 }
 
-/// Formats bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -209,7 +209,7 @@ fn checks_have_the_documented_order() {
     let mut damaged = under(ethernet().keyflow(1, 9, &[0; 8]));
     damaged[16] = 5;
     assert_eq!(by(PortNo(1), &damaged), Err(DropReason::MalformedTag));
-    // Packets that are untagged or not configured enter the tables.
+    // Untagged packets, and packets whose header is not configured, enter the tables.
     assert_eq!(
         [by(PortNo(4), &inner()), by(PortNo(1), &inner()), by(PortNo(1), &inner()[..13])],
         [Ok(PortNo(0)); 3]
