@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sim::cost::{CostTable, step_name, step_named};
 use std::fmt;
 
-/// Maximum number of steps in a list. It exceeds the number of kinds of steps.
+/// Maximum number of steps in a list.
 const STEPS: usize = 4_096;
 
 /// Maximum cost of a step or a unit, in ns.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures that are part of the results of both switches and networks.
+//! Figures in the results of switches and of networks.
 
 use serde::Serialize;
 use sim::arrivals::ArrivalTimes;

@@ -2,9 +2,9 @@
 //! Scenarios of `shunt sim`: reads a file, runs a simulation in virtual time, and reports the result.
 //!
 //! The simulation itself is [`sim::arrivals`] for one switch and [`sim::network`] for a network. Both run the
-//! worker's real code. This crate checks the file, generates the packets and formats the result.
-//! docs/simulation.md describes the file. Begin with [`Scenario::load`], then read `check` and `run` for one
-//! switch, or `network` for a network.
+//! worker's real code. This crate checks the file, generates the packets and formats the result. It must not
+//! forward packets itself. docs/simulation.md describes the file. Begin with [`Scenario::load`], then read
+//! `check` and `run` for one switch, or `network` for a network.
 
 mod check;
 mod costs;

@@ -26,7 +26,7 @@ const ALL_BYTES: usize = 256 * 1_024 * 1_024;
 /// Maximum number of packets in a capture.
 const CAPTURED: usize = 4_000_000;
 
-/// Maximum number of random packets that are tried per flow until one differs from all other packets.
+/// Maximum number of attempts per flow to generate a packet that differs from all others.
 const ATTEMPTS: usize = 64;
 
 /// Packets of a traffic class.

@@ -26,7 +26,7 @@ use switch::control::{
 use switch::daemon::{self, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
 
-/// Maximum length of a packet's hexadecimal text, in bytes. The longest frame needs less.
+/// Maximum length of a packet's hexadecimal text, in bytes.
 const HEX_BYTES: u64 = 512 * 1_024;
 
 type Done = Result<(), CommandError>;

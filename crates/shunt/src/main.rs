@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command `shunt`: parses the arguments, runs one command and prints its result.
 //!
-//! The crate is only the user interface of the crates `switch`, `config`, `scenario` and `sim`. Begin with
-//! [`arguments`], which lists all commands, then read [`commands`].
+//! The crate is only the user interface of the crates `switch`, `config`, `scenario` and `sim`. It must not
+//! forward packets, check files or decide rules. Begin with [`arguments`], which lists all commands, then
+//! read [`commands`].
 //!
 //! Exit codes: 0 for success, 1 for a failure, 2 for wrong usage.
 

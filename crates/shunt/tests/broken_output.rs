@@ -190,7 +190,6 @@ fn a_reader_that_returns_gets_a_report_of_lost_lines() {
     assert_eq!(switch.stop(), Some(0));
 }
 
-/// Fills the pipe.
 fn fill(pipe: &mut std::io::PipeWriter) {
     // A pipe holds 64 KiB and accepts a write of one page as a whole.
     for _ in 0..16 {

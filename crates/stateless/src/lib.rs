@@ -8,9 +8,9 @@
 //!              └─────────────────────────┴──► admit, fast-forwarding path, tables
 //! ```
 //!
-//! The stage `pass_stateless` of `pipeline` carries out the decisions: it sends or drops frames, counts
-//! them, and passes all other frames to the tables. The reference implementation is
-//! `reference::stateless`.
+//! The crate must not look up flows or send frames. The stage `pass_stateless` of `pipeline` carries out the
+//! decisions: it sends or drops frames, counts them, and passes all other frames to the tables. The reference
+//! implementation is `reference::stateless`.
 //!
 //! Begin with `forwarder.rs`: [`StatelessForwarder::facts`] parses tags, and
 //! [`StatelessForwarder::forward_by_tag`] decides what happens to a tagged frame. [`residue`] has the

@@ -5,7 +5,7 @@ use crate::view::view;
 
 /// Default EtherType: IEEE 802 local experimental 1.
 pub const ETHERTYPE: u16 = 0x88b5;
-/// Version of the header format: the only one defined so far.
+/// Version of the header format.
 pub const VERSION: u8 = 1;
 /// Bytes between the EtherType and the key.
 pub const FIXED_BYTES: usize = 8;

@@ -72,7 +72,7 @@ pub mod exthdr {
     pub const UNSEQ: u16 = 1 << 8;
 }
 
-/// Value used as the EtherType of 802.3 frames with LLC that have no SNAP EtherType, as in Open vSwitch.
+/// EtherType of LLC frames without a SNAP EtherType, as in Open vSwitch.
 pub const ETH_TYPE_LLC: u16 = 0x05ff;
 
 /// Depth of the walk. Each level includes all levels before it.
@@ -119,7 +119,7 @@ pub struct Layers {
     pub ip_tos: u8,
     /// Depth that the walk has reached.
     pub depth: Depth,
-    /// Offset of the EtherType that `eth_type` holds. It is 12 if there are no tags.
+    /// Offset of the EtherType in `eth_type`, 12 without tags.
     pub type_at: u16,
     /// IPv6 extension headers, as bits of [`exthdr`], or 0 without IPv6.
     pub exthdr: u16,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Views and builders of packet headers, checksums, and capture files. Begin with [`locate`] for parsing and
-//! with [`builder`] for test frames.
+//! Views and builders of packet headers, checksums, and capture files.
+//!
+//! The crate must not depend on flows, tables or ports, and views must not allocate memory. Begin with
+//! [`locate`] for parsing and with [`builder`] for test frames.
 //!
 //! - [`locate`] finds a frame's headers in one walk. [`Layers`] holds their offsets.
 //! - Each protocol has a module with a view. `new_checked` checks the length once, so accessors cannot fail.

@@ -19,7 +19,7 @@ enum Part {
     Node(usize),
 }
 
-/// Returns the time in ns that a required key contains. `text` is its value.
+/// Parses the time in `text`, the value of a required key. Returns nanoseconds.
 fn needed_time(key: &str, text: Option<&String>) -> Result<Nanos, Mistake> {
     time(key, text.ok_or_else(|| wrong(key, "is missing; write at = \"10ms\""))?)
 }

@@ -7,7 +7,7 @@ use super::sum;
 /// old words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChecksumDelta {
-    /// Sum of the changes. Each change adds at most 0x1fffe, so 64 bits suffice for all changes of a packet.
+    /// Sum of the changes. Each change adds at most 0x1fffe.
     total: u64,
 }
 
@@ -32,7 +32,7 @@ impl ChecksumDelta {
         }
     }
 
-    /// Returns whether the changes cancel out, so that no checksum changes.
+    /// Returns whether the changes cancel out.
     #[inline]
     pub fn is_zero(&self) -> bool {
         self.total.is_multiple_of(0xffff)

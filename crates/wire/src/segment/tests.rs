@@ -27,7 +27,7 @@ fn ip(shape: u8, id: u16) -> PacketBuilder {
     }
 }
 
-/// Replaces the complete checksum by the partial checksum: removes the sum of the covered bytes.
+/// Makes the checksum partial: removes the sum of the covered bytes.
 fn make_partial(frame: &mut [u8], field: usize) {
     let layers = locate(frame, Depth::L4);
     let l4 = usize::from(layers.l4);

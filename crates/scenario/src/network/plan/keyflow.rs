@@ -133,7 +133,7 @@ impl Place {
         Self { node, selector: Selector::to(table, host) }
     }
 
-    /// Returns the place restricted to packets from one ingress port.
+    /// Returns this place for packets from one ingress port only.
     fn by(mut self, port: PortNo) -> Self {
         self.selector.in_port = Some(port);
         self

@@ -25,7 +25,7 @@ use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Maximum size of a plan's file in bytes. It suffices for every network that can be simulated.
+/// Maximum size of a plan's file in bytes.
 const FILE_BYTES: u64 = 1 << 28;
 
 /// A mistake in a plan, with its place in the document.
