@@ -43,7 +43,7 @@ impl Default for ModelConfig {
 }
 
 impl ModelConfig {
-    /// Returns whether an entry with this cookie is low-latency when no flow-mod states otherwise.
+    /// Returns whether an entry with this cookie is low-latency, unless a flow-mod states otherwise.
     #[must_use]
     pub fn is_marked_by_cookie(&self, cookie: u64) -> bool {
         self.low_latency_cookie.is_some_and(|wanted| wanted.matches(cookie))
@@ -75,7 +75,7 @@ pub struct Learning {
     pub min_pps: u64,
     /// Time in nanoseconds over which the rate is measured.
     pub window: Nanos,
-    /// Entries with an idle or hard timeout shorter than this (nanoseconds) are not learned.
+    /// Minimum idle and hard timeout of entries that are learned, in nanoseconds.
     pub min_timeout: Nanos,
 }
 

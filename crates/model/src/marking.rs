@@ -19,8 +19,7 @@ const ENTRIES_PER_LOOK: usize = 1_024;
 const MARKS_PER_LOOK: usize = 64;
 /// Minimum time between two steps in nanoseconds.
 const LOOK_NS: Nanos = Nanos(1_000_000);
-/// Number of consecutive windows with less than half the threshold rate after which an entry is no longer
-/// low-latency.
+/// Number of consecutive windows below half the threshold rate that end a low-latency mark.
 const SLOW_WINDOWS: u8 = 2;
 
 /// Returns whether an entry may be learned as low-latency.

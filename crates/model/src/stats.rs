@@ -70,8 +70,8 @@ pub struct TableStats {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Returns the accepted entries among the next `work` entries (at least 1), and advances the cursor. The
-    /// walk has ended when [`FlowCursor::is_done`] returns true.
+    /// Returns the entries that the filter accepts among the next `work` entries (at least 1), and advances
+    /// the cursor. The walk has ended when [`FlowCursor::is_done`] returns true.
     pub fn flows(
         &mut self,
         now: Nanos,

@@ -34,8 +34,8 @@ struct List {
     packets: Vec<u64>,
     /// Uids of the entries that the current request added, in order.
     added: Vec<usize>,
-    /// Entries whose counts a modify command has reset, with their new uids. Packets that hit a replaced
-    /// predecessor of such an entry still count for the previous uid.
+    /// Entries whose counts a modify command has reset, with their new uids. Packets that hit a predecessor
+    /// of the entry still count for the previous uid.
     renamed: Vec<(EntryId, usize)>,
     /// Expected flow-removed messages: uid, match, reason, duration.
     removed: Vec<(usize, Match, RemovedReason, Nanos)>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Updates of checksums by the difference between the sums of all covered bytes before and after a change. A
-//! wrong checksum stays wrong by the same difference.
+//! wrong checksum stays wrong by the same amount.
 
 use crate::OpenChecksum;
 use crate::walk::{Headers, Network, Upper};

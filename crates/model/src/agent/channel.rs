@@ -60,7 +60,7 @@ pub enum ChannelEvent {
     Closed(CloseReason),
 }
 
-/// Result of a step.
+/// Result of a step of a channel.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// More work can be done immediately.
@@ -117,7 +117,7 @@ pub struct Channel {
     /// A TABLE_FEATURES request of which some parts have not been received.
     pub(super) layout: Layout,
     /// Whether the controller has used the `low_latency` instruction. Other controllers, such as ovs-ofctl,
-    /// cannot parse answers that contain it.
+    /// cannot parse answers with this instruction.
     pub(super) knows_marks: bool,
     pub(super) job: Option<Job>,
     held: VecDeque<Held>,

@@ -14,8 +14,7 @@ pub struct Context<'a, D: DataPlane> {
     pub model: &'a mut Model<D>,
     /// Current time.
     pub now: Nanos,
-    /// Publishes counters that the data plane does not update continuously. A step calls it before it reads
-    /// the counters of ports.
+    /// Publishes counters that the data plane does not update continuously, before a step reads them.
     pub refresh: &'a mut dyn FnMut(),
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completes packets for controllers. Virtual interfaces leave checksums and segmentation to their device,
-//! but a controller may send a packet back.
+//! Completes checksums and segmentation of packets for controllers. Virtual interfaces leave this work to
+//! their device.
 
 use frame::{Frame, GsoKind};
 use wire::segment::{self, Segments};

@@ -99,7 +99,7 @@ fn section_at(stateless_config: &StatelessConfig, at: Place) -> Option<(Stateles
 }
 
 /// Returns the part of a bank after the first `reported` labels and backups, as far as it fits into one
-/// message. Also returns the number of labels and backups up to its end.
+/// message. Also returns the number of labels and backups up to and including this part.
 fn piece(bank: &Bank, reported: usize) -> (Bank, usize) {
     let labels = bank.labels.iter().skip(reported).take(PAIRS).map(|(label, target)| (*label, *target));
     let labels: BTreeMap<_, _> = labels.collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sections of a stateless configuration. A section consists of its type (16 bits), its length (16 bits), its
-//! content, and zeros to a multiple of 8 bytes, which the length does not include.
+//! content, and zeros to a multiple of 8 bytes. The length does not include the zeros.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
