@@ -130,7 +130,7 @@ pub fn captured(path: &Path) -> Result<Packets, String> {
         return Err(refuse("has no packet".into()));
     }
     let mut gaps_ns: Vec<f64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
-    // When the capture is repeated, the gap between its last and its first packet is the mean gap.
+    // When the capture is repeated, the mean gap separates its last and its first packet.
     let mean_ns = gaps_ns.iter().sum::<f64>() / gaps_ns.len().max(1) as f64;
     gaps_ns.push(mean_ns);
     let capture = Capture { order: order.into(), gaps_ns: gaps_ns.into() };

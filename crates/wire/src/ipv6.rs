@@ -61,8 +61,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         ExtensionHeaders { next_header: self.next_header(), rest: self.payload() }
     }
 
-    /// Returns the destination of the pseudo-header. With segments left in a routing header of type 0, 2 or
-    /// 4, it is the last destination of that header, otherwise [`dst`](Self::dst).
+    /// Returns the destination of the pseudo-header: the last destination of a routing header of type 0, 2 or
+    /// 4 with segments left, otherwise [`dst`](Self::dst).
     pub fn final_dst(&self) -> [u8; 16] {
         let Some(routing) = self.extension_headers().find(|header| header.number == ROUTING) else {
             return self.dst();

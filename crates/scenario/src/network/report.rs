@@ -118,8 +118,7 @@ pub struct FailureMet {
     pub at_ns: u64,
     /// Number of packets whose path crossed the failed part.
     pub packets: u64,
-    /// Number of those packets that were protected against the failure and encountered it after its
-    /// detection.
+    /// Number of packets that were protected against the failure and encountered it after its detection.
     pub protected: u64,
 }
 

@@ -37,7 +37,7 @@ fn run(plan: &Value, rest: &str) -> NetworkOutcome {
     outcome
 }
 
-/// Returns the numbers of packets that encountered this kind of failure: delivered packets and lost ones.
+/// Returns the numbers of delivered and of lost packets that encountered this kind of failure.
 fn met(outcome: &NetworkOutcome, failure: &str) -> (u64, u64) {
     let found = outcome.met.iter().find(|met| met.failure == failure);
     found.map_or((0, 0), |met| (met.delivered, met.lost))
