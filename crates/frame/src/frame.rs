@@ -12,8 +12,7 @@ pub const HEADROOM_BYTES: usize = 128;
 /// Tailroom: bytes kept free after a frame, so that wide loads near its end stay inside the buffer.
 pub const TAILROOM_BYTES: usize = 64;
 
-/// Size of a cache line in bytes. The tailroom is at least as long as the rest of the line in which a frame
-/// ends.
+/// Size of a cache line in bytes. It equals the tailroom, so a copy of whole lines fits.
 const LINE_BYTES: usize = TAILROOM_BYTES;
 
 /// A cache line of a packet's bytes.
@@ -59,7 +58,7 @@ impl DerefMut for Frame {
     }
 }
 
-/// Returns the buffer that a hollow frame gets when its metadata is changed.
+/// Returns a buffer without space for bytes, for a hollow frame whose metadata is changed.
 #[cold]
 #[inline(never)]
 fn without_memory() -> Buffer {
@@ -68,7 +67,7 @@ fn without_memory() -> Buffer {
 
 impl Frame {
     /// Creates a frame outside any pool, with a capacity of `capacity` bytes. `home` is the number of the
-    /// pool to which the frame returns when it is freed.
+    /// pool to which the freed frame returns.
     #[must_use]
     pub fn with_capacity(capacity: usize, home: u16) -> Self {
         Self(Buffer::new((HEADROOM_BYTES + capacity + TAILROOM_BYTES) as u32, home))
@@ -124,8 +123,8 @@ impl Frame {
         self.0.bytes_mut()
     }
 
-    /// Returns the frame's bytes and the bytes after them in the buffer, so that a load may read up to
-    /// [`TAILROOM_BYTES`] bytes past the frame's end. Bytes after the end are not part of the packet.
+    /// Returns the frame's bytes and the bytes after them in the buffer. At least [`TAILROOM_BYTES`] bytes
+    /// follow the frame.
     #[must_use]
     #[inline]
     pub fn window(&self) -> &[u8] {
@@ -133,16 +132,14 @@ impl Frame {
     }
 
     /// Returns `BYTES` bytes of the buffer, from the frame's first byte on. Returns `None` if the frame and
-    /// the [`TAILROOM_BYTES`] after it together are shorter. Bytes after the frame's end are not part of the
-    /// packet.
+    /// the [`TAILROOM_BYTES`] after it together are shorter.
     #[must_use]
     #[inline(always)]
     pub fn start<const BYTES: usize>(&self) -> Option<&[u8; BYTES]> {
         self.0.start()
     }
 
-    /// Returns `BYTES` bytes of the buffer, from the frame's first byte on. Returns `None` if the frame is
-    /// shorter than `len_min`, or if [`Self::start`] returns `None`.
+    /// Like [`Self::start`], but also returns `None` if the frame is shorter than `len_min`.
     #[must_use]
     #[inline(always)]
     pub fn start_of<const BYTES: usize>(&self, len_min: usize) -> Option<&[u8; BYTES]> {
@@ -156,8 +153,7 @@ impl Frame {
         self.0.start_mut()
     }
 
-    /// Prefetches the cache line in which the frame begins. Received frames usually begin at the start of a
-    /// line.
+    /// Prefetches the cache line in which the frame begins.
     #[inline]
     pub fn prefetch(&self) {
         prefetch::element(self.0.bytes(), 0);
@@ -232,8 +228,8 @@ impl Frame {
     }
 
     /// Replaces the frame by a copy of the first `len` bytes of these cache lines, with this metadata and
-    /// sequence number. Short frames are copied in whole lines. Returns false, and leaves the frame
-    /// unchanged, if the copy does not fit or there are too few lines.
+    /// sequence number. Returns false, and leaves the frame unchanged, if the copy does not fit or there are
+    /// too few lines.
     #[must_use]
     #[inline]
     pub fn receive(&mut self, lines: &[CacheLine], len: usize, meta: &Meta, sequence: u64) -> bool {
@@ -297,9 +293,8 @@ impl Frame {
         self.len() + self.0.offset().saturating_sub(HEADROOM_BYTES)
     }
 
-    /// Makes this frame a copy of `other`: its bytes, its metadata and the size of its remaining headroom. A
-    /// push of a header therefore succeeds for both frames or fails for both. Returns false, and leaves the
-    /// frame unchanged, if the copy does not fit.
+    /// Makes this frame a copy of `other`: its bytes, its metadata and the size of its remaining headroom.
+    /// Returns false, and leaves the frame unchanged, if the copy does not fit.
     #[must_use]
     pub fn copy_with_room(&mut self, other: &Self) -> bool {
         if other.is_hollow() {
@@ -328,8 +323,8 @@ impl Frame {
     }
 
     /// Removes `count` bytes at offset `at`. Offsets in the metadata are adjusted. Returns false, and leaves
-    /// the frame unchanged, if the frame has fewer bytes, or if its bytes would begin more than 65,535 bytes
-    /// after the start of its memory.
+    /// the frame unchanged, if the frame is too short, or if it would begin more than 65,535 bytes after the
+    /// start of its memory.
     #[must_use]
     pub fn remove(&mut self, at: usize, count: usize) -> bool {
         let (offset, len) = (self.0.offset(), self.len());
@@ -371,7 +366,7 @@ impl Frame {
         true
     }
 
-    /// Pads the frame with zeros to `len` bytes by moving it into the headroom, so that its end stays in
+    /// Pads the frame with zeros to `len` bytes. The frame's start moves into the headroom; its end stays in
     /// place. Returns false, and leaves the frame unchanged, if the headroom is too small.
     #[must_use]
     pub fn pad_into_headroom(&mut self, len: usize) -> bool {

@@ -4,8 +4,7 @@
 //!
 //! A frame has one owner at a time. A freed frame returns to its device or to the pool from which it was
 //! taken; the frame's home number identifies this pool. The crate does no I/O and does not interpret packets.
-//! It only keeps the offsets in the metadata valid when headers are inserted or removed. Only `memory.rs` and
-//! `prefetch.rs` contain `unsafe` code.
+//! Only `memory.rs` and `prefetch.rs` contain `unsafe` code.
 //!
 //! Begin reading with [`Frame`] in `frame.rs`, then [`Meta`] and [`Pool`].
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The buffer of a frame: its head and, after it, its memory. The head has the layout of DPDK's `rte_mbuf`,
-//! so that a device's buffer is a frame without a copy or a conversion.
+//! so a device's buffer becomes a frame without a copy.
 //!
 //! ```text
 //! byte   0  first line of `rte_mbuf`: address and size of the memory, offset and length of the packet
@@ -95,7 +95,7 @@ pub struct Head {
     owner: &'static Owner,
     memory_bytes: u32,
     home: u16,
-    /// Padding, always 0, so that the home number and the size of the memory form one word.
+    /// Padding, always 0. It completes the word of the home number and the size of the memory.
     _rest: u16,
 }
 
@@ -200,8 +200,7 @@ unsafe impl Sync for Hollow {}
 
 static HOLLOW: Hollow = Hollow(Head::new(NonNull::<Line>::dangling().cast(), 0, 0, &HEAP));
 
-/// Returns a word with the home number and the size of the memory, so that one comparison covers both. The
-/// head holds them in this order, so that the word is read by one load.
+/// Returns the home number and the size of the memory in one word, so that one comparison covers both.
 #[inline]
 pub(crate) fn kind(home: u16, memory_bytes: u32) -> u64 {
     u64::from(home) << u32::BITS | u64::from(memory_bytes)
@@ -266,7 +265,7 @@ impl Buffer {
         unsafe { self.0.as_ref() }
     }
 
-    /// Returns the head for writing; `None` for the shared head.
+    /// Returns the head for writing, or `None` for the head that hollow frames share.
     #[inline]
     fn head_mut(&mut self) -> Option<&mut Head> {
         if self.is_shared() {
@@ -281,7 +280,7 @@ impl Buffer {
         &self.head().descriptor
     }
 
-    /// Returns the descriptor for writing. Must not be called for the shared head.
+    /// Returns the descriptor for writing. Must not be called for the head that hollow frames share.
     #[inline]
     pub fn descriptor_mut(&mut self) -> &mut FrameDescriptor {
         assert!(!self.is_shared(), "the shared head is never written");

@@ -113,13 +113,12 @@ impl Stamp {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
-    /// Sequence number: index of the frame among all frames received from its queue, from 0. Tests identify
-    /// packets by this number.
+    /// Sequence number: index of the frame among all frames received from its queue, from 0.
     pub sequence: u64,
     /// Time of the receive poll in units of the worker's latency clock, modulo 2^32, or 0 if the frame was
     /// not received. Copies have the same stamp.
     pub stamp: u32,
-    /// Bits 32 to 47 of the time in `stamp`.
+    /// Bits 32 to 47 of the receive poll's time. `stamp` has bits 0 to 31.
     pub stamp_round: u16,
     /// Transmit lane of the frame.
     pub lane: Lane,
@@ -153,8 +152,7 @@ impl Meta {
         (self.stamp, self.stamp_round) = (stamp.low, stamp.round);
     }
 
-    /// Returns stamp and lane in one word, so that both can be compared at once. Bits 0 to 47 are the time of
-    /// the receive poll.
+    /// Returns stamp and lane in one word. Bits 0 to 47 are the time of the receive poll.
     #[must_use]
     #[inline]
     pub fn lane_stamp(&self) -> u64 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefetching of memory into the CPU's cache. The cache misses of a burst's packets thereby overlap. A
-//! prefetch has no other effect.
+//! Prefetching of memory into the CPU's cache, so that the cache misses of a burst's packets overlap.
 #![allow(unsafe_code)]
 
 /// Size of a cache line in bytes.
@@ -12,8 +11,8 @@ pub fn element<T>(slice: &[T], at: usize) {
     line(slice.as_ptr().wrapping_add(at).cast());
 }
 
-/// Prefetches all cache lines of the element `at` of a slice, if the element begins a cache line. An index
-/// out of range is harmless.
+/// Prefetches all cache lines of the element `at` of a slice whose elements are aligned to cache lines. An
+/// index out of range is harmless.
 #[inline(always)]
 pub fn whole_element<T>(slice: &[T], at: usize) {
     let first: *const u8 = slice.as_ptr().wrapping_add(at).cast();
