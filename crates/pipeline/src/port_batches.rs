@@ -11,13 +11,13 @@ use arrayvec::ArrayVec;
 use flow::{Limits, Outcome, PortNo, QueueId};
 use frame::{Frame, Lane};
 
-/// Maximum number of ways: both lanes of all ports.
+/// Maximum number of ways (pairs of port and lane).
 const WAYS: usize = 2 * Limits::PORTS;
 
-/// Number of guesses for the index of a way. The low bits of the port number select a guess.
+/// Number of guesses for the index of a way (port and lane). The low bits of the port number select a guess.
 const GUESSES: usize = 256;
 
-/// Value for a way that has no batch in the present burst.
+/// Value for a way (port and lane) that has no batch in the present burst.
 const NO_BATCH: u8 = u8::MAX;
 
 /// Port and lane by which frames leave.
@@ -27,7 +27,7 @@ struct Way {
     lane: Lane,
 }
 
-/// Index of a way.
+/// Index of a pair of port and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WayIndex(u16);
 
@@ -51,11 +51,11 @@ pub(crate) struct PortBatches {
     /// first frames.
     batches: [PortBatch; BURST],
     used: usize,
-    /// Index of each way's batch in the present burst, or [`NO_BATCH`].
+    /// Index of each way's batch in the present burst, or [`NO_BATCH`]. A way is a pair of port and lane.
     batch_of: [u8; WAYS],
-    /// Ports and lanes of the ways that have an index.
+    /// Ports and lanes that have an index.
     ways: Vec<Way>,
-    /// For each value of a port number's low bits, the index of the way that was looked up last.
+    /// The index that was looked up last, for each value of a port number's low bits.
     guesses: [u16; GUESSES],
 }
 
@@ -72,7 +72,7 @@ impl PortBatches {
     }
 
     /// Returns the index of a port and a lane. The index stays valid until [`Self::forget`]. Returns `None`
-    /// if all indices belong to other ways.
+    /// if no index is free.
     pub fn index_of(&mut self, port: PortNo, lane: Lane) -> Option<WayIndex> {
         let way = Way { port, lane };
         let guess = &mut self.guesses[port.0 as usize % GUESSES];

@@ -2,31 +2,28 @@
 //! Bypass of the express path: while hardly any packet has a record, keys cost more than they save. Then only
 //! a sample of the bursts is looked up, until records are hit again.
 //!
-//! Packets that bypass the path may join the backlog although their flow has a record. Records must not be
-//! used again before these packets have left. Packets held for the fence of a record must leave before
+//! Packets that bypass the path may join the backlog although their flow has a record. The record must not be
+//! used again before these packets have left. Packets that are held because of a record must leave before
 //! packets of their flow bypass the path.
 
 use crate::lanes::Queued;
 
-/// Limits that decide when the express path is bypassed. Tests set small values, so that the path is bypassed
-/// in short runs.
+/// Limits that decide when the express path is bypassed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BypassLimits {
     /// Number of packets after which the share of hits is compared with the limit.
     pub window_packets: u32,
-    /// Number of sampled packets after which the share of hits is compared with the limit while the path is
+    /// Number of sampled packets after which the share of hits is compared with the limit, while the path is
     /// bypassed.
     pub sample_packets: u32,
     /// The path is bypassed if fewer than one in this many packets hits a record. 0 counts as 1.
     pub packets_per_hit: u32,
-    /// One in this many bursts is looked up while the path is bypassed. 0 counts as 1. A burst that is looked
-    /// up costs about twice as much as other bursts, in instructions and in displaced cache lines.
+    /// One in this many bursts is looked up while the path is bypassed. 0 counts as 1.
     pub sampled_bursts: u32,
 }
 
 impl BypassLimits {
-    /// Default limits. A packet without a record costs time for its key, for the search and for a new record.
-    /// The path therefore saves time only if at least one in three packets hits a record.
+    /// Default limits. The path saves time only if at least one in three packets hits a record.
     pub const USUAL: Self =
         Self { window_packets: 16_384, sample_packets: 1_024, packets_per_hit: 3, sampled_bursts: 128 };
 }
@@ -74,9 +71,8 @@ impl Bypass {
         if self.packets >= window {
             self.judge(queued);
         }
-        // In the burst that begins the bypass, only packets that leave at once use their records. Otherwise
-        // the burst could hold a packet for the fence of a record, and packets of the same flow in the next
-        // burst would overtake that packet.
+        // In the burst that begins the bypass, only packets that leave at once use their records. Packets
+        // that were held because of a record could be overtaken by the next burst.
         !(was_on || self.is_on) || queued == Queued::Nothing
     }
 

@@ -35,7 +35,7 @@ impl Store {
         }
     }
 
-    /// Returns the effect and the hits of the path at a place.
+    /// Returns the effect and the hits of the path at index `place`.
     #[inline]
     fn path(&self, place: u32) -> Option<&HotPath> {
         match self {
@@ -78,13 +78,12 @@ pub(super) struct Missed {
     pub at: usize,
 }
 
-/// Express path of one worker for one plan of keys. The control thread allocates it. A new plan comes with a
-/// new express path.
+/// Express path of one worker for one plan of keys. The control thread allocates it.
 #[derive(Debug)]
 pub struct Express {
     pub(super) reader: KeyReader,
-    /// Greatest header change by an entry after which keys still determine the bits that later tables
-    /// examine.
+    /// Greatest header change that entries may make: after it, keys still determine the bits that later
+    /// tables examine.
     pub(super) permitted_change: HeaderChange,
     pub(super) templates: Templates,
     pub(super) store: Store,
@@ -93,7 +92,7 @@ pub struct Express {
     /// The last changes of the rules. Records of older versions are compared with them.
     pub(super) changes: RecentChanges,
     pub(super) bypass: Bypass,
-    /// Keys and record places of the burst that was looked up last.
+    /// Keys of the burst that was looked up last, and the places of their records.
     pub(super) burst: BurstKeys,
     /// Whether any path learned so far rewrites packets that leave directly.
     pub(super) rewrites: bool,
@@ -197,8 +196,8 @@ impl Express {
         self.paths.path(place, self.store.path(place))
     }
 
-    /// Makes all records unusable, because anything may have changed. A record becomes usable again when it
-    /// is renewed after a packet with its key has passed the tables.
+    /// Makes every record unusable until a packet with its key has passed the tables and the record is
+    /// renewed.
     pub(crate) fn invalidate(&mut self) {
         self.changes.forget_all();
         self.batches.forget();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of entries, against which path records are verified. Path records are not touched when rules
-//! change. At its next hit, a record is compared with the changes since its version.
+//! Changes of entries. When rules change, path records are not touched. At its next hit, a record is compared
+//! with the changes since its version.
 //!
 //! The control side sends the changes of an operation, with their rules in the layout of each key plan in use
 //! ([`PathChanges`]). The worker keeps the last changes for each plan ([`RecentChanges`]).
@@ -15,8 +15,8 @@ use keys::{
     RuleRow,
 };
 
-/// Maximum number of changes of one operation that a worker remembers one by one, so that an operation is
-/// applied in bounded time. After an operation with more changes, all records must be renewed.
+/// Maximum number of changes of one operation that a worker remembers, so that an operation is applied in
+/// bounded time. After an operation with more changes, all records must be renewed.
 const CHANGES_MAX: usize = 64;
 
 /// Effect of a change on the paths of packets.
@@ -180,7 +180,7 @@ struct Outdated<'a, 'b, E> {
     key: &'a [u64],
     path: RecordedPath<'a>,
     changes: ChangesSince<'a>,
-    /// What the entries before each hop rewrite. Computed at the first use.
+    /// What the first entries of the path rewrite, by the number of these entries. Computed at the first use.
     rewritten: Option<[Rewritten; HOPS_MAX]>,
 }
 
@@ -207,7 +207,7 @@ impl<E> Outdated<'_, '_, E> {
         self.changes.add_match(rules, self.key, rewritten, beats)
     }
 
-    /// Returns what the entries before a hop rewrite.
+    /// Returns what the first `number` entries of the path rewrite.
     fn rewritten_before(&mut self, number: usize) -> Rewritten {
         if number == 0 {
             return Rewritten::Nothing;
@@ -215,7 +215,7 @@ impl<E> Outdated<'_, '_, E> {
         let (context, hops) = (self.context, self.path.hops);
         let rewritten = self.rewritten.get_or_insert_with(|| {
             let mut before = [Rewritten::Nothing; HOPS_MAX];
-            // What the last entry rewrites does not matter. On many paths, its program is not in the caches.
+            // What the last entry rewrites does not matter, so its program is not read.
             let last = hops.entries().len().saturating_sub(1);
             for (at, entry) in hops.entries().take(last).enumerate() {
                 before[at + 1] = before[at].max(rewritten_by(context, entry));

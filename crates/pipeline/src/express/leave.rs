@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends packets with a direct path. The hit of each packet is noted next to its path, and the packet is
-//! rewritten and moved to the batch of its output port.
+//! Sends packets with a direct path: notes a packet's hit next to the path, rewrites the packet, and moves it
+//! to the batch of its output port.
 //!
-//! Most packets have a plain record: a record that needs no further work, because it has the present version,
-//! no fence, and a hit noted in this period. These packets leave in the loop of [`Express::leave_plain`],
-//! which also compares their keys with the records. For the other packets, a slower search considers all
-//! cases, and they leave by [`Express::leave_found`]. All packets of a flow in a burst find the same record
-//! and leave in the same loop, so they keep their order.
+//! Most packets have a plain record: it has the present version, no fence, and a hit noted in this period, so
+//! it needs no further work. These packets leave in the loop of [`Express::leave_plain`], which also compares
+//! their keys with the records. For the other packets, a slower search considers all cases, and they leave by
+//! [`Express::leave_found`]. All packets of a flow in a burst find the same record and leave in the same
+//! loop, so they keep their order.
 
 use super::cache::{Express, Store};
 use super::look_up::BurstKeys;
@@ -106,7 +106,7 @@ trait DepartureRecords {
     /// Returns the index in the burst of a frame.
     fn index(&self, number: usize) -> usize;
 
-    /// Returns the path of the record of a packet, if the packet need not wait. `at` is its index in the
+    /// Returns the path of a packet's record, if the packet need not wait. `at` is the packet's index in the
     /// burst.
     fn path(&mut self, burst: &BurstKeys, at: usize) -> Option<&mut HotPath>;
 
@@ -180,8 +180,8 @@ impl DepartureRecords for FoundRecords<'_> {
 }
 
 impl<P: Probe> Departure<'_, P> {
-    /// Sends the frames of a burst that have a plain record of this version and a direct path, in the loop
-    /// for these `kinds`. Returns the frames without a plain record, one bit for each index.
+    /// Sends the frames of a burst that have a plain record of this version and a direct path. `kinds`
+    /// selects the loop. Returns the frames without a plain record, one bit for each index.
     #[inline]
     fn plain<const WORDS: usize, const KEY: usize>(
         self,
@@ -217,9 +217,9 @@ impl<P: Probe> Departure<'_, P> {
         self.send::<LANES, REWRITES, _>(frames, BURST, records)
     }
 
-    /// Sends those of the first `count` frames that have a direct path. If `LANES`, normal frames stay. If
-    /// not `REWRITES`, frames that their path rewrites stay, too. Returns the frames without a path, one bit
-    /// for each index.
+    /// Sends those of the first `count` frames that have a direct path. If `LANES`, normal frames stay.
+    /// Without `REWRITES`, frames that would have to be rewritten stay, too. Returns the frames without a
+    /// path, one bit for each index.
     #[inline(always)]
     fn send<const LANES: bool, const REWRITES: bool, R: DepartureRecords>(
         self,
@@ -229,7 +229,7 @@ impl<P: Probe> Departure<'_, P> {
     ) -> u32 {
         let Self { burst, paths, batches, kept, rest, slots, now, probe } = self;
         let Paths { entries, more, uncounted } = paths;
-        // A function call in the loop would make the compiler save registers. Packets that need one are
+        // A function call in the loop would make the compiler save registers. Packets that need a call are
         // marked here, one bit each.
         let (mut unlisted, mut unsettled) = (0u32, 0u32);
         take_each(frames, count, |number, mut frame| {

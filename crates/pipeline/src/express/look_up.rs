@@ -78,8 +78,8 @@ impl BurstKeys {
         }
     }
 
-    /// Returns the headers of a frame. They are located at least to this depth, and at least to the depth
-    /// that the frame's key requires.
+    /// Returns the headers of a frame, located to `depth` or to the depth that the frame's key requires,
+    /// whichever is greater.
     pub fn layers(&self, at: usize, frame: &Frame, depth: Depth) -> Layers {
         let mut layers = if self.located >> at & 1 != 0 { self.layers[at] } else { Layers::NONE };
         let depth = depth.max(self.depth);
@@ -203,8 +203,8 @@ impl BurstKeys {
         }
     }
 
-    /// Replaces the places that [`Self::find_candidates`] has stored for some packets of the burst. The new
-    /// value is the place of the packet's record, or [`NONE`]. `which` has one bit for each of these packets.
+    /// For some packets of the burst, replaces the place that [`Self::find_candidates`] has stored by the
+    /// place of the packet's record, or [`NONE`]. `which` has one bit for each of these packets.
     fn find<const WORDS: usize>(
         &mut self,
         records: &mut Records<WORDS>,
@@ -238,7 +238,7 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
     fn run(self, vbmi: Option<Vbmi>) {
         let Self { burst, reader, templates, frames, each } = self;
         let BurstKeys { keys, hashes, ttls, layers, located, runts, .. } = burst;
-        // A function call in the loop would make the compiler save registers. Packets that need one are
+        // A function call in the loop would make the compiler save registers. Packets that need a call are
         // marked here, one bit each.
         let mut unknown = 0u32;
         let [mut last, mut other] = templates.recent();
@@ -278,8 +278,7 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
 }
 
 /// Builds the key of a frame that neither of the two templates used last recognises. Returns the place of the
-/// frame's TTL, or `None` if no template recognises the frame. In the latter case, its headers have been
-/// located.
+/// frame's TTL. If no template recognises the frame, locates its headers and returns `None`.
 #[inline(never)]
 fn read_other<const WORDS: usize>(
     reader: &KeyReader,

@@ -33,7 +33,7 @@ pub(super) struct Passage {
 }
 
 impl Passage {
-    /// Counts a packet. The counters of the tables are written when a packet has passed other tables than the
+    /// Counts a packet. Writes the counters of the tables when a packet has passed other tables than the
     /// previous packet.
     #[inline(always)]
     pub fn add<E>(&mut self, context: &BurstContext<'_, E>, hops: HopList<'_>) {
@@ -86,8 +86,7 @@ impl Express {
         probe.mark(ProbeStep::Express, count as u32);
         let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
         let receives = context.receives(in_port);
-        // Packets with a plain record leave at once. While the path is bypassed, it is decided later whether
-        // packets may use their records.
+        // Packets with a plain record leave at once, unless the path is bypassed.
         if receives && !self.bypass.is_on() {
             self.leave_plain(context, frames, slots, lanes_on, probe);
         } else {
@@ -99,7 +98,7 @@ impl Express {
         self.acts = self.bypass.acts(count, settled + found, queued);
         self.counters.set_bypassed(self.bypass.is_on());
         if !self.acts || !receives {
-            // The packets of a port that does not receive are dropped at their admission.
+            // Packets of a port that does not receive are dropped at their admission.
             self.burst.places[..count].fill(NONE);
         } else if found > 0 {
             self.leave_found(context, frames, slots, lanes_on, probe);
@@ -136,7 +135,7 @@ impl Express {
         hits
     }
 
-    /// Returns whether the burst was looked up. Most bursts are not looked up while the path is bypassed.
+    /// Returns whether the burst was looked up.
     #[inline]
     pub(crate) fn asks(&self) -> bool {
         self.asks
@@ -170,8 +169,8 @@ impl Express {
                 self.missed.push(Missed { slot: *slot, at: *at });
                 continue;
             };
-            // Without a record, a packet whose TTL expires at a low-latency entry does not wait. If lanes are
-            // on, such packets use no record, so that they cannot overtake each other.
+            // If lanes are on, a packet whose TTL expires at a low-latency entry uses no record. Otherwise
+            // packets with and without a record could overtake each other.
             if lanes_on && path.expires(context, packet) {
                 passed.rest.push(*slot);
                 continue;

@@ -40,7 +40,7 @@ pub(super) struct Effect {
     pub lane: Lane,
 }
 
-/// What the packets of a path need besides their output port. One test shows whether they need nothing else.
+/// Flags: what the packets of a path need besides their output port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Needs(u8);
 
@@ -78,8 +78,8 @@ impl Needs {
 impl Path {
     /// Returns the path that a packet has taken, or `None` if its key does not determine the path.
     ///
-    /// `permitted` is the greatest header change by an entry after which keys still determine the bits that
-    /// later tables examine.
+    /// `permitted` is the greatest header change that entries may make: after it, keys still determine the
+    /// bits that later tables examine.
     pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet, permitted: HeaderChange) -> Option<Self> {
         let hops = packet.hops.list();
         let programs = || hops.entries().map(|entry| Some(context.entry(entry)?.1));
@@ -119,8 +119,7 @@ impl Path {
             }
         }
         let output = output.filter(|port| *port != packet.data.ext.in_port() && context.ports.is_open(*port));
-        // If fragments must be dropped, no packet leaves directly, because the admission of packets drops
-        // fragments.
+        // Packets that leave directly skip admission, which drops fragments if the settings require it.
         let output = output.filter(|_| !context.settings.drop_fragments);
         match (output, route.macs.as_replacement()) {
             (Some(output), Some(macs)) => {
@@ -150,8 +149,8 @@ impl RecordedPath<'_> {
         self.hops.entries().chain(stations).filter(|entry| *entry != EntryId::NONE)
     }
 
-    /// Returns whether the packet's TTL expires at an entry that rewrites packets as a router does, and that
-    /// no normal entry precedes. The entry is itself low-latency.
+    /// Returns whether the packet's TTL expires at a low-latency entry that rewrites packets as a router
+    /// does, before any normal entry.
     pub fn expires<E>(&self, context: &BurstContext<'_, E>, packet: &mut Packet) -> bool {
         if !self.effect.decrements_ttl() {
             return false;
@@ -222,8 +221,7 @@ impl Effect {
     }
 
     /// Rewrites a frame whose TTL is at this place. Returns false, and changes nothing, if the path
-    /// decrements the TTL, but the TTL expires or the frame is not IP. The entries' instructions then
-    /// determine what happens.
+    /// decrements the TTL but the TTL expires or the frame is not IP.
     #[must_use]
     #[inline(always)]
     pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot) -> bool {

@@ -2,11 +2,11 @@
 //! Paths of records, indexed by the record's place, and the hits that are not yet added to the counters of
 //! the path's entries.
 //!
-//! A hit is first counted next to the path's effect, in the same cache line. This line follows the record
-//! ([`super::records`]). The hits are added to the counters of the path's entries and tables later: when the
-//! worker is idle, in every round of [`ROUND_NS`] while it is busy, before an operation is applied, and
-//! before another path is stored at the place. Each call adds the hits of a limited number of paths, so that
-//! no packet waits for long.
+//! A hit is first counted next to the path's effect, in the cache line after the record ([`super::records`]).
+//! The hits are added to the counters of the path's entries and tables later: when the worker is idle, in
+//! every round of [`ROUND_NS`] while it is busy, before an operation is applied, and before another path is
+//! stored at the place. Each call adds the hits of a limited number of paths, so that no packet waits for
+//! long.
 
 use super::path::{Effect, Path, RecordedPath};
 use crate::context::HitCounters;
@@ -14,8 +14,8 @@ use flow::{EntryId, Nanos};
 use frame::prefetch;
 use keys::{FirstHops, HopList, MoreHops, NO_MORE, Stations};
 
-/// Minimum interval between the starts of two rounds in nanoseconds. A round counts all hits that were noted
-/// before it began.
+/// Minimum interval between the starts of two rounds in nanoseconds. A round counts all hits noted before it
+/// began.
 const ROUND_NS: Nanos = Nanos(1_000_000);
 
 /// Interval between the starts of two rounds in nanoseconds if few packets hit each path.
@@ -45,7 +45,7 @@ pub enum HitsToCount {
 #[repr(align(64))]
 pub(super) struct HotPath {
     pub effect: Effect,
-    /// Whether the place is in the list of places with hits that are not counted yet.
+    /// Whether the path is in the list of paths with hits that are not counted yet.
     listed: bool,
     hits: UncountedHits,
     /// Further packets and bytes, for which `hits` has no space.
@@ -56,17 +56,17 @@ pub(super) struct HotPath {
 }
 
 /// The numbers of packets and bytes in one word, so that one addition counts a packet. The lower 40 bits are
-/// the bytes of up to 2^24 frames. The sign bit is set if a hit needs more work than the addition: the place
-/// is not in the list of places with uncounted hits, or the number of packets has reached 2^23.
+/// the bytes of up to 2^24 frames. The sign bit is set if a hit needs more than the addition: its place is
+/// not listed, or the number of packets has reached 2^23.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UncountedHits(i64);
 
 impl UncountedHits {
     /// Position of the number of packets.
     const PACKETS_BIT: u32 = 40;
-    /// Value of a place that is not in the list and has no hits.
+    /// Value of a path that is not in the list and has no hits.
     const UNLISTED: Self = Self(i64::MIN);
-    /// Value of a place that is in the list and has no hits.
+    /// Value of a path that is in the list and has no hits.
     const NONE: Self = Self(0);
 
     /// Returns the hits with another packet of `bytes` bytes.
@@ -104,7 +104,7 @@ impl HotPath {
     }
 
     /// Notes a hit by a packet of `bytes` bytes. Returns whether the place must be [listed](Uncounted::list)
-    /// after the burst. A burst has at most 2^23 packets.
+    /// after the burst.
     #[inline(always)]
     pub fn note_hit(&mut self, bytes: usize, now: Nanos) -> bool {
         self.hits = self.hits.with_packet(bytes);
@@ -139,14 +139,14 @@ impl HotPath {
 
 /// The effects and hits of paths, by the places of their records.
 pub(super) trait HotPaths {
-    /// Returns the path at a place, which must exist.
+    /// Returns the path at index `place`, which must exist.
     fn hot_path(&mut self, place: u32) -> &mut HotPath;
 
     /// Prefetches the path at this index.
     fn prefetch(&self, place: usize);
 }
 
-/// The entries on which a path depends, except those of the later hops of a long path.
+/// The entries on which a path depends, except the later entries of a long path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathEntries {
     pub first: FirstHops,
@@ -250,7 +250,7 @@ impl Uncounted {
 #[derive(Debug)]
 pub(super) struct Paths {
     pub entries: Box<[PathEntries]>,
-    /// Later hops of long paths. The system provides the memory when it is used.
+    /// Later tables and entries of long paths.
     pub more: Box<[MoreHops]>,
     pub uncounted: Uncounted,
 }
@@ -265,18 +265,18 @@ impl Paths {
         }
     }
 
-    /// Returns the memory of the paths in bytes, without the later hops of long paths.
+    /// Returns the memory of the paths in bytes, without the later entries of long paths.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.entries) + size_of_val(&*self.uncounted.places)
     }
 
-    /// Prefetches the entries on which the path at a place depends.
+    /// Prefetches the entries on which the path at index `place` depends.
     #[inline(always)]
     pub fn prefetch_entries(&self, place: u32) {
         prefetch::element(&self.entries, place as usize);
     }
 
-    /// Returns the path at a place. `hot` contains the effect of this path.
+    /// Returns the path at index `place`. `hot` contains the effect of this path.
     #[inline(always)]
     pub fn path<'a>(&'a self, place: u32, hot: Option<&'a HotPath>) -> Option<RecordedPath<'a>> {
         let at = place as usize;
@@ -285,7 +285,7 @@ impl Paths {
         Some(RecordedPath { hops, stations: entries.stations, effect: &hot?.effect })
     }
 
-    /// Replaces the path at a place, after the hits of the previous path have been counted.
+    /// Replaces the path at index `place`, after the hits of the previous path have been counted.
     pub fn set(&mut self, hot: &mut impl HotPaths, place: u32, path: &Path, to: HitCounters<'_>) {
         self.count_at(hot, place, to);
         let at = place as usize;
@@ -296,7 +296,7 @@ impl Paths {
         }
     }
 
-    /// Counts the hits of the path at a place.
+    /// Counts the hits of the path at index `place`.
     fn count_at(&self, hot: &mut impl HotPaths, place: u32, to: HitCounters<'_>) {
         let at = place as usize;
         let PathEntries { first, stations } = &self.entries[at];

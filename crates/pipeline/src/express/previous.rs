@@ -2,10 +2,9 @@
 //! The records of the previous key plan. They serve packets without a record of the new plan for a while, so
 //! that a new plan does not send all flows through the tables at once.
 //!
-//! Records of the previous plan are compared with changes of the rules like all other records. If a rule
-//! examines bits that the keys of the previous plan lack, the rule counts as matching every value of these
-//! bits. A record that is still right after this comparison is therefore right for every packet with its key,
-//! and its path is copied into the record of the new plan.
+//! Records of the previous plan are compared with changes of the rules like all other records. Bits that the
+//! keys of the previous plan lack match every rule. A record that is still right is therefore right for every
+//! packet with its key, and its path is copied into the record of the new plan.
 //!
 //! No path is copied while packets wait, because one of them could belong to the same flow. In a burst,
 //! packets of one flow find the same record, because records are made after the whole burst has been
@@ -28,8 +27,8 @@ pub enum Predecessor {
     None,
     /// The records that are now in use.
     Current,
-    /// The predecessor of the records that are now in use. It is the better choice if the records in use are
-    /// so new that most flows have none of them.
+    /// The predecessor of the records that are now in use. It is the better choice while most flows have no
+    /// record in them.
     Previous,
 }
 
@@ -41,8 +40,8 @@ impl Express {
         self
     }
 
-    /// Replaces the records in use, which `before` contains. Afterwards, `before` contains the records that
-    /// are no longer used, so that the control thread can free them.
+    /// Replaces the records in use, which `before` contains. Afterwards, `before` contains the records to
+    /// free.
     pub(crate) fn succeed(&mut self, before: &mut Option<Box<Self>>) {
         before.iter().for_each(|before| before.retire());
         match self.predecessor {
@@ -62,9 +61,9 @@ impl Express {
         self.previous.take()
     }
 
-    /// Looks up the kept frames of a burst in the records of the previous plan. Only frames without a record
-    /// of the new plan use the result. Returns the number of such frames for which a previous record was
-    /// found. `kept` has the index of each frame in the burst.
+    /// Looks up the kept frames of a burst in the records of the previous plan. Returns the number of frames
+    /// without a record of the new plan for which a previous record was found. `kept` has the index of each
+    /// frame in the burst.
     #[cold]
     #[inline(never)]
     pub(super) fn ask_previous<E>(

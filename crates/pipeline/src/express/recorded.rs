@@ -72,8 +72,8 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Sends a packet by a direct path, without running the instructions of its entries. Returns false if
-    /// they must run, because the packet's TTL cannot be decremented.
+    /// Sends a packet by a direct path, without running the instructions of its entries. Returns false if the
+    /// instructions must run, because the packet's TTL cannot be decremented.
     #[inline]
     fn run_direct<P: Probe>(
         &mut self,

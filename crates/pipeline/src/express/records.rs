@@ -2,14 +2,13 @@
 //! Path records: an exact-match cache from keys of arriving packets to paths. It has a fixed size and is
 //! allocated by the control thread.
 //!
-//! Sixteen records form a set. The tags of a set (two bytes per record) are compared at once; they take half
-//! of a cache line. A record occupies one cache line, or two if the keys are long. It has a rule version, the
-//! periods of its hits, a fence and its key. The next cache line has the effect of its path. The entries of
-//! the path are stored in a separate array ([`super::paths`]).
+//! Sixteen records form a set. The tags of a set (two bytes per record) are compared at once. A record
+//! occupies one cache line, or two if the keys are long. It has a rule version, the periods of its hits, a
+//! fence and its key. The next cache line has the effect of its path. The entries of the path are stored in a
+//! separate array ([`super::paths`]).
 //!
 //! A full set takes a new record only in place of a record that has been idle for too long, and only if the
-//! key has requested a place before ([`engines::recency`]). A storm of new flows therefore displaces no
-//! record that is in use.
+//! key has requested a place before ([`engines::recency`]).
 
 use super::paths::{HotPath, HotPaths};
 use super::tags::{Tags, WAYS};
@@ -87,8 +86,7 @@ pub(super) struct NewRecord<'a> {
     pub version: u64,
 }
 
-/// A record, followed by the effect and the hits of its path. They are in one array, so that they have the
-/// same index.
+/// A record, followed by the effect and the hits of its path.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct RecordAndPath<const WORDS: usize> {
@@ -278,8 +276,8 @@ impl<const WORDS: usize> Records<WORDS> {
     }
 
     /// Returns the place for a new record with this hash, or `None` if the record is refused. The place may
-    /// hold a record, but not one with a fence that packets still wait for: without the record, later packets
-    /// of their flow would overtake them.
+    /// hold a record, unless packets still wait for its fence: later packets of their flow would overtake
+    /// them.
     fn room(&mut self, hash: u64, window: Window) -> Option<(usize, Learned)> {
         let set = self.set(hash);
         let free = self.tags[set].equal(0);

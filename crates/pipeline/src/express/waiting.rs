@@ -5,7 +5,7 @@ use crate::slab::PacketSlot;
 use engines::pages::zeros;
 use keys::{ExpressKey, LONG_WORDS};
 
-/// Keys by the slots of their packets.
+/// Keys, indexed by the slots of their packets.
 #[derive(Debug)]
 pub(crate) struct WaitingKeys {
     words: Box<[u64]>,
@@ -18,7 +18,7 @@ impl WaitingKeys {
         Self { words: zeros(packets * LONG_WORDS) }
     }
 
-    /// Saves the key of the packet in a slot.
+    /// Saves the key of the packet that is in this slot.
     pub fn save(&mut self, slot: PacketSlot, key: &ExpressKey) {
         let saved = self.words.chunks_exact_mut(LONG_WORDS).nth(slot.index());
         saved.into_iter().flatten().zip(key.words()).for_each(|(saved, word)| *saved = *word);
