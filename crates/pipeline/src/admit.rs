@@ -21,7 +21,7 @@ struct Ingress {
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Sets up one packet in each slot of `burst`, from the first frames of `frames`, and removes these
-    /// frames. Returns the number of packets that are admitted and not dropped.
+    /// frames. Returns the number of admitted packets.
     pub(crate) fn admit_burst<P: Probe>(
         &mut self,
         packets: &mut [Packet],

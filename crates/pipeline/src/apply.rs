@@ -49,8 +49,7 @@ impl Rules {
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
-            // The worker or the pipeline handles these parts. The worker handles packet-outs and lanes when
-            // the whole operation has been applied, and keeps the recorder.
+            // The worker or the pipeline handles these parts.
             Update::PacketOut(_)
             | Update::Lanes { .. }
             | Update::Record(_)

@@ -90,7 +90,7 @@ impl Rules {
     }
 }
 
-/// Where hits of path records are counted: the entries' cells, and the counters of the tables.
+/// Where hits of path records are counted: the entries' counter cells, and the counters of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HitCounters<'a> {
     pub cells: &'a Cells,
@@ -100,8 +100,8 @@ pub(crate) struct HitCounters<'a> {
 /// Context of a burst: the rules it reads and the counters it writes.
 pub(crate) struct BurstContext<'a, E> {
     pub tables: &'a [TableSlot],
-    /// Depth to which headers are parsed on the fast-forwarding path. Most packets pass the whole path. One
-    /// deep parse costs less than a shallow parse followed by a deep one.
+    /// Depth to which headers are parsed on the fast-forwarding path. One deep parse costs less than a
+    /// shallow parse followed by a deep one.
     pub depth: Depth,
     pub programs: &'a [Option<Arc<Program>>],
     pub cells: &'a Cells,
@@ -132,7 +132,7 @@ impl<'a, E> BurstContext<'a, E> {
         self.stateless.map_or(&TagTypes::USUAL, StatelessForwarder::types)
     }
 
-    /// Returns an entry's cell and program.
+    /// Returns an entry's counter cell and compiled program.
     #[inline]
     pub fn entry(&self, id: EntryId) -> Option<(&'a Cell, &'a Program)> {
         let cells = self.cells;
@@ -145,7 +145,7 @@ impl<'a, E> BurstContext<'a, E> {
         HitCounters { cells: self.cells, counters: self.counters }
     }
 
-    /// Returns the program that a cell's entry runs.
+    /// Returns the program of the entry to which a counter cell belongs.
     #[inline]
     pub fn program(&self, cell: &Cell) -> Option<&'a Program> {
         let programs = self.programs;

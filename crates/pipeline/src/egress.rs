@@ -8,8 +8,7 @@ use dataplane::Event;
 use flow::{DropReason, PortNo, QueueId};
 use frame::{Frame, Lane};
 
-/// Services that forwarding needs from the worker. The worker calls [`Pipeline`](crate::Pipeline) on its own
-/// thread, and the pipeline calls these functions on the same thread.
+/// Services that forwarding needs from the worker. The pipeline calls these functions on the worker's thread.
 pub trait Egress {
     /// Returns an empty frame with space for `len` bytes, or `None` if the pool has none.
     fn buffer(&mut self, len: usize) -> Option<Frame>;
@@ -21,9 +20,9 @@ pub trait Egress {
     /// # Errors
     /// Returns the frame and the drop reason to count if the frame cannot be queued.
     fn transmit(&mut self, port: PortNo, queue: QueueId, frame: Frame) -> Result<(), (Frame, DropReason)>;
-    /// Queues all of these frames for a port, in order, and empties the list. All these frames are in `lane`.
-    /// Returns false, and takes no frame, if the port has egress queues or if a frame may have to be refused.
-    /// The caller then calls [`Egress::transmit`] for each frame.
+    /// Queues all `frames` for a port, in order, and empties the list. All of them are in `lane`. Returns
+    /// false, and takes no frame, if the port has egress queues or might refuse a frame. The caller then
+    /// calls [`Egress::transmit`] for each frame.
     fn transmit_all(&mut self, port: PortNo, lane: Lane, frames: &mut ArrayVec<Frame, BURST>) -> bool;
     /// Reports an event to the control thread. Part of the ring is reserved for packet-ins whose frame is in
     /// the low-latency lane.
@@ -33,8 +32,8 @@ pub trait Egress {
     fn report(&mut self, event: Event) -> Result<(), Event>;
     /// Returns a frame to its pool.
     fn free(&mut self, frame: Frame);
-    /// Returns whether a frame may wait in the backlog. Returns false if too few frames of its size are left
-    /// for receiving. The threshold is higher for packets known to be normal, because unknown packets must
-    /// still reach the tables to be learned.
+    /// Returns whether a frame may wait in the backlog: whether enough frames of its size are left for
+    /// receiving. More must be left if the packet is known to be normal, because unknown packets must still
+    /// reach the tables to be learned.
     fn may_hold(&self, frame: &Frame, share: BacklogShare) -> bool;
 }

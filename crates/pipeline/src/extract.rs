@@ -2,7 +2,7 @@
 //! The key compiler: translates a table's key plan into steps that build its lookup keys.
 //!
 //! Where possible, one byte shuffle builds a whole key ([`Shuffle`]). Otherwise a list of loads builds the
-//! key, and a field costs a few shifts.
+//! key.
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +14,7 @@ use flow::{Field, FieldBase};
 use keys::{Shuffle, depth_of, eight_bytes, read_bits};
 use wire::{Depth, Layers};
 
-/// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one field. Nearly all fields
-/// need no other access.
+/// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one field.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     /// Headers that must be present. If one is absent, the bits stay 0.
@@ -192,8 +191,7 @@ impl Extractor {
         }
     }
 
-    /// Builds keys of `W` words packet by packet, for the most common plans ([`Self::is_direct`]). The
-    /// addresses of packet and frame are computed once for all loads.
+    /// Builds keys of `W` words packet by packet, for the most common plans ([`Self::is_direct`]).
     #[inline(never)]
     fn load_direct<const W: usize>(
         &self,

@@ -111,8 +111,8 @@ impl<E: Egress> BurstContext<'_, E> {
     /// Gives a frame to the egress. Returns whether the egress took it.
     #[inline(always)]
     fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: QueueId, mut frame: Frame) -> bool {
-        // All copies use the lane that the packet is in at the end, including copies made earlier. In the
-        // other lane, they could overtake copies of the flow's previous packet.
+        // All copies use the lane that the packet is in at the end, so that copies of one flow do not
+        // overtake one another.
         frame.meta.lane = packet.lane();
         match self.egress.transmit(port, queue, frame) {
             Ok(()) => {

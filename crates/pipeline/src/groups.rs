@@ -62,8 +62,7 @@ impl<E: Egress> BurstContext<'_, E> {
             self.steps(packet, steps, Take::Frame, chain + 1);
             return;
         }
-        // The copy has the same headroom as the packet, so a bucket's pushes of tags succeed on the copy if
-        // and only if they would succeed on the packet.
+        // The copy has as much headroom as the packet, so a push of a tag succeeds for both or for neither.
         let Some(mut copy) = self.egress.buffer(packet.data.frame.room_len()) else {
             return self.fail(packet, DropReason::NoBuffer);
         };

@@ -6,8 +6,8 @@
 //! implements.
 //!
 //! Begin with `pipeline.rs`: [`Pipeline::forward`] lists the stages of a burst in order. Each stage has a
-//! separate file. Each of the modules below uses only modules listed after it. This is roughly the order in
-//! which a packet passes them.
+//! separate file. Each of the modules below uses only modules listed after it, roughly in the order in which
+//! a packet passes them.
 
 // Entry points: process a burst, the backlog, a packet-out or an operation.
 mod pipeline;

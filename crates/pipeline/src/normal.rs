@@ -79,8 +79,7 @@ fn learn<E: Egress>(context: &mut BurstContext<'_, E>, known: Option<Learned>, l
     }
 }
 
-/// Looks up two addresses in one call, because half of the cost of a lookup does not depend on the number of
-/// keys.
+/// Looks up two addresses in one call, which costs less than two calls.
 fn lookup<E: Egress>(context: &BurstContext<'_, E>, vid: u16, macs: [[u8; 6]; 2]) -> [Option<Learned>; 2] {
     let Some((table, _)) = context.tables[MAC_TABLE.index()].as_deref() else { return [None; 2] };
     // This is the key layout that a key plan gives to `dl_dst` and `vlan_vid`; the test below checks it.

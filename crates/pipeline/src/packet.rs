@@ -85,7 +85,7 @@ pub(crate) struct Packet {
     /// each.
     pub hops: Hops,
     /// Learned addresses by which the port NORMAL has forwarded the packet, or will forward it if its state
-    /// is `Recorded`. Only NORMAL and path records set this field.
+    /// is `Recorded`.
     pub stations: Stations,
     /// Index of the path record that gave the packet's hops. By the time the packet leaves the backlog,
     /// another path record may have this index.
@@ -167,7 +167,7 @@ impl Packet {
     /// Returns whether a LUT record should be made for the entry just hit.
     ///
     /// This is the case for low-latency packets, and for packets that missed a LUT. A LUT record of a normal
-    /// entry saves the next packet with the same key a lookup in the table.
+    /// entry saves later packets a lookup in the table.
     #[inline]
     pub fn learns(&self) -> bool {
         self.low_latency || self.path == Path::Missed

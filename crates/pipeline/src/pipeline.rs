@@ -157,7 +157,7 @@ impl Pipeline {
         low_latency
     }
 
-    /// Processes up to `most` packets of the backlog, then a burst of held packets that may leave by then.
+    /// Processes up to `most` packets of the backlog, and then a burst of held packets that may leave.
     ///
     /// Returns the number of packets processed, or 0 if no packet waits. Call it again while
     /// [`Pipeline::releases`] returns true, before the next burst is received.

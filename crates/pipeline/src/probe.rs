@@ -130,7 +130,7 @@ pub trait Probe {
     }
 
     /// Returns the instrument's own time in ns, if it has one. This time replaces the worker's clock in
-    /// latencies. Simulations in virtual time use it.
+    /// latencies.
     #[inline]
     fn time_ns(&self) -> Option<Nanos> {
         None

@@ -2,8 +2,8 @@
 //! The recorder: an instrument that records the processing of packets selected by a filter, for `shunt trace
 //! --live`.
 //!
-//! It allocates all its memory when it is created. While no recorder is installed, bursts run a copy of the
-//! code that is compiled without recording.
+//! It allocates all its memory when it is created. While no recorder is installed, bursts run code that is
+//! compiled without recording.
 
 use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;

@@ -166,7 +166,7 @@ fn run_known<E: Egress, P: Probe>(
 struct Onward {
     /// Number of packets that go on to a lookup in a table.
     count: usize,
-    /// Lowest and highest of these tables.
+    /// Lowest and highest table that packets go on to for a lookup.
     tables: Option<(TableId, TableId)>,
     /// Lowest table that a packet goes on to without a lookup.
     direct: Option<TableId>,
@@ -200,8 +200,8 @@ impl Onward {
     }
 }
 
-/// Returns three results: the packets that wait for a lookup in table `number`, the packets that get an entry
-/// of this table without a lookup, and the lowest other table that packets wait for.
+/// Returns the packets that wait for a lookup in table `number`, the packets that get an entry of this table
+/// without a lookup, and the lowest other table that packets wait for.
 fn select_waiting<'a>(
     packets: &[Packet],
     burst: &[PacketSlot],

@@ -60,7 +60,7 @@ pub enum Update {
     ResetCounts(EntryId),
     /// Replaces the settings.
     Settings(Settings),
-    /// Replaces the pages of cells.
+    /// Replaces the pages of counter cells.
     SwapCells(Cells),
     /// Replaces the ports.
     SwapPorts(Arc<PortTable>),
@@ -88,15 +88,14 @@ pub enum Update {
         /// Whether flows may have moved to another egress queue.
         requeues: bool,
     },
-    /// Installs a recorder; `None` removes it. This update is sent alone, because a recorder is not part of
-    /// an operation and does not change the version.
+    /// Installs a recorder; `None` removes it. This update is sent alone and does not change the version.
     Record(Option<Box<Recorder>>),
 }
 
 impl Update {
     /// Returns whether this part may change the path of any packet, so that all path records become outdated.
     /// Returns false for changes of tables, entries and programs, because records are verified against the
-    /// [`Self::PathChanges`] of the operation. A table can even be replaced without a change of its rules.
+    /// [`Self::PathChanges`] of the operation.
     pub(crate) fn outdates_paths(&self) -> bool {
         match self {
             Self::Settings(_)

@@ -2,10 +2,10 @@
 //! Admission of values to a LUT: decides whether a value gets a record, and which record it displaces in a
 //! full LUT.
 //!
-//! The first packet of a flow cannot be distinguished from a packet of an attack whose values occur only
-//! once. A record that was hit in more periods may therefore stay idle for longer before it can be displaced.
-//! A new value may displace a record that has been idle for too long, but only if the value has requested a
-//! place before ([`engines::recency`]).
+//! An attack may send packets whose values occur only once, and the first packet of a flow looks the same. So
+//! a record that was hit in more periods may stay idle for longer before it can be displaced. A new value may
+//! displace a record that has been idle for too long, but only if the value has requested a place before
+//! ([`engines::recency`]).
 
 use super::lut::{Lut, Record, WAYS, tag};
 use engines::recency::Use;
@@ -18,8 +18,8 @@ const NORMAL_WAYS: usize = 4;
 const NORMAL_REST_PERIODS: u8 = 2;
 
 impl Lut {
-    /// Makes a record for the value of a row that was looked up in the table. Clears the bits of the row that
-    /// the table does not examine.
+    /// Makes a record for a row that was looked up in the table. Clears the bits of the row that the table
+    /// does not examine.
     pub(crate) fn learn(&mut self, key: &mut [u64], id: EntryId, priority: u16, low_latency: bool) {
         self.learn_behind(key, id, priority, low_latency, 0);
     }
@@ -53,8 +53,8 @@ impl Lut {
         let record = Record { id, priority, used, low_latency, generation: self.generation, fence };
         let known = self.find(key, hash);
         if let Some(place) = self.records.get_mut(known as usize) {
-            // While the record named the same entry, packets of its value were held and did not join the
-            // backlog. Therefore no packet of this value waits behind the old fence, and that fence suffices.
+            // If the record already names this entry, its old fence suffices: later packets of this value
+            // were held and did not join the backlog.
             let same = (place.id, place.low_latency) == (id, low_latency);
             let fence = if same { place.fence } else { fence };
             *place = Record { used: place.used, fence, ..record };
@@ -65,8 +65,8 @@ impl Lut {
             return;
         };
         if self.is_used(place) {
-            // Packets that are held for the displaced record's fence may still wait. If later packets
-            // inherited a record without a fence, they would overtake these packets.
+            // Packets held for the displaced record's fence may still wait. Later packets must not inherit a
+            // record without a fence, because they would overtake the held packets.
             self.barred |= self.records[place].fence != 0;
             self.free(place);
             if self.records[place].low_latency {

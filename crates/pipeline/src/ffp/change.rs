@@ -3,7 +3,7 @@
 
 use flow::EntryId;
 
-/// Number of records examined in one slice of a cleanup, which takes a few microseconds.
+/// Number of records examined in one slice of a cleanup.
 pub(super) const SLICE: usize = 512;
 
 /// Maximum number of changes in progress in a LUT.
@@ -45,8 +45,7 @@ pub enum Clean {
     },
     /// An entry was removed.
     Removed(EntryId),
-    /// An entry became low-latency (`true`) or normal. The entry's records of the former kind are removed,
-    /// because the kind decides which records a record may displace.
+    /// An entry became low-latency (`true`) or normal. Its records of the former kind are removed.
     Marked(EntryId, bool),
     /// Many rules changed: every record is verified against the table before it is used again.
     #[default]

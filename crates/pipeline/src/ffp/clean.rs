@@ -2,9 +2,9 @@
 //! Coherence of LUT records with changing rules.
 //!
 //! A record holds one exact value. A new rule concerns it only if the value matches the rule and the rule
-//! takes precedence over the record's entry. The records that a change concerns can therefore be determined
-//! exactly, and removed before the change is active ([`Coherence::Eager`]). Alternatively, each record is
-//! verified at its next hit against the change ([`Coherence::Lazy`], in [`super::lazy`]) or against the table
+//! takes precedence over the record's entry. The records that a change concerns are therefore known exactly,
+//! and are removed before the change is active ([`Coherence::Eager`]). Alternatively, each record is verified
+//! at its next hit against the change ([`Coherence::Lazy`], in [`super::lazy`]) or against the table
 //! ([`Coherence::Generation`]).
 
 use super::change::{Clean, Coherence, SLICE};
@@ -35,8 +35,7 @@ impl Lut {
         }
     }
 
-    /// Removes the addition of a rule from the changes, because the rule itself was removed. Records that
-    /// were outdated only by this rule are right again.
+    /// Removes the addition of a rule from the changes, because the rule itself was removed.
     fn forget_added(&mut self, removed: EntryId) {
         self.recent.forget(removed);
         for slot in self.cleaning.slots.iter_mut().filter(|slot| slot.active) {
@@ -121,9 +120,8 @@ impl Lut {
         }
     }
 
-    /// Returns the word of a rule by which most records can be excluded. The best word depends on the
-    /// records. For example, all records may have the port that a rule names, while only a few have its
-    /// address. The first records of the slice serve as a sample.
+    /// Returns the word of a rule by which most records can be excluded, judged by the first records of the
+    /// slice. For example, all records may have the rule's port, but only a few have its address.
     fn telling_word(&self, row: &[u64], places: Range<usize>) -> Option<usize> {
         let words = self.mask.len();
         let matching = |word: usize| {

@@ -2,10 +2,10 @@
 //! Inheritance of records by a LUT with a new layout.
 //!
 //! When a rule makes a table examine more bits, the table gets a new, empty LUT with another layout. The
-//! previous LUT stays in use for a while as well. Otherwise all active flows would have to pass the tables
-//! again. Rule changes are applied to the records of the previous LUT by comparing the bits that both record
-//! and rule examine. A remaining record is therefore right for all packets of its value, whatever their new
-//! bits are. The new LUT learns each value that hits a record of the previous LUT.
+//! previous LUT stays in use for a while, so that active flows need not pass the tables again. Rule changes
+//! are applied to the records of the previous LUT by comparing the bits that both record and rule examine. A
+//! remaining record is therefore right for all packets of its value, whatever their new bits are. The new LUT
+//! learns each value that hits a record of the previous LUT.
 //!
 //! A LUT inherits only if it examines every bit that the previous LUT examines. Otherwise two values of the
 //! previous LUT may become one value. A packet with the first value could then miss and wait for the table,
@@ -36,8 +36,8 @@ impl Lut {
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        // The changes in progress in `before` have the layout that `before` has as a current LUT. They must
-        // be moved to its list of changes before it becomes a previous LUT.
+        // The rows of changes in progress have the layout of a current LUT. `put_off` must read them before
+        // `before` becomes a previous LUT.
         before.put_off();
         before.role = LutRole::Previous;
         self.previous = Some(Previous { lut: before, extractor, until_ns: Nanos(0) });
@@ -79,10 +79,8 @@ impl Lut {
         let mut place = [NONE];
         lut.probe(row, now, &mut place, |_, _| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
-        // No earlier packet of this value waits, because such a packet would have hit the same record of the
-        // previous LUT. The new record therefore needs no fence. A packet that left the path at an earlier
-        // table may have made a record with a fence in this LUT. If that record was displaced, the LUT is
-        // barred.
+        // The new record needs no fence, because no earlier packet of this value waits: it would have hit the
+        // same record of the previous LUT.
         self.learn_masked(key, record.id, record.priority, record.low_latency, 0);
         Some(Record { generation: self.generation(), fence: 0, ..record })
     }

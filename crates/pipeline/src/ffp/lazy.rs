@@ -7,8 +7,7 @@
 //! The extra rules of a record are found among the last [`REMEMBERED`] changes of its LUT: changes made after
 //! the record was last verified, whose rules match the record's value and take precedence over its entry. The
 //! LUT stores the rows of the changes once for all records. A record stores only where its list begins
-//! ([`Record::generation`]), which also determines the list's length. Verifying a record empties the list of
-//! this record only.
+//! ([`Record::generation`]).
 
 use super::change::Clean;
 use super::lut::{Lut, Record};
@@ -39,8 +38,8 @@ impl Lut {
         self.advance(REMEMBERED as u32 + 1);
     }
 
-    /// Advances the generation. Each call also checks one record and removes it if it was not verified for
-    /// half of all generation numbers. No record therefore survives until its generation number is reused.
+    /// Advances the generation. Each call also examines one record and removes it if its generation is very
+    /// old, because generation numbers wrap around.
     fn advance(&mut self, by: u32) {
         self.generation = self.generation.wrapping_add(by);
         let place = self.recent.aging;
@@ -62,8 +61,7 @@ impl Lut {
                 }
                 let kept = &mut self.recent.rows[at * words..][..words];
                 kept.copy_from_slice(row);
-                // A previous LUT does not examine all bits of the rule. Whether its records match the rule
-                // therefore depends only on the bits that it examines.
+                // Records of a previous LUT are compared only with the bits that this LUT examines.
                 kept[words / 2..].iter_mut().zip(&self.mask).for_each(|(mask, own)| *mask &= own);
                 Change { id: *id, priority: *priority, kind: ChangeKind::Added }
             }
@@ -71,15 +69,14 @@ impl Lut {
                 self.recent.forget(*id);
                 Change { id: *id, priority: 0, kind: ChangeKind::Removed }
             }
-            // Records that name this entry are looked up and corrected. If the entry's rule is an extra rule
-            // of some records, it remains one.
+            // Records that name this entry are looked up and corrected.
             Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: ChangeKind::Removed },
             Clean::All => return self.suspect_all(),
         };
         self.advance(1);
     }
 
-    /// Returns whether the list of a record shows that the record is right, without a table lookup.
+    /// Returns whether a record's list of extra rules shows that the record is right.
     pub(super) fn stands(&self, place: u32, key: &[u64]) -> bool {
         self.record(place).is_some_and(|record| self.walk_list(record, key) == Recheck::Right)
     }
@@ -101,8 +98,7 @@ impl Lut {
                     let (value, mask) = self.recent.rows[at * 2 * words..][..2 * words].split_at(words);
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
-                        // Even if this id equals the record's id, it names another entry, because the id was
-                        // reused.
+                        // If this id equals the record's id, the id was reused and names another entry.
                         recheck = Recheck::Other(change.id);
                     }
                 }
@@ -116,9 +112,9 @@ impl Lut {
     /// Verifies a record against its extra rules, or against the table if these are too many or do not
     /// suffice.
     ///
-    /// Corrects the record to name the entry found, and empties its list. Removes the record if no entry is
-    /// found, or if a low-latency record would name a normal entry. `search` looks up the record's value in
-    /// the table. `entry` returns an entry's priority and whether it is low-latency.
+    /// Makes the record name the entry found, and empties its list. Removes the record if no entry is found,
+    /// or if a low-latency record would name a normal entry. `search` looks up the record's value in the
+    /// table. `entry` returns an entry's priority and whether it is low-latency.
     pub(crate) fn verify(
         &mut self,
         place: u32,

@@ -3,8 +3,7 @@
 //! examines to entries. It belongs to one worker, has a fixed size, and is allocated by the control thread.
 //!
 //! Eight records form a set. A value may be stored in either of two sets, so a low-latency value is not
-//! refused while either set has space. The tags of a set (one byte per record) are compared at once. A record
-//! whose tag matches is compared as a whole, word by word.
+//! refused while either set has space. The tags of a set (one byte per record) are compared at once.
 //!
 //! Records of low-latency entries may fill the whole LUT and displace other records. Records of normal
 //! entries use at most half of a set and never displace a low-latency record. [`admission`](super::admission)
@@ -43,8 +42,8 @@ pub struct Record {
     pub low_latency: bool,
     /// Generation of the LUT when the record was last known to be right.
     pub generation: u32,
-    /// Backlog position that must drain before packets hitting this record may leave, or 0 for no
-    /// restriction.
+    /// Packets that hit this record may leave when the backlog has drained up to this position. 0 if they
+    /// need not wait.
     pub(crate) fence: u32,
 }
 
@@ -79,7 +78,7 @@ pub(super) struct Previous {
     pub lut: Box<Lut>,
     /// Builds the previous LUT's rows, or `None` if both layouts are equal.
     pub extractor: Option<Box<Extractor>>,
-    /// Time at which the previous LUT is no longer used, in ns, or 0 before its first use.
+    /// Time until which the previous LUT is used, in ns, or 0 before its first use.
     pub until_ns: Nanos,
 }
 
@@ -167,9 +166,8 @@ impl Lut {
         }
     }
 
-    /// Looks up a burst in two passes: first hashes and tags, then rows. The tags take few cache lines, which
-    /// stay in the core's caches. The first pass prefetches the rows, so that the cache misses of the burst
-    /// overlap.
+    /// Looks up a burst in two passes: first hashes and tags, then rows. The first pass prefetches the rows,
+    /// so that the cache misses of the burst overlap.
     ///
     /// `WORDS` is the length of a row in words if it is known at compile time, else 0.
     fn probe_burst<const WORDS: usize>(
@@ -181,7 +179,7 @@ impl Lut {
         let words = if WORDS == 0 { self.mask.len() } else { WORDS };
         let count = places.len().min(keys.len() / words).min(BURST);
         let places = &mut places[..count];
-        // The loop uses indices, because zipping several iterators was slower.
+        // Indices are faster here than zipped iterators.
         for at in 0..count {
             let place = self.candidate(self.seed.hash_masked(&keys[at * words..][..words]));
             places[at] = place;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Handles packets whose LUT record may be outdated: the record is verified, or a record of the previous LUT
-//! is searched for.
+//! Handles packets whose LUT record may be outdated: verifies the record, or searches the previous LUT.
 
 use super::batch::{CacheHit, TableBatch};
 use super::lut::{Lut, Record};
@@ -66,9 +65,8 @@ fn doubt<E: Egress, P: Probe>(
     let (slot, place) = (batch.slots[at], batch.results[at]);
     let key = &batch.keys[at * lut.words()..][..lut.words()];
     if place == NONE {
-        // Earlier packets of this value in the burst used a record that was inherited for this value. This
-        // packet uses the same record, even if `barred` was set meanwhile, because later packets will find
-        // that record as well.
+        // An earlier packet of this value in the burst may have inherited a record. This packet must use the
+        // same record, even if `barred` was set meanwhile, because later packets will find the record, too.
         if *moved && let Some(record) = lut.record(lut.find(key, lut.hash(key))) {
             return Some((FoundBy::Inherited, *record));
         }

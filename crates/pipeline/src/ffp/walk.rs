@@ -267,8 +267,8 @@ fn is_held<E>(
 /// Maximum number of packets looked up for comparison.
 const COMPARED: usize = 16;
 
-/// Looks up packets in the table only to measure the cost of a lookup. The lookup runs twice, so that the
-/// table is in the CPU caches when it is measured, as its LUT is.
+/// Looks up packets in the table only to measure the cost of a lookup. The lookup runs twice, and only the
+/// second run, with warm caches, is measured.
 #[inline(never)]
 fn compare<P: Probe>(table: &Table, keys: &[u64], number: TableId, probe: &mut P) {
     let words = table.plan().words();

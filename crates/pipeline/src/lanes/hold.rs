@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Packets in the hold queue.
 ///
 /// Packets with the same fence leave in order of arrival. The fence of a packet is never before the fence of
-/// an earlier packet of the same flow. Flows do not wait for each other's fences.
+/// an earlier packet of the same flow.
 #[derive(Debug)]
 pub(crate) struct Hold {
     /// Slots of the packets, each with the fence that must pass before the packet continues.

@@ -8,8 +8,8 @@ use crate::slab::BURST;
 pub struct LaneLimits {
     /// Maximum number of known normal packets in the backlog.
     pub normal: u16,
-    /// Maximum number of unknown packets in the backlog. The value of an unknown packet has no LUT record. If
-    /// this and `normal` are 0, nothing waits, and each burst is finished before the next.
+    /// Maximum number of unknown packets (packets without a LUT record) in the backlog. If this and `normal`
+    /// are 0, no packet waits.
     pub unknown: u16,
     /// Maximum number of held low-latency packets. They are never dropped: above the limit the backlog is
     /// processed before the next burst is received.
@@ -20,9 +20,7 @@ impl LaneLimits {
     /// Limits with which no packet waits.
     pub const NONE: Self = Self { normal: 0, unknown: 0, hold: 0 };
 
-    /// Default limits of the daemon. At 60 ns per packet, a full backlog is 0.2 ms of work. Under overload,
-    /// the backlog is processed in small quanta between bursts, so its last packet waits several
-    /// milliseconds.
+    /// Default limits of the daemon.
     pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
 
     /// Greatest limit of each kind, in packets.

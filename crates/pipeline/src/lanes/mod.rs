@@ -61,8 +61,7 @@ pub(crate) enum Queued {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     limits: LaneLimits,
-    /// Packets of the last burst that did not leave, if the backlog was empty when the burst arrived. They
-    /// are nearly always processed next, and then all together.
+    /// Packets of the last burst that did not leave, if the backlog was empty when the burst arrived.
     pub last_burst: Burst,
     backlog: VecDeque<PacketSlot>,
     shares: Shares,

@@ -2,8 +2,7 @@
 //! Admission to the backlog. Known normal and unknown packets have one share each.
 //!
 //! A port may use as many places of the unknown packets' share as are still free (dynamic thresholds, after
-//! Choudhury and Hahne). A port that floods thus leaves capacity to other ports, and a single active port may
-//! use a large part of the share.
+//! Choudhury and Hahne). A port that floods thus leaves capacity to other ports.
 
 use super::limits::LaneLimits;
 use crate::packet::{Packet, Path};
@@ -122,8 +121,7 @@ impl Shares {
     }
 
     /// Notes that an operation was applied and that the next one already waits. The shares stay small but
-    /// above 0: the next operation does not find a full backlog, and some packets still pass between the
-    /// operations.
+    /// above 0, so that some packets still pass between the operations.
     pub fn reopen_between(&mut self) {
         (self.closing, self.most) = (PATIENT_TURNS, BETWEEN);
     }

@@ -16,7 +16,7 @@ fn place(lut: &mut Lut, key: [u64; 2], now: Nanos) -> u32 {
     places[0]
 }
 
-/// Looks up a value, and learns it if it is missing. This is how the walk and the tables use a LUT.
+/// Looks up a value, and learns it if it is missing, as the walk and the tables do.
 fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
     let hit = place(lut, key, now) != NONE;
     if !hit {
