@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The transmit side of a worker. It passes frames to the worker's own queues, through rings to other
-//! workers, to their home pools, or to the control thread.
+//! The transmit side of a worker. It passes frames to the worker's own queues, to other workers, to their
+//! home pools, or to the control thread.
 
 use crate::handover::{CachePadded, Handover, Peer};
 use crate::outbox::{LONG_FRAMES, Outbox};
@@ -47,9 +47,10 @@ pub(crate) struct WorkerEgress {
     pub epoch: u32,
     /// Time at which the current or the last poll iteration began.
     pub now: Nanos,
-    /// Rings to the workers that send frames on behalf of this worker, by worker; `None` for this worker.
+    /// Rings to the workers that send frames on behalf of this worker, indexed by worker number. `None` for
+    /// this worker itself.
     pub peers: Vec<Option<Peer>>,
-    /// Rings that return frames to their home workers, by worker.
+    /// Rings that return frames to their home workers, indexed by worker number.
     pub homes: Vec<Option<CachePadded<Producer<Frame>>>>,
     /// Rings that return frames to this worker.
     pub returned: Vec<CachePadded<Consumer<Frame>>>,

@@ -22,13 +22,12 @@ pub(crate) const OUTBOX_FRAMES: usize = 512;
 /// do not overflow it.
 pub(crate) const LONG_FRAMES: usize = 128;
 
-/// Maximum number of normal frames moved from the egress queues to the outbox at once. The number is small
-/// enough that frames of other queues do not wait long, and large enough to spread the cost of a doorbell.
-/// While the device does not accept all frames, only one frame is moved at once.
+/// Maximum number of normal frames moved from the egress queues to the outbox at once. While the device does
+/// not accept all frames, only one frame is moved at once.
 const CHUNK_FRAMES: usize = 32;
 
 /// Minimum number of bytes by which a frame raises the estimate of outstanding bytes. It covers the overhead
-/// of a buffer, and the rounding of its size to a power of two.
+/// of a buffer.
 const CHARGE_BYTES: usize = 2_304;
 
 /// Usage of an outbox and of its device.
@@ -184,7 +183,7 @@ impl Outbox {
         self.spare = PerLane::new(low_latency, 0);
     }
 
-    /// Adds a frame. Returns it if there is no space.
+    /// Adds a frame. Returns the frame if there is no space.
     pub fn push(&mut self, frame: Frame, lane: Lane) -> Result<(), Frame> {
         let all = 2 * self.limit;
         let room = match lane {
@@ -338,8 +337,8 @@ fn spare_of(limit: usize, normal: usize, low_latency: usize) -> PerLane<usize> {
     PerLane::new(half, half.min(limit.saturating_sub(normal)))
 }
 
-/// Passes the first `count` of `frames` to the device and returns how many it accepted. `part` must be empty.
-/// The function uses it as a temporary buffer and leaves it empty.
+/// Passes the first `count` of `frames` to the device and returns how many it accepted. `part` is a temporary
+/// buffer, empty before and after the call.
 #[inline(never)]
 fn transmit_part(
     frames: &mut Vec<Frame>,

@@ -26,13 +26,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const OPERATIONS_PER_TURN: usize = 16;
 
 /// Maximum number of operations applied for each burst of the last poll iteration, if it received packets and
-/// no packets can wait in the backlog. An operation that changes one rule takes 1 to 2 us.
+/// no packets can wait in the backlog.
 const BUSY_OPERATIONS: usize = 2;
 
 /// Number of applied parts after which no further operation is started in a poll iteration. A part is one
-/// [`Update`] of an operation. A part that adds a rule to a large table takes about 0.1 us; a part that swaps
-/// a view counts as [`SWAP_PARTS`]. An operation is applied as a whole, and it has at most about this many
-/// parts.
+/// [`Update`] of an operation; a swap counts as [`SWAP_PARTS`] parts.
 const PARTS_PER_TURN: usize = 128;
 
 /// Cost of a swap, in parts. A swap accesses memory that is not in the caches.
@@ -42,8 +40,7 @@ const SWAP_PARTS: usize = 16;
 /// backlog.
 const LONG_PACKETS: usize = 8 * BURST;
 
-/// Maximum number of path records whose hits are counted in a poll iteration without packets. Counting them
-/// takes a few microseconds.
+/// Maximum number of path records whose hits are counted in a poll iteration without packets.
 const IDLE_COUNTS: usize = 64;
 
 /// Maximum number of path records whose hits are counted in a poll iteration that receives few packets. It
@@ -54,9 +51,9 @@ const BUSY_COUNTS: usize = 8;
 /// In other poll iterations, the hits of one path record are counted for this many packets.
 const BUSY_PART: usize = 4;
 
-/// Some operations need the hits of all path records to be counted first. While such an operation waits, each
-/// busy poll iteration counts the hits of this many records more than the last iteration received packets.
-/// The operation thus waits for a limited number of iterations, although packets hit further records.
+/// While an operation waits for the hits of all path records to be counted, each busy poll iteration counts
+/// the hits of this many records more than the last iteration received packets. The wait is therefore
+/// bounded.
 const MORE_COUNTS: usize = 16;
 
 /// Maximum number of times that a port's egress queues are served before those of the next port.
@@ -134,8 +131,8 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) quantum: Quantum,
     /// Packets that the last poll iteration received.
     pub(crate) received: usize,
-    /// Index of the queue polled first. It is the queue at which the previous iteration stopped for lack of
-    /// space, so that no queue is favoured.
+    /// Index of the queue polled first: the queue at which the previous iteration stopped for lack of space,
+    /// so that no queue is favoured.
     pub(crate) first: usize,
     /// Measures the latency of frames.
     pub(crate) latency: LatencyMonitor,

@@ -15,7 +15,7 @@ impl Outbox {
         self.shaper.is_some()
     }
 
-    /// Queues a frame. Returns it if its queue is full, or if it would have to wait while frames are
+    /// Queues a frame. Returns the frame if its queue is full, or if it would have to wait while frames are
     /// `scarce`.
     pub fn enqueue(
         &mut self,
