@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Background compilation of table bases: another thread compiles while rules change. A controller that adds
-//! rules one by one to a large table therefore never waits for a compilation of the whole table.
+//! Background compilation of table bases on another thread. A controller that adds rules one by one never
+//! waits for the compilation of a whole table.
 
 use flow::{Nanos, TableId};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,8 +13,7 @@ pub type BackgroundTask = Box<dyn FnOnce() + Send>;
 /// Default for the minimum number of rules in the delta before the next base is compiled.
 pub const BACKGROUND_ADDITIONS_MIN: usize = 48;
 
-/// Time in nanoseconds without changes after which a table is compiled with all its rules. Until then, rules
-/// in the delta make lookups slower, especially for adversarial packets.
+/// Time in nanoseconds without changes after which a table is compiled with all its rules.
 const REST_NS: Nanos = Nanos(2_000_000_000);
 
 /// The number of changes of a table at the last check, and the time of its last change.

@@ -3,9 +3,8 @@
 //! packets in the table itself. The control thread decides by measured costs and the LUT's hit rate; workers
 //! get the decision as an update.
 //!
-//! With a LUT, each packet costs a probe, and a miss also costs a lookup in the table, which reuses the key.
-//! Without a LUT, each packet costs a lookup. A bypassed LUT is tried again after a pause, which doubles with
-//! each failed trial.
+//! With a LUT, each packet costs a probe, and a miss also costs a lookup in the table. Without a LUT, each
+//! packet costs a lookup. A bypassed LUT is tried again after a pause, which doubles with each failed trial.
 
 use crate::stopwatch::{Sums, TableCosts};
 use flow::Nanos;

@@ -57,7 +57,7 @@ impl CellStore {
         }
     }
 
-    /// Creates cells for an ID that no worker uses.
+    /// Creates counter cells for an entry ID that no worker uses.
     pub fn prepare(&mut self, id: EntryId, program: ProgramId, priority: u16) {
         // A retired page may still hold counts of an earlier entry with this ID.
         self.release(id);
@@ -71,9 +71,8 @@ impl CellStore {
         }
     }
 
-    /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on;
-    /// the old pages may still have an earlier program, because changes of single entries may still be
-    /// queued. Counts in the old pages are kept until `version` is active.
+    /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on.
+    /// Counts in the old pages are kept until `version` is active.
     pub fn replace(
         &mut self,
         ids: &[EntryId],

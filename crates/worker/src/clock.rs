@@ -7,7 +7,7 @@ use flow::Nanos;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Duration of the rate measurement. With an error of 50 ns at either end, the total error is 10 ppm.
+/// Duration of the rate measurement.
 const CALIBRATION: Duration = Duration::from_millis(10);
 
 /// Number of paired readings of both clocks. The pair that took the shortest time is used, because other

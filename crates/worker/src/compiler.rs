@@ -2,8 +2,8 @@
 //! Compiles operations into updates for each worker.
 //!
 //! Entries, tables, groups and meters each keep their own state; this module puts their updates into the
-//! right order. Data that is always replaced as a whole, such as the table of ports, is only marked as
-//! changed, and compiled once at the end of an operation.
+//! right order. Data that is replaced as a whole, such as the table of ports, is compiled once at the end of
+//! an operation.
 
 use crate::config::WorkerSetConfig;
 use crate::entries::Entries;
@@ -207,7 +207,7 @@ impl OperationCompiler {
 }
 
 /// Returns `Some` if these changes may move flows to another lane. The value is true if flows may also become
-/// low-latency. A packet is low-latency if all entries that it hits are. MAC table entries do not count.
+/// low-latency. Changes of the MAC table do not count.
 fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
     let promotes = changes.iter().filter_map(|change| match change {
         EntryChange::Add(entry) => (entry.table != MAC_TABLE).then_some(entry.low_latency),

@@ -26,8 +26,8 @@ pub struct WorkerSetConfig {
     pub events: usize,
     /// Capacity of each ring for frames between two workers, per lane.
     pub handovers: usize,
-    /// Maximum number of normal frames in an outbox. The limit for low-latency frames is separate and has the
-    /// same value.
+    /// Maximum number of normal frames in an outbox. Low-latency frames have a separate limit of the same
+    /// value.
     pub outbox_frames: usize,
     /// Limits of the two lanes. By default packets do not wait: each burst is finished before the next is
     /// received.
@@ -42,12 +42,11 @@ pub struct WorkerSetConfig {
     pub express_bypass: BypassLimits,
     /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
-    /// Clock that times the steps of one burst in many. If `None`, nothing is timed. Forwarding itself never
-    /// reads this clock.
+    /// Clock that times the steps of one burst in many. If `None`, nothing is timed.
     pub stopwatch: Option<fn() -> Nanos>,
     /// One in this many bursts is timed; 0 counts as 1.
     pub timed_bursts: u32,
-    /// Clock for the latency of each frame. Forwarding itself never reads this clock.
+    /// Clock for the latency of each frame.
     pub clock: Clock,
 }
 
@@ -82,7 +81,6 @@ pub struct PortQueues {
     /// Device queues with worker numbers. A worker has at most one queue per port.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
     /// Egress queues with distinct numbers. If there are any, the first worker of the port sends for all
-    /// workers, so that the rates apply to the whole port. If there are none, the frames of each lane leave
-    /// in the order of output.
+    /// workers, so that the rates apply to the whole port.
     pub egress: Vec<EgressQueue>,
 }

@@ -71,10 +71,8 @@ impl FromStr for Consistency {
     }
 }
 
-/// Returns the number of changes with which a record can be compared in the time of one lookup. If more
-/// changes are pending for a record, it is looked up in the table instead. `lookup_ps` is the measured cost
-/// of a lookup in picoseconds, or 0 if it is unknown. The result is a power of two, so that it rarely changes
-/// while a table grows.
+/// Returns the number of changes with which a record can be compared in the time of one table lookup, rounded
+/// up to a power of two. `lookup_ps` is the measured cost of a lookup in picoseconds, or 0 if it is unknown.
 pub(crate) fn list_max(rule_table: &RuleTable, lookup_ps: u64) -> u32 {
     let lookup_ps = match (lookup_ps, rule_table.engine_name()) {
         (0, "scan") => 10_000 + 1_000 * rule_table.len() as u64,

@@ -83,7 +83,7 @@ impl ExpressCaches {
         sum
     }
 
-    /// Adds to each worker's updates the entry changes that concern path records. `is_reached` returns
+    /// Adds the entry changes that concern path records to each worker's updates. `is_reached` returns
     /// whether packets can reach a table under the new rules.
     pub fn note(
         &self,

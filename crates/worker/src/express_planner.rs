@@ -3,10 +3,9 @@
 //! rules examine, and makes a new plan when the keys no longer hold enough bits.
 //!
 //! A rule that examines more bits causes a new plan at once. The new plan also holds all bits of the plan
-//! before it, so that rules which come and go do not change the plan again and again. The plan may therefore
-//! hold more bits than needed. It is narrowed when the rules have not changed for a while
-//! ([`NARROW_AFTER_NS`]). While they change, it loses the bits that no rule has examined for a longer time
-//! ([`KEPT_NS`]).
+//! before it, so that rules which come and go do not change it again and again. Bits that rules do not
+//! examine are dropped when the rules have not changed for a while ([`NARROW_AFTER_NS`]), or after a longer
+//! time while they change ([`KEPT_NS`]).
 
 use crate::table_compiler::TableCompiler;
 use flow::group::Group;
@@ -20,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Time without changes after which a plan is made narrower, in nanoseconds.
 const NARROW_AFTER_NS: Nanos = Nanos(1_000_000_000);
 
-/// Least time for which a plan keeps bits that no rule examines while rules change, in nanoseconds. The most
-/// time is twice as long.
+/// Minimum time in nanoseconds for which a plan keeps bits that no rule examines, while rules change. The
+/// maximum is twice as long.
 const KEPT_NS: Nanos = Nanos(5_000_000_000);
 
 /// Examined bits of each field.
@@ -215,8 +214,8 @@ impl ExpressPlanner {
         }
     }
 
-    /// Makes the plan narrower if the rules have not changed for a while, or if they have not examined some
-    /// of its bits for a longer time.
+    /// Drops bits from the plan if the rules have not changed for a while, or have not examined the bits for
+    /// a longer time.
     pub fn tick(&mut self, now: Nanos, tables: &TableCompiler) {
         let has_changed = std::mem::take(&mut self.has_changed);
         if has_changed {
@@ -256,8 +255,8 @@ impl ExpressPlanner {
         self.replan(tables, kept);
     }
 
-    /// Makes a plan of the bits that the rules examine and, if they leave the records as good, the `kept`
-    /// bits. The plan stays if the new one would be equal.
+    /// Makes a plan of the bits that the rules examine. Also includes the `kept` bits, unless they make the
+    /// plan worse.
     fn replan(&mut self, tables: &TableCompiler, mut kept: Bits) {
         let examined = self.examined(tables);
         add_bits(&mut self.recent, examined.clone());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handoff of frames from one worker to the worker that sends for their port, through two rings: low-latency
-//! and normal. A flow may move from one ring to the other when rules change, so each such change begins a new
-//! epoch. No frame of an epoch is taken before all frames of the previous one.
+//! and normal. A rule change that may move a flow from one ring to the other begins a new epoch. No frame of
+//! an epoch is taken before all frames of the previous one.
 
 mod epochs;
 

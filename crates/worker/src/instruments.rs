@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instruments for selected bursts: the stopwatch and the trace recorder. Other bursts run a copy of
-//! `forward` that is compiled without them. The worker's own probe is independent of both.
+//! `forward` that is compiled without them.
 
 use crate::stopwatch::Stopwatch;
 use dataplane::{BurstCounters, FoundBy, Usage};
@@ -26,8 +26,8 @@ impl BurstInstruments {
         Self { stopwatch, times: false, recorder: None, records: false }
     }
 
-    /// Returns whether an instrument needs the next burst. `applied` has the version of the rules, which the
-    /// recorder stores in its records. Called once per received burst.
+    /// Returns whether an instrument needs the next burst. `applied` has the version of the rules. Called
+    /// once per received burst.
     #[inline]
     pub fn listens(&mut self, applied: &AtomicU64) -> bool {
         let times = self.stopwatch.as_mut().is_some_and(Stopwatch::is_due);
@@ -36,8 +36,7 @@ impl BurstInstruments {
         times || self.records
     }
 
-    /// Like `listens`, but for bursts from the backlog. These bursts are not timed, and the stopwatch does
-    /// not count them: otherwise it might select only one of the two kinds of bursts.
+    /// Like `listens`, but for bursts from the backlog, which the stopwatch neither times nor counts.
     #[inline]
     pub fn records_next(&mut self, applied: &AtomicU64) -> bool {
         self.times = false;

@@ -104,9 +104,8 @@ impl LutManager {
                 let examined = rule_table.examined_fields();
                 // The previous LUT stays in use beside the new LUT, and may have another key layout. The new
                 // LUT inherits records from it only if packets with equal values in the new LUT also have
-                // equal values in the previous LUT. Otherwise one of two packets with the same new value
-                // could wait for the table while the other inherits a record. Later packets would use this
-                // record and overtake the waiting packet.
+                // equal values in the previous LUT. Otherwise a packet that inherits a record could overtake
+                // a packet with the same value that waits for the table.
                 let before = match mode {
                     TableMode::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
                         Some(Arc::clone(before))

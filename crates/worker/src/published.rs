@@ -36,7 +36,7 @@ pub(crate) struct WorkerUsage {
 }
 
 /// A mailbox for the latest report of a queue or worker. It contains `None` before the first report. A worker
-/// locks it during housekeeping, never while it handles packets. The control thread locks it to read.
+/// locks it during housekeeping, never while it handles packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published<T = PortReport> {
     report: Arc<Mutex<Option<T>>>,

@@ -7,8 +7,7 @@ use flow::Nanos;
 use pipeline::BURST;
 
 /// Number of packets received from all queues after which a quantum is due, even if the queues return full
-/// bursts. Under overload, unknown packets must still be looked up, so that their flows are learned. Because
-/// all queues count together, the share of normal traffic does not depend on the number of flooded ports.
+/// bursts. Under overload, unknown packets must still be looked up, so that their flows are learned.
 const RECEIVED_PER_QUANTUM: usize = 4 * BURST;
 
 /// Sizes of quanta in packets.

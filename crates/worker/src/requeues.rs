@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Detects which rule changes may move a flow to another egress queue. After such a change, frames queued
-//! earlier are sent before all later frames, which suspends priorities for a while. The detection should
-//! therefore report as few harmless changes as possible.
+//! earlier are sent before all later frames, which suspends priorities for a while.
 
 use flow::group::Group;
 use flow::{Action, GroupId, Instructions, TableId};
@@ -51,7 +50,7 @@ impl Choice {
     }
 }
 
-/// Entries and active groups that may choose a queue. The counts matter only if some port has egress queues.
+/// Entries and active groups that may choose a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Requeues {
     on: bool,
@@ -112,8 +111,8 @@ impl Requeues {
         before
     }
 
-    /// Returns whether a group's choice of another bucket, for example after a port loses its link, may move
-    /// flows to another queue.
+    /// Returns whether flows may move to another queue when a group chooses another bucket, for example after
+    /// a link fails.
     pub fn by_groups(&self) -> bool {
         self.on && !self.groups.is_empty()
     }

@@ -43,7 +43,7 @@ impl Default for SleepFlag {
 }
 
 impl SleepFlag {
-    /// Sets the flag. Called by the thread before it sleeps; it must look for work once more afterwards.
+    /// Sets the flag. Called by the thread before it sleeps. The thread must then look for work once more.
     pub fn announce(&self) {
         self.0.store(true, Ordering::SeqCst);
         // Pairs with the fence of `PublishFence::new`.

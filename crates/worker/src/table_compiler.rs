@@ -100,7 +100,7 @@ impl TableCompiler {
         self.luts.follow(number, rule_table, lookup_ps, changes, parts);
     }
 
-    /// Installs bases that were compiled in the background, requests further ones, and chooses how the
+    /// Installs bases that were compiled in the background, requests further bases, and chooses how the
     /// fast-forwarding path looks up packets in each table. Returns whether there are updates to send.
     pub fn tick(&mut self, now: Nanos, parts: &mut [Vec<Update>]) -> bool {
         let mut changed = self.catch_up(parts);

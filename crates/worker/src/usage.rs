@@ -45,9 +45,8 @@ impl fmt::Display for UsagePlace {
 }
 
 impl WorkerSet {
-    /// Returns the usage of all bounded resources. Workers publish the usage of their resources periodically
-    /// (`Worker::housekeeping`). The usage of LUTs, and of the rings for operations and events, is always
-    /// current.
+    /// Returns the usage of all bounded resources. Most values are those that workers last published
+    /// (`Worker::housekeeping`).
     pub fn usages(&self) -> Vec<(UsagePlace, Usage)> {
         let mut usages = Vec::new();
         for (worker, (reports, link)) in self.reporter.workers().zip(self.links.iter()).enumerate() {

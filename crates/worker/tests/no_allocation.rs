@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's thread must neither allocate nor free memory, for any packet or operation. The control thread
-//! may do both. It changes rules during the test.
+//! may do both.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -165,14 +165,14 @@ impl Control {
             _ => {}
         }
         match round % 8 {
-            // These are more changes of a table with a LUT than are tracked one by one. The records are
-            // therefore verified at their next hits.
+            // There are more changes of a table with a LUT than are tracked one by one, so its records are
+            // verified at their next hits.
             1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
-            // These are more changes than are sent one by one. Tables, programs and pages of cells are
-            // therefore swapped.
+            // There are more changes than are sent one by one, so tables, programs and pages of cells are
+            // swapped.
             7 => {
                 self.bundle(traffic::hashed_rules(port));
                 assert_eq!(self.model.plane_mut().engine(TableId(1)).0, "exact");

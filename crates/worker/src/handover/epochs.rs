@@ -82,9 +82,8 @@ impl<T> Receiver<T> {
             let heads = [self.low_latency.peek(), self.normal.peek()];
             let epochs = heads.into_iter().flatten().map(|stamped| stamped.epoch);
             let next = epochs.min_by_key(|next| next.wrapping_sub(epoch))?;
-            // Both rings are checked twice before the epoch advances. An item of this epoch may have become
-            // visible in one ring after that ring was checked, although a later item was already visible in
-            // the other ring.
+            // Both rings are checked again before the epoch advances, because an item of this epoch may have
+            // arrived in the ring that was checked first.
             if seen {
                 (self.epoch, begins) = (next, true);
             }

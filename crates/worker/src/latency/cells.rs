@@ -81,19 +81,19 @@ pub(crate) struct LatencyCells {
 }
 
 impl LatencyCells {
-    /// Returns the histogram of a lane's frames with or without a gap.
+    /// Returns the histogram of a lane's frames whose worker was preempted (`in_gap`) or was not.
     #[inline]
     pub(super) fn ages(&self, lane: Lane, in_gap: bool) -> &Ages {
         &self.ages[lane][usize::from(in_gap)]
     }
 
-    /// Counts a gap, whose duration is given in units of the clock.
+    /// Counts a preemption (gap) of this duration, in units of the clock.
     pub(super) fn add_gap(&self, units: u64) {
         add(&self.gaps, 1);
         add(&self.stolen, units);
     }
 
-    /// Returns the number of gaps, and their total duration in units.
+    /// Returns the number of preemptions (gaps), and their total duration in units of the clock.
     pub fn gaps(&self) -> (u64, u64) {
         (self.gaps.load(Relaxed), self.stolen.load(Relaxed))
     }

@@ -4,8 +4,7 @@
 //! A span between readings is a gap if it exceeds five times the usual duration of its work by more than 2
 //! us. Work is counted in packets received and frames sent, plus four for the fixed cost of a span. The usual
 //! duration per packet is a running mean over about 64 spans. A gap counts in the mean only up to the limit.
-//! If work has become slower, its new duration therefore soon counts as usual. A span without work is a gap
-//! if it is longer than 2 us.
+//! A span without work is a gap if it is longer than 2 us.
 //!
 //! For 10 ms after an operation, 50 us are allowed instead of 2 us, because records are cleaned and caches
 //! are cold. In a gap, the time beyond the usual duration counts as stolen.
@@ -16,7 +15,8 @@
 use crate::clock::Clock;
 use flow::Nanos;
 
-/// A span is a gap if it exceeds `FACTOR` times its usual duration by more than this, in nanoseconds.
+/// A span between two clock readings is a gap (preemption) if it exceeds `FACTOR` times its usual duration by
+/// more than this, in nanoseconds.
 const SLACK_NS: Nanos = Nanos(2_000);
 
 /// Value that replaces `SLACK_NS` shortly after rule changes, in nanoseconds.
@@ -25,10 +25,11 @@ const CHANGING_NS: Nanos = Nanos(50_000);
 /// Time after an operation for which `CHANGING_NS` applies, in nanoseconds.
 const CHANGE_NS: Nanos = Nanos(10_000_000);
 
-/// A span is no gap if it takes at most this multiple of its usual duration.
+/// A span between two clock readings is no gap (preemption) if it takes at most this multiple of its usual
+/// duration.
 const FACTOR: u64 = 5;
 
-/// Fixed cost of a span, in packets.
+/// Fixed cost of a span between two clock readings, in packets.
 const SPAN_WORK: u64 = 4;
 
 /// Base-2 logarithm of the approximate number of spans in the running mean. No gap is detected before that

@@ -29,7 +29,7 @@ pub(crate) struct LatencyMonitor {
     work: u64,
     /// Whether the time since the last reading counts for the detection of preemption.
     attends: bool,
-    /// Time at which the last gap ended.
+    /// Time at which the last preemption (gap) ended.
     gap_end: u64,
 }
 
@@ -38,7 +38,7 @@ impl LatencyMonitor {
         Self { clock, cells, gaps: Gaps::new(&clock), last: 0, work: 0, attends: false, gap_end: 0 }
     }
 
-    /// Reads the clock and checks for a gap. With a virtual clock there are no gaps.
+    /// Reads the clock and checks for a preemption (gap). With a virtual clock there are none.
     #[inline]
     fn read<P: Probe>(&mut self, probe: &P) -> u64 {
         let now = match probe.time_ns() {

@@ -5,7 +5,7 @@
 use arrayvec::ArrayVec;
 use frame::{Frame, Lane, Meta};
 
-/// Maximum number of runs.
+/// Maximum number of runs (adjacent frames with the same stamp and lane).
 const RUNS: usize = 32;
 
 /// Adjacent frames with the same stamp and lane.
@@ -25,8 +25,8 @@ impl Run {
     }
 }
 
-/// Stamps and lanes of adjacent frames. Each outbox keeps and reuses one value, because the value is too
-/// large to be moved for each doorbell.
+/// Stamps and lanes of adjacent frames. Each outbox reuses one value, because the value is too large to be
+/// moved for each doorbell.
 #[derive(Debug, Default)]
 pub(crate) struct StampRuns {
     runs: ArrayVec<Run, RUNS>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A token bucket that may go into debt by one frame of any length. The rate over a longer time is therefore
+//! A token bucket that may go into debt by one frame of any length, so that the rate over a longer time is
 //! exact.
 
 use flow::Nanos;

@@ -4,8 +4,7 @@
 //!
 //! Low-latency frames of any queue go before normal frames. Within a lane, only queues below their maximum
 //! rate are considered. Queues below their guaranteed rate come first, then queues by descending priority.
-//! Among equals, the queue that sent the fewest bytes beyond its guarantee comes first. A queue above its
-//! maximum rate sends nothing from either lane.
+//! Among equals, the queue that sent the fewest bytes beyond its guarantee comes first.
 
 mod bucket;
 #[cfg(test)]
@@ -143,7 +142,7 @@ impl Shaper {
         2 * line.len() >= usize::from(line.settings.limit_frames)
     }
 
-    /// Queues a frame. Returns it if the queue is full.
+    /// Queues a frame. Returns the frame if the queue is full.
     pub fn push(&mut self, queue: QueueId, frame: Frame, lane: Lane) -> Result<(), Frame> {
         let at = self.place(queue);
         let line = &mut self.lines[at];

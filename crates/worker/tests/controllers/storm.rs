@@ -36,7 +36,7 @@ use worker::{PortQueues, Worker, build};
 const CHANNELS: usize = 3;
 /// Maximum number of rounds within which a request must be answered.
 const PATIENCE: usize = 10_000;
-/// Maximum output of a channel in bytes: the limit of asynchronous messages plus one message.
+/// Maximum output of a channel in bytes: the limit of asynchronous messages plus two messages.
 const OUTPUT_MAX: usize = 1_024 * 1_024 + 2 * openflow::MESSAGE_BYTES_MAX;
 /// Capacity of a port's queue in frames.
 const PORT_FRAMES: usize = 512;

@@ -4,7 +4,7 @@
 use crate::lab::{Lab, RULES, USUAL, low, udp};
 use flow::FlowModCommand;
 
-/// Number of low-latency flows of one rule. A packet of each of them and two packets of another flow fill a
+/// Number of low-latency flows of one rule. One packet of each flow and two packets of another flow fill a
 /// burst.
 const OTHERS: u8 = 30;
 const OTHERS_RULE: &str = "priority=30,udp,nw_dst=10.2.0.0/16,actions=output:3";

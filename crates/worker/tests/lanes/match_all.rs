@@ -161,8 +161,8 @@ fn a_table_may_stop_and_resume_examining_bits() {
     }
 }
 
-/// A modify command marks an entry as low-latency, as learning does. In the second case, the table first has
-/// other entries, which examine bits and are deleted before the command.
+/// A modify command makes an entry low-latency. In the second case, the table first has other entries, which
+/// examine bits and are deleted before the command.
 #[test]
 fn an_entry_that_matches_everything_may_become_low_latency() {
     for others in

@@ -80,8 +80,8 @@ fn known_normal_packets_without_space_are_dropped_under_their_reason() {
     assert_eq!(seen[0], seen[1]);
 }
 
-/// Otherwise, the packet-in for a packet with a record could be overtaken by that for a later packet of its
-/// flow without a record.
+/// If the first packet waited, its packet-in could be overtaken by the packet-in for a later packet of its
+/// flow.
 #[test]
 fn a_packet_whose_ttl_expires_at_a_low_latency_entry_never_waits() {
     let routers = [

@@ -29,9 +29,7 @@ fn normal() -> Vec<u8> {
 
 #[test]
 fn copies_of_waiting_packets_leave_room_for_those_of_low_latency_ones() {
-    // In the first case there are too few frames. Waiting packets hold at most half of the frames, and the
-    // frames for copies of a burst are free again after the burst. In the second case there are too few slots
-    // for copies.
+    // In the first case there are too few frames; in the second, too few slots for copies.
     for (ports, small_frames, scarce) in
         [(20, 1_024, DropReason::NoBuffer), (20, 32_768, DropReason::TransmitFull)]
     {

@@ -24,7 +24,7 @@ use worker::{PortQueues, Worker, WorkerSet, build};
 static ALLOCATOR: arena::Arena = arena::Arena;
 
 const BLOCK_BYTES: usize = 128;
-/// Capacity of the rings between workers. No other object has this capacity.
+/// Returns offset and size of the memory of the rings for frames between workers.
 const HANDOVERS: usize = 1_009;
 const SMALL: usize = 1_000;
 const LARGE: usize = 10;
