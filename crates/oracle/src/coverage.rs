@@ -13,11 +13,10 @@ pub struct Coverage {
     pub packets: usize,
     /// Packets that matched two or more entries of some table.
     pub overlapping: usize,
-    /// Updates made by the driver: changes of entries, groups, meters and ports. Changes of groups and
-    /// meters, and deletes of entries by output, are counted only if they changed the treatment of a test
-    /// packet.
+    /// Changes of entries, groups, meters and ports by the driver. Changes of groups and meters, and deletes
+    /// of entries by output, count only if they changed the treatment of a test packet.
     pub updates: usize,
-    /// Live updates: those that changed the treatment of a test packet.
+    /// Updates that changed the treatment of a test packet.
     pub live_updates: usize,
     /// All operations, including those of set-up, learning and expiry.
     pub operations: usize,
@@ -35,8 +34,8 @@ pub struct Coverage {
     pub refused: usize,
     /// Number of times that a low-latency packet was held to keep the order of its flow.
     pub held_back: u64,
-    /// Flows that combine several of the driver's flows, because no rule examines the bits in which the
-    /// driver's flows differ. The number is the sum over all views of the checker.
+    /// Flows that contain several of the driver's flows, because no rule examines the bits in which these
+    /// flows differ. Summed over all eras.
     pub merged_flows: usize,
     /// Numbers of packets that were forwarded, consumed and dropped, in this order.
     pub outcomes: [usize; 3],
@@ -72,8 +71,8 @@ pub struct Coverage {
     pub drops: BTreeMap<&'static str, usize>,
     /// Frames that waited in an egress queue because of its maximum rate.
     pub rate_held: usize,
-    /// Number of calm cases with LUTs of sufficient size. In a calm case, all entries are low-latency and
-    /// rules rarely change.
+    /// Calm cases with large enough LUTs. In a calm case, all entries are low-latency and rules rarely
+    /// change.
     pub calm: usize,
     /// Use of the fast-forwarding path in calm cases.
     pub path: PathUse,

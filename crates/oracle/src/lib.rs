@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The oracle: random tables, packets and updates through real workers, compared with the reference.
 //!
-//! It checks the equivalence rule of ARCHITECTURE.md. It uses the switch's own workers, model and tables, not
-//! copies of their code. Only tests use this crate. Begin with [`run_case`], then read `drive`, which makes a
-//! case, and `linearizable`, which checks it.
+//! It checks the equivalence rule of ARCHITECTURE.md. Begin with [`run_case`], then read `drive`, which makes
+//! a case, and `linearizable`, which checks it.
 //!
-//! One case is a function of its seed. The driver pushes packets into in-memory ports, changes rules through
-//! the model, and runs poll iterations of workers and of the control thread in random order. All of this
-//! happens in one thread and in virtual time. Workers log the order of their steps ([`log`]).
+//! The seed determines a case. In one thread and in virtual time, the driver pushes packets into in-memory
+//! ports, changes rules through the model, and runs poll iterations of the workers and the control thread in
+//! random order. Workers log the order of their steps ([`log`]).
 //!
-//! The checker builds the serial order from the logs, verifies it against the driver's list of arrivals, and
-//! runs the reference through it. It compares the packets on each port, the order within each flow,
+//! The checker derives the serial order from the logs, compares it with the driver's list of arrivals, and
+//! runs the reference in this order. It compares the packets on each port, the order within each flow,
 //! packet-ins, learned addresses, and the counters of entries, tables, groups, ports and egress queues. It
-//! also checks the times at which entries expire, and flow-removed messages. In some cases a resource is
-//! scarce ([`room`]); every loss must then be accounted for.
+//! also checks expiry times and flow-removed messages. In some cases a resource is scarce ([`room`]); every
+//! loss must then be accounted for.
 
 mod coverage;
 mod drive;
@@ -41,9 +40,8 @@ pub use path_use::{PathUse, TableUse};
 pub struct CaseOptions {
     /// Number of packets.
     pub packets: usize,
-    /// Whether most packets repeat a flow whose path can have a record. More packets pass between two changes
-    /// than in other cases, and most entries that lead to another table only rewrite MAC addresses and the
-    /// TTL, as a router does.
+    /// Whether most packets repeat a flow whose path can have a record. The rules then change less often, and
+    /// most entries that lead to another table only rewrite MAC addresses and the TTL.
     pub repeats: bool,
     /// Number of workers, each with a queue of every port.
     pub workers: usize,
@@ -107,8 +105,8 @@ pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
     Ok(Coverage { offered, calm: usize::from(calm), path, ..coverage })
 }
 
-/// Runs one case that checks keys of the express path: compares the keys of random pairs of packets under
-/// random rules with the bits that the plan examines, and the plan with the rules.
+/// Runs one case that checks keys of the express path under random rules: the keys of packets against the key
+/// plan, and the plan against the rules.
 ///
 /// # Errors
 /// Returns the first wrong key, or the first difference between the plan and the rules.

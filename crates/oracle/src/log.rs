@@ -104,8 +104,8 @@ pub(super) struct OrderLog {
     looked_up: usize,
 }
 
-/// Upper bound of the lookups in one poll iteration. A packet that never leaves the tables would otherwise
-/// make the log exhaust the machine's memory.
+/// Maximum number of lookups in one poll iteration. A packet that never leaves the tables would otherwise
+/// fill the memory with log entries.
 const LOOKUPS_PER_TURN: usize = 1_000_000;
 
 impl OrderLog {
@@ -330,8 +330,7 @@ impl Arrival {
 /// short, rules do not examine the tag, and actions do not write it.
 pub(super) const TAG_BYTES: usize = 8;
 
-/// Returns the first half of a tag, derived from the second. A tag that was partly overwritten is therefore
-/// not accepted.
+/// Returns the first half of a tag, derived from the second half to detect a partly overwritten tag.
 fn mark(number: u32) -> u32 {
     (number ^ 0x5ac3_96e1).wrapping_mul(0x9e37_79b1).rotate_left(15)
 }

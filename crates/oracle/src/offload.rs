@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conversion of frames whose checksum or segmentation is left to a device, between the representations in
-//! workers and in the reference.
+//! Converts frames whose checksum or segmentation is left to a device between the workers' and the
+//! reference's representation.
 
 use super::templates::{Shape, Template};
 use fastrand::Rng;

@@ -19,9 +19,8 @@ pub struct TableUse {
     pub way: &'static str,
 }
 
-/// Use of the path by repeated packets. A packet counts as repeated if all entries that it hits are
-/// low-latency, and if the worker had already finished a packet with the same values, under the same rules,
-/// before the packet arrived.
+/// Use of the path by repeated packets. A packet is repeated if it hits only low-latency entries, and if its
+/// worker had already finished a packet with the same values under the same rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
     /// Number of repeated packets. Packets that were refused because the backlog was full do not count.
@@ -32,9 +31,9 @@ pub struct PathUse {
     pub tables: BTreeMap<TableId, TableUse>,
     /// Number of tables checked, by lookup method.
     pub judged: BTreeMap<&'static str, usize>,
-    /// Lowest share of one case, in thousandths.
+    /// Lowest share of repeated packets on the path in one case, in thousandths.
     pub least_of_cases: Option<u64>,
-    /// Lowest share of one table, in thousandths.
+    /// Lowest share of repeated packets that passed one table on the path, in thousandths.
     pub least_of_tables: Option<u64>,
 }
 
@@ -62,8 +61,8 @@ impl PathUse {
         permille(self.fast, self.repeated)
     }
 
-    /// Returns, for each table that enough repeated packets reached, the share of these packets that passed
-    /// the table on the path, in thousandths.
+    /// Returns, for each table that enough repeated packets reached, the share that passed the table on the
+    /// path, in thousandths.
     pub fn tables_permille(&self) -> impl Iterator<Item = (TableId, u64)> + '_ {
         let judged = self.tables.iter().filter(|(_, table_use)| table_use.reached >= JUDGED_FROM);
         judged.filter_map(|(table, table_use)| Some((*table, permille(table_use.passed, table_use.reached)?)))

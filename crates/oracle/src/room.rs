@@ -50,7 +50,7 @@ impl Room {
         if seed / 3 % SCARCE != 1 {
             return Self::AMPLE;
         }
-        // A separate generator is used, so that the rest of the case is the same with and without scarcity.
+        // A separate generator keeps the rest of the case the same with and without scarcity.
         let mut rng = Rng::with_seed(seed);
         let mut room = Self { untaken_max: rng.usize(3..40), ..Self::AMPLE };
         let scarce = rng.u8(1..64);

@@ -27,8 +27,8 @@ pub(super) enum Shape {
     /// The packet is cut short or scrambled. The tag then overlaps examined bytes, so each packet is a
     /// separate flow.
     Broken,
-    /// The packet ends within its first headers, where a tag would change these headers. Its packets have no
-    /// tag and are all equal, so they are compared without order.
+    /// The packet ends within its first headers, so it has no tag. All packets of the template are equal and
+    /// are compared without order.
     Short,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of the express path under random rules. Two packets must have equal keys if and only if they agree in
-//! every examined bit, in the presence of every examined field, and in their ingress port. `KEY_CASES` sets
-//! the number of rule sets (default: 120), `ORACLE_SEED` the first seed.
+//! Keys of the express path under random rules. Two packets must have equal keys if and only if they have the
+//! same ingress port, the same examined fields, and the same examined bits. `KEY_CASES` sets the number of
+//! rule sets (default: 120), `ORACLE_SEED` the first seed.
 
 use oracle::{KeyCoverage, run_key_case};
 

@@ -13,10 +13,9 @@ use worker::{Consistency, Quanta};
 /// situations.
 const CASES: u64 = 200;
 
-/// In each calm case and for each table, the minimum share of the repeated packets that must pass the table
-/// on the fast-forwarding path, in thousandths. If a table is wrongly excluded from the path, the share is 0.
-/// The limit is low, because cleaning a large LUT also removes new records of a reused entry ID.
-/// [`CALM_PERCENT`] checks all tables together.
+/// Minimum share of the repeated packets of a calm case that must pass each table on the fast-forwarding
+/// path, in thousandths. The limit is low, because cleaning a large LUT also removes new records of a reused
+/// entry ID.
 const TABLE_PERMILLE: u64 = 100;
 
 /// Minimum share of the repeated packets of all calm cases that must stay on the path, in percent.
@@ -26,8 +25,7 @@ const CALM_PERCENT: usize = 90;
 /// additional packets, such a case would have fewer changes than other cases.
 const REPEATS_PERCENT: usize = 160;
 
-/// Minimum share of the packets looked up in the express path that must have a record, in percent. Over 2,000
-/// rule sets, more than half of these packets have a record.
+/// Minimum share of the packets looked up in the express path that must have a record, in percent.
 const EXPRESS_HITS_PERCENT: u64 = 45;
 
 /// Number of records of a tiny LUT.
@@ -41,8 +39,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Returns lane limits and budgets for a case. A sixth of the cases has no lanes, and a sixth has limits of
-/// at most 20 packets. The other cases have the usual limits of the backlog and a random limit of the hold
-/// queue. Budgets range from single packets upwards.
+/// at most 20 packets.
 fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut size = |sizes: [u16; 5]| sizes[rng.usize(0..sizes.len())];
@@ -61,8 +58,7 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
 }
 
 /// Returns the limits at which the express path is bypassed. In cases with tiny LUTs, the path is used and
-/// bypassed alternately, for few packets each. Many flows then have a path record but no LUT record, so their
-/// packets wait while the path is bypassed. In other cases, too few packets pass for a bypass.
+/// bypassed alternately, for few packets each. In other cases, too few packets pass for a bypass.
 fn bypass(seed: u64, lut_entries: usize) -> BypassLimits {
     if lut_entries != TINY_LUT_ENTRIES {
         return BypassLimits::USUAL;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A case that checks keys of the express path. It changes the rules at random, as other cases do. After each
-//! change it compares the keys of pairs of packets with the reference: two packets must have equal keys if
-//! and only if they arrive on the same port and are equal in every bit that the key plan examines. It also
-//! compares keys with rules: if a packet matches a rule, its key must not rule out this match.
+//! Checks keys of the express path under random rules. Two packets must have equal keys if and only if they
+//! arrive on the same port and are equal in every bit that the key plan examines. The key of a packet must
+//! not rule out a rule that the packet matches.
 
 use super::Driver;
 use crate::key_coverage::KeyCoverage;
@@ -20,12 +19,11 @@ const CHANGES: usize = 12;
 /// Number of pairs that are compared after each change.
 const PAIRS: usize = 40;
 
-/// Time in nanoseconds after which the control side has certainly narrowed a plan, which removes bits that no
-/// rule examines any longer.
+/// Time after which the control side has certainly removed bits that no rule examines from the key plan.
 const REST_NS: Nanos = Nanos(1_100_000_000);
 
-/// Number of periods of `REST_NS` after which all entries with timeouts have expired and the plan has been
-/// narrowed.
+/// Number of periods of `REST_NS` after which all entries with timeouts have expired and the key plan is
+/// exact.
 const RESTS: usize = 8;
 
 impl Driver {
@@ -44,7 +42,7 @@ impl Driver {
         Ok(coverage)
     }
 
-    /// Waits until the plan has been narrowed, and checks that it examines exactly the bits that the rules
+    /// Checks, after some time without changes, that the key plan examines exactly the bits that the rules
     /// examine.
     fn check_exact_plan(&mut self) -> Result<(), String> {
         for _ in 0..RESTS {
@@ -54,8 +52,7 @@ impl Driver {
         }
         let (planned, examined) = (self.planned(), self.shadow.examined());
         let mut by_normal = examined.clone();
-        // The control side does not determine which groups packets reach. If any group outputs to NORMAL, it
-        // assumes that packets reach this group.
+        // If any group outputs to NORMAL, the control side assumes that packets reach this group.
         if self.style.groups > 0 {
             by_normal.add(Field::EthDst, Field::EthDst.full_mask());
             by_normal.add(Field::EthSrc, Field::EthSrc.full_mask());
@@ -111,7 +108,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns a random entry of a random table. It is possible that packets do not reach this table.
+    /// Returns a random entry of a random table. Packets may never reach this table.
     fn any_entry(&mut self) -> Option<Arc<FlowEntry>> {
         let tables: Vec<TableId> = self.style.tables.iter().map(|table| table.number).collect();
         let entries = self.shadow.entries(tables[self.rng.usize(0..tables.len())]);

@@ -43,7 +43,7 @@ pub(super) struct Driver {
     tight: bool,
     /// Number of poll iterations since frames were last taken from the devices.
     untaken: usize,
-    /// Number of large buffers that packets may have taken since everything was last sent, per worker.
+    /// Large buffers that unsent packets may use, per worker.
     large_taken: Vec<usize>,
     /// Number of lookups counted so far, per table.
     lookups: BTreeMap<TableId, u64>,

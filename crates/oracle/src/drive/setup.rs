@@ -21,24 +21,22 @@ use worker::{PortQueues, build_with};
 /// Capacity of a port's queue in packets.
 const QUEUE_FRAMES: usize = 512;
 
-/// Learning parameters. A few packets are enough to mark an entry as low-latency, and the mark is lost again
-/// after a short time without packets.
+/// Learning parameters: a few packets mark an entry as low-latency, and a short pause removes the mark.
 const LEARNING: Learning = Learning { min_pps: 10, window: Nanos(100_000_000), min_timeout: Nanos(0) };
 
-/// Capacity of a port's queue in a tight case. In such a case, the driver does not always take frames from
-/// the devices, so frames wait in the outboxes.
+/// Capacity of a port's queue in a tight case, in which the driver does not always take frames from the
+/// devices.
 const TIGHT_QUEUE_FRAMES: usize = 8;
 
 /// Ageing times of learned addresses, used by successive cases. A case lasts about 20 s of virtual time.
 const MAC_AGEING: [Nanos; 4] =
     [Nanos(300_000_000_000), Nanos(1_000_000_000), Nanos(2_500_000_000), Nanos(6_000_000_000)];
 
-/// Cases are divided into blocks of three. In one of three blocks, all packets are recorded for traces.
+/// Packets are recorded for traces in every third block of three cases.
 const RECORDED: u64 = 3;
 
-/// Cases with egress queues, as remainders of the seed modulo 16. One remainder is odd and one is even,
-/// because cases with an odd seed have two workers and all other cases have one. Rules also select a queue
-/// that does not exist.
+/// Cases with egress queues, as remainders of the seed modulo 16. Odd seeds have two workers, even seeds have
+/// one.
 const QUEUED: [u64; 2] = [1, 8];
 
 /// One in this many cases has frames that need a large buffer.
@@ -171,8 +169,7 @@ impl Driver {
         if (seed / RECORDED).is_multiple_of(RECORDED) {
             recorder.plane.record(&flow::Match::any(), u64::MAX);
         }
-        // In a third of the cases, low-latency marks are learned and lost again. Learning must not change any
-        // other result.
+        // In a third of the cases, low-latency marks are learned, which must not change any other result.
         let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
         let mut model =
@@ -223,9 +220,8 @@ impl Driver {
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
-        // Occasionally a table is large. Adding its entries then fills the workers' list of recent additions
-        // (the delta) more than once. Modify commands replace the state of whole ranges of entries, and an
-        // engine other than `scan` serves the table.
+        // Occasionally a table is large. An engine other than `scan` then serves it, and adding its entries
+        // fills the workers' list of recent additions (the delta) more than once.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.usize(0..self.style.tables.len()));
         for at in 0..self.style.tables.len() {
             let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);

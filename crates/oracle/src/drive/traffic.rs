@@ -26,10 +26,9 @@ const ALL_WAITING_MAX: usize = 64;
 /// Maximum number of packets that wait for one worker in a tight case.
 const TIGHT_ALL_WAITING_MAX: usize = 20;
 
-/// Maximum number of large buffers of a worker that unsent packets and their copies may use. If fewer than a
-/// quarter of the buffers are free, workers drop frames for devices that accept none. The rules may change
-/// before a packet is processed, so the number of its copies is only an estimate. Half of the buffers are
-/// therefore kept as a reserve.
+/// Maximum number of a worker's large buffers that unsent packets and their copies may use. The other half is
+/// a reserve: the number of copies is only estimated, and workers drop some frames if fewer than a quarter of
+/// the buffers are free.
 const LARGE_TAKEN_MAX: usize = LARGE_FRAMES / 2;
 
 /// Maximum number of rounds over all workers until everything is sent, including frames that wait because of

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks when entries expire. No entry may expire before one of its timeouts has passed. While the control
 //! thread runs, every entry must expire at most 1 s after the first of its timeouts, with that timeout as the
-//! reason. The check is independent of the model's timers. It uses the packets that hit the entry in the
-//! reference, and the times at which workers executed its instructions.
+//! reason. The times follow from the packets that hit the entry in the reference, not from the model's
+//! timers.
 
 use super::lives::Life;
 use crate::log::{Moment, Origin, Record};
@@ -22,7 +22,7 @@ struct Due {
     /// during a packet's processing is unknown.
     idle: Option<(Nanos, Nanos)>,
     /// Time at which the entry had been idle for long enough, although it was used later. The entry may still
-    /// expire then, because hits are counted later: the control thread may not know the later use yet.
+    /// expire then, because the control thread may not know the later use yet.
     idle_before: Option<Nanos>,
     hard: Option<Nanos>,
 }
@@ -79,8 +79,7 @@ fn created(life: &Life, record: &Record) -> Moment {
     record.submitted[life.added - 1].moment
 }
 
-/// Returns the moment at which the model itself removed the entry. Returns `None` if another entry replaced
-/// the entry.
+/// Returns the moment at which the model removed the entry, or `None` if another entry replaced it.
 fn timed_out(life: &Life, record: &Record) -> Option<Moment> {
     let submission = &record.submitted[life.removed? - 1];
     (submission.origin == Origin::Poll && !life.replaced).then_some(submission.moment)

@@ -44,8 +44,8 @@ pub(super) fn check_all(record: &Record, lives: &[Life]) -> Result<usize, String
     }
 }
 
-/// Returns whether the entry was deleted in the operation that also adds an equal entry, as a bundle can do.
-/// A deleted entry causes a message; an overwritten entry does not.
+/// Returns whether an operation deleted the entry and added an equal one, as a bundle can do. Only a deleted
+/// entry causes a message; an overwritten entry does not.
 fn is_deleted_apart(record: &Record, version: usize, message: Option<&FlowRemoved>) -> bool {
     let removals = record.operations[version - 1].parts().iter().filter_map(|part| match part {
         Operation::Entries(changes) => {

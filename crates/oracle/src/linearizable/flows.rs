@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows by examined bits. A flow consists of the packets of one receive queue that are equal in every bit
-//! that a rule in force, a LUT in use or the express path's key examines. The rules change, so the flows also
-//! change: an era is a period in which the examined bits stay the same.
+//! Flows by examined bits. A flow consists of the packets of one receive queue that are equal in every
+//! examined bit. Rules, LUTs and keys of the express path examine bits. An era is a period in which the
+//! examined bits stay the same.
 //!
-//! The reference states which bits the rules examine, independently of the code that forwards packets. The
-//! workers' control side states which bits LUTs and express keys examine. For a while, these may be more bits
-//! than the rules examine.
+//! The reference states which bits the rules examine. The workers' control side states which bits LUTs and
+//! express keys examine; for a while, these may be more.
 
 use super::Flow;
 use crate::log::{Arrival, TAG_BYTES};
@@ -17,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Eras {
     /// Examined bits of each era.
     bits: Vec<ExaminedBits>,
-    /// Era of each packet, and the values that lookups examined in changed headers. The values are `None` if
-    /// no table handled the packet. The element is `None` if the packet was not recorded.
+    /// For each recorded packet, its era and the values that lookups examined in changed headers. The values
+    /// are `None` if no table handled the packet.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
     /// The driver's flows whose packets differ in examined bits, because a lookup examined their test tags
     /// after a header had changed.
@@ -63,8 +62,8 @@ impl Eras {
         Self { bits: Vec::new(), packets: vec![None; packets], unlike: BTreeSet::new() }
     }
 
-    /// Starts a version of the rules: packets recorded from now on belong to it. `lut_bits` are the bits that
-    /// LUTs and express keys examine in this version.
+    /// Starts a version of the rules. `lut_bits` are the bits that LUTs and express keys examine in this
+    /// version.
     pub fn begin(&mut self, rules: &Reference, lut_bits: Option<&ExaminedBits>) {
         let mut bits = rules.examined();
         if let Some(lut_bits) = lut_bits {
@@ -91,13 +90,12 @@ impl Eras {
     }
 
     /// Returns whether all packets of one of the driver's flows belong to one flow. They do not if a rule
-    /// writes the length of an IPv4 header, so that a later table examines the test tags as layer-4 ports.
-    /// The order of such packets is compared only within the views.
+    /// writes the length of an IPv4 header and a later table then examines the test tags as layer-4 ports.
     pub fn is_one_flow(&self, flow: Flow) -> bool {
         !self.unlike.contains(&flow)
     }
 
-    /// Returns the flows of each era, of each two neighbouring eras, and of all eras together. Packets of
+    /// Returns the flows of each era, of any two neighbouring eras, and of all eras together. Packets of
     /// different eras belong to one flow if they are equal in every bit that any of these eras examines.
     pub fn views<'a>(&'a self, arrivals: &'a [Arrival]) -> impl Iterator<Item = FlowView> + 'a {
         let eras = self.bits.len();

@@ -130,8 +130,7 @@ impl Lives {
         }
         let mut first = lookups.first().map_or(otherwise, |lookup| lookup.moment);
         if lacks_frames && !processed.groups.is_empty() {
-            // Possibly no frame was free for a bucket. The NORMAL action of this bucket then did not process
-            // the packet.
+            // If no frame was free for a bucket, its NORMAL action did not process the packet.
             first.at = Nanos(0);
         }
         let last = lookups.last().map_or(otherwise, |lookup| lookup.moment);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of meters. The reference's meters charge packets in the order in which the workers executed the
-//! entries. This determines the bands that each packet exceeds. The checker passes these bands to the
-//! reference before the reference processes the packet.
+//! entries. This determines the bands that each packet exceeds, and the reference processes the packet with
+//! these bands.
 
 use crate::log::{Lookup, Moment, Record, Walker};
 use dataplane::{MeterCounters, TrafficCount};
@@ -113,8 +113,8 @@ impl Bands {
         metered.filter_map(|(metered, band)| Some((metered.table, (*band)?))).collect()
     }
 
-    /// Checks that the meters that charged a packet are exactly those that it reaches in the reference. They
-    /// must have charged the packet's length.
+    /// Checks that exactly the meters that a packet reaches in the reference have charged it, and for its
+    /// full length.
     pub fn check(&self, packet: Place, processed: &Processed) -> Result<(), String> {
         let charged = self.packets.get(&packet).into_iter().flatten().map(|(metered, _)| metered);
         if charged.clone().eq(&processed.metered) {

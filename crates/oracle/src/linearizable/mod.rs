@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checker of a case. It checks that the serial order that the workers logged gives the same results in the
-//! reference.
+//! Checks a case: in the serial order that the workers logged, the reference must give the same results.
 
 mod counters;
 mod expiry;
@@ -252,9 +251,8 @@ impl Replay {
     }
 }
 
-/// Returns the flow of a sent packet (worker, flow number and ingress port), which the packet's tag
-/// identifies. A packet has no flow and is compared without order if its tag was overwritten, or if a rule
-/// examined the tags of its flow.
+/// Returns the flow that a sent packet's tag identifies. A packet has no flow, and is compared without order,
+/// if its tag was overwritten or a rule examined the tags of its flow.
 fn flow_of(record: &Record, replay: &Replay, bytes: &[u8]) -> Option<Flow> {
     let arrival = record.arrivals.get(tag(bytes)?)?;
     let flow = (arrival.worker, arrival.flow, arrival.port);

@@ -104,10 +104,8 @@ fn is_possible(
     }
 }
 
-/// Tolerance of the accounting. A bucket for which no frame is free is counted once, however many copies it
-/// would have sent. A loss may therefore be counted without a known missing copy, and a copy may be missing
-/// without a count. A packet that was refused because the backlog was full may have lost copies before the
-/// refusal.
+/// Tolerance of the loss counts. A bucket without a free frame counts as one loss, however many copies it
+/// would have sent. A packet that a full backlog refused may have lost copies before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slack {
     more: u64,

@@ -8,7 +8,7 @@ use dataplane::MacSeen;
 use flow::{PacketInReason, TableId};
 use std::collections::BTreeMap;
 
-/// Compares packet-ins. Packet-ins are in order within a flow. Packet-ins for an expired TTL are in order
+/// Compares packet-ins, which must be in order within a flow. Those for an expired TTL are only in order
 /// among themselves, per table.
 ///
 /// Returns the number of packet-ins of each packet, and the number of missing ones. Packet-ins may be missing

@@ -24,9 +24,9 @@ pub(super) fn egress(record: &Record, queue: QueueId) -> QueueId {
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }
 
-/// Returns the copies of flows that use several queues of a port and have no order between these queues. The
-/// queues have no order if a packet is sent to several of them, or if one queue has a maximum rate, which
-/// does not delay the other queues (ADR 0022).
+/// Returns the copies of flows that use several queues of a port and have no order between these queues.
+/// There is no order if a packet is sent to several of the queues, or if a queue has a maximum rate (ADR
+/// 0022).
 fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place, ByQueue<'a>> {
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();
@@ -83,8 +83,8 @@ pub(super) struct Copies {
     pub out: Vec<u64>,
     /// Number of missing copies of each packet.
     pub missing: Vec<u64>,
-    /// Packets for which the number of sent copies is unknown, because other packets have equal copies
-    /// without a tag and some of these copies are missing.
+    /// Packets whose number of sent copies is unknown, because other packets have equal copies without a tag
+    /// and some of these copies are missing.
     pub unclear: BTreeSet<usize>,
     /// Number of missing copies by port.
     pub missing_by_port: BTreeMap<PortNo, u64>,
@@ -161,8 +161,8 @@ pub(super) fn check_sent(record: &Record, replay: &Replay) -> Result<Copies, Str
     }
 }
 
-/// Checks the order within the flows of a view. The packets of a flow are equal in every examined bit, and
-/// may differ in other bits. Copies in several egress queues of a port have an order only within each queue.
+/// Checks the order within the flows of a view. Copies in several egress queues of a port have an order only
+/// within each queue.
 pub(super) fn check_view(record: &Record, replay: &Replay, view: &FlowView) -> Result<(), String> {
     let mut expected: BTreeMap<Place, Vec<(usize, &[u8])>> = BTreeMap::new();
     let mut queues: BTreeMap<Place, ByQueue<'_>> = BTreeMap::new();

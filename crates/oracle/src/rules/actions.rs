@@ -38,8 +38,7 @@ impl Style {
             made.meter = Some(MeterId(rng.u32(1..=self.meters)));
         }
         made.next = next;
-        // Most entries without a next table get an output. Packets that hit an entry without an output leave
-        // the switch only if an earlier entry has written an output to the action set.
+        // Most entries without a next table get an output.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
             let later = made.next.is_some() || rng.u8(0..4) == 0;
@@ -52,8 +51,8 @@ impl Style {
                 made.apply.extend(more);
             }
         }
-        // An entry that applies an output and continues with another table cannot be low-latency. In most
-        // such entries, the outputs are therefore moved to the action set.
+        // An entry that outputs and then continues with another table cannot be low-latency. Most such
+        // outputs are therefore moved to the action set.
         if !made.may_be_low_latency() && (self.calm || rng.u8(0..10) > 0) {
             let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
             let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);

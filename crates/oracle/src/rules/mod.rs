@@ -33,11 +33,12 @@ pub(super) struct Style {
     /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
     /// examine the TTL.
     pub ttl_varies: bool,
-    /// Among the entries that lead to another table, the share that rewrite packets as a router does, in
-    /// sixteenths. Packets that hit only such entries before their last table can have a path record.
+    /// Share of routing entries (which only rewrite MAC addresses and the TTL) among the entries that lead to
+    /// another table, in sixteenths. Packets that hit only routing entries before their last table can have a
+    /// path record.
     pub routing: u8,
-    /// Whether the rules mostly bridge: half of the outputs are to NORMAL, and few entries of a router
-    /// rewrite MAC addresses. NORMAL then learns the destination addresses of many flows.
+    /// Whether half of the outputs are to NORMAL and few entries rewrite MAC addresses. NORMAL then learns
+    /// the destination addresses of many flows.
     pub bridges: bool,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
@@ -104,16 +105,16 @@ impl Kind {
 /// Maximum end of slices relative to L3 in most cases, in bits: the end of an IPv4 header without options.
 const NEAR_L3_BITS: u32 = 160;
 
-/// Number of leading bytes that slices may contain in these cases: those of an Ethernet header, two VLAN tags
-/// and an IPv4 header.
+/// Number of leading bytes that these slices may contain: an Ethernet header, two VLAN tags and an IPv4
+/// header.
 const NEAR_BYTES: usize = 42;
 
-/// Maximum end of slices relative to L3 in the other cases, in bits. They may contain bytes of L4, also after
-/// IPv4 options or an IPv6 header.
+/// Maximum end of slices relative to L3 in the other cases, in bits. Such slices can contain bytes of L4,
+/// even after IPv4 options or an IPv6 header.
 const FAR_L3_BITS: u32 = 480;
 
-/// Number of leading bytes that slices may contain in these cases: those of an Ethernet header, two VLAN
-/// tags, three labels that may be removed, and 60 bytes after L3.
+/// Number of leading bytes that slices may contain in the other cases: an Ethernet header, two VLAN tags,
+/// three labels that may be removed, and 60 bytes from L3.
 const FAR_BYTES: usize = 94;
 
 /// Maximum number of entries in the linear table.
@@ -325,8 +326,8 @@ impl Style {
                 [rng.usize(0..5)],
             _ => loop {
                 let field = Field::NAMED[rng.usize(0..Field::NAMED.len())];
-                // The physical port always equals the ingress port here. A match on it would also need a
-                // match on the ingress port, which would only restrict the rules.
+                // A match on the physical port requires a match on the ingress port, which always equals it
+                // here.
                 if field != Field::InPhyPort {
                     break field;
                 }

@@ -57,8 +57,8 @@ impl Driver {
             (3 | 4, _) => FlowMod { command: FlowModCommand::ModifyStrict, instructions, ..same },
             (5, _) => FlowMod { command: FlowModCommand::Modify, instructions, ..same },
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
-            // An earlier table may have changed the packet. The match of the entry that the packet hits in
-            // this table certainly matches the changed packet.
+            // An earlier table may have changed the packet, so the new match is derived from the match of the
+            // hit entry.
             (_, Some(priority)) if table > TableId(0) && self.rng.u8(0..4) > 0 => {
                 FlowMod { priority, matching: hit.matching.clone(), instructions, ..entry }
             }
@@ -66,7 +66,7 @@ impl Driver {
         }
     }
 
-    /// Deletes the entries that output to the port or group of the packet, in its table or in all tables.
+    /// Deletes entries by an output port or group of a test packet, in one table or in all tables.
     pub(super) fn delete_senders(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let group = subject.before.groups.first().map(|(id, _)| *id);
@@ -111,8 +111,8 @@ impl Driver {
         self.follow()
     }
 
-    /// Makes many changes at once, which workers apply as a swap. Replaces a whole table or all entries with
-    /// one cookie value, or modifies all entries.
+    /// Makes many changes at once, which workers apply as a swap: replaces the entries of a table, or those
+    /// with one cookie, or modifies all entries.
     pub(super) fn swap_table(&mut self, subject: &Subject) -> Result<(), String> {
         let table = subject.before.hits.first().map_or(TableId(0), |(table, _)| *table);
         let mut mods = if self.rng.u8(0..4) == 0 { self.modify_all(table) } else { self.replace_all(table) };

@@ -7,9 +7,8 @@ use flow::group::{Group, GroupType};
 use model::GroupCommand;
 
 impl Driver {
-    /// In most cases, adds a group that is missing, if there is one. Otherwise changes or deletes a group
-    /// that one of the test packets currently passes through. If there is no such group, a random group is
-    /// chosen.
+    /// Usually adds a missing group, if there is one. Otherwise changes or deletes a group that a test packet
+    /// uses, or else a random group.
     pub(super) fn change_group(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let used = subject.before.groups.first().map(|(id, _)| *id);

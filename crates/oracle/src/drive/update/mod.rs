@@ -82,7 +82,7 @@ impl Driver {
         }
     }
 
-    /// Returns a test packet. Makes a limited number of attempts to find a packet that satisfies `wanted`.
+    /// Returns a test packet that satisfies `wanted`, or any test packet after several failed attempts.
     fn subject(&mut self, wanted: impl Fn(&Processed) -> bool) -> Subject {
         let mut tries = LIVE_TRIES;
         loop {
