@@ -127,7 +127,7 @@ impl<Q: Queue> Queue for Faulty<Q> {
     }
 }
 
-/// The SplitMix64 generator (Steele, Lea, Flood 2014): small, and good enough to select faults.
+/// The SplitMix64 generator (Steele, Lea, Flood 2014).
 struct Random(u64);
 
 impl Random {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Port drivers behind one trait, [`Queue`]. They move frames between a worker and its devices, and do not
-//! depend on the forwarding pipeline.
+//! Port drivers behind one trait, [`Queue`]. They move frames between a worker and its devices.
 //!
 //! A port has one [`Queue`] for each worker that serves it; a queue belongs to one thread. `receive` and
 //! `transmit` must not allocate memory, take locks, write logs or block. All `unsafe` code is in `sys` and in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Schedules queries of a link's state. A query takes several system calls, so it is made only when the
 //! kernel has reported a change. Queries that wait for a system-wide lock are made only when a device is
-//! opened, because forwarding must not wait for the lock. [`crate::links`] detects every change immediately.
+//! opened, because forwarding must not wait for the lock.
 
 use crate::Link;
 use crate::sys::{Change, Monitor};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets longer than their ring slot. The kernel queues each of them whole in the socket's receive queue
-//! (PACKET_COPY_THRESH). The queue holds one copy for each slot with TP_STATUS_COPY, in the order of the
-//! slots. Only this order relates slots and copies, so a copy that is not fetched for its slot would be
-//! returned for the next slot.
+//! Packets longer than their ring slot. The kernel queues a whole copy of each in the socket's receive queue
+//! (PACKET_COPY_THRESH), in the order of the slots with TP_STATUS_COPY. Only this order relates slots and
+//! copies, so a copy that is not fetched would be returned for the next slot.
 
 use crate::sys::{self, Slot, VnetBytes};
 use std::os::fd::BorrowedFd;
@@ -20,15 +19,13 @@ const DRAIN_MAX: usize = 64;
 pub(super) struct Copies {
     /// Whether slots and copies do not match. If so, both are discarded until ring and queue are empty.
     lost: bool,
-    /// Whether ring and queue were both empty at the last check. A slot that the kernel was filling during
-    /// that check is full at the next check.
+    /// Whether ring and queue were both empty at the last check.
     was_empty: bool,
 }
 
 impl Copies {
-    /// Copies the whole packet of `slot` to `bytes`, whose length must equal the packet's length. Returns the
-    /// packet's offload header. Returns `None` if there is no matching copy; the caller must then drop the
-    /// slot.
+    /// Copies the whole packet of `slot` to `bytes`, which must have the packet's length, and returns the
+    /// offload header. If there is no matching copy, returns `None`, and the caller must drop the slot.
     pub(super) fn take(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -80,8 +77,8 @@ impl Copies {
     }
 }
 
-/// Takes the next packet from the socket's queue. Returns its offload header and length. Pending errors are
-/// reported first, each once.
+/// Takes the next packet from the socket's queue. Returns its offload header and length. The kernel first
+/// reports pending errors, each once.
 fn fetch(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Option<(VnetBytes, usize)> {
     (0..ERRORS_MAX).find_map(|_| sys::receive_copy(socket, bytes).ok())
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Linux network interfaces through AF_PACKET: a raw socket and a mapped receive ring for each queue.
 //!
-//! Version 2 of the ring (TPACKET_V2) delivers each packet immediately. Version 3 would delay packets until a
-//! block is full or its timer expires. Slots have the size of common packets. The kernel keeps a longer
-//! packet (a GSO super-frame) whole in the socket's queue, and a system call fetches it, so slots of 64 KiB
-//! are not needed.
+//! Version 2 of the ring (TPACKET_V2) delivers each packet immediately; version 3 would delay packets until a
+//! block is full or a timer expires. Slots have the size of common packets. The kernel keeps a longer packet
+//! (a GSO super-frame) whole in the socket's queue, and a system call fetches it.
 //!
 //! Virtual hosts leave checksums and segmentation to their device. With PACKET_VNET_HDR such packets are
 //! received and sent with offload metadata, and the kernel completes them where necessary.

@@ -55,8 +55,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Opens the port's device in the calling thread's network namespace. The socket receives nothing before
-    /// `start`. Therefore no packet is received twice while the sockets of a port join their group one after
-    /// the other.
+    /// `start`; otherwise packets would be received twice while the port's sockets join their fanout group.
     pub(super) fn open(port: &Port) -> Result<Self, PortError> {
         let fd = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
         let socket = fd.as_fd();
@@ -195,11 +194,9 @@ fn buffers(socket: BorrowedFd<'_>) {
     }
 }
 
-/// Joins the port's fanout group on this interface, or creates it with an ID that the kernel chooses. Packets
-/// are distributed by a symmetric hash of IP addresses and ports, so both directions of a flow reach the same
-/// queue. Packets without an IP header all reach one queue. If the group cannot be joined, it belonged to an
-/// interface that was removed, and a new group is created. This can happen even if the new interface has the
-/// same index.
+/// Joins the port's fanout group on this interface. Creates the group if there is none, or if it belongs to a
+/// removed interface. The kernel distributes packets by a symmetric hash of IP addresses and ports, so both
+/// directions of a flow reach the same queue. Packets without an IP header all reach one queue.
 fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
     let mode = libc::PACKET_FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
     let enter = |id: u16, flags: u32| {

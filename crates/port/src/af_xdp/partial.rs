@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Partial checksums that a host on this machine left to its device. XDP reports no metadata about them.
 //!
-//! The checksum field of such a packet holds the sum of the pseudo-header, by which the packet is recognized.
-//! A complete checksum may equal that sum by chance. If it was correct, completing it again gives the same
-//! value. If it was wrong, the packet gets a correct checksum. This happens to one in 65,536 damaged packets
-//! and is accepted, because packets between namespaces are not damaged.
+//! A partial checksum is recognized by its value, the sum of the pseudo-header. A complete checksum may equal
+//! this sum by chance. Completing it again does not change a correct checksum, but makes a damaged packet's
+//! checksum correct. This is accepted, because packets between namespaces are not damaged.
 
 use frame::PartialChecksum;
 use wire::layers::header;

@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Limits of the receive descriptors per queue. A port uses a quarter of its mbufs for receive descriptors,
-/// shared by its queues and clamped to these limits per queue.
+/// Maximum and minimum number of receive descriptors per queue. The queues of a port share a quarter of its
+/// mbufs.
 const DESCRIPTORS_MAX: usize = 1_024;
 const DESCRIPTORS_MIN: usize = 32;
 
-/// Numbers of the open devices. A second port on one of these devices is refused. DPDK returns the same
-/// number for every attachment of a device.
+/// DPDK's numbers of the open devices. A second port on one of these devices is refused.
 static OPEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 /// Number of pools created so far, used for their names.
 static POOLS: AtomicUsize = AtomicUsize::new(0);

@@ -246,9 +246,9 @@ impl Drop for Chain {
     }
 }
 
-/// Appends up to `most` received packets to `burst`, at most [`BURST`]; the metadata of their frames is
-/// stale. `copy` is called for each packet that cannot become a frame as it is; it makes a frame or drops the
-/// packet. Returns the total length in bytes of all other packets.
+/// Appends up to `most` (at most [`BURST`]) received packets to `burst`, with stale metadata. `copy` is
+/// called for each packet that cannot become a frame as it is, and makes a frame or drops the packet. Returns
+/// the total length in bytes of all other packets.
 #[inline]
 pub(super) fn receive(
     port: &Port,

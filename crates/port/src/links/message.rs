@@ -35,8 +35,8 @@ pub(super) struct State {
     pub(super) name: String,
     /// The interface is up, has a carrier, and may be used.
     pub(super) up: bool,
-    /// How often the interface has lost its carrier. The kernel may merge several changes into one report,
-    /// but this counter counts all of them. `None` for kernels before 4.16.
+    /// Number of times that the interface has lost its carrier, even if the kernel merges several changes
+    /// into one report. `None` before Linux 4.16.
     pub(super) downs: Option<u32>,
     pub(super) mac: Option<[u8; 6]>,
 }

@@ -155,8 +155,7 @@ impl LinkWatch {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return changed,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Reports were lost because the buffer was full. Query all links: the answers contain the
-                // kernel's counters and replace the lost reports.
+                // The buffer was full and reports were lost, so all links are queried.
                 Err(_) => self.ask(|_| true),
             }
         }

@@ -29,8 +29,8 @@ impl Source {
 /// A queue that returns copies of a preloaded set in a loop. Transmitted frames are counted and freed.
 #[derive(Debug)]
 pub struct LoopQueue {
-    /// The frames of the set, followed by its first [`AHEAD`] frames again. The prefetch therefore never
-    /// reads beyond the end of the list.
+    /// The frames of the set, followed by its first [`AHEAD`] frames again. The prefetch thus stays within
+    /// the list.
     set: Vec<Source>,
     /// Metadata of the set's frames.
     metas: Vec<Meta>,

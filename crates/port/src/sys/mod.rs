@@ -150,8 +150,8 @@ pub(crate) fn accept_all(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
 }
 
-/// Makes the descriptor `number` refer to `file`, in one step. The number is never free in between, so no
-/// other file can get it while another thread polls it. The file to which `number` referred before is closed.
+/// Makes the descriptor `number` refer to `file`, and closes the file to which it referred before. This is
+/// one step, so no other file can get the number while another thread polls it.
 pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
     // SAFETY: the call takes no pointers. Both descriptors are open and owned. Afterwards `number` still owns
     // its number, and `file` closes its own.

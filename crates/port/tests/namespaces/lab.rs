@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Network namespaces for tests: one for the driver and some for hosts. Their names exist only inside a mount
-//! namespace of the test. They therefore disappear with the test's processes, even after a crash.
+//! namespace of the test, so they disappear with the test's processes.
 
 use frame::Stamp;
 use port::{Pools, Queue, Spec};
@@ -24,9 +24,9 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs `body`, the code of the test named `test`, in separate namespaces with the host namespaces h1 to
-/// h`hosts`. To do so, the function starts this program again inside the driver's namespace. Without root
-/// privileges the test is skipped with a message.
+/// Runs `body`, the code of the test named `test`, with the host namespaces h1 to h`hosts`. Starts this
+/// program again inside the driver's namespace for this purpose. Without root privileges the test is skipped
+/// with a message.
 pub fn in_lab(test: &str, hosts: usize, body: fn(&Lab)) {
     if std::env::var(LAB).is_ok() {
         quiet("");

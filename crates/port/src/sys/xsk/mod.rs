@@ -232,9 +232,9 @@ impl Xsk {
         self.taken != self.transmit.next().wrapping_sub(self.put_up)
     }
 
-    /// Sends the queued frames, and earlier frames that the kernel has not taken. Without any such frame, the
-    /// call only checks whether the device is up. Makes one system call per batch, and more only after a
-    /// frame for which the device had no space.
+    /// Sends the queued frames, and earlier frames that the kernel has not taken. If there are none, only
+    /// checks whether the device is up. Makes one system call per batch, and more only if the device had no
+    /// space for a frame.
     pub(crate) fn send(&mut self) -> Sent {
         let end = self.transmit.next();
         let begin = end.wrapping_sub(std::mem::take(&mut self.put_up));
