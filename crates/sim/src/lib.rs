@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Deterministic simulation of the switch. It drives the real code of worker and model in virtual time.
 //!
-//! The crate must not touch interfaces or depend on the real clock, except where [`cost`] measures real time.
-//! A run is a function of its inputs and its seed. Begin with the module for your task:
+//! A run depends only on its inputs and its seed. The crate must not use network interfaces, and only
+//! [`cost`] may read the real clock. Begin with the module for your task:
 //! - [`arrivals`] simulates load, bursts and overload at one worker.
 //! - [`network`] simulates networks of switches with links, hosts and failures.
 //! - [`replay`] sends a capture through a switch.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replays a capture through a switch and writes captures of the output. The clock follows the time stamps of
-//! the capture, so timeouts and MAC ageing depend on them. The same input gives the same output bytes with
-//! every engine.
+//! the capture. The same input gives the same output bytes with every engine.
 
 mod engine;
 mod error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latencies in virtual time. Only the costs of the switch's steps determine the latencies.
+//! Latencies in virtual time, which depend only on the costs of the switch's steps.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flow::Nanos;

@@ -181,8 +181,7 @@ fn mistakes_are_reported_as_sentences() {
     assert!(!out.exists(), "no output is written");
 }
 
-/// The capture determines the time. An entry with a timeout and learned MAC addresses expire by the time
-/// stamps of the capture.
+/// Timeouts and MAC ageing follow the time stamps of the capture.
 #[test]
 fn timeouts_follow_the_capture() {
     let folder = Folder::new("timeouts");

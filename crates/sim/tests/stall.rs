@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Costs, and the delay of packets while rules change. The tests measure them in units of work, which other
-//! programs do not affect. The benchmarks `flow_mods` and `load` measure real time.
+//! programs do not affect.
 
 use flow::TableId;
 use pipeline::ProbeStep;

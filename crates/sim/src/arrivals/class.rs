@@ -102,8 +102,7 @@ pub struct Class {
     pub begin_ns: f64,
     /// Whether each flow sends packets before the run, so that the worker learns the flow.
     pub known: bool,
-    /// If set, the remote side sends each transmitted packet back once, without delay. The packet then
-    /// arrives at this port.
+    /// If set, the remote side sends each transmitted packet back once, without delay, to this port.
     pub comes_back: Option<PortNo>,
 }
 

@@ -124,8 +124,7 @@ impl Harness<Observer> {
                 let next_ns = lock(&self.links).next_ns();
                 idle += 1;
                 if next_ns.is_finite() {
-                    // Idle poll iterations are all alike. The iterations before the next arrival are
-                    // therefore skipped.
+                    // Idle poll iterations are all alike, so those before the next arrival are skipped.
                     let turn_ns = now_ns - start_ns;
                     let spare = ((next_ns - now_ns) / turn_ns).floor().max(0.0);
                     self.rig.worker.probe().pass(spare * turn_ns);

@@ -66,9 +66,8 @@ struct Line {
     low_latency: Arc<[bool]>,
     /// For each pass through the switch and each flow, the sequence number of the packet that was sent last.
     last: [Vec<u64>; 2],
-    /// Arrival time of each flow's first packet. The time is NaN before the first packet. The time is
-    /// infinite if the flow was known before the run, or once a packet stayed on the fast-forwarding path or
-    /// had a path record.
+    /// Arrival time of each flow's first packet: NaN before that packet, and infinite if the flow was known
+    /// before the run, or once a packet stayed on the fast-forwarding path or had a path record.
     first_ns: Vec<f64>,
     known: bool,
     /// Results of normal flows (or of all flows if their lanes are unknown), and of low-latency flows.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Delay of packets while a controller changes flows as fast as it can.
 //!
-//! Each phase runs twice from the same initial state. In the first run, an operation is submitted every few
-//! poll iterations, and real time is assigned to steps. Tables, engines and sizes are the same as in the
-//! second run. In the second run the queue of operations never runs empty, and virtual time uses the 99.9th
-//! percentile of each step's cost. The first run also checks that the mean costs add up to real time.
+//! Each phase runs twice from the same initial state. The first run submits an operation every few poll
+//! iterations, and measures the costs of steps. In the second run the queue of operations never runs empty,
+//! and virtual time uses the 99.9th percentile of each step's cost.
 
 mod scripts;
 
@@ -24,12 +23,12 @@ const PARKED_MAX: usize = 256;
 const OPERATION_TURNS: usize = 4;
 /// Number of times that repeatable operations are repeated while costs are measured.
 const REPEATS: usize = 10;
-/// If an operation takes the control thread longer than this time, in nanoseconds, the operation must have
-/// compiled a table. After a compilation, the worker's CPU cache is cold.
+/// If an operation takes the control thread longer than this, it must have compiled a table, after which the
+/// worker's CPU cache is cold.
 const COMPILED_NS: u128 = 50_000;
 
-/// Kinds of poll iterations. In kind 0 there is no operation. The other kinds are the first iteration of a
-/// window, an iteration with an operation, and an iteration with an operation that compiled a table.
+/// Kinds of poll iterations, apart from kind 0 without an operation: the first iteration of a window, an
+/// iteration with an operation, and an iteration with an operation that compiled a table.
 const FIRST: u8 = 1;
 const WARM: u8 = 2;
 const COLD: u8 = 3;

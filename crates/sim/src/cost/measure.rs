@@ -11,8 +11,7 @@ use pipeline::ProbeStep;
 use std::time::Instant;
 use worker::Worker;
 
-/// Time in nanoseconds by which a poll iteration must exceed the usual time to count as preempted. The value
-/// is about the duration of a whole burst.
+/// Time in nanoseconds by which a poll iteration must exceed the usual time to count as preempted.
 const STOLEN_NS: u32 = 2_000;
 /// For long poll iterations, the excess that indicates preemption is the usual time divided by this number.
 const STOLEN_PART: u32 = 2;
@@ -172,7 +171,7 @@ fn clock_cost_ns() -> f64 {
 
 /// Keeps the windows in which no poll iteration took much longer than usual. The usual time is the time of
 /// the same kind of iteration in nearby windows, because a workload may change slowly. If no window remains,
-/// keeps the one with the least preemption. The costs are then too high, but every step has a cost.
+/// keeps the one with the least preemption.
 fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Window<T>> {
     let stolen_ns: Vec<u64> = (0..windows.len())
         .map(|at| {
@@ -266,8 +265,8 @@ fn row(slot: usize, samples: &[Net]) -> Option<Row> {
 }
 
 /// Fits a line through the samples of a step: a fixed cost per occurrence and a cost per unit. The error of a
-/// sample grows with its units, so larger samples have less weight. Neither cost is negative: if the fit
-/// makes one of the costs negative, that cost is set to 0 and the other accounts for the whole time.
+/// sample grows with its units, so larger samples have less weight. If the fit makes a cost negative, that
+/// cost is set to 0 and the other cost accounts for the whole time.
 fn by_size(samples: &[Net]) -> (f64, f64) {
     let (mut weights, mut weighted_units, mut weighted_squares) = (0.0, 0.0, 0.0);
     let (mut weighted_ns, mut products) = (0.0, 0.0);

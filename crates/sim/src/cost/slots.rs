@@ -92,14 +92,13 @@ pub(super) struct Course {
 
 impl Course {
     /// Returns the slot and the units of the next step. In the first pass, every packet that reached a table
-    /// is a unit of the table's execute step. Packets that leave the fast-forwarding path there are included,
-    /// because they also cost time in this step.
+    /// is a unit of the table's execute step, even if it leaves the fast-forwarding path there.
     #[inline]
     pub fn follow(&mut self, step: ProbeStep, mut units: u32) -> (usize, u32) {
         match step {
             ProbeStep::Receive | ProbeStep::Admit => *self = Self::default(),
-            // An iteration without arrivals processes the backlog. The packets of the backlog have already
-            // left the fast-forwarding path.
+            // An iteration without arrivals processes the backlog, whose packets have already left the
+            // fast-forwarding path.
             ProbeStep::Turn => *self = Self { again: true, ..Self::default() },
             ProbeStep::Extract(table) => {
                 self.enter(table);

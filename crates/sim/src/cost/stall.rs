@@ -45,10 +45,9 @@ pub struct Report {
     pub turns: Turns,
     /// Numbers of packets processed before and after the delete was applied.
     pub judged: [u64; 2],
-    /// Packets that hit an entry. Every packet before the delete must hit an entry; no packet after the
-    /// delete may hit one.
+    /// Packets that hit an entry, as every packet before the delete must.
     pub by_old: u64,
-    /// Packets that missed. Every packet after the delete must miss; no packet before the delete may miss.
+    /// Packets that missed, as every packet after the delete must.
     pub by_new: u64,
     /// Packets that hit an entry after the barrier was answered.
     pub stale: u64,

@@ -29,7 +29,7 @@ pub struct Row {
     /// 99th percentile of the cost per unit, in nanoseconds.
     pub p99_ns: f64,
     /// 99.9th percentile of the cost per unit, in nanoseconds; the maximum if there are fewer than 1,000
-    /// samples. Virtual time uses it where the longest poll iteration is reported.
+    /// samples.
     pub p999_ns: f64,
 }
 
@@ -164,7 +164,7 @@ impl CostTable {
     }
 
     /// Like [`CostTable::drive`], but with the 99.9th percentile of each step's cost. The virtual time of
-    /// almost every poll iteration is then at least its real time, and usually longer.
+    /// almost every poll iteration is then at least its real time.
     pub fn drive_by_tails(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.tails.clone());
     }

@@ -2,11 +2,10 @@
 //! Effect of added rules on low-latency packets, and the cost of the rules to a worker, for each consistency
 //! mode of the LUTs.
 //!
-//! In virtual time, packets of low-latency flows arrive at a constant rate, and rules are added at another
-//! constant rate. Each step takes its mean time, measured with the same tables. A step that occurs only
-//! because rules are added takes the 99.9th percentile of its time. A second run has the same packets and no
-//! new rules. The difference between a packet's delays in the two runs is due to the rules. The output port
-//! of every packet is compared with the rules, flow by flow.
+//! In virtual time, packets of low-latency flows arrive at a constant rate, and rules are added at another.
+//! Each step takes its mean time; a step that occurs only because rules are added takes its 99.9th
+//! percentile. A second run has the same packets and no new rules, so the rules cause the difference between
+//! a packet's delays. The output port of every packet is compared with the rules.
 
 mod plan;
 mod stream;
@@ -39,8 +38,7 @@ const BY_RULES: [ProbeStep; 5] = [
     ProbeStep::Lookup(TableId(0)),
 ];
 
-/// Minimum cost of a packet and of a poll iteration in nanoseconds, so that time passes even if the machine
-/// was too busy to measure.
+/// Minimum cost of a packet and of a poll iteration in nanoseconds, so that time always passes.
 const LEAST_NS: f64 = 50.0;
 
 /// Parameters of a run.

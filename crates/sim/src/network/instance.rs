@@ -14,8 +14,7 @@ use std::sync::Arc;
 use worker::Sleeper as _;
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
-/// Sizes for each switch. They are small, because a network has many switches. Frames arrive one by one, and
-/// each frame is processed before the next one.
+/// Small sizes, because a network has many switches and each processes one frame at a time.
 const SIZES: WorkerSetConfig = WorkerSetConfig {
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Networks of switches in virtual time.
 //!
-//! Each switch runs the real code of a model and a worker. The worker's ports lead into the network. Links
-//! have a delay and an optional rate with a bounded queue. Hosts send packets with distinct contents and
-//! check every packet that arrives. At given times, links and switches fail or are repaired, and switches are
-//! reconfigured. Both ends of a link detect a change after a delay. Switches forward without delay. The same
-//! network and seed give the same report. Begin with `spec` for the inputs, `run` for the event loop and
-//! `report` for the results.
+//! Each switch runs the real code of a model and a worker. Links have a delay and an optional rate with a
+//! bounded queue. Hosts send packets with distinct contents and check every packet that arrives. At given
+//! times, links and switches fail or are repaired, and switches are reconfigured. Both ends of a link detect
+//! a change after a delay. Switches forward without delay. Begin with `spec` for the inputs, `run` for the
+//! event loop and `report` for the results.
 
 mod events;
 mod exposure;

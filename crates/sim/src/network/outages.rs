@@ -74,8 +74,7 @@ impl Outage {
         }
     }
 
-    /// Returns the protection that the plan promises to a flow for this failure. The weakest protection among
-    /// the flow's paths counts.
+    /// Returns the weakest protection that the plan promises to the paths of a flow for this failure.
     fn concerns(&self, network: &Network, flow: &Flow, routes: &[&Vec<Hop>]) -> Exposure {
         let at = |host: usize| network.hosts.get(host).map(|host| NetworkPlace::Node(host.at.node));
         if [at(flow.from), at(flow.to)].contains(&Some(self.part)) {
@@ -128,10 +127,10 @@ impl Outages {
         self.all.is_empty()
     }
 
-    /// Classifies a packet, and counts the failures that it encountered. A packet encounters a failure in two
-    /// cases. In the first case, the packet is lost because of the failure. In the second case, it reaches a
-    /// switch next to an existing failure, and has left its planned path or leaves it there. A failure off
-    /// the planned path counts only if a failure on the planned path diverted the packet.
+    /// Classifies a packet, and counts the failures that it encountered. A packet encounters a failure if it
+    /// is lost because of the failure, or if it reaches a switch next to the failure and has left its planned
+    /// path or leaves it there. A failure off the planned path counts only if a failure on the planned path
+    /// diverted the packet.
     pub fn exposure(&mut self, network: &Network, flow: &Flow, trip: Trip<'_>) -> Exposure {
         let Trip { sent_ns, ended_ns, way, lost_at } = trip;
         let begun = self.all.partition_point(|outage| outage.from_ns <= ended_ns);

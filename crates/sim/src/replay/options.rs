@@ -6,8 +6,7 @@ use flow::{Nanos, PortNo, port_no};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Maximum time in nanoseconds between packets that may form one burst. This time is about the duration of a
-/// poll iteration.
+/// Maximum time in nanoseconds between the packets of a burst, about the duration of a poll iteration.
 const BURST_WINDOW_NS: Nanos = Nanos(10_000);
 
 /// Engine that forwards the packets.

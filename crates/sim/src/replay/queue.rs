@@ -27,7 +27,6 @@ impl Side {
 }
 
 /// The worker's side of a queue. The sequence number of a frame is the number of its packet in the replay.
-/// The number identifies the packet to which an output belongs.
 pub(super) struct ReplayQueue {
     number: u32,
     side: Side,
