@@ -24,7 +24,7 @@ pub struct Coverage {
     pub expired: usize,
     /// Entries and learned addresses whose expiry was checked.
     pub timed_out: usize,
-    /// Flow-removed messages compared.
+    /// Flow-removed messages compared with the reference.
     pub removed: usize,
     /// Number of times that a meter band applied to a packet.
     pub metered: usize,
@@ -45,11 +45,11 @@ pub struct Coverage {
     pub multi_table: usize,
     /// Number of times that a packet used a group.
     pub group_uses: u64,
-    /// Packets whose simulated trace was compared.
+    /// Packets whose simulated trace was compared with the reference.
     pub traced: usize,
     /// Packets whose recorded processing was compared with their traces.
     pub judged: usize,
-    /// Counters compared.
+    /// Counters compared with the reference.
     pub counters: usize,
     /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
@@ -108,7 +108,6 @@ pub struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    /// Adds the counters of another case.
     fn add(&mut self, other: &Self) {
         for ((_, sum), (_, count)) in self.all_mut().into_iter().zip(other.all()) {
             *sum += count;
@@ -259,7 +258,6 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// Prints one line of counts.
 fn list(
     f: &mut fmt::Formatter<'_>,
     title: &str,

@@ -33,7 +33,7 @@ const MORE_OUTPUTS: Set = 1 << 11;
 const IPV6_HOST: Set = 1 << 12;
 const MASKED_L4: Set = 1 << 13;
 const LINEAR: Set = 1 << 14;
-/// A frame needs a large buffer, and its sender left no work to a device.
+/// A frame without offloads needs a large buffer.
 const LONG: Set = 1 << 15;
 const FROM_ANY: Set = 1 << 16;
 const FROM_LOCAL: Set = 1 << 17;

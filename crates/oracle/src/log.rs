@@ -26,8 +26,8 @@ pub(super) enum Entry {
     Packet { port: PortNo, sequence: u64 },
     /// The operation of this version was applied.
     Applied(RuleVersion),
-    /// A packet was refused because the backlog was full. `table` is the table for which it waited, or `None`
-    /// if its lookups were finished.
+    /// A full backlog refused the packet. `table` is the table for which it waited, or `None` if its lookups
+    /// were finished.
     Refused { port: PortNo, sequence: u64, table: Option<TableId>, reason: DropReason },
 }
 
@@ -326,8 +326,7 @@ impl Arrival {
     }
 }
 
-/// Length in bytes of the tag at the end of a packet, which identifies the packet. Unless the packet was cut
-/// short, rules do not examine the tag, and actions do not write it.
+/// Length in bytes of the tag at the end of a packet, which identifies the packet.
 pub(super) const TAG_BYTES: usize = 8;
 
 /// Returns the first half of a tag, derived from the second half to detect a partly overwritten tag.

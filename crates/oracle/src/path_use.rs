@@ -13,7 +13,7 @@ const JUDGED_FROM: usize = 20;
 pub struct TableUse {
     /// Packets that reached the table on the path.
     pub reached: usize,
-    /// Number of packets of `reached` that continued on the path, or left the switch from it.
+    /// Packets of `reached` that passed the table on the path.
     pub passed: usize,
     /// Lookup method on the path: a LUT, the table itself, or an index of a linear table.
     pub way: &'static str,

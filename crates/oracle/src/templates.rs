@@ -32,7 +32,7 @@ pub(super) enum Shape {
     Short,
 }
 
-/// Kind of most packets of a case. If most packets are of one kind, rules match more of them.
+/// Kind of most packets of a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Family {
     /// Any packets.

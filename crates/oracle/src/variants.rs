@@ -27,7 +27,6 @@ const FRAGMENTS: [u16; 5] = [0, 0x4000, 0x2000, 0x2005, 0x0007];
 /// Numbers of IPv6 extension headers: hop-by-hop, destination options, routing, fragment, mobility.
 const EXTENSIONS: [u8; 5] = [0, 60, 43, 44, 135];
 
-/// Upper-layer protocols.
 const PROTOCOLS: [u8; 7] = [1, 6, 17, 58, 132, 47, 59];
 
 impl Subject {

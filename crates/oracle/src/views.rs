@@ -8,8 +8,8 @@ use model::Model;
 use model::trace::TraceComparison;
 use reference::Reference;
 
-/// Compares the workers' records of packets with simulated traces of these packets. A packet is skipped if
-/// the rules have changed since it was recorded. Returns the number of packets compared.
+/// Compares the workers' records of packets with simulated traces, unless the rules have changed since.
+/// Returns the number of packets compared.
 pub(super) fn compare_traces(model: &mut Model<Recorder>) -> Result<usize, String> {
     let mut judged = 0;
     while let Some(record) = model.plane_mut().plane.next_record() {

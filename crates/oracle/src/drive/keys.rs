@@ -133,7 +133,6 @@ impl Driver {
     }
 }
 
-/// Returns whether a packet matches an entry.
 fn matches(entry: &FlowEntry, packet: &Subject) -> bool {
     let arriving = ReferencePacket::arriving(packet.port, &packet.bytes);
     entry.matching.fields().all(|condition| {

@@ -140,13 +140,13 @@ impl Driver {
         }
     }
 
-    /// Applies new operations, which the driver's requests caused, to the shadow reference.
+    /// Applies the operations that the driver's requests caused to the shadow reference.
     fn follow(&mut self) -> Result<(), String> {
         self.take_over(Origin::Request)
     }
 
-    /// Applies new operations to the shadow reference, and records each worker's log length and the cause
-    /// `origin`.
+    /// Applies new operations to the shadow reference. Records their origin and the length of each worker's
+    /// log.
     fn take_over(&mut self, origin: Origin) -> Result<(), String> {
         let lengths: Vec<usize> = self.workers.iter_mut().map(|w| w.probe().entries.len()).collect();
         let recorder = self.model.plane_mut();

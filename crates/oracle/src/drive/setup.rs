@@ -94,7 +94,6 @@ pub(crate) fn is_calm(seed: u64) -> bool {
     seed.is_multiple_of(CALM)
 }
 
-/// Returns the workers' configuration for these sizes.
 fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
     worker::WorkerSetConfig {
         workers: options.workers,
@@ -237,7 +236,6 @@ impl Driver {
         for _ in 0..self.rng.usize(2..20) {
             mods.push(self.random_entry(self.style.linear));
         }
-        // Half of the cases load one bundle; the other half load single flow-mods.
         if self.rng.bool() {
             // Two entries of the bundle may have the same index of a linear table and different priorities.
             // The bundle is then refused as a whole.

@@ -31,8 +31,8 @@ const TIGHT_ALL_WAITING_MAX: usize = 20;
 /// the buffers are free.
 const LARGE_TAKEN_MAX: usize = LARGE_FRAMES / 2;
 
-/// Maximum number of rounds over all workers until everything is sent, including frames that wait because of
-/// the rates of egress queues.
+/// Maximum number of rounds over all workers until everything is sent, including frames that egress queues
+/// hold back.
 const ROUNDS_MAX: usize = 10_000;
 
 impl Driver {

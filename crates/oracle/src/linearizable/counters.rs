@@ -7,8 +7,8 @@ use crate::log::Record;
 use dataplane::TrafficCount;
 use flow::DropReason;
 
-/// Compares counters with the reference's counters, and returns the number of counters compared. If no frame
-/// is free for a bucket, the worker still counts the bucket, but not the groups to which the bucket refers.
+/// Compares counters with the reference, and returns their number. If no frame is free for a bucket, the
+/// worker counts the bucket, but not the groups to which the bucket refers.
 pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
     let buckets_lost = record.totals.dropped_in_all(DropReason::NoBuffer) > 0;
     let reference = &replay.reference;

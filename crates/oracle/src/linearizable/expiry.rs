@@ -18,8 +18,8 @@ const LATE_NS: Nanos = SECOND_NS;
 /// Times at which an entry's timeouts pass, computed from the uses of the entry before some moment.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    /// Earliest and latest time of the idle timeout. For a learned address, the exact time of its last use
-    /// during a packet's processing is unknown.
+    /// Earliest and latest time of the idle timeout. They differ for a learned address, whose exact time of
+    /// last use is unknown.
     idle: Option<(Nanos, Nanos)>,
     /// Time at which the entry had been idle for long enough, although it was used later. The entry may still
     /// expire then, because the control thread may not know the later use yet.

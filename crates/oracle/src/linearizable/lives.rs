@@ -31,11 +31,9 @@ pub(super) struct Life {
     pub added: usize,
     /// Version that removed the entry, if any.
     pub removed: Option<usize>,
-    /// Whether another entry with the same match replaced it. In that case the removal is directly followed
-    /// by the other entry's addition.
+    /// Whether another entry with the same match replaced the entry.
     pub replaced: bool,
-    /// Counters inherited from replaced entries. After the end of the lifetime, the entry's own counters are
-    /// included.
+    /// Counters inherited from replaced entries, plus the entry's own counters once its lifetime has ended.
     pub counts: Count,
     /// Counters that the entry may have inherited. If a bundle deletes an entry and adds an equal one, this
     /// looks like a replacement, but the new counters start at 0.
@@ -102,8 +100,8 @@ impl Lives {
         }
     }
 
-    /// Returns the counters that an entry inherits from the entry that the preceding change removed. The
-    /// first counters are certain, the second are only possible.
+    /// Returns the counters that an entry certainly inherits from the entry removed by the preceding change,
+    /// and the counters that it may inherit.
     fn inherited(&self, heir: &FlowEntry, before: Option<&EntryChange>) -> Option<(Count, Count)> {
         let Some(EntryChange::Remove { id, .. }) = before else { return None };
         let last = self.ended.last().filter(|life| life.entry.id == *id && life.replaced)?;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 struct Charge {
     moment: Moment,
     packet: Place,
-    /// Version that created the meter. It distinguishes the meter from an earlier one with the same number.
+    /// Version that created the meter, to tell the meter from an earlier one with the same number.
     made: usize,
     metered: Metered,
 }

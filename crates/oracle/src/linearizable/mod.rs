@@ -108,8 +108,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     Ok(coverage)
 }
 
-/// Returns the packets that were refused because the backlog was full, with the table for which they waited
-/// and the drop reason.
+/// Returns the packets that a full backlog refused, with the table for which they waited and the drop reason.
 fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<TableId>, DropReason)> {
     let entries = record.logs.iter().enumerate().flat_map(|(w, log)| log.iter().map(move |entry| (w, entry)));
     entries

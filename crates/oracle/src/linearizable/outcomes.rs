@@ -162,7 +162,7 @@ pub(super) fn check_losses(
     if lost != missing || counted(DropReason::NoBuffer) > 0 {
         return fail(format!("{missing} copies are missing, {lost} are counted"));
     }
-    // A packet that was refused because the backlog was full may have lost packet-ins before the refusal.
+    // A packet that a full backlog refused may have lost packet-ins before.
     if !(reports.missing..=reports.missing + 8 * refused).contains(&unreported) {
         return fail(format!("{} packet-ins are missing, {unreported} are counted", reports.missing));
     }

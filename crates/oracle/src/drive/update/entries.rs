@@ -92,8 +92,7 @@ impl Driver {
                 &mut changes.deletes_by_port
             } += 1;
         }
-        // The packet's copy may have been sent by NORMAL, a flood or a group's bucket. A delete that is
-        // filtered by port does not select the entry in these cases.
+        // A delete filtered by port does not select entries that send by NORMAL, a flood or a group.
         self.account_if_live(&subject)
     }
 
