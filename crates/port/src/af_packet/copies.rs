@@ -6,8 +6,8 @@
 use crate::sys::{self, Slot, VnetBytes};
 use std::os::fd::BorrowedFd;
 
-/// Number of bytes compared between slot and copy. These bytes cover the headers, including those inside a
-/// tunnel. The payload after them is not compared, because the sender may still write to it.
+/// Number of bytes compared between slot and copy: the headers, including those inside a tunnel. The sender
+/// may still write to the payload.
 const COMPARED_BYTES: usize = 128;
 /// Maximum number of pending interface errors skipped before a copy.
 const ERRORS_MAX: usize = 4;

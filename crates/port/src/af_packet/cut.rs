@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cuts super-frames into segments and sends them, for frames whose headers the kernel would not find.
+//! Sends super-frames in segments if the kernel would not find their headers.
 
 use crate::offload;
 use crate::sys::{SEND_BATCH, SendBatch, VNET_BYTES};

@@ -21,8 +21,8 @@ const SLOT_OVERHEAD_BYTES: usize = 128;
 /// device has not sent.
 const SOCKET_BUFFER_BYTES: libc::c_int = 16 * 1024 * 1024;
 
-/// `PACKET_FANOUT_FLAG_IGNORE_OUTGOING` of linux/if_packet.h, which libc does not define. A fanout group has
-/// its own hook, to which the sockets' option does not apply.
+/// `PACKET_FANOUT_FLAG_IGNORE_OUTGOING` of linux/if_packet.h, which libc does not define. The sockets' own
+/// option does not apply to a fanout group.
 const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
 
 /// State shared by the queues of a port: name and fanout group. The lock is taken only when a device is

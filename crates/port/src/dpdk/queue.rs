@@ -63,10 +63,9 @@ impl DpdkQueue {
         self.earlier_drops.errors += errors;
     }
 
-    /// Completes a frame's offloads. `Some(false)` means that the checksum is complete and the frame can be
-    /// sent. `Some(true)` means that the frame was sent in segments. `None` means that the device had no
-    /// space for the first segment. If the device is full after some segments, the rest is dropped, because a
-    /// frame sent in part cannot be retried.
+    /// Completes a frame's offloads. Returns `Some(false)` if the frame can now be sent, `Some(true)` if it
+    /// was sent in segments, and `None` if the device had no space for the first segment. If the device is
+    /// full after some segments, the rest is dropped, because a frame sent in part cannot be retried.
     fn finish(&mut self, frame: &mut Frame) -> Result<Option<bool>, PortDrop> {
         let Some(gso) = frame.meta.gso else {
             return if offload::complete_checksum(frame) {
@@ -151,7 +150,7 @@ fn copied(chain: Chain, pools: &mut Pools) -> Result<Frame, PortDrop> {
     if !pools.fits(len) {
         return Err(PortDrop::RxOversized);
     }
-    // The packet was already taken from the device, so it cannot stay in the device until a buffer is free.
+    // The packet has already left the device, so it cannot wait there for a free buffer.
     let mut frame = pools.get(len).ok_or(PortDrop::RxNoLargeFrame)?;
     if !chain.read(&mut frame) {
         drop(pools.put(frame));

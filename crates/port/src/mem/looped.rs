@@ -5,7 +5,6 @@ use crate::{Capabilities, Link, Pools, PortDrop, Queue, Statistics};
 use frame::{CacheLine, Frame, Meta, Pool, Stamp, prefetch};
 use std::slice::from_ref;
 
-/// Size of a cache line in bytes.
 const LINE_BYTES: usize = size_of::<CacheLine>();
 
 /// Distance in frames between the prefetched frame and the copied frame. A large set does not fit into a CPU
@@ -26,7 +25,8 @@ impl Source {
     }
 }
 
-/// A queue that returns copies of a preloaded set in a loop. Transmitted frames are counted and freed.
+/// A queue that returns copies of a preloaded set of frames in a loop. Transmitted frames are counted and
+/// freed.
 #[derive(Debug)]
 pub struct LoopQueue {
     /// The frames of the set, followed by its first [`AHEAD`] frames again. The prefetch thus stays within

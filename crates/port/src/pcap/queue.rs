@@ -79,7 +79,6 @@ impl PcapQueue {
         Ok(())
     }
 
-    /// Advances to the next record.
     fn advance(&mut self) {
         self.next += 1;
         if self.next == self.records.len() {

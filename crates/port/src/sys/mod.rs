@@ -86,7 +86,6 @@ pub(crate) fn bound_index(socket: BorrowedFd<'_>) -> io::Result<i32> {
     Ok(address.sll_ifindex)
 }
 
-/// Sets a socket option.
 pub(crate) fn set_option<T: Plain>(
     socket: BorrowedFd<'_>,
     level: i32,
@@ -106,7 +105,6 @@ pub(crate) fn set_option<T: Plain>(
     Ok(())
 }
 
-/// Reads a socket option.
 pub(crate) fn option<T: Plain>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as libc::socklen_t;
