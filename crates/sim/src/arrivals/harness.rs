@@ -13,7 +13,7 @@ use port::Queue;
 use std::sync::{Arc, Mutex};
 use worker::Worker;
 
-/// Numbers of packets per poll iteration that are used while costs are measured.
+/// Numbers of packets per poll iteration while costs are measured.
 const SIZES: [usize; 8] = [1, 32, 2, 32, 8, 4, 16, 32];
 
 /// Minimum duration of a poll iteration in nanoseconds, so that virtual time advances even if all costs are

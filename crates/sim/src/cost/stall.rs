@@ -74,7 +74,6 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Adds one iteration.
     pub(super) fn add(&mut self, operation: bool, virtual_ns: f64, real_ns: u64) {
         self.count += 1;
         self.virtual_max_ns = self.virtual_max_ns.max(virtual_ns);

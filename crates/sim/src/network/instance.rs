@@ -43,7 +43,6 @@ const UNKNOWN: &str = "unknown";
 /// Maximum number of poll iterations to receive, forward and send a frame.
 const TURNS: usize = 16;
 
-/// Running switch.
 pub(super) struct Instance {
     model: Model<WorkerSet>,
     worker: Worker,

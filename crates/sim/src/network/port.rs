@@ -24,8 +24,7 @@ struct Frames {
 /// The remote side of all ports of a switch.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// Port on which a frame waits to be received, or 0 if there is none. Ports check this number first,
-    /// because there are many ports and at most one frame.
+    /// Port on which a frame waits to be received, or 0 if there is none.
     arriving: AtomicU32,
     frames: Mutex<Frames>,
 }

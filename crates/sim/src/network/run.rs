@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Start of virtual time for switches, in nanoseconds. It is not 0, because 0 means that no time is set.
 const START_NS: Nanos = Nanos(1_000_000_000);
-/// Upper bound on the number of links that a copy crosses. It applies in addition to all other limits.
+/// Upper bound on the number of links that a copy crosses.
 const HOPS_MOST: u32 = 4_096;
 
 /// Loss reason: the switch has failed.
@@ -329,7 +329,6 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Delivers a copy to a host.
     fn deliver(&mut self, host: usize, copy: &Copy) {
         let Some(packet) = self.packets.get(copy.packet as usize).copied() else { return };
         let flow = &self.network.flows[packet.flow as usize];

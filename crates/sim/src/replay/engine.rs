@@ -15,7 +15,6 @@ pub(super) trait Forwarder {
     /// Applies all operations that the model has submitted.
     fn settle(&mut self, model: &mut Model<Self::Plane>, now: Nanos);
 
-    /// Forwards a burst.
     fn forward(&mut self, model: &mut Model<Self::Plane>, now: Nanos, burst: &Burst);
 
     /// Calls `each` for every frame sent since the last call. Frames of a port are in the order of the

@@ -33,7 +33,6 @@ impl PlainPlane {
         Self::default()
     }
 
-    /// Forwards one packet.
     fn forward(&mut self, in_port: PortNo, number: u64, bytes: &[u8], now: Nanos) {
         let counters = self.ports.entry(in_port).or_default();
         counters.rx_packets += 1;

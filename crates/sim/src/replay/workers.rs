@@ -11,8 +11,7 @@ use pipeline::{BypassLimits, LaneLimits};
 use std::collections::{BTreeMap, BTreeSet};
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
-/// Sizes sufficient for any burst. If a copy were lost for lack of a frame, the result would differ from the
-/// reference.
+/// Sizes sufficient for any burst, so that no copy is lost for lack of a frame.
 const SIZES: WorkerSetConfig = WorkerSetConfig {
     // Packets of a capture are processed in order, without overload.
     lanes: LaneLimits::NONE,

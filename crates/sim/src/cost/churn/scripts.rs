@@ -37,7 +37,7 @@ pub(super) struct Family {
     pub scripts: Vec<Script>,
 }
 
-/// All families. Each of them is generated for a given number of flows.
+/// Functions that generate each family for a given number of flows.
 pub(super) const FAMILIES: [fn(u32) -> Result<Family, CostError>; 4] =
     [one_table, eight_tables, access_list, routes];
 
@@ -96,7 +96,7 @@ fn five_tuple_frames(flows: u32) -> Vec<Frame> {
     frames(flows, |n| udp_frame(host(n), [192, 168, 0, 1], 1_000))
 }
 
-/// Family in which one table is changed by single flow-mods, and by one bundle with all changes.
+/// Scripts that change one table by single flow-mods, and by one bundle with all changes.
 fn one_table(count: u32) -> Result<Family, CostError> {
     let flows: Vec<FlowMod> = (0..count).map(|n| five_tuple(0, 1, n)).collect::<Result<_, _>>()?;
     let mut replaced = vec![of_all(FlowModCommand::Delete, PortNo(1))];
@@ -117,7 +117,7 @@ fn one_table(count: u32) -> Result<Family, CostError> {
     Ok(Family { frames: five_tuple_frames(count), scripts })
 }
 
-/// Family in which each bundle changes all of eight tables. Each packet passes all of these tables.
+/// Scripts in which each bundle changes all of eight tables, and each packet passes all eight.
 fn eight_tables(count: u32) -> Result<Family, CostError> {
     let each_table = count / TABLES;
     let mut flows = Vec::new();
@@ -137,7 +137,7 @@ fn eight_tables(count: u32) -> Result<Family, CostError> {
     Ok(Family { frames: five_tuple_frames(each_table), scripts })
 }
 
-/// Family of an access list, whose rules have many masks and priorities.
+/// Scripts for an access list, whose rules have many masks and priorities.
 fn access_list(count: u32) -> Result<Family, CostError> {
     let mut rng = Rng::with_seed(1);
     let count = count.min(ACCESS_RULES_MAX);
@@ -175,7 +175,7 @@ fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> 
     ]
 }
 
-/// Family of routes. Nested prefixes are added, and are deleted beginning with the longest. In the last
+/// Scripts for routes. Nested prefixes are added, and are deleted beginning with the longest. In the last
 /// script, each prefix has many rules, which are deleted beginning with the highest priority.
 fn routes(count: u32) -> Result<Family, CostError> {
     const LENGTHS: u32 = 16;
