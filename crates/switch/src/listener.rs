@@ -72,8 +72,8 @@ impl Listener {
         let io = |what| failed(path, purpose, what);
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(io("create the folder of"))?;
-        // If two daemons start at the same time, neither may take the socket from the other. Therefore check
-        // and bind under a lock.
+        // Check and bind under a lock, so that neither of two daemons that start together takes the other's
+        // socket.
         let _turn = take_turn(folder, purpose)?;
         remove_stale(path, purpose)?;
         let address = SocketAddrUnix::new(path).map_err(|e| io("name")(e.into()))?;

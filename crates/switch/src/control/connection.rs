@@ -24,7 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use worker::WorkerSet;
 
-/// Limit of unsent answers in bytes. When it is reached, no further part of an answer is produced.
+/// Number of unsent bytes of answers at which no further part of an answer is produced.
 const OUTBOX_BYTES: usize = 256 * 1_024;
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1_024;

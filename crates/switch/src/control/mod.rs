@@ -14,10 +14,8 @@
 //! < {"id":3,"error":"..."}
 //! ```
 //!
-//! The server side is plain non-blocking I/O on the control thread. That thread owns the model, and every
-//! answer comes from the model. An asynchronous runtime would only add a second thread and a channel. The
-//! module must not change the model except through requests. Begin with [`ControlRequest`], then read
-//! `connection`.
+//! The server side is non-blocking I/O on the control thread, which owns the model. The module must not
+//! change the model except through requests. Begin with [`ControlRequest`], then read `connection`.
 
 mod client;
 mod connection;

@@ -37,8 +37,8 @@ pub enum ControlRequest {
     Cache,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
-    /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros. It is sent when
-    /// the change is active on all workers.
+    /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, sent when the
+    /// change is active on all workers.
     Gates {
         /// New gates, or `null` to remove the gates.
         #[serde(deserialize_with = "Option::deserialize")]
@@ -368,8 +368,8 @@ pub struct FastTable {
     pub refused: u64,
     /// Number of records removed because rules changed.
     pub cleaned: u64,
-    /// Mean time to parse a packet and build its key, in ps. This time and the next two are measured in one
-    /// burst out of every 1,024. They are 0 until a burst is measured.
+    /// Mean time to parse a packet and build its key, in ps. This value and the next two are measured in one
+    /// of 1,024 bursts, and are 0 until then.
     pub extract_ps: u64,
     /// Mean time of a lookup in the LUT per packet, in ps.
     pub probe_ps: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parses request lines. An unknown member is refused; if it were ignored, a misspelt name would have no
+//! Parses request lines. An unknown member is refused, because a misspelt name would otherwise have no
 //! effect.
 
 use super::protocol::ControlRequest;

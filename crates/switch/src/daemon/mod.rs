@@ -170,8 +170,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Raises the limit of open descriptors. Each controller connection needs a descriptor, and the usual limit
-/// is hardly enough for the maximum number of connections.
+/// Raises the limit of open descriptors, because each controller connection needs a descriptor.
 fn raise_descriptor_limit(datapaths: usize) {
     const DESCRIPTORS: u64 = 4_096;
     let most_wanted = DESCRIPTORS.saturating_mul(datapaths as u64);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ownership of the model. The control thread owns the model, and lends it to another thread for a
-//! long-running change (docs/adr/0010). Only one thread has the model at a time, so no lock is needed.
+//! long-running change (docs/adr/0010).
 
 use super::DaemonError;
 use super::thread::ControlWake;

@@ -63,9 +63,9 @@ fn known_link(config: &Config, number: PortNo, link: Link) -> Known {
 impl Daemon {
     /// Starts forwarding over the ports that `open` returns.
     ///
-    /// `open` is called only after the control socket is bound. Thus a second daemon with the same
-    /// configuration fails before it touches the devices of the first. The flows of `flows` are active before
-    /// the first packet. Returns `None` if the daemon was stopped before it forwarded packets.
+    /// `open` is called only after the control socket is bound, so a second daemon with the same
+    /// configuration fails before it touches the first daemon's devices. The flows of `flows` are active
+    /// before the first packet. Returns `None` if the daemon was stopped before it forwarded packets.
     ///
     /// # Errors
     ///
@@ -169,9 +169,8 @@ impl Daemon {
 
     /// Applies all queued operations on the calling thread, before the workers' threads start.
     ///
-    /// A running worker applies only a few operations per turn before it receives packets. If the operations
-    /// were left to the worker, its first packets would be looked up in incomplete tables. Links are
-    /// published here for the same reason. Returns `false` if the daemon was stopped.
+    /// A running worker applies only a few operations per turn, so its first packets would be looked up in
+    /// incomplete tables. Also publishes the links. Returns `false` if the daemon was stopped.
     fn put_into_force(&mut self, stop: &Stop) -> bool {
         let Some(model) = self.model_handle.here() else { return false };
         let barrier = model.barrier();

@@ -18,8 +18,7 @@ use std::time::Duration;
 use std::{io, thread};
 use worker::{PublishFence, SharedWorker, ShutdownLoss, SleepFlag, Turn, Worker};
 
-/// Longest sleep while frames wait for a device. After this time the device has sent most of its outstanding
-/// bytes, unless it is slow.
+/// Longest sleep while frames wait for a device.
 const RETRY: Duration = Duration::from_micros(200);
 /// Longest sleep while a queue has no descriptor to wait for.
 const POLLING: Duration = Duration::from_micros(200);
@@ -141,8 +140,7 @@ impl Loop<'_> {
             }
             let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
             let left_ns = (kept_ns + period_ns).saturating_sub(now);
-            // Frames in an egress queue wait until the rate of the queue permits them, not for a device, so
-            // sleep until the queue may send.
+            // Frames in an egress queue wait for the queue's rate, so sleep until the queue may send.
             let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
             worker = self.sleep(worker, &mut descriptors, turn, left_ns.into());
         }

@@ -3,8 +3,7 @@
 //!
 //! Threads put finished lines into a bounded queue without waiting. One thread writes the lines. That thread
 //! may block forever on a pipe that nobody reads, so the process waits for it at most [`FLUSH_LIMIT`] before
-//! it exits. After a failure, the process waits at most twice this limit: once to get space for the message,
-//! and once until the message is written.
+//! it exits, or twice this limit after a failure.
 //!
 //! Lost lines are counted and reported as soon as the log can be written again. Workers log nothing per
 //! packet.

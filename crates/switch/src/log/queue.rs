@@ -27,8 +27,7 @@ pub type Line = Box<[u8]>;
 pub struct LogCounts {
     /// Number of lines written.
     pub written: u64,
-    /// Number of lines lost because the queue was full. The queue fills up when stderr accepts nothing for
-    /// too long.
+    /// Number of lines lost because the queue was full.
     pub no_room: u64,
     /// Number of lines that stderr refused, for example because the disk was full or the pipe was closed.
     pub refused: u64,
@@ -166,7 +165,6 @@ mod tests {
         drop(lines);
         queue.put(b"nobody");
         assert_eq!((queue.counts().no_room, queue.tally().lost()), (1, 1));
-        // No line is waiting any more.
         assert!(queue.tally.is_settled());
     }
 

@@ -10,8 +10,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Maximum number of lines per second for each of two kinds. One kind is warnings and errors; the other kind
-/// is lines of all other levels.
+/// Maximum number of lines per second: one limit for warnings and errors, and one for all other levels.
 pub const LINES_PER_SECOND: u64 = 200;
 
 /// Number of low bits of a [`Window`] that count the lines. The other bits hold the second.

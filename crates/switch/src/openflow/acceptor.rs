@@ -95,8 +95,8 @@ impl Acceptor {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
-    // The backlog has space for all connections, because all clients may connect at the same time. A client
-    // that finds the backlog full would try again only after a second.
+    // The backlog has space for all clients at once, because a client that finds it full tries again only
+    // after a second.
     rustix::net::listen(&listener, CONNECTIONS as i32)?;
     listener.set_nonblocking(true)?;
     Ok(listener)

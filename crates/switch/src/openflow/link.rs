@@ -137,7 +137,7 @@ impl ControllerLink {
     fn close(&mut self, agent: &mut Agent, until: Nanos, now: Nanos) {
         let unsent = agent.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
         if !unsent && !std::mem::replace(&mut self.shut, true) {
-            // An error means that the peer is gone. Nothing needs to be done.
+            // An error means that the peer is gone.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         let mut bytes = [0; READ_BYTES];

@@ -168,8 +168,8 @@ table=254,arp,slice(packet,96,16)=0x806,actions=output:1
 table=4,index=6,actions=goto_direct(5,2)
 ";
 
-/// Returns the name of an action. The match is exhaustive, so a new action needs a name here. The test then
-/// fails until `EVERYTHING` has a flow with the new action.
+/// Returns the name of an action. The match is exhaustive, so the test fails until `EVERYTHING` has a flow
+/// with each new action.
 fn name(action: &flow::Action) -> &'static str {
     use flow::Action;
     match action {

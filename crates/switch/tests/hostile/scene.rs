@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Number of entries in addition to the entry that forwards the traffic.
 pub const ENTRIES: usize = 5_000;
-/// Longest time that the well-behaved controller waits for a barrier. The value allows for a shared machine.
+/// Longest time that the well-behaved controller waits for a barrier.
 const BARRIER_MAX: Duration = Duration::from_secs(2);
 /// Number of packets in the switch at a time.
 const IN_FLIGHT: u64 = 32;

@@ -21,8 +21,8 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
 use std::time::{Duration, Instant};
 
-/// Number of rounds with busy workers. It is small, because busy workers occupy the CPUs of a small machine,
-/// so that each round must wait for the scheduler.
+/// Number of rounds with busy workers. It is small, because each round may wait for a CPU that busy workers
+/// occupy.
 const BUSY_ROUNDS: u32 = 2_000;
 
 fn query(query: Query) -> Message {

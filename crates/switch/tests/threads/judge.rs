@@ -54,8 +54,8 @@ impl<'a> Judge<'a> {
         Tag { flow: flow as u8, ingress: ingress as u8, sequence }
     }
 
-    /// Records that a packet arrives. `floor` is the oldest state that the packet may meet. This must be
-    /// called before the packet is pushed, because `floor` would be too new afterwards.
+    /// Records that a packet arrives. `floor` is the oldest state that the packet may meet. Must be called
+    /// before the packet is pushed.
     pub fn arrives(&mut self, tag: Tag, floor: u32) {
         let fate = Fate { floor, ..Fate::default() };
         self.streams[stream(tag)].fates.push(fate);

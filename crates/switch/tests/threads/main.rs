@@ -33,7 +33,7 @@ mod wire;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Lock that permits only one run at a time. Otherwise a slow run could be mistaken for a hang.
+/// Lock that permits only one run at a time, because a slow run could be mistaken for a hang.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// The load of a run.

@@ -31,7 +31,7 @@ fn port_frames(load: Load) -> usize {
         Load::Storm => 512,
     }
 }
-/// Sleep time that is longer than the watchdog waits. Thus a missed wake-up is detected as a hang.
+/// Sleep time that is longer than the watchdog waits, so that a missed wake-up is detected as a hang.
 const FOR_EVER_NS: Nanos = Nanos(600_000_000_000);
 
 /// Running daemon with its directory.
@@ -107,9 +107,8 @@ impl Layout {
     }
 }
 
-/// Returns the workers that serve each port. In a mixed layout, one ingress port is served by all workers,
-/// and the other by one worker. Two of the three egress ports are served by one worker each, and the third by
-/// all workers.
+/// Returns the workers that serve each port. In a mixed layout, one ingress port and one egress port are
+/// served by all workers, and every other port by one worker.
 fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
     let last = run.workers - 1;
     if Layout::of(run) == Layout::Apart {

@@ -52,8 +52,8 @@ fn ask(client: &mut Client) -> CountersReport {
     client.ask(&ControlRequest::Counters).unwrap()
 }
 
-/// Returns the counters of each port, once they include these numbers of received and sent packets. Workers
-/// publish port counters periodically and one after the other, so the last packets are missing at first.
+/// Waits until the counters of the ports include these numbers of received and sent packets, and returns
+/// them. Workers publish the counters only periodically.
 pub fn ports(client: &mut Client, received: u64, sent: u64) -> Vec<PortRow> {
     let begun = Instant::now();
     loop {

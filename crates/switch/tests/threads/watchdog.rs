@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum time of any step on a shared machine. A worker that is not woken sleeps longer than this. The
-/// watchdog waits twice as long, so that more specific checks fail first.
+/// Maximum time of any step. A worker that is not woken sleeps longer. The watchdog waits twice as long, so
+/// that more specific checks fail first.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Counter that a thread of a run advances while it makes progress.

@@ -12,9 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Maximum number of packets in flight in a run without losses: one burst. A worker forwards a burst before
-/// it applies an operation. With more packets in flight, the backlog could refuse packets while the worker
-/// applies operations without a pause.
+/// Maximum number of packets in flight in a run without losses: one burst. With more packets, the backlog
+/// could refuse packets while the worker applies operations.
 const WINDOW: usize = 32;
 
 /// Ingress queue that packets are pushed into.
