@@ -126,8 +126,7 @@ fn quoted_end(bytes: &[u8], from: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// Returns the end of `r"..."`, `r#"..."#` and so on, but not of `r#name`. A `b` or `c` before the `r` stays
-/// in the output, which is harmless.
+/// Returns the end of `r"..."`, `r#"..."#` and so on, but not of `r#name`.
 fn raw_end(bytes: &[u8], at: usize) -> Option<usize> {
     let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
     let open = at + 1 + hashes;

@@ -3,8 +3,8 @@
 //! not compiled again.
 //!
 //! Only packages from outside the workspace are copied. Cargo decides by modification times whether a
-//! workspace package must be rebuilt, so it would confuse the tree with its copy. The folder layout is
-//! internal to cargo and may change. In that case nothing is copied, and cargo compiles the dependencies.
+//! workspace package must be rebuilt, so it would confuse the tree with its copy. If cargo's internal folder
+//! layout changes, nothing is copied, and cargo compiles the dependencies.
 
 use std::collections::HashSet;
 use std::fs::{self, File};

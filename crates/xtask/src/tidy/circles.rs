@@ -254,8 +254,7 @@ impl<'ast> Visit<'ast> for Module<'_> {
     }
 
     fn visit_item_mod(&mut self, module: &'ast ItemMod) {
-        // Modules without their own file are skipped, because `super` has another meaning in them. There are
-        // few such modules.
+        // Modules without their own file are skipped, because `super` has another meaning in them.
         if module.content.is_none() && !is_for_tests(&module.attrs) {
             self.declares.push(module.ident.to_string());
         }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks that planted faults (`tests/mutations/*.patch`) still apply. A patch that no longer applies to the
-//! code proves nothing.
+//! Checks that planted faults (`tests/mutations/*.patch`) still apply.
 
 use super::Finding;
 use crate::tree::File;

@@ -2,10 +2,9 @@
 //! Random mutants: a sample of small generated changes ([`sites`]). The tests of the mutant's crate run
 //! first, then the tests of dependent crates ([`stages`]), until a test fails.
 //!
-//! The sample depends only on the seed and the names of the mutants, so a change elsewhere in the code does
-//! not change the sample. Verdicts are stored in `target/mutants/random.jsonl` ([`results`]), and a second
-//! call continues where the first call stopped. The copy of the tree and the build folder are below
-//! `target/mutants/random`, separate from the folders for patches.
+//! The sample depends only on the seed and the names of the mutants. Verdicts are stored in
+//! `target/mutants/random.jsonl` ([`results`]), and a second call continues where the first call stopped. The
+//! copy of the tree and the build folder are below `target/mutants/random`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -271,14 +270,12 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
     }
 }
 
-/// Returns whether a command ended without success.
 fn has_failed(outcome: &RunOutcome) -> bool {
     matches!(outcome, RunOutcome::Failed(_) | RunOutcome::NoResult)
 }
 
-/// Returns whether the compiler rejected the code. A build may fail for other reasons: leftovers of an
-/// interrupted build, a compiler or linker killed for lack of memory, a full disk. Such a failure does not
-/// show that the code is wrong.
+/// Returns whether the compiler rejected the code. A build that fails for another reason, such as a full
+/// disk, does not count.
 fn is_refused(log: &str) -> bool {
     const OTHER_ERRORS: &[&str] = &[
         "error: linking with",
@@ -300,7 +297,6 @@ fn is_refused(log: &str) -> bool {
     log.lines().any(|line| has_errors(line) == Some(true)) && !log.lines().any(is_other)
 }
 
-/// Returns the last lines of a log.
 fn end_of(log: &str) -> String {
     const LINES: usize = 20;
     let lines: Vec<&str> = log.lines().collect();

@@ -11,8 +11,7 @@ use toml::{Table, Value};
 use crate::Failure;
 
 /// Test commands of each crate, ordered from lower to higher crates. The number is the CPU time limit of each
-/// test process in seconds, which is several times the usual time. `port` and `shunt` are missing because
-/// their tests need devices.
+/// test process in seconds. `port` and `shunt` are missing because their tests need devices.
 const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("wire", 60, &["-p wire --lib --tests"]),
     ("frame", 60, &["-p frame --lib --tests"]),
@@ -65,8 +64,8 @@ impl Stage {
         start.into_iter().chain(self.arguments.iter().cloned()).collect()
     }
 
-    /// Returns the command that runs the compiled tests. It limits the CPU time and the memory of each
-    /// process. The limit of CPU time ends an endless loop independently of the machine's load.
+    /// Returns the command that runs the compiled tests, with limits for the CPU time and the memory of each
+    /// process.
     pub fn run(&self) -> Vec<String> {
         const MEMORY_KIB: u64 = 12 << 20;
         let script = format!(
