@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Coverage counters of cases. They show whether the generator still produces every situation.
+//! Coverage counters, which show whether the generator still produces every situation.
 
 use super::path_use::PathUse;
 use pipeline::{ExpressFigures, LutFigures};

@@ -10,7 +10,7 @@ pub struct KeyCoverage {
     pub plans: usize,
     /// Plans whose keys need a record of two cache lines.
     pub two_lines: usize,
-    /// Plans whose keys are too long for a record. No pairs are compared for such a plan.
+    /// Plans whose keys are too long for a record, so that no pairs are compared.
     pub too_long: usize,
     /// Compared pairs of packets.
     pub pairs: usize,

@@ -311,7 +311,7 @@ pub(super) struct Arrival {
     pub acknowledged: RuleVersion,
 }
 
-/// Bit in the flow number of a packet-out. Each packet-out is a separate flow.
+/// Bit that marks the flow number of a packet-out. Each packet-out is a separate flow.
 const INJECTED: u64 = 1 << 40;
 
 impl Arrival {

@@ -27,7 +27,7 @@ pub struct PathUse {
     pub repeated: usize,
     /// Number of repeated packets that stayed on the path.
     pub fast: usize,
-    /// Use of each table of a case. It is empty in a sum over cases.
+    /// Use of each table of a case; empty in a sum over cases.
     pub tables: BTreeMap<TableId, TableUse>,
     /// Number of tables checked, by lookup method.
     pub judged: BTreeMap<&'static str, usize>,

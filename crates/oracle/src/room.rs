@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sizes of pools and queues in a case. Most cases have enough space, and then nothing may be lost. In the
-//! other cases, one or several resources are scarce, and every loss must be counted under its reason.
+//! Sizes of pools and queues in a case. In most cases nothing may be lost. In the other cases, some resources
+//! are scarce, and every loss must be counted under its reason.
 
 use fastrand::Rng;
 use flow::EgressQueue;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random packets. Their values are from small domains, so that rules overlap and flows hit each other's
-//! entries.
+//! Random packets with few distinct values, so that rules overlap and flows hit each other's entries.
 
 use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
@@ -200,8 +199,8 @@ fn ipv4_headers(rng: &mut Rng, b: PacketBuilder) -> PacketBuilder {
 }
 
 impl Template {
-    /// Returns a random packet. Rules may examine its `examined` leading bytes. It has at most `longest`
-    /// bytes, or the maximum length of Ethernet if that is greater.
+    /// Returns a random packet of at most `longest` bytes, or of the maximum length of Ethernet if that is
+    /// greater. Rules may examine the packet's `examined` leading bytes.
     pub fn random(rng: &mut Rng, family: Family, examined: usize, longest: usize, offloads: bool) -> Self {
         let source = loop {
             let mac = mac(rng);
@@ -262,9 +261,8 @@ impl Template {
         if offloads && rng.bool() { made.left_to_device(rng) } else { made }
     }
 
-    /// Returns a copy that ends within its first headers, or a copy to or from a reserved multicast address.
-    /// The other bytes are the same, so rules and records for one of the two packets may wrongly apply to the
-    /// other.
+    /// Returns a copy that ends within its first headers, or that has a reserved multicast address. All other
+    /// bytes are equal, so a rule or record for one of the two packets may wrongly apply to the other.
     pub fn near_copy(&self, rng: &mut Rng) -> Self {
         let mut made = self.clone();
         if rng.bool() {

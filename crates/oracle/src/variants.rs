@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Variants of a packet: the same packet with other headers, other lengths, or single changed bits. The keys
-//! of a packet and its variant show on which bits of the packet a key depends.
+//! Variants of a packet: the same packet with other headers, other lengths, or single changed bits. Comparing
+//! the keys of variants shows on which bits a key depends.
 
 use fastrand::Rng;
 use flow::{Field, FieldBase, PortNo};

@@ -135,8 +135,7 @@ impl Driver {
     pub fn new(seed: u64, options: CaseOptions) -> Self {
         let mut rng = Rng::with_seed(seed);
         let calm = is_calm(seed);
-        // Half of the calm cases have no path records, so that packets use the LUTs of the fast-forwarding
-        // path.
+        // Half of the calm cases have no path records, so packets use the LUTs of the fast-forwarding path.
         let has_records = options.repeats && (!calm || seed.is_multiple_of(2));
         let style = Style::random(&mut rng, calm, has_records, seed % FAR_SLICES < 2);
         let room = if calm { Room::AMPLE } else { Room::of(seed) };
@@ -150,8 +149,8 @@ impl Driver {
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::WorkerSetConfig {
             large_frames: if long { LARGE_FRAMES } else { 0 },
-            // In some cases, random measurements decide whether LUTs are bypassed, so that LUTs are removed
-            // and recreated.
+            // In some cases, random measurements repeatedly bypass LUTs, which removes and recreates the
+            // LUTs.
             stopwatch: (seed % 8 == 3 && !calm).then_some(any_time),
             ..worker_config(options, room)
         };
@@ -263,7 +262,7 @@ pub(super) fn port_desc(number: PortNo) -> PortDesc {
     PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }
 }
 
-/// Clock of the workers' stopwatch. It returns arbitrary times.
+/// Clock of the workers' stopwatch, which returns arbitrary times.
 fn any_time() -> Nanos {
     thread_local!(static CLOCK: Cell<u64> = const { Cell::new(0) });
     CLOCK.with(|clock| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of flow-removed messages. Each removed entry that requested a message must cause one, with the
-//! reference's counters of the entry's lifetime.
+//! Checks that each removed entry that requested a flow-removed message caused one, with the reference's
+//! counters of the entry's lifetime.
 
 use super::expiry;
 use super::lives::Life;

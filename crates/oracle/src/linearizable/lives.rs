@@ -38,7 +38,7 @@ pub(super) struct Life {
     /// Counters that the entry may have inherited. If a bundle deletes an entry and adds an equal one, this
     /// looks like a replacement, but the new counters start at 0.
     pub perhaps: Count,
-    /// Uses by packets. They are recorded only for entries with an idle timeout.
+    /// Uses by packets, recorded only for entries with an idle timeout.
     pub uses: Vec<Use>,
 }
 

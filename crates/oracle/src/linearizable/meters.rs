@@ -141,7 +141,7 @@ impl Bands {
     }
 }
 
-/// Returns all charges. Each charge is made under the rules that its worker had applied.
+/// Returns all charges, each made under the rules that its worker had applied.
 fn charges(record: &Record) -> Vec<Charge> {
     let mut rules = Rules::default();
     let mut charges = Vec::new();

@@ -24,7 +24,7 @@ pub(super) struct Sums {
     pub dropped: BTreeMap<DropReason, u64>,
 }
 
-/// Drop reasons of copies that were lost for lack of space before their port sent them.
+/// Drop reasons of copies lost for lack of space before their port sent them.
 pub(super) const COPY_LOSSES: [DropReason; 3] =
     [DropReason::NoBuffer, DropReason::TransmitFull, DropReason::QueueFull];
 

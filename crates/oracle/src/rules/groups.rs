@@ -7,7 +7,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::{Action, GroupId, QueueId};
 
 impl Style {
-    /// Returns a group with this number. It may refer to groups with lower numbers.
+    /// Returns a group with this number, which may refer to groups with lower numbers.
     pub fn group(&self, rng: &mut Rng, id: GroupId, scope: Scope<'_>) -> Group {
         let kind = [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover]
             [rng.usize(0..4)];
@@ -42,7 +42,7 @@ impl Style {
         }
     }
 
-    /// Returns the actions of a bucket. Most buckets send the packet, some of them through another queue.
+    /// Returns the actions of a bucket. Most buckets send the packet, some through another queue.
     fn bucket(&self, rng: &mut Rng, id: GroupId, scope: Scope<'_>) -> Vec<Action> {
         let mut actions: Vec<Action> = (0..rng.usize(0..3))
             .map(|_| self.action(rng, scope))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rules. They are derived from the test packets, so that they match some of these packets and their
-//! actions are applicable.
+//! Random rules, derived from the test packets, so that rules match packets and actions are applicable.
 
 mod actions;
 mod groups;
@@ -66,7 +65,7 @@ pub(super) enum Kind {
     Exact(Vec<Field>),
     /// Prefixes of one field.
     Routes(Field),
-    /// Prefixes of both addresses, with protocol and ports.
+    /// Prefixes of the source and destination address, with protocol and ports.
     AccessList,
     /// Arbitrary matches.
     Any,
@@ -336,8 +335,7 @@ impl Style {
     }
 }
 
-/// Returns table numbers, starting with 0. They are consecutive, spread over all tables, or equal in the last
-/// four bits.
+/// Returns table numbers from 0 on: consecutive, spread over all tables, or equal in the last four bits.
 fn table_numbers(rng: &mut Rng, count: usize) -> Vec<u8> {
     let mut numbers = vec![0];
     let spread = rng.u8(0..3);

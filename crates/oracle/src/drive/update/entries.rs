@@ -7,7 +7,7 @@ use flow::{Action, EntryFlags, FlowMod, FlowModCommand, GroupId, Instructions, Q
 use model::{Change, GroupCommand};
 
 impl Driver {
-    /// Makes one flow-mod. It affects an entry that the packet hits, or a table in which the packet misses.
+    /// Makes one flow-mod that affects an entry that the packet hits, or a table in which the packet misses.
     pub(super) fn change_entry(&mut self, subject: &Subject) -> Result<(), String> {
         for _ in 0..LIVE_TRIES {
             let m = self.change(subject);

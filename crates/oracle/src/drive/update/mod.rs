@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of rules, groups, meters, ports and settings while packets pass. Most changes are chosen so that
-//! they affect a test packet of the case.
+//! Changes rules, groups, meters, ports and settings while packets pass. Most changes affect a test packet.
 
 mod entries;
 mod groups;
@@ -136,7 +135,7 @@ impl Driver {
         Ok(())
     }
 
-    /// If an update changed the treatment of the packet, counts it both as an update and as live.
+    /// Counts an update only if it changed the treatment of the packet, and then also as live.
     fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
         let live = usize::from(self.changes(subject)?);
         self.record.updates += live;
