@@ -48,8 +48,8 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     (driver(spec)?.open)(spec)
 }
 
-/// Checks a port's specification: driver, device string, number of queues. Opens nothing and needs no
-/// privileges. The existence of the device or file is not checked.
+/// Checks a port's specification: driver, device string, number of queues. Needs no privileges, and does not
+/// check whether the device or file exists.
 ///
 /// # Errors
 /// Returns the error with which [`open`] would refuse the specification on every machine.

@@ -51,8 +51,8 @@ pub fn finished(mut frame: Frame) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Finds the headers that segments repeat. The partial checksum gives the offset of the L4 header, even after
-/// headers that a walk from the front does not parse (MPLS, PBB, KeyFlow keys). The IP header is the header
-/// that ends at this offset and whose length field reaches to the end of the frame.
+/// headers that are not parsed from the front (MPLS, PBB, KeyFlow keys). The IP header ends at this offset,
+/// and its length field reaches to the end of the frame.
 fn layers(frame: &Frame, kind: GsoKind) -> Option<Layers> {
     let l4 = usize::from(frame.meta.checksum?.start);
     let bytes = frame.bytes();

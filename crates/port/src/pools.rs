@@ -69,8 +69,8 @@ impl Pools {
         }
     }
 
-    /// Returns whether a frame of `len` bytes needs a large buffer while only small ones are free. Such a
-    /// frame is dropped, because frames behind it would have to wait.
+    /// Returns whether a frame of `len` bytes needs a large buffer while only small buffers are free. The
+    /// frame is then dropped, so that frames behind it need not wait.
     #[must_use]
     #[inline]
     pub fn lacks_only_large(&self, len: usize) -> bool {

@@ -21,8 +21,8 @@ pub struct Outstanding {
     /// buffers.
     pub bytes: usize,
     /// Watermark in bytes. At or above it, the worker passes no normal frame to the device, except a single
-    /// frame if the device has none. The limit exists because low-latency frames cannot overtake frames that
-    /// the device has already accepted.
+    /// frame if the device has none. Low-latency frames cannot overtake frames that the device has already
+    /// accepted.
     pub most_bytes: usize,
 }
 
@@ -58,7 +58,7 @@ pub trait Queue: Send {
     ///
     /// While `pools` are empty, packets wait in the device. A packet that can never be returned (runt,
     /// truncated, oversized) is counted as a drop. A device may also drop a long frame while only the pool of
-    /// large frames is empty, so that packets behind it need not wait.
+    /// large frames is empty.
     ///
     /// [`Meta::arrive`]: frame::Meta::arrive
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize;
@@ -91,15 +91,15 @@ pub trait Queue: Send {
     /// either permanently or for now.
     ///
     /// The thread that serves the queue must call this before each sleep, because the call clears a pending
-    /// error that would end the sleep immediately. The number of the descriptor is the same for the lifetime
-    /// of the queue, even when `poll_link` reopens the device.
+    /// error that would end the sleep immediately. The number of the descriptor never changes, even when
+    /// `poll_link` reopens the device.
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
 
-    /// Returns how often `poll_link` has reopened the device. When this number has increased, the thread that
-    /// called `poll_link` must wake the thread that sleeps on the descriptor, because the sleeping thread
-    /// still waits for the old device.
+    /// Returns how often `poll_link` has reopened the device. After that, the thread that called `poll_link`
+    /// must wake the thread that sleeps on the descriptor, because the sleeping thread still waits for the
+    /// old device.
     fn generation(&self) -> u64 {
         0
     }
@@ -107,8 +107,8 @@ pub trait Queue: Send {
     /// Returns the counters since the queue was opened.
     fn statistics(&self) -> Statistics;
 
-    /// Returns the link's state, and reopens a device that was removed and has come back. Each call makes one
-    /// system call, or several after a change, so it is called periodically and not per packet.
+    /// Returns the link's state, and reopens a device that was removed and has come back. Each call makes at
+    /// least one system call, so it is called periodically and not per packet.
     fn poll_link(&mut self) -> Link;
 }
 

@@ -13,7 +13,7 @@ pub enum PortDrop {
     RxRunt,
     /// The received frame is longer than any frame of the worker's pools.
     RxOversized,
-    /// The frame needs a large buffer and none is free. It is dropped so that frames behind it need not wait.
+    /// The frame needs a large buffer and none is free.
     RxNoLargeFrame,
     /// The device marked the received frame as damaged.
     RxError,

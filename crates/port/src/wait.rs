@@ -10,9 +10,8 @@ use std::time::Duration;
 pub const MAX_DESCRIPTORS: usize = sys::MAX_DESCRIPTORS;
 
 /// Sleeps until one of `descriptors` is readable or `timeout` has elapsed. `None` means no timeout. Returns
-/// the number of ready descriptors; 0 if a signal ended the sleep. A pending error of a socket counts as
-/// ready; the queue clears the error the next time that its descriptor is requested. Descriptors are only
-/// polled, so a descriptor that was closed during the sleep is harmless.
+/// the number of ready descriptors; 0 if a signal ended the sleep. A socket with a pending error counts as
+/// ready until the queue's descriptor is requested again. Closing a descriptor during the sleep is harmless.
 ///
 /// # Errors
 /// Returns an error for more than [`MAX_DESCRIPTORS`] descriptors, or if the system call fails.

@@ -17,7 +17,7 @@ const DRAIN_MAX: usize = 64;
 /// Tracks whether slots and copies match.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// Whether slots and copies do not match. If so, both are discarded until ring and queue are empty.
+    /// Whether slots and copies do not match, and are discarded until ring and queue are empty.
     lost: bool,
     /// Whether ring and queue were both empty at the last check.
     was_empty: bool,
@@ -59,9 +59,9 @@ impl Copies {
         }
     }
 
-    /// Called when the ring is empty. Slots and copies match again if the socket's queue is empty now and was
-    /// empty at the previous call. One check is not enough, because the kernel fills a slot after it has
-    /// queued the copy.
+    /// Called when the ring is empty. Slots and copies match again if the socket's queue was empty at this
+    /// and the previous call. One check is not enough, because the kernel fills a slot after it has queued
+    /// the copy.
     #[inline]
     pub(super) fn ring_is_empty(&mut self, socket: BorrowedFd<'_>) {
         if self.lost {

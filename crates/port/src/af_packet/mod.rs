@@ -72,7 +72,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .collect()
 }
 
-/// One queue of a port. Its socket is replaced when the interface has been replaced.
+/// One queue of a port. If the interface is replaced, the socket is replaced too.
 struct PacketQueue {
     number: u32,
     port: Arc<Port>,
@@ -109,9 +109,8 @@ impl PacketQueue {
         self.kernel_drops.set(self.kernel_drops.get() + self.socket.take_drops());
     }
 
-    /// Replaces the socket with a new socket on the interface that now has the port's name. Packets that
-    /// still wait in the old socket are counted as drops. On failure the old socket stays, and the next call
-    /// tries again.
+    /// Opens a new socket on the interface that now has the port's name. Packets in the old socket are
+    /// counted as drops. On failure the old socket stays, and the next call tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = Socket::open(&self.port) else { return };
         if fresh.start(&self.port).is_err() {

@@ -117,7 +117,7 @@ impl Socket {
     pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
         let Self { ring, copies, fd } = fresh;
         sys::replace(&self.fd, fd)?;
-        // This unmaps the old ring. The kernel closes the old socket when its last mapping is gone.
+        // This unmaps the old ring, and the kernel then closes the old socket.
         self.ring = ring;
         self.copies = copies;
         Ok(())
@@ -150,8 +150,8 @@ impl Socket {
         sys::bound_index(self.fd.as_fd()).unwrap_or(-1)
     }
 
-    /// Returns whether the port's device exists but differs from the device to which this socket is bound. An
-    /// interface that was removed and created again counts as another interface, even with the same index.
+    /// Returns whether the port's device exists but is not the device to which this socket is bound. A
+    /// recreated interface counts as another interface, even with the same index.
     pub(super) fn is_stale(&self, port: &Port) -> bool {
         let bound = self.bound_index();
         Interface::new(self.fd.as_fd(), &port.owner.device).index().is_ok_and(|index| index != bound)

@@ -87,8 +87,8 @@ impl PacketQueue {
         before - frames.len()
     }
 
-    /// Sends the front frame in segments. If the device is full after some of them, the rest is dropped,
-    /// because a frame sent in part cannot be retried.
+    /// Sends the front frame in segments. If the device is full after some segments, the rest is dropped,
+    /// because a partly sent frame cannot be retried.
     fn send_segments(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) {
         let Some(frame) = frames.first() else { return };
         match self.cutter.send(frame, &mut self.batch, self.socket.borrow()) {

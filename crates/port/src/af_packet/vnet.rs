@@ -23,8 +23,8 @@ const ETHERNET_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;
 
 /// Sets a received frame's offload metadata from the kernel's header. Returns false if the header is not
-/// understood. Offsets refer to the bytes that the kernel delivered, so this must be called before a VLAN tag
-/// is inserted.
+/// understood. Must be called before a VLAN tag is inserted, because offsets refer to the bytes that the
+/// kernel delivered.
 pub(super) fn import(vnet: &VnetBytes, frame: &mut Frame) -> bool {
     let [flags, kind] = [vnet[0], vnet[1]];
     if flags & NEEDS_CHECKSUM != 0 {

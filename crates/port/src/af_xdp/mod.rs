@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux network interfaces through AF_XDP. The device driver, or an early step of the kernel's receive path,
-//! redirects packets to a socket's ring before the network stack processes them.
+//! Linux network interfaces through AF_XDP. Packets reach a socket's ring before the network stack processes
+//! them.
 //!
 //! Each queue of the port is a hardware queue of the interface, so the port needs as many workers as there
 //! are hardware queues. Frames are copied between the memory shared with the kernel and the worker's pools.
@@ -63,7 +63,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .collect()
 }
 
-/// One queue of a port. Its socket is replaced when the interface has been replaced.
+/// One queue of a port. If the interface is replaced, the socket is replaced too.
 struct XdpQueue {
     number: u32,
     port: Arc<Port>,
@@ -92,9 +92,8 @@ impl XdpQueue {
         }
     }
 
-    /// Replaces the socket with a new socket on the interface that now has the port's name. Packets that
-    /// still wait in the old socket are counted as drops. On failure the old socket stays, and the next call
-    /// tries again.
+    /// Opens a new socket on the interface that now has the port's name. Packets in the old socket are
+    /// counted as drops. On failure the old socket stays, and the next call tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = self.socket.open_anew(&self.port) else { return };
         let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();

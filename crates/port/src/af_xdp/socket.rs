@@ -104,12 +104,11 @@ impl Port {
 pub(super) struct Socket {
     pub(super) xsk: Xsk,
     attachment: Arc<Attachment>,
-    /// A packet socket that receives nothing. It is used for queries of the interface and keeps it in
-    /// promiscuous mode.
+    /// A packet socket that receives nothing. It serves queries, and keeps the interface in promiscuous mode.
     packet: OwnedFd,
     queue: u32,
-    /// Whether the peer of this interface is a network stack on this machine (veth, TUN). Such a stack may
-    /// send packets whose checksums are unfinished.
+    /// Whether the peer of this interface is a network stack on this machine (veth, TUN), which may send
+    /// unfinished checksums.
     pub(super) is_local: bool,
 }
 
@@ -207,9 +206,9 @@ impl Socket {
         if self.xsk.is_bound() { self.attachment.ifindex } else { -1 }
     }
 
-    /// Returns whether the port's device exists but differs from the device to which this socket is bound, or
-    /// no longer has this socket's program. An interface that was created again counts as another interface,
-    /// even with the same index.
+    /// Returns whether the port's device exists but is not the device to which this socket is bound, or has
+    /// lost this socket's program. A recreated interface counts as another interface, even with the same
+    /// index.
     pub(super) fn is_stale(&self, port: &Port) -> bool {
         let bound = self.bound_index();
         let interface = Interface::new(self.packet.as_fd(), &port.owner.device);

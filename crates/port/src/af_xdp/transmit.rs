@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Transmit: copies frames to UMEM chunks. Checksums and segmentation are completed here, because the kernel
-//! does not complete them.
+//! Transmit: copies frames to UMEM chunks. Completes checksums and segmentation, because the kernel does not.
 
 use super::XdpQueue;
 use crate::queue::take_first;
@@ -107,8 +106,8 @@ impl XdpQueue {
         }
     }
 
-    /// Sends the front frame in segments. If the device is full after some of them, the rest is dropped,
-    /// because a frame sent in part cannot be retried.
+    /// Sends the front frame in segments. If the device is full after some segments, the rest is dropped,
+    /// because a partly sent frame cannot be retried.
     fn send_segments(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) {
         let Some(frame) = frames.first() else { return };
         let result = match offload::segments(frame) {

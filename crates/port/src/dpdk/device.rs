@@ -23,7 +23,7 @@ static POOLS: AtomicUsize = AtomicUsize::new(0);
 /// Minimum time between two attempts to reattach a device, because an attempt blocks the worker.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A started device. It is closed and detached on drop.
+/// A started device, which is closed and detached on drop.
 pub(super) struct Attached {
     port: Option<Port>,
     /// Name and index of the network interface on which the device is based, if any.
@@ -70,8 +70,8 @@ pub(super) struct Device {
     descriptors: u16,
     mtu: u16,
     pub(super) pool: Pool,
-    /// The current device, and the time of the last attempt to reattach it. Only the queues own the device:
-    /// it is closed when all of them have noticed its removal.
+    /// The current device, and the time of the last attempt to reattach it. Only the queues own the device,
+    /// so it is closed when all queues have noticed its removal.
     attached: Mutex<(Weak<Attached>, Option<Instant>)>,
     /// Link state as last queried by the first queue.
     pub(super) link: Mutex<Link>,

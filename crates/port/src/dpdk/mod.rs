@@ -2,10 +2,9 @@
 //! DPDK ports: network cards by PCI address, and virtual devices (`net_pcap`, `net_memif`, `net_tap` and
 //! others) by device string.
 //!
-//! A received packet stays in its mbuf, which is a frame because both have the same layout ([`frame::Head`]).
-//! Another DPDK port sends the packet from the same mbuf. Bytes are copied only between DPDK ports and ports
-//! of other drivers. Without the cargo feature `dpdk` the driver only returns an error that explains how to
-//! build it.
+//! A received packet stays in its mbuf, which has the layout of a frame ([`frame::Head`]). Another DPDK port
+//! sends the packet from the same mbuf. Bytes are copied only between DPDK ports and ports of other drivers.
+//! Without the cargo feature `dpdk` the driver only returns an error that explains how to build it.
 
 #[cfg(feature = "dpdk")]
 mod device;
@@ -53,8 +52,8 @@ pub fn configure(settings: DpdkSettings) {
 
 static LOG: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Sets a function for DPDK's messages. It must not block, because workers also call it. Without it, DPDK
-/// writes to stderr and syslog. Must be called before the first port is opened.
+/// Sets the function that gets DPDK's messages, which otherwise go to stderr and syslog. The function must
+/// not block, because workers also call it. Must be called before the first port is opened.
 pub fn log_to(log: fn(&str)) {
     let _ = LOG.set(log);
 }

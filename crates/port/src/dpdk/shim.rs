@@ -139,7 +139,7 @@ impl Pool {
     }
 }
 
-/// An attached device. It is stopped and detached on drop.
+/// An attached device, which is stopped and detached on drop.
 #[derive(Debug)]
 pub(super) struct Port(u16);
 
@@ -216,7 +216,7 @@ pub(super) fn driver(device: &Device) -> String {
     String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
 }
 
-/// A received packet that cannot become a frame as it is. It is freed on drop.
+/// A received packet that cannot become a frame as it is. Freed on drop.
 pub(super) struct Chain(NonNull<c_void>);
 
 impl Chain {

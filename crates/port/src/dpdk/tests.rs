@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the DPDK driver. They share one DPDK in one process, with memory that needs no huge pages.
+//! Tests of the DPDK driver. All of them share one DPDK, whose memory needs no huge pages.
 
 mod borders;
 

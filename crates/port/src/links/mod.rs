@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Monitor of the links of some interfaces. It runs on a dedicated thread.
+//! Monitor of the links of some interfaces, on a dedicated thread.
 //!
-//! Drivers check their links only periodically, so they would miss a link that goes down and comes back in
-//! between. This module reads every report of the kernel. Its queries may wait for a system-wide lock, so no
-//! thread that forwards packets may make them.
+//! Drivers check their links only periodically, and may miss a short interruption. This module reads every
+//! report of the kernel. Its queries may wait for a system-wide lock, so no thread that forwards packets may
+//! make them.
 
 mod message;
 
@@ -83,7 +83,8 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Starts monitoring interfaces by name in the calling thread's network namespace. They need not exist.
+    /// Starts monitoring interfaces by name in the calling thread's network namespace. The interfaces need
+    /// not exist.
     ///
     /// # Errors
     /// Returns an error if the netlink socket cannot be opened.

@@ -36,9 +36,10 @@ pub struct LoopQueue {
     metas: Vec<Meta>,
     /// Length of the longest frame of the set in bytes.
     longest: usize,
-    /// Whether no frame of the set has offloads, so that the metadata differs only in the sequence number.
+    /// Whether no frame of the set has offloads. The metadata of its frames then differs only in the sequence
+    /// number.
     is_plain: bool,
-    /// Bytes of the set. Each frame begins at the start of a cache line, as in most devices' buffers.
+    /// Bytes of the set. Each frame begins at the start of a cache line.
     memory: Vec<u8>,
     /// Offset in `memory` at which the first cache line begins.
     aligned: usize,

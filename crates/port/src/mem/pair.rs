@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In-memory queue pairs. Each direction consists of two bounded SPSC rings: one carries full buffers, the
-//! other returns empty buffers. The worker's side therefore neither allocates nor locks.
+//! In-memory queue pairs. Each direction has two bounded SPSC rings: one carries full buffers, the other
+//! returns empty buffers. The worker's side neither allocates nor locks.
 
 use crate::queue::move_first;
 use crate::{
@@ -11,7 +11,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A buffer in a ring. It grows to the longest frame it has carried and keeps that capacity.
+/// A buffer in a ring, which grows to the longest frame that it has carried.
 struct Parcel {
     bytes: Vec<u8>,
     meta: Meta,

@@ -66,9 +66,9 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
 }
 
 /// Opens the device "in=FILE,out=FILE,loop=N". The packets of the input capture are received N times (once
-/// without `loop`, endlessly with 0). Transmitted frames are written to the output capture with complete
-/// checksums, segmented, and with the UTC time of their transmission. The input is read into memory by this
-/// call. A port has one queue.
+/// without `loop`, endlessly with 0). Transmitted frames are segmented, get complete checksums, and are
+/// written to the output capture with the UTC time. This call reads the whole input into memory. A port has
+/// one queue.
 ///
 /// # Errors
 /// Returns an error if the device string is invalid, a file cannot be read or created, or a capture is

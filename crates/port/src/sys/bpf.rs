@@ -61,8 +61,8 @@ const fn instruction(code: u8, registers: u8, offset: u16, immediate: u32) -> u6
     code as u64 | (registers as u64) << 8 | (offset as u64) << 16 | (immediate as u64) << 32
 }
 
-/// Returns the program `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`. It redirects a
-/// packet to its queue's socket. Without a socket, the packet passes to the network stack.
+/// Returns the program `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`. If a packet's
+/// queue has no socket, the packet passes to the network stack.
 fn code(map: BorrowedFd<'_>) -> [u64; 6] {
     const XDP_PASS: u32 = 2;
     const REDIRECT_MAP: u32 = 51;
@@ -83,7 +83,7 @@ pub(crate) struct Redirect {
     program: OwnedFd,
 }
 
-/// A program attached to an interface. It is detached on drop or when the process ends.
+/// A program attached to an interface, which is detached on drop or when the process ends.
 pub(crate) struct Attached(#[expect(dead_code, reason = "holds the link")] OwnedFd);
 
 impl Redirect {

@@ -41,8 +41,7 @@ impl SendBatch {
     }
 
     /// Sends at most [`SEND_BATCH`] packets, each with its offload header, by one system call. Returns how
-    /// many packets the kernel accepted. Without packets it returns 0 without a system call. An error
-    /// concerns the first packet.
+    /// many packets the kernel accepted. An error concerns the first packet.
     pub(crate) fn send<'a>(
         &mut self,
         socket: BorrowedFd<'_>,

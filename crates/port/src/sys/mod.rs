@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The system calls of the drivers, each wrapped in a safe function. This module and its children contain all
-//! `unsafe` code of the crate except the DPDK shim.
+//! The system calls of the drivers, each wrapped in a safe function. This module and the DPDK shim contain
+//! all `unsafe` code of the crate.
 #![allow(unsafe_code)]
 
 mod bpf;
@@ -50,7 +50,7 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Opens a non-blocking raw AF_PACKET socket. It receives nothing until it is bound.
+/// Opens a non-blocking raw AF_PACKET socket, which receives nothing until it is bound.
 pub(crate) fn packet_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call takes no pointers. On success it returns a new descriptor that nothing else owns.
@@ -157,7 +157,7 @@ pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Clears the pending error of a socket, so that it does not wake a waiting thread again.
+/// Clears a socket's pending error, which would wake a waiting thread again.
 pub(crate) fn take_error(socket: BorrowedFd<'_>) {
     // Reading the error clears it. If its cause persists, the next system call fails and reports the error
     // again.

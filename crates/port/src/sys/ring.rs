@@ -19,7 +19,7 @@ pub(crate) struct Ring {
 // SAFETY: the mapping belongs to this value alone and is not bound to a thread.
 unsafe impl Send for Ring {}
 
-/// A slot filled by the kernel. It is returned only by [`Ring::release`].
+/// A slot filled by the kernel, which only [`Ring::release`] returns.
 pub(crate) struct Slot<'a> {
     /// Status bits of the slot (`TP_STATUS_*`).
     pub(crate) status: u32,
@@ -81,7 +81,7 @@ impl Ring {
         // kernel does not write it until `release`, which needs `&mut self`. The header consists of integers.
         let header = unsafe { start.cast::<libc::tpacket2_hdr>().read() };
         let at = usize::from(header.tp_mac);
-        // A correct kernel keeps offset and length inside the slot. Both are checked nevertheless.
+        // Offset and length are checked, although a correct kernel keeps both inside the slot.
         let (at, captured) = if at < VNET_BYTES || at > self.slot_bytes {
             (VNET_BYTES, 0)
         } else {

@@ -248,8 +248,8 @@ fn frames_wait_for_a_device_without_room_and_keep_their_order() {
     });
 }
 
-/// Binds this process to one CPU. Each CPU has its own backlog of frames that passed a virtual link. If the
-/// kernel moves the sending thread to another CPU, later frames may overtake earlier ones there.
+/// Binds this process to one CPU. Frames that pass a virtual link wait in a backlog per CPU, so frames sent
+/// from another CPU may overtake earlier frames.
 fn stay_on_one_cpu() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();

@@ -41,7 +41,7 @@ pub(crate) struct Sent {
     /// The frames queued since the last `send` were withdrawn: they have not been sent and must be queued
     /// again.
     pub(crate) withdrawn: bool,
-    /// One bit for each queued frame: set if the device had no space for it.
+    /// One bit for each queued frame, set if the device had no space for the frame.
     lost: u32,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Xsk {
 }
 
 impl Xsk {
-    /// Creates a socket with memory and rings. It is not bound yet.
+    /// Creates an unbound socket with memory and rings.
     pub(crate) fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes no pointers. On success it returns a new descriptor that nothing else owns.
@@ -146,7 +146,7 @@ impl Xsk {
         Ok(())
     }
 
-    /// Returns whether the socket is still bound. It is unbound permanently when its interface is removed.
+    /// Returns whether the socket is still bound. Removing the interface unbinds the socket permanently.
     pub(crate) fn is_bound(&self) -> bool {
         // SAFETY: the length is 0, so the null pointer is not accessed.
         let result = unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
@@ -158,7 +158,7 @@ impl Xsk {
     pub(crate) fn peek(&mut self) -> Option<&[u8]> {
         let packet = self.receive.peek()?;
         let (start, len) = (packet.addr as usize, packet.len as usize);
-        // A correct kernel uses only the chunks it was given; the address is checked nevertheless.
+        // The address is checked, although a correct kernel uses only the chunks that it was given.
         let len = if start < RECEIVE_CHUNKS as usize * CHUNK_BYTES {
             len.min(CHUNK_BYTES - start % CHUNK_BYTES)
         } else {

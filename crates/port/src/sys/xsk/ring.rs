@@ -71,7 +71,7 @@ unsafe impl Entry for u64 {}
 // SAFETY: a structure of integers.
 unsafe impl Entry for libc::xdp_desc {}
 
-/// One mapped ring from the program's side, as its producer or as its consumer.
+/// One mapped ring, of which the program is the producer or the consumer.
 pub(super) struct Ring<T> {
     _mapping: Mapping,
     producer: NonNull<AtomicU32>,
@@ -80,7 +80,7 @@ pub(super) struct Ring<T> {
     entries: NonNull<T>,
     /// Number of entries minus one.
     mask: u32,
-    /// The program's index. It is ahead of the shared index until `publish` or `release`.
+    /// The program's index, which is ahead of the shared index until `publish` or `release`.
     own: u32,
     /// The kernel's index, as last read.
     other: u32,
