@@ -4,8 +4,7 @@
 //!
 //! A worker reports each step to its [`CostProbe`]. In some windows, the probe assigns real time to the
 //! steps, from which a [`CostTable`] is computed. In other windows the probe only counts steps, and the table
-//! converts the counts into virtual time. Preemption by other programs does not affect virtual time. Windows
-//! of both kinds alternate, so that the table can be compared with real time.
+//! converts the counts into virtual time. Preemption by other programs does not affect virtual time.
 
 pub mod churn;
 mod measure;

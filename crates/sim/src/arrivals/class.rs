@@ -113,8 +113,8 @@ pub struct Load {
     pub classes: Vec<Class>,
     /// Capacity of a port's receive ring in packets. A packet that arrives at a full ring is lost.
     pub ring: usize,
-    /// Fixed I/O time in nanoseconds: from the wire to the ring, and from the doorbell to the wire. It is
-    /// part of each latency.
+    /// Fixed I/O time in nanoseconds, part of each latency: from the wire to the ring, and from the doorbell
+    /// to the wire.
     pub io_ns: f64,
     /// Warm-up time in nanoseconds. Packets that arrive earlier are not counted.
     pub warm_up_ns: f64,

@@ -16,8 +16,7 @@ use worker::Worker;
 /// Numbers of packets per poll iteration while costs are measured.
 const SIZES: [usize; 8] = [1, 32, 2, 32, 8, 4, 16, 32];
 
-/// Minimum duration of a poll iteration in nanoseconds, so that virtual time advances even if all costs are
-/// 0.
+/// Minimum duration of a poll iteration in nanoseconds, so that virtual time always advances.
 const LEAST_NS: f64 = 1.0;
 
 /// Interval between two polls of the model, in nanoseconds.
@@ -26,10 +25,10 @@ const CONTROL_NS: f64 = 1e6;
 /// Number of idle poll iterations after the last arrival, after which the worker is considered empty.
 const IDLE_TURNS: u32 = 64;
 
-/// Number of packets that each known flow sends before the run, so that the worker learns the flow.
+/// Number of packets that each known flow sends before the run.
 const PASSES: usize = 4;
 
-/// Start of virtual time for the worker, in nanoseconds. It is not 0, because 0 means that no time is set.
+/// Start of virtual time for the worker, in nanoseconds; 0 would mean that no time is set.
 const START_NS: Nanos = Nanos(1_000_000_000);
 
 /// A worker with the ports of a load and with its rules installed.

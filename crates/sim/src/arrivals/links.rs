@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Names of the lanes in reports.
 const LANES: [&str; 2] = ["low-latency", "normal"];
 
-/// Maximum number of packets inside the worker. It exceeds the number of frames in the worker's pools.
+/// Maximum number of packets inside the worker; its pools have fewer frames.
 const INSIDE: usize = 1 << 15;
 
 /// Virtual time, shared between the worker's probe and the worker's ports.
@@ -331,7 +331,7 @@ impl Links {
         }
     }
 
-    /// Returns the results. This method may be called only once.
+    /// Returns the results. May be called only once.
     pub fn report(&mut self, turns: u64, received: u64, busy_ns: f64) -> Report {
         let reported = self.lines.iter().any(|line| !line.low_latency.is_empty());
         let mut lanes: Vec<ClassReport> = Vec::new();

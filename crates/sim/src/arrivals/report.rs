@@ -90,7 +90,7 @@ pub struct ClassReport {
     /// Packets sent after a later packet of their flow.
     pub overtaken: u64,
     /// Latency from arrival to the end of transmission, including the fixed I/O time. For packets that
-    /// return, it covers both passes.
+    /// return, the latency covers both passes.
     pub latency: ArrivalTimes,
     /// Time from the arrival of a flow's first packet to the transmission of its first packet that stayed on
     /// the fast-forwarding path or had a path record, including the fixed I/O time. Flows sent before the run

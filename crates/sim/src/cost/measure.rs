@@ -22,8 +22,8 @@ const SAMPLES_PER_TURN: usize = 256;
 
 /// Work of a worker while it is measured.
 pub trait Workload {
-    /// Prepares a poll iteration, which is not measured. It may let packets arrive or submit operations.
-    /// Returns the kind of the iteration (0 to 255). Iterations of one kind take similar time.
+    /// Lets packets arrive or submits operations before a poll iteration, which is not measured. Returns the
+    /// kind of the iteration (0 to 255). Iterations of one kind take similar time.
     fn prepare(&mut self, turn: u64) -> u8;
 
     /// Returns the worker, and the current time for its next poll iteration.

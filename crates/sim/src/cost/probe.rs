@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Probe of a worker. It assigns real time to steps, or counts steps and advances virtual time.
+//! Probe of a worker, which assigns real time to steps, or counts steps and advances virtual time.
 
 use crate::cost::slots::{Course, STEPS};
 use flow::{Nanos, RuleVersion};
 use pipeline::{Probe, ProbeStep};
 use std::time::Instant;
 
-/// Start of virtual time as the worker sees it, in nanoseconds. It is not 0, because 0 means that no time is
-/// set.
+/// Start of virtual time as the worker sees it, in nanoseconds; 0 would mean that no time is set.
 const VIRTUAL_START_NS: Nanos = Nanos(1);
 
 /// A measured occurrence of a step.
@@ -78,8 +77,8 @@ enum Mode {
     },
 }
 
-/// Probe of one worker. The code that drives the worker calls [`CostProbe::begin`] before a poll iteration
-/// and [`CostProbe::end`] after it, so that time between iterations is not assigned to any step.
+/// Probe of one worker. The code that drives the worker calls [`CostProbe::begin`] before and
+/// [`CostProbe::end`] after each poll iteration; time outside is not assigned to any step.
 #[derive(Debug)]
 pub struct CostProbe {
     mode: Mode,

@@ -100,8 +100,7 @@ impl Rig {
 
 impl<P: Probe + Default> Rig<P> {
     /// Creates a switch without entries. Its ports are numbered from 1 and have these queues. The maker, if
-    /// given, creates the engines. The rig replaces the limit of removals per poll in `model` by its own
-    /// limit.
+    /// given, creates the engines. The rig sets its own limit of removals per poll in `model`.
     ///
     /// # Errors
     /// Returns an error if there are more ports than a switch may have.
@@ -176,7 +175,7 @@ pub(super) fn udp_frame(src: [u8; 4], dst: [u8; 4], src_port: u16) -> Frame {
 
 /// An entry that is added, changed and removed while costs are measured. No packet hits it.
 const SINGLE: &str = "udp,nw_src=10.255.255.254,nw_dst=172.16.0.9,tp_src=9,tp_dst=9";
-/// Number of entries changed by one operation. It is large enough for workers to swap the whole table.
+/// Number of entries changed by one operation, large enough for workers to swap the whole table.
 const SWAPPED: u16 = 80;
 
 /// Supplies packets, and from time to time an operation of each kind.

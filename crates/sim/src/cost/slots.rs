@@ -84,7 +84,7 @@ pub(super) struct Course {
     at: Option<TableId>,
     /// Whether the entries found in the current table were executed.
     executed: bool,
-    /// Whether the second pass has begun. It begins when a table is followed by itself or by a lower table.
+    /// Whether the second pass has begun: a table was followed by itself or by a lower table.
     again: bool,
     /// Number of packets that reached the current table.
     came: u32,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use worker::Worker;
 
-/// Number of distinct packets. They hit entries that are spread evenly over all entries.
+/// Number of distinct packets, which hit entries spread evenly over all entries.
 const FRAMES: u32 = 4_096;
 /// Duration in nanoseconds above which a poll iteration without operations counts as preempted.
 const GAP_NS: u64 = 20_000;
@@ -62,8 +62,8 @@ pub struct Turns {
     pub count: u64,
     /// Longest iteration in nanoseconds of virtual time, including operations.
     pub virtual_max_ns: f64,
-    /// Real time of the longest iteration that applied an operation, in nanoseconds. It includes any
-    /// preemption, which cannot be separated from work.
+    /// Real time of the longest iteration that applied an operation, in nanoseconds. Any preemption is
+    /// included.
     pub real_operation_max_ns: u64,
     /// Real time of the longest iteration that applied no operation and was not preempted, in nanoseconds.
     pub real_max_ns: u64,

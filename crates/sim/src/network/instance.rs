@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One switch of a network: a model that controls one worker. The switch is so small that thousands of
-//! switches fit into a process.
+//! One switch of a network: a model that controls one worker. Thousands of switches fit into a process.
 
 use crate::network::port::{NetworkQueue, Sent, Side};
 use crate::network::spec::{Node, Setup};

@@ -15,7 +15,7 @@ use hdrhistogram::CreationError;
 use model::ModelError;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Start of virtual time for switches, in nanoseconds. It is not 0, because 0 means that no time is set.
+/// Start of virtual time for switches, in nanoseconds; 0 would mean that no time is set.
 const START_NS: Nanos = Nanos(1_000_000_000);
 /// Upper bound on the number of links that a copy crosses.
 const HOPS_MOST: u32 = 4_096;
@@ -81,7 +81,7 @@ struct Copy {
     /// Hash that identifies the copy's path.
     trail: u64,
     bytes: Vec<u8>,
-    /// Path of the copy. It is recorded only if the run has failures.
+    /// Path of the copy, recorded only if the run has failures.
     way: Vec<Visit>,
 }
 

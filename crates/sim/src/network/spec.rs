@@ -54,7 +54,7 @@ pub struct End {
     pub port: PortNo,
 }
 
-/// A link between two switches. Its properties are the same in both directions.
+/// A link between two switches, with the same properties in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkLink {
     /// The two ends.
@@ -97,8 +97,8 @@ pub struct Flow {
     pub packets: u32,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
-    /// Planned paths, each of which is valid for a separate period. The list is empty if the plan is unknown.
-    /// The flow counts as protected from a failure only if the plan protects all of these paths.
+    /// Planned paths, each for a separate period; empty if the plan is unknown. The flow counts as protected
+    /// from a failure only if the plan protects all of these paths.
     pub routes: Vec<Vec<Hop>>,
 }
 

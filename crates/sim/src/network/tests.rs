@@ -21,9 +21,9 @@ fn flows(text: &str) -> Vec<Change> {
     parse_flows(text, ParseOptions::default()).map(|flow| flow.unwrap().into()).collect()
 }
 
-/// Returns the configuration of a switch. Packets for its own host use port 3. Other packets use port 1. If
-/// port 1 is down, they use port 2, even if it is their ingress port. Packets that were turned back keep
-/// their new direction.
+/// Returns the configuration of a switch. Packets for its own host use port 3. Other packets use port 1, or
+/// port 2 (even as their ingress port) if port 1 is down. Packets that were turned back keep their new
+/// direction.
 fn setup(node: usize) -> Setup {
     let bucket = |watch, port| Bucket {
         watch_port: Some(watch),

@@ -19,7 +19,7 @@ pub(super) struct Survey {
     pub damage: Option<String>,
 }
 
-/// Reads all packets, so that no output is written for a capture that cannot be replayed. A capture without a
+/// Reads all packets, so that nothing is written for a capture that cannot be replayed. A capture without a
 /// complete packet is an error.
 pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
     // Opening a pipe would block until it has a writer. If the metadata cannot be read, `open` below reports
@@ -65,8 +65,8 @@ pub(super) struct Arrival {
     pub bytes: Vec<u8>,
 }
 
-/// Packets that are forwarded together. All of them have the same ingress port, so that the output of a port
-/// can be sorted by packet number.
+/// Packets of one ingress port that are forwarded together. The output of a port can then be sorted by packet
+/// number.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     pub in_port: PortNo,

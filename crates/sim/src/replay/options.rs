@@ -84,11 +84,11 @@ impl FromStr for CacheMode {
 /// Options of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Capture in the format pcap or pcapng. It must be a regular file, because it is read twice.
+    /// Capture in the format pcap or pcapng. The file must be regular, because it is read twice.
     pub capture: PathBuf,
     /// Flow file in the syntax of `ovs-ofctl add-flows` with Shunt's extensions.
     pub flows: PathBuf,
-    /// Output folder. It is created if it does not exist.
+    /// Output folder, which is created if it does not exist.
     pub out: PathBuf,
     /// Ingress port of all packets. If `None`, it is the number of each packet's pcapng interface plus 1.
     pub in_port: Option<PortNo>,

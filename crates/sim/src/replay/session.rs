@@ -33,7 +33,7 @@ impl<F: Forwarder> Session<F> {
         }
     }
 
-    /// Creates ports and entries. They are applied before the first packet.
+    /// Creates ports and entries, which are applied before the first packet.
     pub fn set_up(
         &mut self,
         options: &Options,

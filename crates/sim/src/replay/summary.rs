@@ -30,7 +30,7 @@ pub struct ReplaySummary {
     pub packets: u64,
     /// Number of packets that were captured only in part. The captured part was replayed.
     pub truncated: u64,
-    /// Number of packets longer than any frame buffer. These packets were skipped.
+    /// Number of packets longer than any frame buffer, which were skipped.
     pub oversized: u64,
     /// Time from the first packet to the last, in nanoseconds.
     pub span_ns: Nanos,

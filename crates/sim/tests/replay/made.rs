@@ -138,7 +138,7 @@ pub fn write_at(path: &Path, packets: &[(u64, bool)]) {
     writer.finish().unwrap();
 }
 
-/// Writes a pcapng file with three interfaces. Each element of the list is the interface of one packet.
+/// Writes a pcapng file with three interfaces. `interfaces` holds the interface of each packet.
 pub fn write_interfaces(path: &Path, interfaces: &[u32]) {
     let block = |kind: u32, body: &[u8]| {
         let len = (body.len() + 12) as u32;

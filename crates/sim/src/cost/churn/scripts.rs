@@ -11,13 +11,13 @@ use frame::Frame;
 
 /// Number of distinct packets, drawn from all flows.
 const FRAMES: u32 = 4_096;
-/// Number of changes per bundle. It is small enough for workers to apply the changes one by one.
+/// Number of changes per bundle, small enough for workers to apply the changes one by one.
 const BUNDLE: usize = 60;
 /// Number of tables that one bundle changes.
 const TABLES: u32 = 8;
 /// Maximum number of rules in the access list.
 const ACCESS_RULES_MAX: u32 = 10_000;
-/// Number of rules per prefix in the last script of [`routes`]. These rules have different priorities.
+/// Number of rules per prefix, each with another priority, in the last script of [`routes`].
 const CHAIN: u32 = 500;
 
 /// Operations on tables, and the initial contents of the tables.

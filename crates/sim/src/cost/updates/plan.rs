@@ -36,7 +36,7 @@ impl UpdateRules {
     }
 }
 
-/// A flow of UDP packets to port 53. It is identified by its addresses.
+/// A flow of UDP packets to port 53, identified by its addresses.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     from: u32,
