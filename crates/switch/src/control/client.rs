@@ -85,8 +85,8 @@ impl Client {
         self.answer(id, take)
     }
 
-    /// Sends a flow file and waits until its flows are active. `pieces` gets a function, and must call that
-    /// function with each piece of the file's text.
+    /// Sends a flow file and waits until its flows are active. `pieces` must call the function that it gets
+    /// with each piece of the file's text.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Serves one client of the control socket, on the control thread.
 //!
-//! Memory is bounded. The switch processes the next request of a client only after the current answer is
-//! complete. It produces the next part of an answer only after the earlier parts are sent. Begin with
+//! To bound memory, the switch processes a client's next request only after the current answer is complete,
+//! and produces the next part of an answer only after the earlier parts are sent. Begin with
 //! [`Connection::step`].
 
 use super::flows::Walk;

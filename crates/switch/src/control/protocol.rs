@@ -220,7 +220,7 @@ pub struct ExpressReport {
 /// Plan of the keys by which path records are found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanForm {
-    /// Number of the plan. Each new plan has a higher number.
+    /// Number of the plan, which grows with each new plan.
     pub version: u64,
     /// Number of the previous plan, while its records are still used.
     pub previous: Option<u64>,
@@ -267,7 +267,7 @@ pub struct ExpressWorker {
 pub struct ExpressCounts {
     /// Records in use. Some may be outdated.
     pub records: u64,
-    /// Capacity in records. It is 0 if the express path is off or the keys are too long.
+    /// Capacity in records; 0 if the express path is off or the keys are too long.
     pub room: u64,
     /// Memory of the records in bytes, without the records of a previous plan.
     pub bytes: u64,
@@ -281,7 +281,8 @@ pub struct ExpressCounts {
     pub learned: u64,
     /// Outdated records that were updated.
     pub renewed: u64,
-    /// Outdated records that packets hit. Each was compared with the rule changes since its creation.
+    /// Outdated records that packets hit, and that were then compared with the rule changes since their
+    /// creation.
     pub verified: u64,
     /// Outdated records that were still correct, because no rule change affected them.
     pub upheld: u64,
@@ -332,8 +333,8 @@ pub struct StatelessReport {
     pub dropped: BTreeMap<String, u64>,
 }
 
-/// State of a table on the fast-forwarding path. Counts are sums over all workers. They are 0 if the path has
-/// no LUT for the table.
+/// State of a table on the fast-forwarding path. Counts are sums over all workers, and 0 if the path has no
+/// LUT for the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastTable {
     /// Table number.

@@ -5,7 +5,7 @@ use flow::Nanos;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Reading of the clock at the start, in ns. It is not 0, because counters use 0 for "never".
+/// Reading of the clock at the start, in ns; counters use 0 for "never".
 const START_NS: Nanos = Nanos(1_000_000_000);
 
 /// Monotonic clock.

@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Claim on an interface. It lasts until it is dropped or the process ends.
+/// Claim on an interface, which lasts until it is dropped or the process ends.
 ///
 /// The claim is a socket with an abstract name. The kernel allows each name once per network namespace.
 #[derive(Debug)]

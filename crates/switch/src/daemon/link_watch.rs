@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread that reads the kernel's reports about the ports' interfaces and wakes the control thread. Such
-//! reads may block on a kernel lock, so neither the control thread nor a worker may read the reports.
+//! The thread that reads the kernel's reports about the ports' interfaces and wakes the control thread.
+//! Reading may block on a kernel lock, so neither the control thread nor a worker may read the reports.
 
 use super::thread::ControlWake;
 use port::links::{LinkWatch, WatchedLink};

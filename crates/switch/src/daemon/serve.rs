@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 
 /// Maximum number of clients of the control socket.
 const CLIENTS: usize = 64;
-/// Time between two checks of links and threads, in ns. It is also the longest sleep.
+/// Time between two checks of links and threads, in ns, and the longest sleep.
 const TEND_NS: Nanos = Nanos(100_000_000);
 /// Longest sleep while a client waits for traces of real packets, in ns.
 const RECORDS_NS: Nanos = Nanos(5_000_000);
@@ -34,8 +34,8 @@ impl Daemon {
         loop {
             let done = self.model_handle.take_back()?;
             // Announce the sleep before looking for work, so that a worker that reports something later wakes
-            // this thread. While the model is lent, the workers' reports must wait, so the workers need not
-            // wake this thread.
+            // this thread. While the model is lent, workers need not wake this thread, because their reports
+            // must wait.
             match self.model_handle.here() {
                 Some(_) => self.control.asleep.announce(),
                 None => self.control.asleep.end(),

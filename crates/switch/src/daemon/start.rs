@@ -255,8 +255,7 @@ mod tests {
     use super::*;
     use port::mem::pair;
 
-    /// All operations must be active and all links known before the threads start, so that neither depends on
-    /// the timing of the threads.
+    /// All operations must be active and all links known before the threads start.
     #[test]
     fn operations_and_links_are_applied_before_the_threads_start() {
         const PORTS: u32 = 32;

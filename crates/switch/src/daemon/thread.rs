@@ -2,8 +2,7 @@
 //! The thread of a worker: it runs turns while there is work and sleeps while there is none.
 //!
 //! [`worker::SharedWorker`] defines how a worker sleeps without missing work, and how the control thread
-//! applies operations to a sleeping worker. The alarm that wakes a worker is an eventfd here. Begin with
-//! [`start`].
+//! applies operations to a sleeping worker. Begin with [`start`].
 
 use super::clock::MonotonicClock;
 use super::sleeps;

@@ -35,7 +35,7 @@ pub struct LogCounts {
     pub over_rate: u64,
 }
 
-/// Counters of the log. They are advanced by the thread that writes or drops the line.
+/// Counters of the log, advanced by the thread that writes or drops the line.
 #[derive(Debug, Default)]
 pub struct LogCounters {
     queued: AtomicU64,
@@ -115,7 +115,7 @@ impl LogQueue {
 
     /// Queues a line without waiting, or counts the line as lost if the queue is full.
     pub fn put(&self, text: &[u8]) {
-        // Count the line before it can be written, so that `is_settled` is never true too early.
+        // Count the line before it can be written; otherwise `is_settled` could be true too early.
         count(&self.tally.queued);
         if self.sender.try_send(line(text)).is_err() {
             self.tally.queued.fetch_sub(1, Ordering::Relaxed);

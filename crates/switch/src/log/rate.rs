@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limit of log lines per second. It applies before a line is formatted, so that excess lines cost the
-//! control thread little time.
+//! Limit of log lines per second, applied before a line is formatted.
 
 use super::queue::LogCounters;
 use std::sync::Arc;

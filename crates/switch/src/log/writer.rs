@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Minimum time between two reports of lost lines. It is also the longest wait for a line.
+/// Minimum time between two reports of lost lines, and the longest wait for a line.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
 /// Longest sleep before a non-blocking descriptor is tried again.

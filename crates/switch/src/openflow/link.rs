@@ -27,7 +27,7 @@ pub struct ControllerLink {
     readable: bool,
     /// Whether the peer has stopped sending.
     ended: bool,
-    /// Whether both sides have stopped sending, so that the socket must not be polled.
+    /// Whether both sides have stopped sending. The socket must then not be polled.
     hung_up: bool,
     /// Time until which the peer may read the last messages, or `None` while the channel is open.
     closing_until_ns: Option<Nanos>,

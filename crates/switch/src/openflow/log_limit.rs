@@ -8,7 +8,7 @@ const LINES: u32 = 20;
 const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
 /// Counts log lines in the current second. Warnings have a separate count, so that info lines cannot suppress
-/// them. Lines that the log level hides are not counted.
+/// warnings. Lines that the log level hides are not counted.
 #[derive(Debug, Default)]
 pub struct LogLimit {
     second: u64,

@@ -138,8 +138,8 @@ impl Channels {
         more
     }
 
-    /// Does the part of a step that needs no model: it opens and closes connections and answers echo
-    /// requests. This function replaces [`Channels::step`] while the model is lent for a long-running change.
+    /// Does the part of a step that needs no model: opens and closes connections, and answers echo requests.
+    /// Replaces [`Channels::step`] while the model is lent.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
         let more = self.meet(now);
         self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more

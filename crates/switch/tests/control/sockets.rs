@@ -44,8 +44,7 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Other processes must not block the start forever, neither with a listener that never accepts nor with a
-/// lock.
+/// Neither a listener that never accepts nor a lock of another process may block the start forever.
 #[test]
 fn the_start_does_not_wait_for_other_processes() {
     let folder = folder();

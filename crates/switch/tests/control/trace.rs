@@ -22,8 +22,7 @@ fn a_trace_uses_the_active_rules_and_counts_nothing() {
         "priority=5,in_port=p1,dl_type=0x88b7,low_latency actions=output:p2\npriority=0 actions=drop\n";
     let mut lab = Lab::start(2, 2, Some(flows));
     assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
-    // These counters are not compared. Usage is published only from time to time, so the frame may still
-    // count as in use. Gaps are caused by preemption, not by traces.
+    // These counters are not compared: usage is published only from time to time, and preemption causes gaps.
     let counted = |lab: &Lab| CountersReport { limits: Vec::new(), gaps: 0, stolen_ns: 0, ..counters(lab) };
     let before = (counted(&lab), lab.client().ask::<serde_json::Value>(&ControlRequest::Tables).unwrap());
     for _ in 0..3 {

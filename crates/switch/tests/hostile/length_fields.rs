@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests each length field inside messages with every relevant wrong value. Each message is refused because
-//! of its length, with the error code that the standard prescribes.
+//! Tests each length field inside messages with every relevant wrong value. The switch must refuse each
+//! message with the error code that the standard prescribes.
 
 use crate::peer::{Peer, add};
 use crate::scene::{Scene, bytes_of};

@@ -52,7 +52,6 @@ fn wrong_values(right: u16) -> Vec<u16> {
 
 /// Tests a wrong value at each position inside a message. The connection survives, and each message gets at
 /// most one answer. The peer is a slave, so that a message that happens to be valid changes nothing.
-/// `length_fields.rs` checks the contents of the answers.
 #[test]
 fn wrong_values_within_a_message_do_no_harm() {
     let mut scene = Scene::start();
@@ -62,8 +61,8 @@ fn wrong_values_within_a_message_do_no_harm() {
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
     for message in messages() {
         let bytes = bytes_of(&message);
-        // For these messages, the switch checks the role before the contents. The other messages are
-        // excluded, because a wrong value may turn them into a request that slaves may send.
+        // For these messages, the switch checks the role before the contents. In other messages, a wrong
+        // value may yield a request that slaves may send.
         let is_barred = message.is_barred_for_slaves()
             && !matches!(
                 message,

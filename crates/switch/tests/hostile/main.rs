@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of malicious and broken peers. Whatever a peer sends, memory stays bounded, the flow table stays
 //! unchanged, and every packet is still forwarded. `scripts/tests/test_half_open.sh` tests peers that vanish,
-//! because such a test needs a network.
+//! which needs a network.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../openflow/lab.rs"]

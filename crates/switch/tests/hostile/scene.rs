@@ -57,8 +57,7 @@ impl Scene {
         assert!(start.elapsed() < BARRIER_MAX, "a barrier took {:?}", start.elapsed());
     }
 
-    /// Checks that memory has grown by at most `bytes`. The memory includes both ends of all connections,
-    /// which are in this process.
+    /// Checks that memory has grown by at most `bytes`, including the memory of both ends of all connections.
     #[track_caller]
     pub fn has_grown_at_most(&self, bytes: usize) {
         let grown = resident_bytes().saturating_sub(self.resident_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The OpenFlow peer of the tests. It sends and receives single messages.
+//! The OpenFlow peer of the tests, which sends and receives single messages.
 
 use crate::lab::LONG;
 use flow::{Action, FlowModCommand, Instructions, PortNo};

@@ -13,8 +13,7 @@ pub const EGRESS: [u32; 3] = [3, 4, 5];
 pub enum Sends {
     /// The packet goes to all of these ports. The list may be empty.
     All(Vec<u32>),
-    /// One of these ports gets all packets of the flow until the rules change. The choice depends on the
-    /// packet header, part of which table 0 writes.
+    /// One of these ports gets all packets of the flow until the rules change.
     One(Vec<u32>),
 }
 

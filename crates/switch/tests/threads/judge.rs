@@ -35,7 +35,7 @@ pub struct Judge<'a> {
     streams: Vec<Stream>,
     /// The port that a select group chose for each flow and state.
     chosen: HashMap<(u8, u32), usize>,
-    /// Number of packets with missing copies. It is counted only in runs without losses.
+    /// Number of packets with missing copies, counted only in runs without losses.
     open: usize,
     pub pushed: u64,
     /// Number of copies that left, by port of [`EGRESS`].

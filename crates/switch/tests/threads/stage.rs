@@ -80,7 +80,7 @@ impl Stage {
         Client::connect(&self.folder.join("control.sock")).unwrap()
     }
 
-    /// Ends the daemon. Before the files in its directory are removed, `look` can read them.
+    /// Ends the daemon. `look` can read the files in the daemon's directory before they are removed.
     pub fn end(mut self, look: impl FnOnce(&std::path::Path)) {
         drop(self.stop.take());
         self.thread.take().unwrap().join().unwrap().unwrap();
@@ -147,7 +147,7 @@ fn config(run: &Run, folder: &std::path::Path, served: &[Vec<usize>], random: &m
     config
 }
 
-/// State shared by the threads of a run. It is never freed, because a hanging thread may still use it.
+/// State shared by the threads of a run, never freed because a hanging thread may still use it.
 pub struct Shared {
     pub book: Book,
     pub stop: AtomicBool,

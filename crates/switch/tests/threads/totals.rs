@@ -26,8 +26,8 @@ pub struct Outside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     Nothing,
-    /// Copies to a port of another worker whose outbox is full. Such copies have the same drop reason as
-    /// copies that are refused immediately and not counted as sent.
+    /// Copies to a port of another worker whose outbox is full. Their drop reason is also that of copies that
+    /// are refused immediately and not counted as sent.
     FullOutbox,
     /// Copies to full egress queues of another worker, which have a separate drop reason.
     FullQueue,
