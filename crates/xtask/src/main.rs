@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask tidy` checks the tree against the project's rules. `cargo xtask mutants` checks that tests
 //! detect planted faults. Exit codes: 0 success, 1 a finding or failure, 2 a usage error. Begin with `tidy`
-//! and `mutants`; the crate must not depend on any crate that it checks.
+//! and `mutants`. The crate must not depend on a crate that it checks.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -12,7 +12,7 @@ use crate::{Failure, tree};
 /// Folder of tools that tests run and that distributions do not package.
 const TOOLS: &str = "target/tools";
 
-/// A copy of every file of the source tree. It is kept between runs, so that only changed files are rebuilt.
+/// A copy of every file of the source tree, kept between runs so that only changed files are rebuilt.
 pub struct TreeCopy {
     original: PathBuf,
     root: PathBuf,
@@ -89,8 +89,7 @@ impl TreeCopy {
         fs::write(&to, content).map_err(fault)
     }
 
-    /// Links the tools that `scripts/setup.sh` installed in the original's build folder to the copy's build
-    /// folder, where tests look for them.
+    /// Links the original's installed tools to the copy's build folder, where tests look for them.
     fn link_tools(&self) -> Result<(), Failure> {
         let (from, to) = (self.original.join(TOOLS), self.root.join(TOOLS));
         let fault = |error| format!("{} cannot be linked: {error}", to.display());

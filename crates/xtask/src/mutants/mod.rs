@@ -3,8 +3,8 @@
 //! without it.
 //!
 //! The tree is copied once to `target/mutants/tree`, where the patches are applied, tested and reverted one
-//! after another. A single copy keeps the builds incremental. The build folder is `target/mutants/build`;
-//! compiled dependencies of the tree are copied to it first (`seed.rs`).
+//! after another. The build folder is `target/mutants/build`; compiled dependencies of the tree are copied to
+//! it first (`seed.rs`).
 
 use std::fs;
 use std::io;

@@ -21,7 +21,7 @@ const FILES_MAX: usize = 3;
 /// Crates whose root declares its modules from the top down: a module imports only modules below it.
 const DESCENDING: &[&str] = &["pipeline"];
 
-/// Position of a module in its crate, such as `["ffp", "lut"]`. It is empty for the crate's root.
+/// Position of a module in its crate, such as `["ffp", "lut"]`; empty for the crate's root.
 type Place = Vec<String>;
 
 /// Modules of a crate, by position.
@@ -96,8 +96,8 @@ fn imports<'a>(modules: &'a Modules<'_>) -> Imports<'a> {
 /// crate.
 fn resolve<'a>(path: &[String], from: &Place, modules: &'a Modules<'_>) -> Option<&'a Place> {
     let mut full = absolute(path, from, modules)?;
-    // Each step replaces a re-export by its original path. The number of steps is bounded, because re-exports
-    // may form a cycle.
+    // Each step replaces a re-export by its original path. Re-exports may form a cycle, so the number of
+    // steps is bounded.
     for _ in 0..8 {
         let mut depth = full.len();
         let target = loop {

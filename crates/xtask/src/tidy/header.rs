@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks the licence header. The header must be in the first line of every source file, or in the second
-//! line after `#!`.
+//! Checks the licence header, which must be in the first line of every source file, or in the second line
+//! after `#!`.
 
 use super::Finding;
 use crate::tree::File;

@@ -33,7 +33,7 @@ const LAYERS: &[&str] = &[
     "xtask",
 ];
 
-/// Dependencies on lower layers that are forbidden nevertheless: crate, forbidden dependency, and reason.
+/// Forbidden dependencies on lower layers: crate, dependency, and reason.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("flow", "frame", "the flow model uses only the headers of packets"),
     ("reference", "frame", "the interpreter shares nothing with the fast paths"),

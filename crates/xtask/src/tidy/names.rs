@@ -3,7 +3,7 @@
 //! prelude.
 //!
 //! A type is public if it is declared `pub` outside tests, whether or not its module is. Private and
-//! `pub(crate)` types are not checked. The package `bench` is not checked either, because no crate uses it.
+//! `pub(crate)` types, and the package `bench`, are not checked.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks the width of comments and of Markdown, which rustfmt does not wrap. Both may be at most as wide as
-//! code.
+//! Checks that comments and Markdown, which rustfmt does not wrap, are at most as wide as code.
 
 use super::Finding;
 use crate::tree::File;
@@ -8,8 +7,7 @@ use crate::tree::File;
 /// Maximum number of columns of a line, as in rustfmt.toml.
 const COLUMNS_MAX: usize = 110;
 
-/// A line that contains a word of at least this many columns, such as a link, may be wider, because the word
-/// cannot be broken.
+/// A line that contains a word of at least this many columns, such as a link, may be wider.
 const WORD_COLUMNS: usize = 60;
 
 pub fn check(files: &[File]) -> Vec<Finding> {

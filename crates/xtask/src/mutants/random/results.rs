@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verdicts of random mutants, stored as one JSON object per line. Each verdict is appended immediately, so
-//! that a second call can continue.
+//! Verdicts of random mutants, one JSON object per line. Each verdict is appended immediately, so that a
+//! second call can continue.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

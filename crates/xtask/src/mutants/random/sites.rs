@@ -35,7 +35,7 @@ pub struct Mutant {
 }
 
 impl Mutant {
-    /// Returns a name without line numbers. It stays valid if other parts of the file change.
+    /// Returns a name that stays valid if other parts of the file change.
     pub fn name(&self) -> String {
         let ordinal = if self.ordinal == 0 { String::new() } else { format!(" #{}", self.ordinal + 1) };
         let (from, to) = (one_line(&self.original), one_line(&self.replacement));
