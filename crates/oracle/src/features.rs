@@ -82,7 +82,7 @@ const COUNTED: [(&str, Set); 27] = [
     ("reserved destinations dropped after path records", RESERVED_DROPPED | BY_RECORD),
 ];
 
-/// Features of the rules in force after the operations that the checker has applied so far.
+/// Features of the rules after the operations that the checker has applied so far.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     entries: BTreeMap<EntryId, Set>,

@@ -304,7 +304,7 @@ pub(super) struct Arrival {
     pub unfinished: Unfinished,
     pub worker: usize,
     pub sequence: u64,
-    /// Number of the flow. Packets of one queue that have the same number belong to one flow.
+    /// Number of the flow within the packet's queue.
     pub flow: u64,
     pub bytes: Vec<u8>,
     /// Highest version whose barrier had been answered when the packet was sent to the port.
@@ -401,7 +401,7 @@ pub(super) struct Record {
     /// Ageing time of learned addresses.
     pub mac_ageing: Nanos,
     pub room: Room,
-    /// Egress queues of each port that has queues. A port without queues sends frames in order.
+    /// Egress queues of each port. A port without queues sends frames in order.
     pub egress: Vec<EgressQueue>,
     /// Frames sent by each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,

@@ -47,8 +47,8 @@ pub(super) fn unfinished_of(meta: &Meta) -> Unfinished {
 }
 
 impl Template {
-    /// Returns the template with a partial checksum and, in half of the cases, as a super-frame. If neither
-    /// is possible, the template is returned unchanged.
+    /// Returns the template with a partial checksum and, in half of the cases, as a super-frame. Returns the
+    /// template unchanged if neither is possible.
     pub fn left_to_device(mut self, rng: &mut Rng) -> Self {
         let layers = self.layers();
         let (has, l4) = (|bits| layers.present & bits != 0, usize::from(layers.l4));

@@ -23,7 +23,7 @@ pub struct TableUse {
 /// worker had already finished a packet with the same values under the same rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
-    /// Number of repeated packets. Packets that were refused because the backlog was full do not count.
+    /// Number of repeated packets, without packets that a full backlog refused.
     pub repeated: usize,
     /// Number of repeated packets that stayed on the path.
     pub fast: usize,

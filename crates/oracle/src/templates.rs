@@ -23,8 +23,8 @@ pub(super) struct Template {
 pub(super) enum Shape {
     /// Each packet has its tag after all bytes that rules examine.
     Whole,
-    /// The packet is cut short or scrambled. The tag then overlaps examined bytes, so each packet is a
-    /// separate flow.
+    /// The packet is cut short or scrambled, so its tag overlaps examined bytes. Each packet is a separate
+    /// flow.
     Broken,
     /// The packet ends within its first headers, so it has no tag. All packets of the template are equal and
     /// are compared without order.
@@ -91,7 +91,7 @@ fn l4_port(rng: &mut Rng) -> u16 {
     [53, 80, 443, 5_000][rng.usize(0..4)]
 }
 
-/// Returns a ToS byte. Its DSCP is arbitrary, or is one of an assured forwarding class, which meters remark.
+/// Returns a ToS byte with any DSCP, or with one of an assured forwarding class, which meters remark.
 fn tos(rng: &mut Rng) -> u8 {
     let dscp = if rng.bool() { rng.u8(0..4) } else { [10, 12, 14, 18, 34, 46][rng.usize(0..6)] };
     dscp << 2 | rng.u8(0..4)
@@ -101,8 +101,8 @@ fn ttl(rng: &mut Rng) -> u8 {
     [0, 1, 2, 20, 64, 64, 100, 255][rng.usize(0..8)]
 }
 
-/// Returns the payload length. The test tag comes after the `examined` leading bytes. Most frames are short;
-/// some have the minimum or maximum length of Ethernet.
+/// Returns the payload length. Most frames are short; some have the minimum or maximum length of Ethernet.
+/// The test tag comes after the `examined` leading bytes.
 fn payload_bytes(rng: &mut Rng, headers: usize, examined: usize, longest: usize) -> usize {
     let least = TAG_BYTES + examined.saturating_sub(headers);
     let frame = match rng.u8(0..16) {
@@ -122,8 +122,7 @@ fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
     [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()
 }
 
-/// Returns the frame with a header of stateless forwarding after its MAC addresses. The header is
-/// occasionally damaged.
+/// Returns the frame with a header of stateless forwarding, which may be damaged, after its MAC addresses.
 fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     let (macs, rest) = frame.split_at(12);
     let hops = rng.u8(0..4);
@@ -146,8 +145,8 @@ fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     [macs, &header].concat()
 }
 
-/// Returns a length at which a frame ends within the header after its MAC addresses, most often within a VLAN
-/// tag if there is one. In rare cases it ends before that header.
+/// Returns the length of a frame that ends within the header after its MAC addresses, or in rare cases before
+/// that header.
 fn short_bytes(rng: &mut Rng) -> usize {
     if rng.u8(0..8) == 0 { rng.usize(12..14) } else { rng.usize(14..18) }
 }
@@ -277,7 +276,7 @@ impl Template {
         made
     }
 
-    /// Returns a packet of the flow with its tag at the end. Short packets have no tag.
+    /// Returns a packet of the flow, with its tag at the end unless the packet is short.
     pub fn tagged(&self, tag: usize) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         if self.shape == Shape::Short {
@@ -288,8 +287,8 @@ impl Template {
         bytes
     }
 
-    /// Returns the template with another TTL or hop limit. The template is unchanged if no IP header directly
-    /// follows its Ethernet header and tags.
+    /// Returns the template with another TTL or hop limit, or unchanged if no IP header directly follows its
+    /// Ethernet header and tags.
     pub fn with_ttl(&self, ttl: u8) -> Self {
         let mut made = self.clone();
         let layers = self.layers();
@@ -303,7 +302,7 @@ impl Template {
             let before = u16::from_be_bytes([ip[8], ip[9]]);
             ip[8] = ttl;
             let after = u16::from_be_bytes([ip[8], ip[9]]);
-            // RFC 1624, equation 3. All packets of a flow have correct checksums, like their template.
+            // RFC 1624, equation 3.
             let sum = u16::from_be_bytes([ip[10], ip[11]]);
             let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
             while new > 0xffff {

@@ -30,7 +30,7 @@ const EXTENSIONS: [u8; 5] = [0, 60, 43, 44, 135];
 const PROTOCOLS: [u8; 7] = [1, 6, 17, 58, 132, 47, 59];
 
 impl Subject {
-    /// Returns a variant after one to three changes. `examined` are the bits that rules examine.
+    /// Returns a variant after one to three changes. `examined` holds the bits that rules examine.
     pub fn variant(&self, rng: &mut Rng, examined: &ExaminedBits) -> Self {
         let mut made = self.clone();
         for _ in 0..rng.usize(1..4) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of `shunt trace`: the model's simulated processing of a packet, compared with the reference.
+//! Checks of `shunt trace`: compares the model's simulated processing of a packet with the reference.
 
 use super::log::Recorder;
 use dataplane::DataPlane;

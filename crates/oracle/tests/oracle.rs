@@ -133,8 +133,8 @@ fn check_path(seed: u64, path: &PathUse) {
     }
 }
 
-/// Checks that enough repeated packets and enough tables of calm cases were evaluated, for each lookup method
-/// of the path.
+/// Checks that enough repeated packets and tables of calm cases were evaluated, for each lookup method of the
+/// path.
 fn check_calm(coverage: &Coverage, cases: usize) {
     let path = &coverage.path;
     assert!(path.repeated >= 20 * cases, "repeated packets in calm cases: {}", path.repeated);

@@ -91,8 +91,7 @@ impl Driver {
             if bytes.len() < port::MIN_FRAME_BYTES {
                 continue;
             }
-            // Half of the pairs start from a variant, because the templates lack some combinations of
-            // headers.
+            // The templates lack some combinations of headers, so half of the pairs start from a variant.
             let mut one = Subject { port, bytes };
             if self.rng.bool() {
                 one = one.variant(&mut self.rng, &planned);
@@ -179,8 +178,7 @@ fn check_rewritten(plan: &ExpressPlan, entry: &FlowEntry, packets: [&Subject; 2]
     Ok(())
 }
 
-/// Checks that the keys of two packets are equal if and only if the packets are equal in all bits of the
-/// plan.
+/// Checks that two packets have equal keys if and only if they are equal in all bits of the plan.
 fn check_pair(
     reader: &KeyReader,
     planned: &ExaminedBits,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Driver of a case. In random order it sends packets, makes updates, and runs poll iterations of the workers
+//! Driver of a case: in random order, sends packets, makes updates, and runs poll iterations of the workers
 //! and the control thread.
 
 mod close;
@@ -33,7 +33,7 @@ pub(super) struct Driver {
     model: Model<Recorder>,
     workers: Vec<Worker<OrderLog>>,
     handles: Vec<MemHandle>,
-    /// Reference that executes every operation as soon as it is submitted, before the workers do.
+    /// Reference that executes every operation on submission, before the workers do.
     shadow: Reference,
     shadowed: usize,
     now: Nanos,
@@ -83,7 +83,7 @@ impl Driver {
         (template, self.port_of(template))
     }
 
-    /// Returns a port on which a template's packets arrive. In most calls, it is the template's usual port.
+    /// Returns a port on which a template's packets arrive, usually the template's own port.
     fn port_of(&mut self, template: usize) -> PortNo {
         if self.rng.u8(0..6) == 0 { self.style.any_port(&mut self.rng) } else { self.homes[template] }
     }

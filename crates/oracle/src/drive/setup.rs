@@ -28,7 +28,7 @@ const LEARNING: Learning = Learning { min_pps: 10, window: Nanos(100_000_000), m
 /// devices.
 const TIGHT_QUEUE_FRAMES: usize = 8;
 
-/// Ageing times of learned addresses, used by successive cases. A case lasts about 20 s of virtual time.
+/// Ageing times of learned addresses in successive cases, each of which lasts about 20 s of virtual time.
 const MAC_AGEING: [Nanos; 4] =
     [Nanos(300_000_000_000), Nanos(1_000_000_000), Nanos(2_500_000_000), Nanos(6_000_000_000)];
 
@@ -59,7 +59,7 @@ pub(super) const LARGE_FRAMES: usize = 256;
 /// fast-forwarding path.
 const CALM: u64 = 7;
 
-/// Ports. `handles` is the driver's side of each port, and `queues` is the workers' side.
+/// Ports: `handles` is the driver's side of each port, and `queues` is the workers' side.
 struct Ports {
     handles: Vec<MemHandle>,
     queues: Vec<PortQueues>,
@@ -237,7 +237,7 @@ impl Driver {
         }
         if self.rng.bool() {
             // Two entries of the bundle may have the same index of a linear table and different priorities.
-            // The bundle is then refused as a whole.
+            // The whole bundle is then refused.
             drop(self.model.bundle(self.now, mods.clone()));
         }
         for m in mods {

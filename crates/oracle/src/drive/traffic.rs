@@ -15,12 +15,12 @@ use worker::Turn;
 /// Maximum number of packets that wait in one receive queue in a tight case.
 const TIGHT_WAITING_MAX: usize = 8;
 
-/// Maximum number of packets that wait in one receive queue. With this limit, a poll iteration makes no more
-/// copies than the outboxes can hold.
+/// Maximum number of packets that wait in one receive queue, so that the outboxes can hold all copies of a
+/// poll iteration.
 const WAITING_MAX: usize = 16;
 
-/// Maximum number of packets that wait for one worker. With this limit, there are enough frames and enough
-/// space in the outboxes for all copies.
+/// Maximum number of packets that wait for one worker, so that there are enough frames and outbox space for
+/// all copies.
 const ALL_WAITING_MAX: usize = 64;
 
 /// Maximum number of packets that wait for one worker in a tight case.
@@ -69,8 +69,7 @@ impl Driver {
             if !self.handles[at].push_frame(worker, &unfinished_frame(&bytes, unfinished)) {
                 return;
             }
-            // Device drivers drop frames that are shorter than an Ethernet header, so such frames never
-            // arrive.
+            // Device drivers drop frames shorter than an Ethernet header, so such frames never arrive.
             if bytes.len() < port::MIN_FRAME_BYTES {
                 *self.record.runts.entry(port).or_default() += 1;
                 continue;

@@ -15,7 +15,7 @@ const SECOND_NS: Nanos = Nanos(1_000_000_000);
 /// Maximum delay of an expiry, in nanoseconds.
 const LATE_NS: Nanos = SECOND_NS;
 
-/// Times at which an entry's timeouts pass, computed from the uses of the entry before some moment.
+/// Times at which an entry's timeouts pass, computed from the entry's uses before some moment.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     /// Earliest and latest time of the idle timeout. They differ for a learned address, whose exact time of
@@ -91,8 +91,7 @@ pub(super) fn reason(life: &Life, record: &Record) -> Option<RemovedReason> {
     Due::of(life, record, moment).reason(moment.at)
 }
 
-/// Compares the end of each entry's lifetime with the entry's timeouts. Returns the number of entries that
-/// timed out.
+/// Compares each entry's end with its timeouts. Returns the number of entries that timed out.
 pub(super) fn check_expiry(record: &Record, lives: &[Life]) -> Result<usize, String> {
     let mut expired = 0;
     for life in lives {
@@ -108,7 +107,7 @@ pub(super) fn check_expiry(record: &Record, lives: &[Life]) -> Result<usize, Str
     Ok(expired)
 }
 
-/// Checks that after each poll of the control thread, no entry exists that should have expired 1 s earlier.
+/// Checks that after each poll of the control thread, no entry is overdue by more than 1 s.
 fn check_late(record: &Record, life: &Life) -> Result<(), String> {
     let idle_ns = if life.entry.table == MAC_TABLE {
         Some(record.mac_ageing)

@@ -31,8 +31,7 @@ pub(super) fn check_all(record: &Record, lives: &[Life]) -> Result<usize, String
         let message = message
             .ok_or_else(|| format!("operation {version} removed without a flow-removed message: {life:?}"))?;
         match check(record, version, life, message) {
-            // The message belongs to a later entry with the same ID and match, because this entry was
-            // overwritten.
+            // This entry was overwritten, so the message belongs to a later entry with the same ID and match.
             Err(_) if life.replaced => continue,
             result => result?,
         }

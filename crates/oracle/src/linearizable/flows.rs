@@ -19,8 +19,7 @@ pub(super) struct Eras {
     /// For each recorded packet, its era and the values that lookups examined in changed headers. The values
     /// are `None` if no table handled the packet.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
-    /// The driver's flows whose packets differ in examined bits, because a lookup examined their test tags
-    /// after a header had changed.
+    /// The driver's flows whose packets differ in examined bits, because a lookup examined their test tags.
     unlike: BTreeSet<Flow>,
 }
 

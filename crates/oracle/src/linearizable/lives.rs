@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lifetimes of entries in the serial order: their counters, their uses by packets, and the cause of their
-//! end.
+//! Lifetimes of entries in the serial order: their counters, uses and ends.
 
 use crate::log::{Lookup, Moment, Record, Walker};
 use flow::operation::MAC_TABLE;
@@ -35,8 +34,8 @@ pub(super) struct Life {
     pub replaced: bool,
     /// Counters inherited from replaced entries, plus the entry's own counters once its lifetime has ended.
     pub counts: Count,
-    /// Counters that the entry may have inherited. If a bundle deletes an entry and adds an equal one, this
-    /// looks like a replacement, but the new counters start at 0.
+    /// Counters that the entry may have inherited. A bundle that deletes an entry and adds an equal one looks
+    /// like a replacement, but the new counters start at 0.
     pub perhaps: Count,
     /// Uses by packets, recorded only for entries with an idle timeout.
     pub uses: Vec<Use>,

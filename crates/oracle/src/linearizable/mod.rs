@@ -127,8 +127,7 @@ fn numbers(record: &Record) -> BTreeMap<(PortNo, usize, u64), usize> {
     arrived.map(|(number, a)| ((a.port, a.worker, a.sequence), number)).collect()
 }
 
-/// Runs the reference through the serial order. Between two versions, it processes the packets worker by
-/// worker.
+/// Runs the reference through the serial order, worker by worker between two versions.
 fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
     let by_place = numbers(record);
     let refused = refused(record);

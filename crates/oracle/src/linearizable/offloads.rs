@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of offloads: the work that the device of the output port must still do on each copy, and the result
-//! of this work.
+//! Checks of offloads: the work that the output port's device must still do on each copy, and the result.
 
 use super::Replay;
 use crate::Coverage;
@@ -11,8 +10,8 @@ use reference::{Unfinished, finished};
 use std::collections::BTreeMap;
 use wire::Depth;
 
-/// Checks, for each sent frame, that the work left to the device is the work that the reference expects. If
-/// software does this work, the result must equal the reference's result.
+/// Checks that each sent frame leaves to the device the work that the reference expects, and that completing
+/// this work in software gives the reference's frame.
 pub(super) fn check_offloads(
     record: &Record,
     replay: &Replay,

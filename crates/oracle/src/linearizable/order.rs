@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of the workers' logs: each packet and each operation must appear once, and neither too early nor
-//! too late.
+//! Checks of the workers' logs: each packet and operation must appear once, neither too early nor too late.
 
 use crate::log::{Entry, Record};
 use flow::{PortNo, RuleVersion};
@@ -54,8 +53,8 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
     Ok(positions)
 }
 
-/// Checks that every arrival was processed once. The version that processed it must not be older than the
-/// last version whose barrier was answered before the arrival.
+/// Checks that every arrival was processed once, and not by a version older than the last barrier that was
+/// answered before the arrival.
 pub(super) fn check_arrivals(record: &Record, positions: &Positions) -> Result<(), String> {
     let arrived = record.arrivals.len() - record.injected.len();
     if positions.len() != arrived {

@@ -27,7 +27,7 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
     for (worker, log) in record.logs.iter().enumerate() {
         let left: BTreeMap<Walker, &Left> =
             record.outcomes[worker].iter().map(|left| (left.walker, left)).collect();
-        // For each value, the time at which its first packet was finished after the last change of rules.
+        // For each value, the time at which its first packet since the last change of rules was finished.
         let mut finished: BTreeMap<Value<'_>, u64> = BTreeMap::new();
         for (entry, moment) in log.iter().zip(&record.moments[worker]) {
             let (port, sequence) = match *entry {

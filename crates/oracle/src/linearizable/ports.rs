@@ -14,8 +14,8 @@ fn add(sum: &mut Count, bytes: usize) {
     *sum = (sum.0 + 1, sum.1 + bytes as u64);
 }
 
-/// Compares each port's counters with the arrivals, the sent frames, and the queues that the reference
-/// selected. Returns the number of counters compared.
+/// Compares each port's counters with the arrivals, the sent frames and the selected queues. Returns the
+/// number of counters compared.
 pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, String> {
     let mut arrived: BTreeMap<PortNo, Count> = BTreeMap::new();
     let injected: Vec<usize> = record.injected.values().copied().collect();

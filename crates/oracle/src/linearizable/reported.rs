@@ -111,7 +111,7 @@ pub(super) fn check_learned(record: &Record, replay: &Replay) -> Result<(), Stri
     expected.sort_unstable();
     actual.sort_unstable();
     if !record.room.is_ample() {
-        // If there was no space for a report, the next packet with this address reports the address again.
+        // If there was no space for a report, the next packet with this address repeats the report.
         let mut came = actual.iter().peekable();
         expected.retain(|learned| came.next_if_eq(&learned).is_some());
     }

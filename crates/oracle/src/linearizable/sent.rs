@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of sent copies by port and flow: the same frames must be sent in the same order.
+//! Checks sent copies by port and flow: the same frames must be sent in the same order.
 
 use super::flows::FlowView;
 use super::{Flow, Replay, describe, flow_of};
@@ -17,8 +17,7 @@ type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
 /// each other.
 type ByQueue<'a> = BTreeMap<QueueId, Vec<&'a [u8]>>;
 
-/// Returns the egress queue that a queue number selects. If no queue has this number, it is the default
-/// queue.
+/// Returns the egress queue that a queue number selects, or the default queue if no queue has the number.
 pub(super) fn egress(record: &Record, queue: QueueId) -> QueueId {
     let known = record.egress.iter().any(|known| known.id == queue);
     if known { queue } else { EgressQueue::DEFAULT_ID }
@@ -52,8 +51,8 @@ fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place,
     flows
 }
 
-/// Returns whether `actual` is a merge of the queues' frames, in which the frames of each queue are in order.
-/// If `all` is false, frames may be missing.
+/// Returns whether `actual` merges the queues' frames and keeps the order within each queue. If `all` is
+/// false, frames may be missing.
 fn is_merged(queues: &ByQueue<'_>, actual: &[&[u8]], all: bool) -> bool {
     let queues: Vec<&Vec<&[u8]>> = queues.values().collect();
     // Equal frames may belong to any of the queues, so all possible assignments are tracked.
@@ -100,7 +99,7 @@ impl Copies {
         self.missing_by_port.values().sum()
     }
 
-    /// Matches the frames that a port sent with the expected copies. Copies are identified by their bytes.
+    /// Matches the frames that a port sent with the expected copies, by their bytes.
     fn account(&mut self, port: PortNo, expected: &[(usize, &[u8])], actual: &[&[u8]]) -> Result<(), String> {
         let mut copies: BTreeMap<&[u8], (Vec<usize>, usize)> = BTreeMap::new();
         expected.iter().for_each(|(packet, bytes)| copies.entry(bytes).or_default().0.push(*packet));
@@ -194,8 +193,8 @@ pub(super) fn check_view(record: &Record, replay: &Replay, view: &FlowView) -> R
     Ok(())
 }
 
-/// Checks that the copies of a flow are in order. If space is scarce, lost copies are skipped. Copies without
-/// a flow have no order.
+/// Checks that the copies of a flow are in order. If space is scarce, copies may be missing. Copies without a
+/// flow have no order.
 fn check_order(
     record: &Record,
     replay: &Replay,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random instructions. Most actions are applicable to the packets for which an entry is generated; some
-//! fail.
+//! Random instructions. Most actions are applicable to the entry's packets; some fail.
 
 use super::matching::slice;
 use super::{PLACES, Scope, Style, TAGGED};
@@ -88,8 +87,7 @@ impl Style {
     /// Returns where the packet continues: usually in the table that follows this one, sometimes in a later
     /// or a linear table. `None` ends the pipeline.
     fn next(&self, rng: &mut Rng, table: TableId) -> Option<Next> {
-        // In a calm case, enough packets must reach the linear table and find an entry there to check its use
-        // of the path.
+        // In a calm case, enough packets must hit entries of the linear table to check its use of the path.
         let (one_in, places) = if self.calm { (5, PLACES) } else { (12, PLACES + 1) };
         if table < self.linear && rng.u8(0..one_in) == 0 {
             return Some(Next::Direct { table: self.linear, index: rng.u32(0..places) });
@@ -102,8 +100,7 @@ impl Style {
         Some(Next::Table(later[number]))
     }
 
-    /// Returns a list of actions, which is usually short, and the properties of the packets after these
-    /// actions.
+    /// Returns a list of actions, usually short, and the properties of packets after these actions.
     fn actions<'a>(&self, rng: &mut Rng, mut scope: Scope<'a>) -> (Vec<Action>, Scope<'a>) {
         let count = [0, 0, 0, 0, 1, 1, 2, 3][rng.usize(0..8)];
         let mut made = Vec::new();

@@ -23,8 +23,7 @@ impl Style {
         Group { id, kind, buckets: buckets.collect() }
     }
 
-    /// Returns a copy of the group with the same actions, but other weights and other watched ports and
-    /// groups.
+    /// Returns a copy of the group with other weights and other watched ports and groups.
     pub fn reweighed(&self, rng: &mut Rng, group: &Group) -> Group {
         let buckets =
             group.buckets.iter().map(|b| self.watched(rng, group.id, group.kind, b.clone())).collect();

@@ -21,7 +21,7 @@ pub(super) fn slice(rng: &mut Rng, l3_bits: u32) -> Field {
 }
 
 /// Returns a match on these fields and their prerequisites that matches the packet. Fields that the packet
-/// does not have are omitted.
+/// lacks are omitted.
 pub(super) fn matching(
     rng: &mut Rng,
     fields: &[Field],
@@ -59,8 +59,7 @@ pub(super) fn matching(
     Match::new(conditions).unwrap_or_default()
 }
 
-/// Returns a prefix length of one of three kinds: the full length, a length at most 3 bits shorter, or any
-/// length.
+/// Returns a prefix length: the full length, at most 3 bits less, or any length.
 fn prefix_length(rng: &mut Rng, bits: u32) -> u32 {
     match rng.u8(0..3) {
         0 => bits,

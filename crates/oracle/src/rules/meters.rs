@@ -7,7 +7,7 @@ use flow::MeterId;
 use flow::meter::{Band, Meter, MeterBand};
 
 impl Style {
-    /// Returns a meter with this number. Its rates are close to those of the case's flows.
+    /// Returns a meter with this number, whose rates are close to those of the case's flows.
     pub fn meter(&self, rng: &mut Rng, id: MeterId) -> Meter {
         let packets = rng.bool();
         let rates: [u32; 6] = if packets {

@@ -94,8 +94,8 @@ impl Kind {
         }
     }
 
-    /// Returns the number of rules in a large table of this kind. A large table is served by a different
-    /// engine than a small one.
+    /// Returns the number of rules in a large table of this kind. A large table has another engine than a small
+    /// table.
     pub fn large(&self) -> usize {
         if matches!(self, Self::Routes(_)) { 120 } else { 400 }
     }
@@ -104,8 +104,8 @@ impl Kind {
 /// Maximum end of slices relative to L3 in most cases, in bits: the end of an IPv4 header without options.
 const NEAR_L3_BITS: u32 = 160;
 
-/// Number of leading bytes that these slices may contain: an Ethernet header, two VLAN tags and an IPv4
-/// header.
+/// Number of leading bytes that slices may contain in most cases: an Ethernet header, two VLAN tags and an
+/// IPv4 header.
 const NEAR_BYTES: usize = 42;
 
 /// Maximum end of slices relative to L3 in the other cases, in bits. Such slices can contain bytes of L4,
@@ -222,8 +222,7 @@ impl Style {
         }
     }
 
-    /// Returns the number of leading bytes of a packet that slices may contain, also after labels were
-    /// removed.
+    /// Returns the number of leading bytes that slices may contain, even after labels were removed.
     pub fn examined_bytes(&self) -> usize {
         if self.l3_bits > NEAR_L3_BITS { FAR_BYTES } else { NEAR_BYTES }
     }

@@ -26,8 +26,7 @@ impl Driver {
             (Some(group), 2..5) => (GroupCommand::Modify, self.style.reweighed(&mut self.rng, &group)),
             (Some(_), _) => (GroupCommand::Modify, self.random_group(id)),
         };
-        // A delete is refused if another group refers to the group. Any change is refused if the group refers
-        // to a missing group.
+        // The change is refused if it would break a reference between groups.
         if self.model.group_mod(self.now, command, group).is_ok() {
             let changes = &mut self.record.changes;
             *match command {

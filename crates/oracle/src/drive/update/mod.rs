@@ -127,7 +127,7 @@ impl Driver {
         self.follow()
     }
 
-    /// Counts an update. Also counts it as live if it changed the treatment of the packet.
+    /// Counts an update, also as live if it changed the treatment of the packet.
     fn account(&mut self, subject: &Subject) -> Result<(), String> {
         let changed = self.changes(subject)?;
         self.record.updates += 1;

@@ -7,7 +7,7 @@ use flow::PortNo;
 use model::PortConfig;
 
 impl Driver {
-    /// In most calls, restores ports. Returns true if some ports are still down or missing.
+    /// Usually restores ports. Returns true if some ports are still down or missing.
     pub(super) fn restore_ports(&mut self) -> Result<bool, String> {
         let whole = |model: &model::Model<_>, number: PortNo| {
             model.port(number).is_some_and(|port| port.is_up() && !port.config.no_recv)
