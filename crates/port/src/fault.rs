@@ -46,7 +46,7 @@ impl<Q: Queue> Faulty<Q> {
         }
     }
 
-    /// Injects faults into a received frame. Returns true if the frame is lost; otherwise it may be damaged.
+    /// Injects faults into a received frame. Returns true if the frame is lost.
     fn strike(&mut self, frame: &mut Frame) -> bool {
         if self.random.happens(self.faults.drop_per_mille) {
             return true;
@@ -154,8 +154,7 @@ mod tests {
     use super::*;
     use crate::mem;
 
-    /// Offers 1,000 frames of 100 bytes, all with the value 0x55. Returns the received frames and the
-    /// counters.
+    /// Offers 1,000 frames of 100 bytes 0x55. Returns the received frames and the counters.
     fn run(faults: Faults) -> (Vec<Vec<u8>>, Statistics) {
         let (mut queues, mut handle) = mem::pair(1, 1, 1000);
         for _ in 0..1000 {

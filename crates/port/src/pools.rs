@@ -122,7 +122,7 @@ impl Pools {
         self.small.level().is_below(4)
     }
 
-    /// Returns whether no small frame is free, so that a queue may have left packets in its device.
+    /// Returns whether no small frame is free. A queue may then have left packets in its device.
     #[must_use]
     #[inline]
     pub fn is_used_up(&self) -> bool {

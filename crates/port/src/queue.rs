@@ -5,7 +5,7 @@ use crate::{Pools, Statistics};
 use frame::{FillLevel, Frame, Stamp};
 use std::os::fd::RawFd;
 
-/// Offloads that `transmit` accepts. Frames that need other offloads must be completed in software first.
+/// Offloads that `transmit` accepts. Other offloads must be completed in software first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Whether frames with a partial checksum (`meta.checksum`) are accepted.
@@ -43,8 +43,7 @@ pub struct Link {
     pub mac: Option<[u8; 6]>,
     /// MTU: maximum number of bytes after the Ethernet header of a frame.
     pub mtu: Option<u32>,
-    /// Index of the kernel's network interface to which the queue is bound; `None` if there is no such
-    /// interface or it is gone.
+    /// Index of the kernel's network interface to which the queue is bound, if there is one.
     pub index: Option<i32>,
 }
 
@@ -73,13 +72,13 @@ pub trait Queue: Send {
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize;
 
     /// Returns the fill level of the pool of buffers into which the device receives. Drivers that copy
-    /// packets into the worker's pools have no such pool and return 0 of 0 buffers.
+    /// packets into the worker's pools return 0 of 0 buffers.
     fn buffers(&self) -> FillLevel {
         FillLevel::default()
     }
 
-    /// Returns the amount of data that the device has not sent yet. The function may make a system call, so
-    /// it is not called for every packet.
+    /// Returns the amount of data that the device has not sent yet. May make a system call, so it is not
+    /// called for every packet.
     fn outstanding(&self) -> Outstanding {
         Outstanding::NONE
     }

@@ -8,8 +8,7 @@ use crate::sys::{Change, Monitor};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Time after which the link is queried even without a reported change. Changes of speed, for instance, are
-/// not reported.
+/// Time after which the link is queried even without a reported change. Changes of speed are not reported.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Result of a query.
@@ -52,7 +51,7 @@ impl Watch {
     pub(crate) fn note(&mut self, report: LinkReport, now: Instant) {
         let LinkReport { link, bound_index, is_stale } = report;
         self.index = if link.mtu.is_some() { bound_index } else { -1 };
-        // While an interface of this name exists but could not be opened, the link is down. The next call
+        // An interface of this name exists but could not be opened, so the link is down. The next call
         // retries.
         self.link = Link {
             up: link.up && !is_stale,

@@ -22,8 +22,8 @@ impl Cutter {
         Self { buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), lens: [0; SEND_BATCH] }
     }
 
-    /// Sends all segments of `frame`. After an error the remaining segments are not sent. Returns `EINVAL` if
-    /// the frame cannot be segmented.
+    /// Sends all segments of `frame`, up to the first error. Returns `EINVAL` if the frame cannot be
+    /// segmented.
     pub(super) fn send(
         &mut self,
         frame: &Frame,

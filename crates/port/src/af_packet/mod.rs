@@ -83,7 +83,7 @@ struct PacketQueue {
     generation: u64,
     watch: Watch,
     statistics: Statistics,
-    /// Packets dropped by the kernel so far. The kernel's own counter is reset by each reading.
+    /// Packets dropped by the kernel so far. Each reading resets the kernel's own counter.
     kernel_drops: Cell<u64>,
     outstanding_most_bytes: usize,
 }

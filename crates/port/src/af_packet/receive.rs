@@ -55,7 +55,7 @@ impl PacketQueue {
     }
 }
 
-/// Receives the packet of a ring slot. A packet longer than its slot is fetched from the socket's queue.
+/// Receives the packet of a ring slot. A packet longer than the slot is fetched from the socket's queue.
 fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arrival {
     let whole_in_queue = slot.status & libc::TP_STATUS_COPY != 0;
     let tag = slot.status & libc::TP_STATUS_VLAN_VALID != 0;

@@ -25,8 +25,8 @@ const SOCKET_BUFFER_BYTES: libc::c_int = 16 * 1024 * 1024;
 /// option does not apply to a fanout group.
 const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
 
-/// State shared by the queues of a port: name and fanout group. The lock is taken only when a device is
-/// opened or reopened.
+/// State shared by the queues of a port: name and fanout group. Locked only when a device is opened or
+/// reopened.
 pub(super) struct Port {
     owner: Owner,
     queues: usize,

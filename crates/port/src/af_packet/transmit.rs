@@ -36,8 +36,8 @@ fn refusal(error: &io::Error) -> Refusal {
 impl PacketQueue {
     pub(super) fn transmit_burst(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
-        // A socket reports a past loss of the link once, even if the link is up again. Only a second error in
-        // a row shows that the link is down now.
+        // A socket reports a past loss of the link once, so only a second error in a row shows that the link
+        // is down now.
         let mut link_refused = false;
         while let Some(front) = frames.first() {
             if front.len() < MIN_FRAME_BYTES {

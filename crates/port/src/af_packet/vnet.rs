@@ -72,7 +72,7 @@ pub(super) enum TransmitForm {
     TooLong,
 }
 
-/// Selects how to transmit a frame. `mtu` is the MTU of the device in bytes, or `None` if it is unknown.
+/// Selects how to transmit a frame. `mtu` is the device's MTU in bytes, if known.
 #[inline]
 pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> TransmitForm {
     let mut vnet = [0; VNET_BYTES];

@@ -122,8 +122,7 @@ impl Queue for XdpQueue {
     }
 
     fn descriptor(&self) -> Option<RawFd> {
-        // While queued frames wait for space in the device, the queue must be polled, because no event
-        // reports that space.
+        // No event reports space in the device, so the queue must be polled while frames wait for space.
         let descriptor = self.socket.descriptor();
         (!self.socket.xsk.has_unsent()).then_some(descriptor)
     }

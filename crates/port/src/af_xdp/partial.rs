@@ -12,7 +12,7 @@ use wire::{Depth, checksum, locate};
 const TCP_CHECKSUM_AT: u16 = 16;
 const UDP_CHECKSUM_AT: u16 = 6;
 
-/// Returns the partial checksum of a packet, if it has one. Only TCP and UDP outside tunnels are recognized.
+/// Returns the partial checksum of a packet, if any. Only TCP and UDP outside tunnels are recognized.
 pub(super) fn find(bytes: &[u8]) -> Option<PartialChecksum> {
     let layers = locate(bytes, Depth::L4);
     let offset = match layers.present & (header::TCP | header::UDP) {
@@ -21,7 +21,7 @@ pub(super) fn find(bytes: &[u8]) -> Option<PartialChecksum> {
         _ => return None,
     };
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
-    // A partial checksum covers all bytes up to the end of the frame, so the IP packet must end there, too.
+    // A partial checksum covers all bytes up to the end of the frame, so the IP packet must end there.
     if layers.fragment || layers.l4_end as usize != bytes.len() {
         return None;
     }

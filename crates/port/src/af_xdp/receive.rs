@@ -24,7 +24,7 @@ impl XdpQueue {
     ) -> usize {
         let xsk = &mut self.socket.xsk;
         if xsk.has_unsent() {
-            // Queued frames are also sent from here, because a worker with nothing more to send does not call
+            // Queued frames are also sent here, because a worker with nothing more to send does not call
             // `transmit`.
             self.is_down = xsk.send().refused == Refused::Link;
         }

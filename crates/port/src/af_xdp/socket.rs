@@ -18,8 +18,7 @@ const MTU_EXPECTED: &str = "an interface whose MTU and whose peer's MTU are at m
 const QUEUES_EXPECTED: &str = "as many workers as the interface has receive queues, and as many transmit queues; \
                                `ethtool -L DEVICE combined N` changes them";
 const NEEDS: &str = "the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
-/// Interval between attempts to get a resource that another process holds. The kernel releases the resources
-/// of a process shortly after the process has ended.
+/// Interval between attempts to get a resource that another process holds.
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// How long to wait for resources that another process has just released.
@@ -38,8 +37,8 @@ pub(super) struct Attachment {
     _attached: Attached,
 }
 
-/// State shared by the queues of a port: name and program. The lock is taken only when a device is opened or
-/// reopened, or its link is queried.
+/// State shared by the queues of a port: name and program. Locked only when a device is opened or reopened,
+/// or its link is queried.
 pub(super) struct Port {
     owner: Owner,
     queues: u32,
@@ -56,8 +55,8 @@ impl Port {
         self.owner.error(what, NEEDS, source)
     }
 
-    /// Returns the port's program on this interface. Attaches a new program if no other queue has attached
-    /// one yet, or if the attached program is `old`.
+    /// Returns the port's program on this interface. Attaches a new program if there is none yet, or if the
+    /// attached program is `old`.
     fn attach(
         &self,
         ifindex: i32,

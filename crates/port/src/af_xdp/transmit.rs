@@ -21,8 +21,7 @@ enum TransmitForm {
     Dropped(PortDrop),
 }
 
-/// Selects how to transmit a frame, and completes its checksum. `mtu` is the MTU of the device in bytes, or
-/// `None` if it is unknown.
+/// Selects how to transmit a frame, and completes its checksum. `mtu` is the device's MTU in bytes, if known.
 fn way(frame: &mut Frame, mtu: Option<u32>) -> TransmitForm {
     if frame.len() < MIN_FRAME_BYTES {
         return TransmitForm::Dropped(PortDrop::TxRunt);

@@ -93,8 +93,8 @@ impl Device {
         Ok(Arc::new(Attached { port: Some(port), interface }))
     }
 
-    /// Reattaches the device for a queue that has lost it. Returns `None` while the device is missing, or
-    /// while other queues have not yet released the old device.
+    /// Reattaches the device for a queue that has lost it. Returns `None` while the device is missing or
+    /// other queues still hold the old device.
     pub(super) fn find(&self) -> Option<Arc<Attached>> {
         let mut attached = lock(&self.attached);
         if let Some(there) = attached.0.upgrade() {
@@ -148,7 +148,7 @@ pub(super) fn open(spec: &Spec, settings: &DpdkSettings) -> Result<Queues, PortE
         attached: Mutex::default(),
         link: Mutex::default(),
     };
-    // Discards this value without detaching the device. `attach` finds the device attached and starts it.
+    // Discards this value without detaching the device, which `attach` then finds attached and starts.
     port.forget();
     let attached = device
         .attach()

@@ -9,8 +9,7 @@ const CORE_OPTIONS: [&str; 6] = ["-l", "-c", "-s", "-S", "--lcores", "--main-lco
 
 static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Starts DPDK unless it was started before. The error describes the fault and suggests a remedy. DPDK's own
-/// messages precede it in the log.
+/// Starts DPDK unless it was started before. The error describes the fault and a remedy.
 pub(super) fn start(settings: &DpdkSettings) -> Result<(), String> {
     STARTED.get_or_init(|| start_once(&settings.eal)).clone()
 }

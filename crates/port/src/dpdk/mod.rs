@@ -36,7 +36,7 @@ pub struct DpdkSettings {
 }
 
 impl Default for DpdkSettings {
-    /// Returns the default settings, with which DPDK uses huge pages and leaves no files in the file system.
+    /// Returns the default settings, with which DPDK uses huge pages and leaves no files.
     fn default() -> Self {
         Self { eal: ["--in-memory", "--no-telemetry"].map(String::from).to_vec(), mbufs: 16_384, mtu: 1_500 }
     }
@@ -44,8 +44,7 @@ impl Default for DpdkSettings {
 
 static SETTINGS: OnceLock<DpdkSettings> = OnceLock::new();
 
-/// Sets how DPDK is started. Must be called before the first port is opened. Later calls have no effect,
-/// because a process can start DPDK only once.
+/// Sets how DPDK is started. Must be called before the first port is opened; later calls have no effect.
 pub fn configure(settings: DpdkSettings) {
     let _ = SETTINGS.set(settings);
 }

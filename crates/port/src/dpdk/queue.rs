@@ -15,7 +15,7 @@ const HEADER_BYTES: usize = 22;
 const SEGMENT_BYTES: usize = 65_600;
 
 pub(super) struct DpdkQueue {
-    /// Metadata of the next frame. Copying it as a whole takes fewer stores than writing each field.
+    /// Metadata of the next frame. Copying the whole takes fewer stores than writing each field.
     meta: Meta,
     number: u16,
     device: Arc<Device>,
@@ -26,8 +26,7 @@ pub(super) struct DpdkQueue {
     /// Whether the receiving thread has been registered with DPDK, which gives it mbuf caches.
     has_thread: bool,
     link: Link,
-    /// Drops that the device reported at the last query. `earlier_drops` counts the drops of earlier devices,
-    /// which were removed.
+    /// Drops that the device reported at the last query. `earlier_drops` counts the drops of removed devices.
     device_drops: Drops,
     earlier_drops: Drops,
     segment: Box<[u8]>,
@@ -53,7 +52,7 @@ impl DpdkQueue {
         queue
     }
 
-    /// Releases a device that was removed. The device can be reattached once all queues have released it.
+    /// Releases a removed device, which can be reattached once all queues have released it.
     fn lose(&mut self) {
         self.attached = None;
         let Drops { missed, no_buffer, errors, unsent } = std::mem::take(&mut self.device_drops);
@@ -242,8 +241,7 @@ impl Queue for DpdkQueue {
             (self.link.up, self.link.index) = (false, None);
             return self.link;
         }
-        // The first queue queries the link for all queues, because DPDK's control calls for a port are not
-        // thread-safe.
+        // The first queue queries the link for all queues, because DPDK's control calls are not thread-safe.
         if self.number == 0
             && let Some(port) = self.attached.as_ref().and_then(|attached| attached.port())
         {

@@ -240,7 +240,7 @@ fn a_device_without_free_buffers_receives_again_after_frames_are_freed() {
     let full = queue.buffers();
     assert_eq!((full.total, full.is_below(2)), (MBUFS as usize, false));
     let mut held = Vec::new();
-    // Frames are held until the device has no free buffer. The device keeps some buffers in its ring.
+    // Frames are held until the device has no free buffer except those in its ring.
     for _ in 0..1_000 {
         queue.receive(&mut pools, &mut held, 32, Stamp::NONE);
     }
@@ -370,7 +370,7 @@ fn a_device_may_be_removed_and_reattached() {
     drop(shim::Port::attach(&device).unwrap());
     assert!(!queue.poll_link().up);
     assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32, Stamp::NONE), 0);
-    // Frames to be sent to the removed device are counted as drops. Mbufs received before can still be freed.
+    // Frames sent to the removed device are counted as drops. Mbufs received before can still be freed.
     let taken = send(&mut *queue, &mut pools, held);
     assert_eq!((taken, queue.statistics().drops(PortDrop::TxLinkDown)), (4, 4));
     // The device has been attached again.

@@ -13,8 +13,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// Interval of queries while an interface has no carrier. The kernel delays some reports by up to a second,
-/// but checks the link immediately when it is queried.
+/// Interval of queries while an interface has no carrier. The kernel may delay a report by a second, but a
+/// query makes it check the link immediately.
 const ASK_WHILE_DOWN: Duration = Duration::from_millis(100);
 
 /// Interval of queries of the speed, which the kernel does not report.
@@ -35,8 +35,7 @@ pub struct WatchedLink {
     pub index: Option<i32>,
     /// The interface is up and has a carrier.
     pub up: bool,
-    /// Number of times that the link was seen to go down. If one report covers several such changes, they
-    /// count once.
+    /// Number of times that the link was seen to go down. Several changes in one report count once.
     pub downs: u64,
     /// MAC address of the interface.
     pub mac: Option<[u8; 6]>,

@@ -7,8 +7,7 @@ use std::slice::from_ref;
 
 const LINE_BYTES: usize = size_of::<CacheLine>();
 
-/// Distance in frames between the prefetched frame and the copied frame. A large set does not fit into a CPU
-/// cache, so its frames are prefetched.
+/// Distance in frames between the prefetched frame and the copied frame.
 const AHEAD: usize = 16;
 
 /// A frame of the set: its cache lines in the queue's memory, and its length in bytes.

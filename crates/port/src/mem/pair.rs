@@ -52,8 +52,8 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Calls `take` with the oldest buffer and returns its result. If the result is `None`, the buffer stays
-    /// first in the ring.
+    /// Calls `take` with the oldest buffer and returns its result. After `None`, the buffer stays first in
+    /// the ring.
     fn take<T>(&mut self, take: impl FnOnce(&Parcel) -> Option<T>) -> Option<T> {
         let answer = take(self.full.peek().ok()?)?;
         if let Ok(parcel) = self.full.pop() {
@@ -228,8 +228,7 @@ impl MemHandle {
         self.pop_with(queue, |bytes, _| bytes.to_vec())
     }
 
-    /// Takes the oldest frame that the queue has sent, and calls `look` with its bytes and metadata instead
-    /// of copying it.
+    /// Takes the oldest frame that the queue has sent, and calls `look` with its bytes and metadata.
     pub fn pop_with<T>(&mut self, queue: usize, look: impl FnOnce(&[u8], &Meta) -> T) -> Option<T> {
         self.sides.get_mut(queue)?.1.take(|parcel| Some(look(&parcel.bytes, &parcel.meta)))
     }

@@ -115,10 +115,10 @@ impl<'a> Interface<'a> {
     }
 
     /// Returns the complete link state; down if the interface does not exist. May wait for a system-wide
-    /// lock, so call it only when a device is opened.
+    /// lock.
     pub(crate) fn link(&self) -> Link {
         let link = self.quick_link();
-        // After an interface has got a carrier, the kernel takes up to a second to report it as running.
+        // The kernel takes up to a second to report an interface with a new carrier as running.
         let has_carrier = |flags| flags & libc::IFF_UP != 0 && self.has_carrier();
         Link { up: link.up || self.flags().is_ok_and(has_carrier), speed_mbps: self.speed_mbps(), ..link }
     }

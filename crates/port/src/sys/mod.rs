@@ -116,8 +116,8 @@ pub(crate) fn option<T: Plain>(socket: BorrowedFd<'_>, level: i32, name: i32) ->
     }
 }
 
-/// Returns the bytes of packets that a socket has sent and its device has not freed yet, as counted by the
-/// kernel. The count includes the kernel's overhead per buffer.
+/// Returns the kernel's count of bytes that a socket has sent and its device has not freed yet, including the
+/// overhead per buffer.
 pub(crate) fn outstanding_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: TIOCOUTQ writes one int, which lives until the call returns.
@@ -159,7 +159,6 @@ pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
 
 /// Clears a socket's pending error, which would wake a waiting thread again.
 pub(crate) fn take_error(socket: BorrowedFd<'_>) {
-    // Reading the error clears it. If its cause persists, the next system call fails and reports the error
-    // again.
+    // Reading the error clears it. If its cause persists, the next system call reports the error again.
     let _ = option::<libc::c_int>(socket, libc::SOL_SOCKET, libc::SO_ERROR);
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Length in bytes of the message header and the fixed part of a link message. Attributes are not read.
+/// Length in bytes of the message header and the fixed part of a link message, without attributes.
 const MESSAGE_BYTES: usize = 32;
 /// Offset of the interface index in a message.
 const INDEX_AT: usize = 20;
@@ -70,7 +70,7 @@ impl Monitor {
         }
     }
 
-    /// Sends a message to the kernel. The kernel's answer arrives among the reports of changes.
+    /// Sends a message to the kernel, whose answer arrives among the reports of changes.
     pub(crate) fn send(&self, message: &[u8]) -> io::Result<()> {
         // SAFETY: the message lives until the call returns, and its true length is given.
         let sent = unsafe {
@@ -79,8 +79,8 @@ impl Monitor {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives the next datagram of messages. Bytes that do not fit into the buffer are cut off. Returns
-    /// `WouldBlock` if no datagram waits.
+    /// Receives the next datagram of messages, cut to the buffer's length. Returns `WouldBlock` if no
+    /// datagram waits.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the kernel writes at most `buffer.len()` bytes into the buffer, which lives until the call
         // returns.
@@ -102,8 +102,8 @@ impl Monitor {
                 libc::recv(self.0.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), libc::MSG_DONTWAIT)
             };
             if len < 0 {
-                // Any error except "no message" may hide a change. For example, messages are lost when the
-                // buffer is full.
+                // Any error except "no message" may hide a change. A full buffer, for example, loses
+                // messages.
                 let none = io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock;
                 return if none { change } else { Change::This };
             }

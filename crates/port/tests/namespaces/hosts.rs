@@ -211,8 +211,7 @@ fn transfer_in_vxlan(lab: &Lab, options: &str) {
     let seen = forwarder.finish();
     assert_super_frames(&seen);
     assert_nothing_lost(&seen);
-    // With wrong outer headers, the transfer would take longer: only retransmitted segments would arrive, one
-    // at a time.
+    // With wrong outer headers, only retransmitted segments would arrive, one at a time.
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 

@@ -257,8 +257,7 @@ fn stay_on_one_cpu() {
     run(&format!("taskset --all-tasks --cpu-list --pid {first} {}", std::process::id()));
 }
 
-/// Returns the frame that shows that the bridge forwards. `bridge` may send it several times, so a copy may
-/// arrive later.
+/// Returns the frame that shows that the bridge forwards. Further copies may arrive later.
 fn first() -> Vec<u8> {
     packet(&[], 1000, 255)
 }

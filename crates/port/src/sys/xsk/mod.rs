@@ -182,8 +182,8 @@ impl Xsk {
         }
     }
 
-    /// Makes the chunks that were given back visible to the kernel. Called once per burst. Makes a system
-    /// call if the driver requests it.
+    /// Makes the chunks that were given back visible to the kernel, once per burst. Makes a system call if
+    /// the driver requests it.
     #[inline]
     pub(crate) fn end_receive(&mut self) {
         self.receive.release();
