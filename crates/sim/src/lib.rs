@@ -16,8 +16,8 @@ pub mod replay;
 
 pub use clock::VirtualClock;
 
-/// Makes the hashes of lookup keys depend on this seed only, so that a run gives the same result in every
-/// process. Returns false if tables were already created with another seed.
+/// Makes the hashes of lookup keys depend on this seed only. Returns false if tables were already created
+/// with another seed.
 pub fn fix_hashes(seed: u64) -> bool {
     engines::hash::Seed::fix(seed)
 }

@@ -7,8 +7,7 @@ use pipeline::ProbeStep;
 use sim::cost::stall::run;
 use sim::cost::{CostSource, MeasurePlan, Rig, churn, measure};
 
-/// Maximum amount of work in a poll iteration. Two bursts of packets and the operations of an iteration need
-/// several hundred units.
+/// Maximum amount of work in a poll iteration.
 const LONG_UNITS: f64 = 1_500.0;
 
 /// Every step of the mix must have a row, and the sum of the rows must be comparable with real time.
@@ -48,7 +47,7 @@ fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     assert!(report.is_lawful(), "{report}");
 }
 
-/// Operations of each kind are submitted as fast as they can be queued. No poll iteration may have much work.
+/// Operations of each kind are submitted as fast as possible. No poll iteration may have much work.
 #[test]
 fn flow_mods_stall_nothing() {
     let mut phases = 0;

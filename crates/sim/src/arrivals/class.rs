@@ -55,8 +55,8 @@ pub enum Pattern {
         /// Interval between packets of a burst, in nanoseconds.
         spacing_ns: f64,
     },
-    /// Intervals of the class's capture, scaled to the class's rate and repeated. A class without a capture
-    /// has constant intervals.
+    /// Intervals of the class's capture, scaled to the class's rate and repeated. Without a capture, the
+    /// intervals are constant.
     AsCaptured,
 }
 
@@ -65,8 +65,8 @@ pub enum Pattern {
 pub struct Capture {
     /// Flow of each packet, as an index into the class's list.
     pub order: Box<[u32]>,
-    /// Interval in nanoseconds from each packet to the next. The interval of the last packet leads to the
-    /// first packet of the next repetition.
+    /// Interval in nanoseconds from each packet to the next, and from the last packet to the first packet of
+    /// the next repetition.
     pub gaps_ns: Box<[f64]>,
 }
 
@@ -88,7 +88,7 @@ pub struct Class {
     pub port: PortNo,
     /// One packet per flow, from the destination MAC address to the last byte before the FCS.
     pub flows: Arc<[Vec<u8>]>,
-    /// For each flow, whether the rules make it low-latency. If the slice is empty, lanes are not reported.
+    /// For each flow, whether the rules make it low-latency. If empty, lanes are not reported.
     pub low_latency: Arc<[bool]>,
     /// Capture that determines the order or times of packets, if any.
     pub capture: Option<Arc<Capture>>,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Test harness for one worker: its ports, at which packets arrive, and the loop that drives the worker in
-//! virtual time.
+//! Test harness for one worker: the worker's ports, and the loop that drives the worker in virtual time.
 
 use crate::arrivals::links::{LinkQueue, Links, VirtualTime, lock};
 use crate::arrivals::observer::Observer;
@@ -22,7 +21,7 @@ const LEAST_NS: f64 = 1.0;
 /// Interval between two polls of the model, in nanoseconds.
 const CONTROL_NS: f64 = 1e6;
 
-/// Number of idle poll iterations after the last arrival, after which the worker is considered empty.
+/// Number of idle poll iterations after the last arrival until the worker counts as empty.
 const IDLE_TURNS: u32 = 64;
 
 /// Number of packets that each known flow sends before the run.
@@ -55,8 +54,8 @@ impl<P: Probe + Default> Harness<P> {
         Ok(Self { rig, known: known.collect(), clock, links })
     }
 
-    /// Sends several packets of each known flow before the run, because a full LUT makes a record for a new
-    /// key only if that key was looked up before.
+    /// Sends several packets of each known flow before the run. A full LUT makes a record only for a key that
+    /// was looked up before.
     fn acquaint(&mut self) {
         for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
@@ -159,8 +158,8 @@ pub struct Case<'a> {
 pub enum Pressure {
     /// Packets wait only briefly.
     KeepsUp,
-    /// More packets arrive than the worker can process. Packets from a full backlog are no longer in any CPU
-    /// cache, and cost up to twice as much as packets that wait only briefly.
+    /// More packets arrive than the worker can process. Packets of a full backlog have left the CPU caches,
+    /// and cost up to twice as much.
     Overloaded,
 }
 
@@ -193,7 +192,7 @@ struct Measured {
 }
 
 /// First number that [`Workload::prepare`] returns for poll iterations without arrivals. Lower numbers are
-/// the sizes of arriving bursts.
+/// burst sizes.
 const RESTING: usize = 64;
 
 impl Workload for Measured {

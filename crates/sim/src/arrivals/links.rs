@@ -62,7 +62,7 @@ struct Line {
     port: usize,
     comes_back: Option<usize>,
     flows: Arc<[Vec<u8>]>,
-    /// For each flow, whether it is low-latency. The slice is empty if the lanes are unknown.
+    /// For each flow, whether it is low-latency; empty if the lanes are unknown.
     low_latency: Arc<[bool]>,
     /// For each pass through the switch and each flow, the sequence number of the packet that was sent last.
     last: [Vec<u64>; 2],

@@ -78,8 +78,7 @@ pub struct ClassReport {
     pub name: String,
     /// Packets that arrived.
     pub offered: u64,
-    /// Number of packets sent by a port. Packets that return are counted when they are sent for the second
-    /// time.
+    /// Number of packets sent by a port. Packets that return count when they are sent for the second time.
     pub delivered: u64,
     /// Number of transmissions of packets that stayed on the fast-forwarding path.
     pub fast: u64,
@@ -119,8 +118,7 @@ impl ClassReport {
         self.lost.values().sum()
     }
 
-    /// Returns the number of packets lost for lack of space. Packets that rules drop or send to the
-    /// controller are not included.
+    /// Returns the number of packets lost for lack of space.
     #[must_use]
     pub fn crowded_out(&self) -> u64 {
         let is_scarcity =
@@ -155,8 +153,8 @@ pub struct Spans {
 pub struct Report {
     /// Results per class, in the order of the load.
     pub classes: Vec<ClassReport>,
-    /// Results per lane: first low-latency flows, then normal flows. The list is empty if no class states the
-    /// lanes of its flows.
+    /// Results per lane: first low-latency flows, then normal flows; empty if no class states the lanes of
+    /// its flows.
     pub lanes: Vec<ClassReport>,
     /// Number of poll iterations of the worker.
     pub turns: u64,
@@ -177,8 +175,8 @@ impl Report {
         self.classes.iter().find(|class| class.name == name)
     }
 
-    /// Returns the packets received per second of busy time. If the load exceeds the worker's capacity and no
-    /// received packet was dropped, this is the capacity.
+    /// Returns the packets received per second of busy time. This is the capacity if the worker was
+    /// overloaded and no received packet was dropped.
     #[must_use]
     pub fn received_pps(&self) -> f64 {
         self.received as f64 * 1e9 / self.busy_ns.max(1.0)

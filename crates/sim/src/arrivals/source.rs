@@ -5,8 +5,8 @@ use crate::arrivals::{Capture, Class, Draw, Pattern, Popularity};
 use fastrand::Rng;
 use std::sync::Arc;
 
-/// Number of flows that are drawn in advance. The drawn sequence is then repeated, because drawing a flow
-/// takes longer than forwarding a packet.
+/// Number of flows drawn in advance and then repeated, because drawing a flow takes longer than forwarding a
+/// packet.
 const DRAWN: usize = 1 << 16;
 
 /// A traffic class with its next arrival.
@@ -17,8 +17,8 @@ pub(super) struct Source {
     mean_ns: f64,
     order: Box<[u32]>,
     at: usize,
-    /// Capture that determines the arrival times, with the current position in the capture and the factor by
-    /// which its intervals are scaled.
+    /// Capture that determines the arrival times, the position in the capture, and the factor by which its
+    /// intervals are scaled.
     capture: Option<(Arc<Capture>, usize, f64)>,
     /// Remaining packets of the current burst.
     burst_left: u32,
@@ -97,7 +97,7 @@ impl Source {
     }
 
     fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
-        // The argument of the logarithm is above 0, because the random number is below 1.
+        // The random number is below 1, so the argument of the logarithm is above 0.
         -(1.0 - self.rng.f64()).ln() * mean_ns
     }
 

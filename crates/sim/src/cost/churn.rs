@@ -16,8 +16,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 use worker::Worker;
 
-/// Number of operations in flight above which the control thread waits. The agent also waits above this
-/// number.
+/// Number of operations in flight above which the control thread waits, as the agent does.
 const PARKED_MAX: usize = 256;
 /// Number of poll iterations between operations while costs are measured.
 const OPERATION_TURNS: usize = 4;

@@ -84,8 +84,8 @@ pub fn measure(workload: &mut impl Workload, plan: MeasurePlan) -> CostTable {
     found.table(clock_ns)
 }
 
-/// Like [`measure`], for several workloads. Their windows alternate, so that disturbances of the machine
-/// affect all workloads equally.
+/// Like [`measure`], for several workloads. Their windows alternate, so that disturbances affect all
+/// workloads equally.
 pub fn measure_all(workloads: &mut [impl Workload], plan: MeasurePlan) -> Vec<CostTable> {
     let clock_ns = clock_cost_ns();
     let mut all: Vec<Found> = workloads.iter().map(|_| Found::default()).collect();
@@ -220,8 +220,7 @@ fn rows(samples: impl Iterator<Item = Sample>, clock_ns: f64) -> Vec<Row> {
     for sample in samples {
         let (at, units, ns) =
             (usize::from(sample.slot), u64::from(sample.units), f64::from(sample.ns) - clock_ns);
-        // All changes of an operation form one sample, like the packets of a burst, because only the first
-        // change finds a cold CPU cache.
+        // All changes of an operation form one sample, because only the first change finds a cold CPU cache.
         let goes_on = last == Some(at) && step(at).0 == ProbeStep::Change;
         match by_slot[at].last_mut().filter(|_| goes_on) {
             Some(net) => {

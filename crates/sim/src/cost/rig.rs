@@ -60,8 +60,8 @@ impl Rig {
         Self::over(&worker::WorkerSetConfig::default(), queues.collect(), None, ModelConfig::default())
     }
 
-    /// Creates a switch for a mixed workload. Its rules are a hundred flows in an exact table, header
-    /// changes, and prefixes.
+    /// Creates a switch for a mixed workload: a hundred flows in an exact table, header changes, and
+    /// prefixes.
     ///
     /// # Errors
     /// Returns an error only if the mix itself is invalid.

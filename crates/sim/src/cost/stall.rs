@@ -16,7 +16,7 @@ use worker::Worker;
 const FRAMES: u32 = 4_096;
 /// Duration in nanoseconds above which a poll iteration without operations counts as preempted.
 const GAP_NS: u64 = 20_000;
-/// Duration of the traffic before the delete. The traffic after the delete has the same duration.
+/// Duration of the traffic before the delete, and of the traffic after the delete.
 const FLOW: Duration = Duration::from_millis(50);
 
 /// Results of loading many exact entries and then deleting all of them.
@@ -36,8 +36,7 @@ pub struct Report {
     pub engine: &'static str,
     /// Costs from which virtual time is computed, measured with the loaded table.
     pub costs: CostTable,
-    /// Time until the operation of the delete was submitted, which is the control thread's part of the
-    /// delete.
+    /// Time until the delete was submitted, which is the control thread's part.
     pub submit: Duration,
     /// Time until the delete was applied.
     pub barrier: Duration,

@@ -95,8 +95,8 @@ impl CostTable {
         Self { rows, means, tails, sized, agreement: Agreement::default() }
     }
 
-    /// Returns a table in which every step has the same cost per unit. Virtual time is then proportional to
-    /// work, and repeated runs give equal results.
+    /// Returns a table in which every step has the same cost per unit, so that repeated runs give equal
+    /// results.
     #[must_use]
     pub fn even(unit_ns: f64) -> Self {
         let mut even = Rates::none();
@@ -122,8 +122,8 @@ impl CostTable {
         &self.rows
     }
 
-    /// Returns the mean cost in nanoseconds of a unit of a step, over both passes. Returns 0 for a step that
-    /// was not measured.
+    /// Returns the mean cost in nanoseconds of a unit of a step, over both passes, or 0 if the step was not
+    /// measured.
     #[must_use]
     pub fn cost_ns(&self, step: ProbeStep) -> f64 {
         let rows = self.rows.iter().filter(|row| row.step == step);

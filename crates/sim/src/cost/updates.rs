@@ -275,8 +275,7 @@ impl Workload for Adding<'_> {
         self.harness.lines[0].waiting.store(BURST, Relaxed);
         self.since += 1;
         if !turn.is_multiple_of(RULE_TURNS) {
-            // Poll iterations are of the same kind if the same number of iterations has passed since the last
-            // rule.
+            // The kind of a poll iteration is the number of iterations since the last rule.
             return self.since.min(u64::from(u8::MAX)) as u8;
         }
         self.since = 0;

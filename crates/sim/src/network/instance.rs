@@ -99,7 +99,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Forwards a frame, and appends the resulting frames to `sent`. If none result, returns the reason.
+    /// Forwards a frame, and appends the resulting frames to `sent`. Returns the reason if there are none.
     pub fn forward(
         &mut self,
         now: Nanos,
@@ -117,8 +117,7 @@ impl Instance {
             }
         }
         self.side.take_sent(sent);
-        // The counters are read after every frame, because some copies may be dropped although other copies
-        // are sent.
+        // Some copies may be dropped although others are sent, so the counters are read after every frame.
         let reason = self.what_was_counted();
         if sent.len() > before {
             return None;

@@ -42,8 +42,7 @@ impl LinkState {
         Self { link, works: true, up: true, cuts: Vec::new(), directions: Default::default() }
     }
 
-    /// Accepts a frame from one of the ends. Returns its arrival time at the other end, or the reason why it
-    /// is lost.
+    /// Accepts a frame from one end. Returns the arrival time at the other end, or the reason of the loss.
     pub fn send(&mut self, now: Nanos, from: usize, bytes: usize) -> Result<Nanos, &'static str> {
         if !self.up {
             return Err(LINK_DOWN);

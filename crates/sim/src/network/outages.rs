@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Failures of a run, and the classification of packets. A packet is classified by the failures that it
-//! encountered and by the protection that the plan promises.
+//! Failures of a run, and the classification of packets by the failures that they encountered and the
+//! protection that the plan promises.
 
 use crate::network::exposure::Exposure;
 use crate::network::report::{FailureReport, NetworkPlace};
@@ -232,7 +232,7 @@ mod tests {
         (at, Act::Node { node, works })
     }
 
-    /// Returns a path that starts at switch 0 at time `sent_ns`. Its links have a delay of 5 ns.
+    /// Returns a path from switch 0 at time `sent_ns`, over links with a delay of 5 ns.
     fn way(sent_ns: Nanos, links: &[(usize, usize)]) -> Vec<Visit> {
         let visit = |(at, &(link, node)): (usize, &(usize, usize))| Visit {
             link,
@@ -242,8 +242,7 @@ mod tests {
         links.iter().enumerate().map(visit).collect()
     }
 
-    /// Classifies a packet that is sent at `sent_ns` on this path. The packet arrives or is lost at the end
-    /// of the path.
+    /// Classifies a packet that is sent at `sent_ns` and arrives or is lost at the end of this path.
     fn met(
         acts: &[(Nanos, Act)],
         sent_ns: Nanos,

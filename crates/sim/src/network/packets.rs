@@ -43,8 +43,8 @@ pub(super) fn epoch(frame: &[u8]) -> Option<u8> {
     keyflow::Header::new_checked(rest).ok().map(|header| header.epoch())
 }
 
-/// Appends a step to the hash that identifies a path. A step is a node, and the port or host to which the
-/// node sends the packet.
+/// Appends a step to the hash that identifies a path: a node, and the port or host to which the node sends
+/// the packet.
 pub(super) fn trail(before: u64, node: usize, end: u32) -> u64 {
     let step = (node as u64) << 32 | u64::from(end);
     (before.rotate_left(5) ^ step).wrapping_mul(0x517c_c1b7_2722_0a95)

@@ -100,7 +100,7 @@ enum Event {
 }
 
 impl Event {
-    /// Changes of the network come before packet events at the same time, so that packets see the new state.
+    /// Changes of the network precede packet events at the same time.
     fn rank(&self) -> u8 {
         match self {
             Self::Act(_) => 0,
@@ -358,7 +358,7 @@ impl<'a> Running<'a> {
         self.paths.insert(packets::trail(copy.trail, flow.from, host as u32));
     }
 
-    /// Records the loss of a copy. If it was the last copy, the packet is lost.
+    /// Records the loss of a copy, and the loss of the packet if this was its last copy.
     fn lose(&mut self, copy: &Copy, reason: &'static str, place: NetworkPlace, at: Nanos) {
         let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
         packet.copies -= 1;

@@ -64,8 +64,7 @@ pub struct NetworkLink {
     /// Rate in bit/s, including 24 bytes of preamble, FCS and gap per frame. If `None`, transmission takes no
     /// time.
     pub rate_bps: Option<u64>,
-    /// Queue capacity per direction in frames. Excess frames are lost. The capacity has no effect if there is
-    /// no rate.
+    /// Queue capacity per direction in frames, if there is a rate. Excess frames are lost.
     pub queue_frames: usize,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of networks whose switches have ordinary entries. Four switches form a ring, each with a host at
-//! port 3. Port 1 leads to the next switch, port 2 to the previous one.
+//! Tests of networks whose switches have ordinary entries. Four switches form a ring. Port 1 leads to the
+//! next switch, port 2 to the previous one, and port 3 to a host.
 
 use super::*;
 use flow::group::{Bucket, Group, GroupType};
@@ -130,7 +130,7 @@ fn a_failed_link_loses_packets_until_detection() {
     network.acts = vec![(Nanos(200_500), Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
-    // 6 of the 12 flows cross the link. Some of their packets were on the link when it failed.
+    // 6 of the 12 flows cross the link, and some of their packets were on the link when it failed.
     let lost = report.lost[&("link_down", NetworkPlace::Link(1))];
     assert!((60..66).contains(&lost) && lost == report.lost(), "{report:?}");
     assert_eq!(ends(&report, Exposure::Undetected).lost, lost);

@@ -90,7 +90,8 @@ pub struct Options {
     pub flows: PathBuf,
     /// Output folder, which is created if it does not exist.
     pub out: PathBuf,
-    /// Ingress port of all packets. If `None`, it is the number of each packet's pcapng interface plus 1.
+    /// Ingress port of all packets. If `None`, the ingress port is the number of the packet's pcapng
+    /// interface plus 1.
     pub in_port: Option<PortNo>,
     /// Whether the fast-forwarding path is enabled.
     pub ffp: bool,

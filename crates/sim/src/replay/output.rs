@@ -24,8 +24,8 @@ impl Output {
         }
     }
 
-    /// Writes a frame that was sent for a packet, with the packet's time stamp. If bytes of the packet were
-    /// not captured, the frame lacks the same number of bytes.
+    /// Writes a frame that was sent for a packet, with the packet's time stamp. The frame lacks as many bytes
+    /// as the captured packet.
     pub fn write(&mut self, packet: &Arrival, whole_len: usize, bytes: &[u8]) -> Result<(), ReplayError> {
         let original_len = (whole_len as u32).saturating_add(packet.missing);
         self.writer

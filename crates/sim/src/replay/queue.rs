@@ -6,7 +6,7 @@ use port::{Capabilities, Link, Pools, Queue, Statistics};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A frame, which is a packet or a copy of a packet, with the packet's number.
+/// A frame with the number of its packet.
 pub(super) type Numbered = (u64, Vec<u8>);
 
 /// Frames between a queue and the replay.

@@ -78,8 +78,8 @@ impl Forwarder for Workers {
         for (port, side) in &self.sides {
             let mut sent = std::mem::take(&mut side.line().sent);
             if !sent.is_empty() {
-                // The pipeline processes packets table by table, so the packets of a burst may be sent in a
-                // different order.
+                // The pipeline processes packets table by table, so the packets of a burst may be sent out of
+                // order.
                 sent.sort_by_key(|(number, _)| *number);
                 each(*port, sent);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Initial rules, added rules, flows, and the expected output port of each flow. The ports are computed
-//! without tables, by comparing each rule with each flow.
+//! Initial rules, added rules, flows, and the expected output port of each flow, found by comparing each rule
+//! with each flow.
 
 use crate::cost::rig::udp_frame;
 use fastrand::Rng;
@@ -98,7 +98,7 @@ impl Rule {
 }
 
 impl Plan {
-    /// Creates flows and the initial rules. Each flow matches at least one of these rules.
+    /// Creates flows and the initial rules, at least one of which matches each flow.
     pub fn new(kind: UpdateRules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
         let mut rng = Rng::with_seed(1);
         let made = (0..flows).map(|_| Flow { from: rng.u32(..), to: rng.u32(..) }).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports at which packets arrive one by one at a given rate. The ports count transmitted packets.
+//! Ports that count transmitted packets, and at which packets arrive one by one at a given rate.
 
 use frame::{Frame, Stamp};
 use port::mem::LoopQueue;
