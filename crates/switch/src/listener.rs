@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A listening unix socket, to which only its owner may connect. A socket that belongs to a live process is
-//! never replaced. The socket file is removed when the listener is dropped.
+//! A listening unix socket, to which only its owner may connect. A socket of a live process is never
+//! replaced. The socket file is removed on drop.
 
 use config::socket::{SocketPathError, SocketPurpose};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -61,7 +61,7 @@ pub enum ListenError {
 pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket file, by which the file is recognized before it is removed.
+    /// Device and inode of the socket file, to recognize the file before it is removed.
     identity: (u64, u64),
 }
 
@@ -104,7 +104,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let ours = fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.identity);
         if ours {
-            // A failure is harmless: the next start finds that nobody listens, and replaces the file.
+            // A failure is harmless: the next start replaces the file.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -121,8 +121,7 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Locks the directory until the returned file is dropped. A switch holds this lock for milliseconds, but
-/// other processes may hold it longer.
+/// Locks the directory until the returned file is dropped.
 fn take_turn(folder: &Path, purpose: SocketPurpose) -> Result<File, ListenError> {
     let io = |what| failed(folder, purpose, what);
     let file = File::open(folder).map_err(io("open the folder of"))?;

@@ -45,7 +45,7 @@ pub struct Real {
     pub version: RuleVersion,
     /// Lookups in order.
     pub hits: Vec<RealHit>,
-    /// The table whose LUT had no record for the packet. The packet left the fast-forwarding path there.
+    /// The table at which the packet left the fast-forwarding path because the LUT had no record.
     pub missed: Option<TableId>,
     /// Whether the packet left by the fast-forwarding path alone.
     pub fast: bool,
@@ -65,7 +65,7 @@ pub struct Real {
     pub verdict: String,
     /// Reasons for the result, unless it is `agrees`.
     pub why: Vec<String>,
-    /// Trace of the same packet by the rules that were active at the time of the comparison.
+    /// Trace of the same packet by the rules at the time of the comparison.
     pub imagined: TraceForm,
 }
 

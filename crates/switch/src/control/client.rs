@@ -105,8 +105,8 @@ impl Client {
             })
         });
         match (failed, read) {
-            // The daemon may have sent a refusal before it closed the connection. The refusal explains more
-            // than the error of the connection.
+            // The daemon may have sent a refusal, which explains more than the connection's error, before it
+            // closed the connection.
             (Some(error), _) => {
                 return self.answer(id, |_: Value| Ok(())).map_err(|refusal| match refusal {
                     ClientError::Refused(_) => refusal,

@@ -361,8 +361,7 @@ impl Connection {
         }
     }
 
-    /// Refuses a request and ends the connection. The bytes that follow belong to the refused request and are
-    /// discarded.
+    /// Refuses a request and ends the connection. The bytes that follow are discarded.
     fn hang_up(&mut self, id: Option<u64>, sentence: &str, state: &mut ControlState<'_>) {
         self.drop_load(state);
         self.error(id, sentence);

@@ -13,17 +13,16 @@ use worker::WorkerSet;
 const PART_ENTRIES: usize = 512;
 const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
-/// Iterator over all flows. In the format of a flow file, meters and groups come before the flows that use
-/// them.
+/// Iterator over all flows. In a flow file, meters and groups come before the flows that use them.
 #[derive(Debug)]
 pub struct Walk {
     form: FlowForm,
-    /// Meters and groups still to be sent, in reverse order. The value is `None` until the list is created.
+    /// Meters and groups still to be sent, in reverse order, or `None` before the list is created.
     before: Option<Vec<Before>>,
     cursor: FlowCursor,
 }
 
-/// A meter or group. In a file it must precede the flows that refer to it.
+/// A meter or group. In a file it precedes the flows that refer to it.
 #[derive(Debug)]
 enum Before {
     Meter(MeterId),

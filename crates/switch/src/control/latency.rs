@@ -63,8 +63,8 @@ pub fn microseconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000, ns % 1_000)
 }
 
-/// Latency distributions of all frames since the start. The difference between two readings is the
-/// distribution for the time between the readings.
+/// Latency distributions of all frames since the start. The difference of two readings covers the time
+/// between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBuckets {
     /// Latencies by lane: `low_latency`, `normal`.

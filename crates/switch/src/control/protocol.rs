@@ -230,7 +230,7 @@ pub struct PlanForm {
     pub examined: Vec<ExaminedField>,
     /// Total number of examined bits.
     pub examined_bits: u32,
-    /// Length of a key in bytes. If the keys are too long for a record, this is an upper bound.
+    /// Length of a key in bytes, or an upper bound if the keys are too long for a record.
     pub key_bytes: usize,
     /// Size of the records that hold the keys, in cache lines: `one line` or `two lines`. The value is `too
     /// long` if no record can hold a key.
@@ -328,8 +328,7 @@ pub struct StatelessReport {
     pub received: u64,
     /// Number of packets that the stateless forwarder sent or dropped.
     pub taken: u64,
-    /// Number of dropped packets for each drop reason that applies to tagged packets only. Reasons without
-    /// drops are included.
+    /// Number of dropped packets for each drop reason of tagged packets, including reasons without drops.
     pub dropped: BTreeMap<String, u64>,
 }
 

@@ -12,8 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
-/// Minimum time between two reports to the control thread. All changes of a link in this time are merged into
-/// one report.
+/// Minimum time between two reports to the control thread. Changes in this time are merged into one report.
 const REPORT_PERIOD: Duration = Duration::from_millis(1);
 
 /// State that the thread shares with the control thread.

@@ -28,8 +28,7 @@ pub fn load(
     }
 }
 
-/// Loads a flow file into a model that is used only for this check. The check continues after a mistake and
-/// reports every mistake.
+/// Loads a flow file into a separate model, and reports every mistake.
 pub fn check(
     model: &mut Model<WorkerSet>,
     clock: MonotonicClock,
@@ -51,7 +50,7 @@ fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Op
     Ok(Some(file))
 }
 
-/// A file or a pipe. A read returns early if the daemon is stopped, even if no data ever arrives.
+/// A file or a pipe. A read ends when the daemon is stopped, even if no data ever arrives.
 struct Stoppable<'a> {
     file: File,
     stop: Option<&'a Stop>,
@@ -59,7 +58,7 @@ struct Stoppable<'a> {
 
 impl<'a> Stoppable<'a> {
     fn open(path: &Path, stop: Option<&'a Stop>) -> io::Result<Self> {
-        // Without NONBLOCK, opening a pipe would block until its other end is open, and could not be stopped.
+        // Without NONBLOCK, opening a pipe would block until its other end is open.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(Self { file: File::from(rustix::fs::open(path, flags, Mode::empty())?), stop })
     }

@@ -19,7 +19,7 @@ pub struct OpenPort {
 }
 
 impl OpenPort {
-    /// Returns the link of the port. The link is up only if every queue reports it as up.
+    /// Returns the link of the port, which is up only if every queue reports it as up.
     pub(super) fn poll_link(&mut self) -> Link {
         let mut link = Link::default();
         for (n, (_, queue)) in self.queues.iter_mut().enumerate() {

@@ -120,8 +120,8 @@ impl Daemon {
             PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
         ];
-        // While the model is lent, clients are not served. Their descriptors would stay ready and end every
-        // sleep immediately.
+        // While the model is lent, clients are not served, and their ready descriptors would end every sleep
+        // immediately.
         let serves = self.model_handle.here().is_some();
         if serves {
             set.push(PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN));

@@ -85,15 +85,14 @@ impl Daemon {
         Ok(Some(daemon))
     }
 
-    /// Returns the bound OpenFlow endpoints in the order of the configuration. Port 0 is replaced by the port
-    /// that the system chose.
+    /// Returns the bound OpenFlow endpoints in the order of the configuration, with the port that the system
+    /// chose in place of port 0.
     #[must_use]
     pub fn openflow_addresses(&self) -> Vec<Endpoint> {
         self.openflow.addresses()
     }
 
-    /// Sets up everything except the threads. After this call, operations for ports, flows and links may
-    /// still be queued for the workers.
+    /// Sets up everything except the threads. Operations may still be queued for the workers afterwards.
     fn set_up(
         config: &Config,
         open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,

@@ -54,8 +54,8 @@ impl Shared {
         let Some(mut worker) = self.0.try_lock() else { return };
         worker.housekeeping();
         drop(worker);
-        // A device may have been reopened while the worker sleeps on the descriptors of the old device. The
-        // wake-up makes the worker sleep on the new ones.
+        // A device may have been reopened while the worker sleeps on the old device's descriptors, so wake
+        // the worker.
         self.0.alarm().wake();
     }
 

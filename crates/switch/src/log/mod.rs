@@ -53,7 +53,7 @@ pub fn start() -> io::Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     // By default, the layer would print its own errors directly to stderr, and panic if that fails.
     let lines = fmt::layer().log_internal_errors(false).with_writer(|| QueueWriter(queue));
-    // The call fails only if a log was already set up. That log then stays active.
+    // The call fails only if a log was already set up, which then stays active.
     let _ = tracing_subscriber::registry()
         .with(lines)
         .with(filter)

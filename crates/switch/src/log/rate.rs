@@ -12,7 +12,7 @@ use tracing_subscriber::layer::Context;
 /// Maximum number of lines per second: one limit for warnings and errors, and one for all other levels.
 pub const LINES_PER_SECOND: u64 = 200;
 
-/// Number of low bits of a [`Window`] that count the lines. The other bits hold the second.
+/// Number of low bits of a [`Window`] that count the lines; the other bits hold the second.
 const COUNT_BITS: u32 = 24;
 
 /// The current second, and the number of lines logged in it.

@@ -64,7 +64,7 @@ impl Reports {
 
 struct Output<'a, D> {
     descriptor: &'a D,
-    /// Whether the last line was written only in part. The next line then needs a line feed before it.
+    /// Whether the last line was written only in part, so that the next line needs a line feed first.
     is_torn: bool,
 }
 

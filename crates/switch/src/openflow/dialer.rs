@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connects to one controller. After each failure, the next attempt follows after a pause, which doubles up
-//! to a limit.
+//! Connects to one controller. The pause after each failure doubles up to a limit.
 
 use super::stream::Stream;
 use config::Endpoint;

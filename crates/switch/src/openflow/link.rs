@@ -106,8 +106,8 @@ impl ControllerLink {
             self.write(agent);
             let read = self.read(agent, now);
             progress = work(agent, self.channel);
-            // The channel may now have space for bytes in the inbox. Polling the descriptor does not report
-            // such bytes.
+            // Polling the descriptor does not report bytes in the inbox, for which the channel may now have
+            // space.
             let has_room = agent.channel(self.channel).is_some_and(|channel| channel.wants_read());
             progress.more |= read || (has_room && !self.inbox.is_empty());
             if progress.events.iter().any(|event| matches!(event, ChannelEvent::Closed(_))) {
@@ -132,8 +132,8 @@ impl ControllerLink {
         self.interest.set(PollFlags::OUT, unsent);
     }
 
-    /// Waits until the peer has read the last messages. Input is read and discarded, because the kernel drops
-    /// the unsent output of a socket that is closed with unread input.
+    /// Waits until the peer has read the last messages. Input is read and discarded, because closing a socket
+    /// with unread input drops its unsent output.
     fn close(&mut self, agent: &mut Agent, until: Nanos, now: Nanos) {
         let unsent = agent.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
         if !unsent && !std::mem::replace(&mut self.shut, true) {

@@ -30,7 +30,7 @@ pub struct TopSection {
 struct Rates(Duration);
 
 impl Rates {
-    /// Returns the rate of a counter per second. If the counter has decreased, it has restarted from 0.
+    /// Returns the rate of a counter per second. A counter that has decreased has restarted from 0.
     fn of(&self, before: u64, after: u64) -> f64 {
         let count = after.checked_sub(before).unwrap_or(after);
         count as f64 / self.0.as_secs_f64()
@@ -46,8 +46,7 @@ impl Rates {
     }
 }
 
-/// Formats a number with three significant digits and k, M, G or T. A number below 1,000 is rounded to an
-/// integer.
+/// Formats a number with three significant digits and k, M, G or T, or as an integer below 1,000.
 fn short(value: f64) -> String {
     let rounded = value.round();
     if rounded < 1_000.0 {

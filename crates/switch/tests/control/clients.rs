@@ -68,7 +68,7 @@ fn malformed_requests_get_an_error_and_the_connection_stays_open() {
     assert_eq!(raw.line(), "");
 }
 
-/// Requests that were read together are processed one by one. The remaining bytes are not copied each time.
+/// Requests that were read together are processed one by one, without copying the remaining bytes each time.
 #[test]
 fn many_requests_in_one_write_are_answered_in_order() {
     const REQUESTS: u32 = 20_000;

@@ -286,8 +286,8 @@ fn many_flows_load_and_stream_while_others_are_served() {
     let took = start.elapsed();
     assert_eq!(changes.added, FLOWS as usize);
     assert!(took < LONG, "{took:?}");
-    // If a client does not read a long answer, other clients must not be delayed. The client gets the rest
-    // when it reads.
+    // A client that does not read a long answer must not delay other clients, and gets the rest when it
+    // reads.
     let mut slow = lab.raw();
     slow.send(b"{\"id\":1,\"request\":\"flows\",\"form\":\"rows\"}\n");
     for n in 0..100_u8 {

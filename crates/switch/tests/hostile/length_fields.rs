@@ -60,8 +60,8 @@ impl Right {
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// Checks that each value of `wrong` is refused in the 16-bit field at offset `at`. In the valid message
-    /// the field must have the value `right`, which proves that the offset is correct.
+    /// Checks that each value of `wrong` is refused in the 16-bit field at offset `at`. The valid message
+    /// must have the value `right` there, which proves that the offset is correct.
     #[track_caller]
     fn refuses(&self, peer: &mut Peer, at: usize, right: u16, wrong: &[u16], code: ErrorCode) {
         assert_eq!(self.length_at(at), right, "{} at {at}: {:02x?}", self.name, self.bytes);

@@ -9,8 +9,7 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 const PEERS: usize = 1_000;
-/// Maximum number of connections that the switch accepts (`switch::openflow`). The scene itself uses some of
-/// them.
+/// Maximum number of connections that the switch accepts, including those of the scene itself.
 const MORE: usize = 1_024;
 const MIB: usize = 1_024 * 1_024;
 
@@ -24,7 +23,7 @@ fn a_thousand_peers_are_served_and_further_peers_are_rejected() {
     let start = Instant::now();
     let mut peers: Vec<Peer> = (0..PEERS).map(|_| scene.lab.peer()).collect();
     scene.is_served();
-    // One tenth of the peers requests long answers and does not read them. Another tenth stops in the middle
+    // One tenth of the peers do not read the long answers that they request. Another tenth stop in the middle
     // of a message.
     for (at, peer) in peers.iter_mut().enumerate() {
         match at % 10 {

@@ -93,8 +93,7 @@ fn ovs_testcontroller_turns_the_switch_into_a_learning_switch() {
         .expect("ovs-testcontroller is needed: scripts/setup.sh test installs it");
     let _controller = Ended(controller);
     until("the controller has set its table-miss entry", || lab.flows().join("").contains("CONTROLLER"));
-    // The frame is flooded, because station 2 is not known yet. Then station 2 answers, and its address is
-    // learned.
+    // Station 2 is not known yet, so the frame is flooded. Station 2 answers, and its address is learned.
     lab.push(1, &frame(2, 1));
     assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
     lab.push(2, &frame(1, 2));

@@ -42,10 +42,10 @@ fn a_mark_is_reported_as_it_was_set_to_controllers_that_use_marks() {
     user.send(&add("priority=3,low_latency=false,in_port=1,actions=output:2"));
     user.barrier();
     assert_eq!(reported(&mut user), [None, Some(true), Some(false)]);
-    // A peer that has never used the instruction could not parse it, so its statistics do not contain it.
+    // A peer that has never used the instruction gets statistics without it.
     assert_eq!(reported(&mut other), [None, None, None]);
     assert!(lab.ofctl(&["dump-flows"]).contains("priority=2,in_port=1"));
-    // A modify without the instruction keeps the mark. A modify with the instruction changes the mark.
+    // Only a modify with the instruction changes the mark.
     user.send(&flow_mod(FlowModCommand::Modify, "in_port=1,actions=output:1"));
     user.barrier();
     assert_eq!(reported(&mut user), [None, Some(true), Some(false)]);

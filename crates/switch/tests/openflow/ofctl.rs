@@ -252,8 +252,7 @@ fn queue_settings_and_counters_are_read() {
         let (_, text) = lab.try_ofctl(words);
         assert!(text.contains(error), "{words:?}: {text}");
     }
-    // Ports may have different queues, so an unknown queue number is accepted. Only the reserved number
-    // OFPQ_ALL is refused.
+    // Ports may have different queues, so an unknown queue number is accepted. Only OFPQ_ALL is refused.
     lab.ofctl(&["add-flow", "actions=set_queue:100,output:2"]);
     let (good, text) = lab.try_ofctl(&["add-flow", "actions=set_queue:0xffffffff,output:2"]);
     assert!(!good && text.contains("OFPBAC_BAD_QUEUE"), "{text}");

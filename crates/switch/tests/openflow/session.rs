@@ -282,8 +282,7 @@ fn parts_of_a_layout_belong_to_one_request() {
     openflow::encode(&lay_out(&[0], false), 5_000, &mut bytes).unwrap();
     peer.send_bytes(&bytes);
     assert_eq!(refused(&mut peer, 5_000), error::TABLE_FEATURES_BAD_ARGUMENT);
-    // An unfinished request does not affect other requests. An error in another message does not affect the
-    // unfinished request.
+    // An unfinished request and other messages do not affect each other.
     peer.send(&lay_out(&[0], true));
     assert!(matches!(peer.ask(&lay_out(&[], false)), Message::MultipartReply(_)));
     assert_eq!(tables(&mut peer), 255);
@@ -344,8 +343,7 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(one.ask(&role(Role::NoChange, 0)), is(Role::Slave, 2));
     assert_eq!(one.refused(&role(Role::Master, 1)), error::ROLE_STALE);
     assert_eq!(one.refused(&add("actions=drop")), error::IS_SLAVE);
-    // For a slave, the switch checks the role before the contents. For other peers, it reports the error in
-    // the contents.
+    // For a slave, the switch checks the role before the contents.
     let unknown_field = wrong_flow_mod();
     for (peer, code) in [(&mut one, error::IS_SLAVE), (&mut two, error::MATCH_BAD_FIELD)] {
         peer.send_bytes(&unknown_field);
@@ -548,8 +546,7 @@ fn invalid_ttls_and_fragments_are_treated_as_configured() {
     let reported = packet_in(&mut one);
     assert_eq!((reported.reason, reported.cookie, reported.table), (PacketInCode::InvalidTtl, 7, TableId(0)));
     assert_eq!(reported.data, ip(1, 0), "the packet is complete and unchanged");
-    // The other controller did not request such packets, so the next message that it gets must be the reply
-    // to its barrier.
+    // The other controller did not request such packets, so it gets only the reply to its barrier.
     two.barrier();
     one.send(&Message::SetAsync(normal));
     one.barrier();
@@ -649,7 +646,7 @@ fn counters_are_reset_and_omitted_as_requested() {
     assert_eq!(counts(&mut peer), [(u64::MAX, 180)]);
 }
 
-/// A change of many entries delays no echo replies, neither on the same connection nor on other connections.
+/// A change of many entries delays no echo replies, on any connection.
 #[test]
 fn a_long_change_does_not_keep_echoes_waiting() {
     const ENTRIES: usize = 200_000;

@@ -11,7 +11,7 @@ use openflow::stateless::StatelessReply;
 use openflow::{Message, error};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns a bank whose labels lead to these ports. Label 1 leads to the first port, and so on.
+/// Returns a bank whose labels, from 1 on, lead to these ports.
 fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
     let to = (1..).zip(ports.iter().map(|port| Label::Port(PortNo(*port))));
     let labels = to.chain([(0, Label::Tables)]).collect();

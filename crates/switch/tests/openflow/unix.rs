@@ -100,7 +100,7 @@ impl Drop for Ended {
     }
 }
 
-/// The controller starts after the switch, so only a later attempt succeeds. Then the controller restarts.
+/// The controller starts after the switch, and later restarts.
 #[test]
 fn connections_to_a_controller_are_retried() {
     let place = Place::new();

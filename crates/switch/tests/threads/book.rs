@@ -54,8 +54,8 @@ struct History {
 #[derive(Debug)]
 pub struct Book {
     histories: [Mutex<History>; FLOWS],
-    /// For each flow, the latest state that a barrier confirmed. Packets that arrive later must meet this
-    /// state or a newer state.
+    /// For each flow, the latest state that a barrier confirmed. Later packets must meet this state or a
+    /// newer one.
     floors: [AtomicU32; FLOWS],
 }
 
@@ -66,8 +66,8 @@ impl Book {
         Self { histories: std::array::from_fn(|flow| Mutex::new(history(flow))), floors: Default::default() }
     }
 
-    /// Records the next state. Must be called before the change is sent. `sends` is the new output of table 1
-    /// if the output changes.
+    /// Records the next state. Must be called before the change is sent. `sends` is the new output of table
+    /// 1, if it changes.
     pub fn note(&self, flow: usize, tables: [bool; 2], sends: Option<Sends>) -> u32 {
         let mut history = self.histories[flow].lock().unwrap();
         let number = history.states.len() as u32;
@@ -93,8 +93,8 @@ impl Book {
         self.floors[flow].load(Ordering::SeqCst)
     }
 
-    /// Returns the state of the rules that a packet met. Panics if the versions in the packet belong to
-    /// different states.
+    /// Returns the state of the rules that a packet met. Panics if the packet's versions belong to different
+    /// states.
     pub fn state(&self, seen: &Seen) -> u32 {
         let history = self.histories[usize::from(seen.tag.flow)].lock().unwrap();
         let number = seen.versions[0].max(seen.versions[1]);

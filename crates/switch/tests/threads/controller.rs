@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The controller of the test. It constantly changes random rules, groups and meters, and records each change
-//! in the [`Book`] before it sends the change.
+//! The controller of the test, which constantly changes random rules, groups and meters. Each change is
+//! recorded in the [`Book`] before it is sent.
 
 use crate::Load;
 use crate::book::{Book, EGRESS, Sends};
@@ -198,8 +198,7 @@ impl Controller {
         Self { peer, book, load, random, shadowed, noise, heard }
     }
 
-    /// Changes rules until it is stopped. After each barrier reply, marks the states from before the barrier
-    /// as confirmed.
+    /// Changes rules until it is stopped. Each barrier reply confirms the states from before the barrier.
     pub fn run(mut self, shared: &Shared) -> (Peer, Heard) {
         while !shared.stop.load(Ordering::Relaxed) {
             while shared.quiet.load(Ordering::SeqCst) {
@@ -285,8 +284,8 @@ impl Controller {
         self.peer.send(&control(BundleKind::CommitRequest));
     }
 
-    /// Adds a rule of higher priority. If there is one already, changes the rule of lower priority and then
-    /// removes the rule of higher priority.
+    /// Adds a rule of higher priority. If there is one already, changes the lower rule and then removes the
+    /// higher one.
     fn shadow(&mut self, flow: usize) {
         let low_latency = self.random.bool();
         let version = self.book.note(flow, [true, false], None);
@@ -329,8 +328,8 @@ fn flow_of(matching: &Match) -> usize {
     source & 0xff
 }
 
-/// Returns for each flow the number of packets that entries of table 0 have counted. Entries that were
-/// removed since the last barrier are included.
+/// Returns the number of packets counted by each flow's entries of table 0, including entries removed since
+/// the last barrier.
 pub fn counted(peer: &mut Peer) -> [u64; FLOWS] {
     let query = Query::Flow(FlowQuery { table: Some(TableId(0)), ..FlowQuery::default() });
     let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));

@@ -119,7 +119,7 @@ fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
     vec![all.clone(), one(random), one(random), all, vec![last]]
 }
 
-/// Returns whether all packets reach the express path. Lanes are then off, so no packet waits.
+/// Returns whether all packets reach the express path. Lanes are then off.
 fn is_always_express(run: &Run) -> bool {
     run.express && run.workers == 2
 }
@@ -168,8 +168,7 @@ impl Shared {
     }
 }
 
-/// Runs the controller and `wire` for the duration of the run, each on its own thread. Returns the results of
-/// both.
+/// Runs the controller and `wire` for the duration of the run, on two threads. Returns both results.
 pub fn perform<W: Send + 'static>(
     run: &Run,
     shared: &'static Shared,
@@ -260,7 +259,7 @@ pub fn play(run: Run) {
     if run.load == Load::Sleepy {
         totals::judge_lossless(&counters);
     }
-    // The packets that the switch refused because of a full backlog may or may not have hit table 0 before.
+    // Packets that a full backlog refused may or may not have hit table 0 before.
     let (counted, refused) = (controller::counted(&mut peer), totals::refused(&counters));
     let counted: Vec<u64> = counted.iter().zip(heard.removed).map(|(kept, removed)| kept + removed).collect();
     let arrived = wire.judge.arrived();

@@ -126,8 +126,8 @@ pub fn judge(counters: &CountersReport, ports: &[PortRow], outside: Outside, lat
     let unseen = counters.forwarded.checked_sub(seen);
     assert!(unseen.is_some_and(|unseen| unseen <= *late.end()), "{seen} packets left: {counters:?}");
     let unseen = unseen.unwrap_or_default();
-    // Each missing copy of a packet was counted as dropped. A packet that counts as forwarded but did not
-    // leave has at least one missing copy.
+    // Each missing copy was counted as dropped. A packet that counts as forwarded but did not leave lacks at
+    // least one copy.
     let lost = count(&counters.copies_dropped, &["port_down", "no_buffer", "transmit_full", "queue_full"]);
     assert!(missing + unseen <= lost, "{missing} copies of packets that left are missing: {counters:?}");
     let lost: u64 = counters.controllers_lost.values().sum();

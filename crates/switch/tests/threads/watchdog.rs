@@ -23,8 +23,8 @@ impl Pulse {
     }
 }
 
-/// Watches the pulses of threads until `is_over` returns `true`. Returns `false` if one of the pulses did not
-/// advance for too long.
+/// Watches the pulses of threads until `is_over` returns `true`. Returns `false` if a pulse does not advance
+/// for too long.
 pub fn watch(pulses: &[&Pulse], is_over: &dyn Fn() -> bool) -> bool {
     let mut last: Vec<(u64, Instant)> = pulses.iter().map(|pulse| (pulse.read(), Instant::now())).collect();
     while !is_over() {
