@@ -54,8 +54,8 @@ fn blank(out: &mut [u8], from: usize, to: usize) {
     }
 }
 
-/// Returns the end of the item whose attributes begin at `start`. The end is the closing brace, or a
-/// semicolon before any brace.
+/// Returns the end of the item whose attributes begin at `start`: its closing brace, or a semicolon before
+/// any brace.
 fn item_end(code: &[u8], start: usize) -> usize {
     let mut braces = 0usize;
     let mut brackets = 0usize;

@@ -100,8 +100,7 @@ impl TreeCopy {
         symlink(from, &to).map_err(fault)
     }
 
-    /// Removes files of an earlier copy that the original no longer has. If a file is a symbolic link, its
-    /// target is kept.
+    /// Removes files of an earlier copy that the original lacks. The target of a symbolic link is kept.
     fn remove_others(&self, folder: &Path, paths: &[String]) -> Result<(), Failure> {
         let fault = |error| format!("{}: {error}", folder.display());
         for entry in fs::read_dir(folder).map_err(fault)? {

@@ -140,8 +140,8 @@ fn outcome(success: bool, output: &str) -> RunOutcome {
     }
 }
 
-/// Returns the names in the final list of the test runner. The list consists of the lines after the last
-/// `failures:` that are indented by four spaces.
+/// Returns the names in the test runner's final list: the lines after the last `failures:` that are indented
+/// by four spaces.
 fn failed_tests(output: &str) -> Vec<String> {
     let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
     list.lines().map_while(|line| line.strip_prefix("    ")).map(str::to_owned).collect()

@@ -92,7 +92,7 @@ fn imports<'a>(modules: &'a Modules<'_>) -> Imports<'a> {
     found
 }
 
-/// Returns the module to which a path in the module `from` leads. Returns `None` if the path leads out of the
+/// Returns the module to which a path in the module `from` leads, or `None` if the path leads out of the
 /// crate.
 fn resolve<'a>(path: &[String], from: &Place, modules: &'a Modules<'_>) -> Option<&'a Place> {
     let mut full = absolute(path, from, modules)?;
@@ -136,8 +136,7 @@ fn absolute(path: &[String], from: &Place, modules: &Modules<'_>) -> Option<Vec<
     Some(full)
 }
 
-/// Returns the sets of modules that import each other, directly or through other modules. The largest set
-/// comes first.
+/// Returns the sets of modules that import each other, directly or indirectly, the largest first.
 fn circles<'a>(imports: &Imports<'a>) -> Vec<BTreeSet<&'a Place>> {
     let reached: BTreeMap<&Place, BTreeSet<&Place>> =
         imports.keys().map(|from| (*from, reachable(from, imports))).collect();

@@ -54,8 +54,7 @@ fn decision(page: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the links to files and headings that do not exist. Links with a scheme, such as `https:`, are not
-/// followed.
+/// Returns the links to missing files and headings. Links with a scheme, such as `https:`, are not followed.
 fn dead_links(files: &[File], page: &File) -> Vec<Finding> {
     let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut findings = Vec::new();

@@ -38,7 +38,7 @@ pub struct RandomOptions {
     count: usize,
     seed: u64,
     crates: Vec<String>,
-    /// Whether mutants that were not caught are tested again. The verdict of a caught mutant is final.
+    /// Whether mutants that were not caught are tested again.
     again: bool,
     /// Whether the sample is printed instead of tested.
     list: bool,
@@ -211,7 +211,7 @@ impl Judge {
         Ok(row)
     }
 
-    /// Returns whether the unmodified code passes a stage. The code is tested once per commit.
+    /// Returns whether the unmodified code passes a stage, which is tested once per commit.
     fn is_sound(&mut self, stage: &Stage) -> Result<bool, Failure> {
         if let Some(sound) = self.sound.get(stage) {
             return Ok(*sound);

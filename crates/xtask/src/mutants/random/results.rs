@@ -33,8 +33,7 @@ pub struct ResultRow {
     /// File and line at the time of the test.
     pub place: String,
     pub verdict: Verdict,
-    /// The stage that decided the verdict, and the failure in this stage. The text is empty for a missed
-    /// mutant.
+    /// The stage that decided the verdict, and the failure; empty for a missed mutant.
     pub by: String,
     /// Wall-clock time of the whole test in seconds.
     pub seconds: u64,

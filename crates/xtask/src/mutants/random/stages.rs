@@ -101,8 +101,7 @@ impl Stages {
         Ok(Self { uses })
     }
 
-    /// Returns the stages for a mutant in crate `name`, in order. The list is empty for a crate without
-    /// listed tests.
+    /// Returns the stages for a mutant in crate `name`, in order, or none for a crate without listed tests.
     pub fn of(&self, name: &str) -> Vec<Stage> {
         let mut concerned = BTreeSet::from([name.to_owned()]);
         let mut stages = Vec::new();
