@@ -53,7 +53,7 @@ pub struct Coverage {
     pub counters: usize,
     /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
-    /// Packets in cases in which the fast-forwarding path is enabled.
+    /// Packets in cases with the fast-forwarding path enabled.
     pub offered: usize,
     /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,

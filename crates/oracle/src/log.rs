@@ -334,7 +334,6 @@ fn mark(number: u32) -> u32 {
     (number ^ 0x5ac3_96e1).wrapping_mul(0x9e37_79b1).rotate_left(15)
 }
 
-/// Returns the tag of arrival `number`.
 pub(super) fn tag_of(number: usize) -> [u8; TAG_BYTES] {
     let number = number as u32;
     (u64::from(mark(number)) << 32 | u64::from(number)).to_be_bytes()

@@ -113,7 +113,7 @@ fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
     }
 }
 
-/// Returns random templates, and near copies of some of them.
+/// Returns random templates, and near copies of some templates.
 fn templates(
     rng: &mut Rng,
     family: Family,

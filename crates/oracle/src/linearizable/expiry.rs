@@ -58,7 +58,7 @@ impl Due {
         idle.into_iter().chain(self.hard).min()
     }
 
-    /// Returns the timeout that passed first, if one has passed by now.
+    /// Returns the timeout that passed first, if any has passed by now.
     fn reason(self, now: Nanos) -> Option<RemovedReason> {
         let idle = self.idle.map(|(earliest, _)| earliest).filter(|due| *due <= now);
         let hard = self.hard.filter(|due| *due <= now);

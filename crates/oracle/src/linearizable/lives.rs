@@ -8,7 +8,7 @@ use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Use of an entry by a packet, which happened between two moments.
+/// Use of an entry by a packet, between two moments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub first: Moment,

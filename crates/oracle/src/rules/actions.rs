@@ -135,7 +135,6 @@ impl Style {
         })
     }
 
-    /// Returns a port other than `in_port`.
     fn other_port(&self, rng: &mut Rng, in_port: PortNo) -> PortNo {
         let port = rng.u32(1..self.ports);
         PortNo(if port >= in_port.0 { port + 1 } else { port })

@@ -45,7 +45,7 @@ pub(super) struct Style {
     pub meters: u32,
     /// Share of low-latency entries, in tenths.
     pub low_latency: u8,
-    /// Priorities of the entries. There are so few that many entries have equal priorities.
+    /// Priorities of the entries, so few that many entries share a priority.
     pub priorities: Vec<u16>,
 }
 
