@@ -149,7 +149,6 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
     }
 }
 
-/// Removes the first of these frames.
 pub(crate) fn take_first(frames: &mut Vec<Frame>) -> Option<Frame> {
     (!frames.is_empty()).then(|| frames.remove(0))
 }

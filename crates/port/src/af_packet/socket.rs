@@ -100,7 +100,6 @@ impl Socket {
         Ok(Self { ring, copies: Copies::default(), fd })
     }
 
-    /// Starts receiving packets.
     pub(super) fn start(&self, port: &Port) -> Result<(), PortError> {
         sys::accept_all(self.fd.as_fd()).map_err(|e| port.error("detach the filter", e))
     }

@@ -24,7 +24,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(10);
 /// How long to wait for resources that another process has just released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// No wait, because packets are waiting.
+    /// Not at all, because packets are waiting.
     None,
     /// Up to a second.
     Second,
@@ -99,7 +99,7 @@ impl Port {
     }
 }
 
-/// A bound socket with its program and the resources that belong to it.
+/// A bound socket with its program.
 pub(super) struct Socket {
     pub(super) xsk: Xsk,
     attachment: Arc<Attachment>,

@@ -78,7 +78,6 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Attaches and starts the device.
     fn attach(&self) -> Result<Arc<Attached>, String> {
         let mut open = lock(&OPEN);
         let port = Port::attach(&self.arguments)?;

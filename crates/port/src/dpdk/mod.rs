@@ -21,7 +21,6 @@ use std::sync::OnceLock;
 /// Name of the driver.
 pub const NAME: &str = "dpdk";
 
-/// Maximum number of queues per port.
 const MAX_QUEUES: usize = 64;
 
 /// Settings for all DPDK ports of the process.

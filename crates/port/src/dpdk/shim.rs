@@ -163,7 +163,6 @@ impl Port {
         std::mem::forget(self);
     }
 
-    /// Returns whether the device has been removed.
     pub(super) fn is_gone(&self) -> bool {
         // SAFETY: the call takes no pointers.
         unsafe { ffi::shim_is_gone(self.0) != 0 }
@@ -210,7 +209,6 @@ impl Drop for Port {
     }
 }
 
-/// Returns the name of a device's driver.
 pub(super) fn driver(device: &Device) -> String {
     let bytes = device.driver.iter().take_while(|c| **c != 0).map(|c| *c as u8);
     String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()

@@ -31,7 +31,6 @@ pub struct LoopQueue {
     /// The frames of the set, followed by its first [`AHEAD`] frames again. The prefetch thus stays within
     /// the list.
     set: Vec<Source>,
-    /// Metadata of the set's frames.
     metas: Vec<Meta>,
     /// Length of the longest frame of the set in bytes.
     longest: usize,

@@ -149,7 +149,6 @@ impl<'a> Interface<'a> {
         Some((channels.receive + channels.combined, channels.transmit + channels.combined))
     }
 
-    /// Returns whether the interface's driver has this name.
     pub(crate) fn is_driven_by(&self, driver: &str) -> bool {
         let mut info = [0_u8; DRIVER_INFO_BYTES];
         info[..DRIVER_NAME_AT].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
