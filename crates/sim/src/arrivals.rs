@@ -4,8 +4,7 @@
 //! Traffic classes fill bounded receive rings in virtual time. The worker's real code runs, and virtual time
 //! advances by the cost of its steps. A packet that arrives during a poll iteration can be received before
 //! that iteration ends. A packet's latency is the time from its arrival to the transmit doorbell after it was
-//! queued, plus a fixed time for I/O. Losses are counted by reason. The same seed, costs and rules give the
-//! same result.
+//! queued, plus a fixed time for I/O. Losses are counted by reason.
 
 mod capacity;
 mod class;

@@ -8,7 +8,7 @@ use crate::cost::{CostError, CostTable};
 const LOST_PART: f64 = 1e-4;
 
 /// Maximum time from the last arrival until the switch is empty, as a share of the time during which packets
-/// arrive. A longer time means that the backlog has grown, so the rate is not sustained.
+/// arrive. A longer time means that the backlog has grown.
 const LATE_PART: f64 = 0.005;
 
 /// First rate and highest rate that are tried, in packets/s.

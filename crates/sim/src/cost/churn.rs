@@ -95,7 +95,7 @@ fn paced(rig: Rig, script: &Script, plan: MeasurePlan) -> (CostTable, Rig) {
     let todo: VecDeque<Vec<FlowMod>> =
         std::iter::repeat_n(&script.operations, repeats).flatten().cloned().collect();
     let spacing = (turns / todo.len().max(1)).max(OPERATION_TURNS);
-    // Operations for which there are not enough measured poll iterations are submitted between windows.
+    // Operations beyond the measured poll iterations are submitted between windows.
     let measured_per_window = plan.turns / spacing;
     let windows = turns / plan.turns.max(1);
     let extra = (todo.len() / windows.max(1)).saturating_sub(measured_per_window);
