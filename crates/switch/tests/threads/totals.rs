@@ -143,7 +143,6 @@ pub fn judge_lossless(counters: &CountersReport) {
     assert_eq!((drops.sum::<u64>(), counters.consumed), (0, 0), "{counters:?}");
 }
 
-/// Returns the number of drops for these reasons.
 fn count(dropped: &BTreeMap<String, u64>, reasons: &[&str]) -> u64 {
     reasons.iter().filter_map(|reason| dropped.get(*reason)).sum()
 }
