@@ -66,7 +66,6 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("switch", "scenario", "the daemon does not simulate"),
 ];
 
-/// This file, which holds the list.
 const SELF: &str = "crates/xtask/src/tidy/layers.rs";
 
 /// Crate that only [`REFERENCE_USERS`] may use outside of dev-dependencies, because it must not enter the
