@@ -94,8 +94,7 @@ impl Kind {
         }
     }
 
-    /// Returns the number of rules in a large table of this kind. A large table has another engine than a small
-    /// table.
+    /// Returns the number of rules in a large table of this kind. Large and small tables have different engines.
     pub fn large(&self) -> usize {
         if matches!(self, Self::Routes(_)) { 120 } else { 400 }
     }
