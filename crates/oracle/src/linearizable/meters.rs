@@ -113,8 +113,8 @@ impl Bands {
         metered.filter_map(|(metered, band)| Some((metered.table, (*band)?))).collect()
     }
 
-    /// Checks that exactly the meters that a packet reaches in the reference have charged it, and for its
-    /// full length.
+    /// Checks that a packet was charged for its full length by exactly the meters that it reaches in the
+    /// reference.
     pub fn check(&self, packet: Place, processed: &Processed) -> Result<(), String> {
         let charged = self.packets.get(&packet).into_iter().flatten().map(|(metered, _)| metered);
         if charged.clone().eq(&processed.metered) {

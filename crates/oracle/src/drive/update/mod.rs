@@ -127,7 +127,7 @@ impl Driver {
         self.follow()
     }
 
-    /// Counts an update, also as live if it changed the treatment of the packet.
+    /// Counts an update, and a live update if it changed the treatment of the packet.
     fn account(&mut self, subject: &Subject) -> Result<(), String> {
         let changed = self.changes(subject)?;
         self.record.updates += 1;
@@ -135,7 +135,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts an update only if it changed the treatment of the packet, and then also as live.
+    /// If an update changed the treatment of the packet, counts an update and a live update.
     fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
         let live = usize::from(self.changes(subject)?);
         self.record.updates += live;

@@ -74,8 +74,8 @@ fn frames_wait_while_no_mbuf_is_free_for_their_copies() {
     let sent = [vec![2; 60], vec![3; 8_000], vec![4; 60]];
     let mut frames: Vec<Frame> = sent.iter().map(|bytes| Frame::from_bytes(bytes)).collect();
     let mut done = Vec::new();
-    // The number of mbufs freed, and the number of packets then received. One mbuf is enough for the first
-    // packet, but not for the jumbo frame.
+    // Each pair is the number of mbufs freed, and the number of frames then sent. One mbuf is enough for the
+    // first frame, but not for the jumbo frame.
     for (freed, taken) in [(0, 0), (1, 1), (1, 0), (10, 2)] {
         free(&mut pools, held.drain(..freed));
         let before = queue.buffers().free;

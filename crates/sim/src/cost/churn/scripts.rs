@@ -190,7 +190,7 @@ fn routes(count: u32) -> Result<Family, CostError> {
     }
     let mut scripts =
         in_bundles(&nested, ["routes, adds", "routes, bundles of 60 adds", "routes, bundles of 60 deletes"]);
-    // With prefixes of a single length, the table would have a single mask.
+    // The prefixes have two lengths, so that the table has two masks.
     let prefixes = count.div_ceil(CHAIN);
     let mut chained = Vec::new();
     for place in 0..CHAIN {
