@@ -93,8 +93,8 @@ impl Cell {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed), Nanos(self.used_ns.load(Relaxed)))
     }
 
-    /// Resets the counters, sets program and priority, and notes that no path is recorded. The worker must not
-    /// use the cell yet.
+    /// Resets the counters, sets program and priority, and notes that no path is recorded. The worker must
+    /// not use the cell yet.
     pub fn prepare(&self, program: ProgramId, priority: u16) {
         self.program.store(program, Relaxed);
         self.priority.store(priority, Relaxed);

@@ -47,8 +47,8 @@ impl Slab {
         Self { packets: (0..packets).map(|_| Packet::empty()).collect(), free }
     }
 
-    /// Returns `count` free slots without taking them. The slots of a burst that leaves as a whole stay in the
-    /// free list; see [`Slab::take`].
+    /// Returns `count` free slots without taking them. The slots of a burst that leaves as a whole stay in
+    /// the free list; see [`Slab::take`].
     #[inline]
     pub fn burst(&self, count: usize) -> Burst {
         let free = self.free.len().saturating_sub(count);

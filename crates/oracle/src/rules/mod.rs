@@ -94,7 +94,8 @@ impl Kind {
         }
     }
 
-    /// Returns the number of rules in a large table of this kind. Large and small tables have different engines.
+    /// Returns the number of rules in a large table of this kind. Large and small tables have different
+    /// engines.
     pub fn large(&self) -> usize {
         if matches!(self, Self::Routes(_)) { 120 } else { 400 }
     }
