@@ -164,8 +164,8 @@ def figures(case, found, report):
     report.exact("links crossed, most", case.name, "links", most, "<= %d" % budget, most <= budget)
     bits = found["header"]
     report.exact("header on links", case.name, "bits", bits["on_links_bits"]["max"])
-    report.exact("of it key or tag, mean", case.name, "bits", bits["key_bits"]["mean"])
-    report.exact("of it key or tag, most", case.name, "bits", bits["key_bits"]["max"])
+    report.exact("key or tag, mean", case.name, "bits", bits["key_bits"]["mean"])
+    report.exact("key or tag, most", case.name, "bits", bits["key_bits"]["max"])
     report.exact("entries of a switch, mean", case.name, "entries", found["state"]["entries"]["mean"])
     report.exact("switches without entries", case.name, "switches", found["state"]["without_entries"])
 

@@ -47,7 +47,7 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
         row("beyond the fewest", run.hops_beyond_shortest),
         row("hop budget", run.hop_budget),
         row("header on links, bits", run.header.on_links_bits),
-        row("of it key or tag, bits", run.header.key_bits),
+        row("key or tag, bits", run.header.key_bits),
         row("entries of a switch", state.entries),
         row("groups of a switch", state.groups),
         row("labels of a switch", state.labels),
