@@ -50,10 +50,10 @@ WARM_UP_S, WINDOW_S = 0.15, 0.4
 NEW_WARM_UP_S, NEW_WINDOW_S = 0.05, 0.25
 # Minimum share of its CPU that a thread must get in a window, and maximum number of attempts per pair.
 SHARE_LEAST, PAIR_TRIES = 0.6, 3
-# Maximum difference between the two sides' shares of received packets that are sent.
+# Each side sends a share of the packets that it receives. Maximum difference between the two shares.
 SHARE_OFF = 0.02
-# If every packet is a new flow, Open vSwitch forwards only a few thousand packets per window, so the shares
-# may differ more.
+# If every packet is a new flow, Open vSwitch forwards only a few thousand packets per window, so the two
+# shares may differ more.
 NEW_SHARE_OFF, SHARE_WINDOW_S = 0.05, 1.0
 
 

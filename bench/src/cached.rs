@@ -41,7 +41,7 @@ pub enum Cached {
 }
 
 impl Cached {
-    /// Returns the caches to measure: the selected one, or both without the option.
+    /// Returns the caches to measure: the one that the option selects, or both if there is no option.
     #[must_use]
     pub fn selected(option: Option<ExpressOption>) -> &'static [Self] {
         match option {
@@ -51,7 +51,7 @@ impl Cached {
         }
     }
 
-    /// Returns the mechanism's description in the names of figures.
+    /// Returns the words that describe this mechanism in the names of figures.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

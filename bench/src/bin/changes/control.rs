@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_micros(20);
 enum Next {
     /// Sleep, because nothing is due.
     Sleep,
-    /// Check again soon, because the last step is not over on the worker's clock.
+    /// Check again soon: the worker's clock will shortly reach the end of the last step.
     Spin,
     /// Run the next step.
     Step,
@@ -108,7 +108,7 @@ pub struct Link {
     pub taken: AtomicU64,
     /// Whether no change waits for the worker, and no answer is in progress.
     pub is_quiet: AtomicBool,
-    /// Time of the worker's clock.
+    /// Present time on the worker's clock.
     pub now_ns: AtomicU64,
     /// Time on the worker's clock at which the last step of the control thread ends.
     pub free_ns: AtomicU64,

@@ -62,7 +62,7 @@ impl Trie {
     }
 }
 
-/// Keys in a form that both sides use.
+/// Keys that Shunt's trie and the DPDK library look up.
 pub enum Packets {
     /// 5-tuples for an access list.
     Tuples(Vec<FiveTuple>),
@@ -86,7 +86,7 @@ impl Rules {
         }
     }
 
-    /// Returns the number of words per row.
+    /// Returns the number of 64-bit words in the row of a key.
     pub fn words(&self) -> usize {
         match self {
             Self::Access(list) => list.words(),
@@ -102,7 +102,7 @@ impl Rules {
         }
     }
 
-    /// Returns the keys as rows.
+    /// Returns the keys in the form that Shunt's trie reads: a row of 64-bit words for each key.
     pub fn rows(&self, packets: &Packets) -> Vec<u64> {
         let mut rows = Vec::new();
         match (self, packets) {
@@ -117,7 +117,7 @@ impl Rules {
         rows
     }
 
-    /// Writes rules and keys in the format of `bench/dpdk/libraries.c`.
+    /// Writes rules and keys to a file that `bench/dpdk/libraries.c` reads.
     pub fn write(&self, packets: &Packets, path: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
         match (self, packets) {
