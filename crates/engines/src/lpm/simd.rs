@@ -266,7 +266,7 @@ mod wide {
         widths: [__m512i; V],
     }
 
-    /// Finds the position of each value's item.
+    /// Finds the position of each value's item in the front.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
     fn first_items<const V: usize>(trie: &Trie, seen: &[Rows; V], steps: &Steps<V>) -> Bits<V> {
@@ -292,7 +292,8 @@ mod wide {
         bits
     }
 
-    /// Follows children until no item is a child. Returns the items of the values.
+    /// Returns the item of each value. While an item is the position of a node below the front, the item that
+    /// the value's next bits select in that node replaces it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
     fn items_below<const V: usize>(

@@ -18,10 +18,10 @@ use crate::NONE;
 /// Number of bits that a node resolves.
 pub(super) const STEP: u32 = 6;
 
-/// Possible numbers of leading bits that a front resolves.
+/// Possible numbers of leading bits that the upper part of a trie (its front) resolves.
 const FRONT_BITS: [u32; 3] = [18, 12, 6];
 
-/// Maximum size of a front in bytes per interval.
+/// Maximum size of the [`Word`]s of a trie's upper part (its front), in bytes for each interval in the trie.
 const FRONT_BYTES: usize = 64;
 
 /// Maximum width of an item in bits. One 4-byte load reads an item and the bits before it in its first byte.
@@ -36,10 +36,10 @@ pub(super) const UNIT: u32 = 2;
 /// Alignment in bits of the items of the front's nodes.
 pub(super) const ITEM_UNIT: u32 = 2;
 
-/// Every lookup takes so many steps that at most one in this many items lies deeper.
+/// Every lookup takes the same number of steps, so many that at most one in this many items lies deeper.
 const RARE: usize = 32;
 
-/// Front of a trie: a range of words, indexed by the leading bits of a value.
+/// Front of a trie (its upper part): a range of words, indexed by the leading bits of a value.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Root {

@@ -9,14 +9,15 @@ use std::hash::BuildHasherDefault;
 /// Maximum number of labels.
 const LABELS_MAX: usize = 1 << 14;
 
-/// Vectors of `length` lines and their labels, counted from 0.
+/// Vectors of `length` lines each. The label of a vector is its index.
 pub(super) struct Met {
     pub length: usize,
+    /// Lines of all vectors, in the order of their labels.
     pub lines: Vec<Line>,
     /// Secret for the hash of each word of a vector.
     secrets: Vec<u64>,
-    /// Labels by hash. If different vectors have the same hash, later ones are stored under the next free
-    /// hash.
+    /// Labels by hash. If another vector has the same hash, the label of the later vector is stored under
+    /// the next free hash.
     known: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
 }
 
