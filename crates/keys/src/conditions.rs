@@ -37,7 +37,7 @@ impl SliceEnd {
     }
 }
 
-/// Condition under which a packet has a byte.
+/// Condition under which a packet has a certain byte of the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Condition {
     /// Facts that must all be true.
@@ -62,7 +62,7 @@ pub(crate) const PROTO_GIVERS: u32 =
     header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 impl Condition {
-    /// Returns whether a packet with these facts has the byte.
+    /// Returns whether a packet for which these facts are true meets the condition.
     #[inline]
     pub fn holds(self, facts: Facts) -> bool {
         facts & (self.needs | self.unless) == self.needs

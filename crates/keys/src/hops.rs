@@ -171,7 +171,7 @@ impl Hops {
     }
 }
 
-/// Hops that are stored elsewhere.
+/// The hops of a path, by reference.
 #[derive(Clone, Copy, Debug)]
 pub struct HopList<'a> {
     /// The first hops, and the number of all hops.
@@ -181,7 +181,7 @@ pub struct HopList<'a> {
 }
 
 impl<'a> HopList<'a> {
-    /// Returns whether the path has hops, and the list has all of them.
+    /// Returns whether the path has at least one hop, and the list contains all hops of the path.
     pub fn is_known(self) -> bool {
         (1..=HOPS_MAX).contains(&self.first.count())
     }

@@ -191,9 +191,9 @@ impl KeyTemplate {
         facts(&self.layers) == facts(layers)
     }
 
-    /// Makes the template of packets with these headers, located at least to the reader's depth. Returns
-    /// `None` if the headers do not determine where all examined bits are, or if the template has too many
-    /// loads, or loads beyond the common headers.
+    /// Makes the template of packets with these headers, which must be located at least to the depth that the
+    /// reader needs. Returns `None` if the headers do not determine where all examined bits are, if the
+    /// template would need too many loads, or if a load would begin at or after [`FROM_MAX`].
     fn new(index: u8, reader: &KeyReader, layers: &Layers, in_port: PortNo) -> Option<Self> {
         debug_assert!(layers.depth >= reader.depth());
         let guard = CommonGuard::new(layers);
@@ -242,7 +242,7 @@ impl KeyTemplate {
         Some(template)
     }
 
-    /// Adds a load. Returns `None` if there are too many loads, or if the load is beyond the common headers.
+    /// Adds a load. Returns `None` if there are too many loads, or if it begins at or after [`FROM_MAX`].
     fn add(&mut self, fixed: FixedLoad) -> Option<()> {
         if usize::from(fixed.from) >= FROM_MAX {
             return None;
@@ -277,8 +277,8 @@ impl KeyTemplate {
         len >= self.len_min
     }
 
-    /// Returns whether the template is for a frame of `len` bytes. May return false for such a frame, because
-    /// headers are not located. `bytes` begins with the frame.
+    /// Returns true only if the template is for the frame of `len` bytes with which `bytes` begins. May
+    /// return false even then, because headers are not located.
     #[must_use]
     #[inline(always)]
     pub fn recognises(&self, len: usize, bytes: &[u8; WINDOW_BYTES]) -> bool {

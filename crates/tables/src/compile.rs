@@ -21,9 +21,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The capacity of a delta is 1/`HEAD_PART` of the number of rules in its base, so that adding n rules one by
-/// one compiles fewer than 5 n rules. It is limited to [`HEAD_LARGE`] or 1/[`HEAD_LARGE_PART`] of the rules,
-/// whichever is greater, because the memory of each new delta must be written.
+/// A delta has space for 1/`HEAD_PART` as many rules as its base has. If n rules are added one by one, and
+/// each full delta causes a compilation, then fewer than 5 n rules are compiled in total. In large tables,
+/// the capacity is limited to [`HEAD_LARGE`] or 1/[`HEAD_LARGE_PART`] of the rules, whichever is greater,
+/// because all memory of a new delta must be written.
 const HEAD_PART: usize = 4;
 const HEAD_LARGE: usize = 16_384;
 const HEAD_LARGE_PART: usize = 16;

@@ -127,7 +127,7 @@ fn network(data: &[u8], l3: usize, layers: &mut Layers) {
     }
 }
 
-/// Returns the bit of the header at `l3`, if it is not IP.
+/// Returns the bit in [`header`] of the ARP, MPLS or PBB header at `l3`, or 0 if there is none.
 #[inline(never)]
 fn other(data: &[u8], l3: usize, eth_type: u16) -> u32 {
     match eth_type {
