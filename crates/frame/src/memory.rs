@@ -171,7 +171,8 @@ impl Head {
 }
 
 /// Owner of buffers on the heap.
-// SAFETY: `free_own` accepts the heads that `Buffer::new` has allocated, and only those have this owner.
+// SAFETY: `free_own` accepts the heads that `Buffer::new` has allocated. The only other head of this owner is
+// `HOLLOW`, which is never freed.
 static HEAP: Owner = unsafe { Owner::new(free_own, |_| FillLevel { free: 0, total: 0 }) };
 
 #[derive(Clone, Copy)]
@@ -184,8 +185,8 @@ fn lines(memory_bytes: u32) -> usize {
 }
 
 unsafe fn free_own(head: NonNull<Head>) {
-    // SAFETY: a head of this owner was allocated by `Buffer::new` as this number of lines. `Buffer::drop`
-    // calls this once.
+    // SAFETY: `Buffer::new` allocated the head and its memory as an array of this number of lines. The only
+    // other head of this owner, `HOLLOW`, is never freed. `Buffer::drop` calls this function once.
     unsafe {
         let lines = lines(head.as_ref().memory_bytes);
         drop(Box::from_raw(NonNull::slice_from_raw_parts(head.cast::<Line>(), lines).as_ptr()));
