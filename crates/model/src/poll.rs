@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Periodic work: events of the workers, timeouts, and the second phase of removals.
+//! Periodic work: events of the workers, timeouts, and the release of removed entries.
 
 use crate::async_messages::{AsyncQueue, PacketIn};
 use crate::changes::transaction::Transaction;
@@ -11,8 +11,8 @@ use dataplane::{DataPlane, Event, PacketInEvent};
 use flow::Nanos;
 
 impl<D: DataPlane> Model<D> {
-    /// Takes events of the workers, removes timed-out entries, learns low-latency entries, and releases
-    /// entries whose removal is active.
+    /// Handles the workers' events, removes timed-out entries, marks entries as low-latency by their hit
+    /// rate, and releases removed entries that no packet can hit any more.
     ///
     /// Each call does a bounded amount of this work (see [`crate::ModelLimits`]) and returns whether more
     /// work is ready. The caller must take asynchronous messages between calls.

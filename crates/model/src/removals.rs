@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Second phase of removals. An entry that left its table is released once no packet can hit it and no unread
+//! Second phase of removals: an entry that left its table is released once no packet can hit it and no unread
 //! event refers to it.
 
 use crate::async_messages::{AsyncQueue, FlowRemoved, RemovedReason};
@@ -76,7 +76,7 @@ impl Removals {
         }
     }
 
-    /// Returns whether a removal is active but its entry is not released yet.
+    /// Returns whether an entry is not released yet, although no packet can hit it any more.
     pub fn can_settle(&self, applied: RuleVersion) -> bool {
         self.dying.front().is_some_and(|d| d.version <= applied)
     }

@@ -185,13 +185,13 @@ impl Wiring<'_> {
 
 /// Numbers of frames that are allocated.
 struct Sizes {
-    /// Number of large frames for the controller, per worker.
+    /// Number of a worker's large frames for the controller.
     stock_large: usize,
-    /// Number of all frames for the controller, per worker.
+    /// Number of a worker's frames for the controller, small and large.
     stock: usize,
-    /// Number of all frames of a worker.
+    /// Number of a worker's frames, including those for the controller.
     per_worker: usize,
-    /// Number of frames of all workers.
+    /// Number of frames of all workers together.
     in_all: usize,
 }
 

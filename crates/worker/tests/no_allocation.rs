@@ -42,7 +42,7 @@ const TURN_NS: Nanos = Nanos(20_000_000);
 /// Number of poll iterations of a worker before allocations are counted.
 const WARM_UP: usize = 300;
 
-/// Maximum number of changes of a table in one operation that are tracked one by one.
+/// Workers track the changes of an operation one by one if it changes at most this many rules of a table.
 const CHANGES_SINGLY: u32 = 64;
 
 /// Minimum number of operations that must take effect during the test.
@@ -165,14 +165,14 @@ impl Control {
             _ => {}
         }
         match round % 8 {
-            // There are more changes of a table with a LUT than are tracked one by one, so its records are
-            // verified at their next hits.
+            // The bundle changes more rules of a table with a LUT than workers track one by one. The LUT's
+            // records are therefore verified at their next hits.
             1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
-            // There are more changes than are sent one by one, so tables, programs and pages of cells are
-            // swapped.
+            // The bundle makes more changes than workers apply one by one, so tables, programs and pages of
+            // cells are swapped.
             7 => {
                 self.bundle(traffic::hashed_rules(port));
                 assert_eq!(self.model.plane_mut().engine(TableId(1)).0, "exact");
@@ -184,7 +184,8 @@ impl Control {
     }
 }
 
-/// Returns additional rules of the access list, more than are tracked one by one. No packet matches them.
+/// Returns additional rules for the access list. There are too many for workers to track them one by one. No
+/// packet matches these rules.
 fn more_listed() -> impl Iterator<Item = String> {
     let rule = |n| format!("low_latency,table=6,priority=5,udp,nw_src=10.1.{n}.0/24,actions=output:2");
     (0..=CHANGES_SINGLY).map(rule)
