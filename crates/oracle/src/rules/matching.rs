@@ -6,7 +6,8 @@ use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, PortNo, Slice, SliceBase};
 use wire::layers::header;
 
-/// Returns a slice of bytes before the tag. A slice relative to L3 ends within its first `l3_bits` bits.
+/// Returns a slice of bytes before the tag. A slice whose base is L3 ends within the first `l3_bits`
+/// bits of L3.
 pub(super) fn slice(rng: &mut Rng, l3_bits: u32) -> Field {
     let (base, bits) = match rng.u8(0..6) {
         0 => (SliceBase::Metadata, 256),

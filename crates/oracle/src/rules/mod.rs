@@ -25,7 +25,7 @@ pub(super) struct Style {
     pub tables: Vec<Table>,
     /// Number of the linear table.
     pub linear: TableId,
-    /// Maximum end of a slice relative to L3, in bits from its base.
+    /// Maximum end of slices whose base is L3, in bits from the start of L3.
     pub l3_bits: u32,
     /// Slices that rules use in addition to named fields.
     pub slices: Vec<Field>,
@@ -101,15 +101,15 @@ impl Kind {
     }
 }
 
-/// Maximum end of slices relative to L3 in most cases, in bits: the end of an IPv4 header without options.
+/// [`Style::l3_bits`] in most cases: slices end within an IPv4 header without options.
 const NEAR_L3_BITS: u32 = 160;
 
 /// Number of leading bytes that slices may contain in most cases: an Ethernet header, two VLAN tags and an
 /// IPv4 header.
 const NEAR_BYTES: usize = 42;
 
-/// Maximum end of slices relative to L3 in the other cases, in bits. Such slices can contain bytes of L4,
-/// even after IPv4 options or an IPv6 header.
+/// [`Style::l3_bits`] in the other cases: slices can contain bytes of L4, even after IPv4 options or an IPv6
+/// header.
 const FAR_L3_BITS: u32 = 480;
 
 /// Number of leading bytes that slices may contain in the other cases: an Ethernet header, two VLAN tags,

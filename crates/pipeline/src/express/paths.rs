@@ -56,8 +56,8 @@ pub(super) struct HotPath {
 }
 
 /// The numbers of packets and bytes in one word, so that one addition counts a packet. The lower 40 bits are
-/// the bytes of up to 2^24 frames. The sign bit is set if a hit needs more than the addition: its place is
-/// not listed, or the number of packets has reached 2^23.
+/// the number of bytes, enough for 2^24 frames. The sign bit is set if more must be done: the path is not yet
+/// in the list of paths with hits, or the number of packets has reached 2^23.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UncountedHits(i64);
 
@@ -75,7 +75,7 @@ impl UncountedHits {
         Self(self.0.wrapping_add(1 << Self::PACKETS_BIT | bytes as i64))
     }
 
-    /// Returns the numbers of packets and bytes. The place must be in the list.
+    /// Returns the numbers of packets and bytes. The path must be in the list.
     fn figures(self) -> (u64, u64) {
         let bits = self.0 as u64;
         (bits >> Self::PACKETS_BIT, bits & ((1 << Self::PACKETS_BIT) - 1))
@@ -94,7 +94,7 @@ impl HotPath {
         used: Nanos(0),
     };
 
-    /// Moves the packets and bytes of `hits` to `self.packets` and `self.bytes`. The place must be in the
+    /// Moves the packets and bytes of `hits` to `self.packets` and `self.bytes`. The path must be in the
     /// list.
     fn spill(&mut self) {
         let (packets, bytes) = self.hits.figures();

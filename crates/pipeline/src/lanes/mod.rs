@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! burst ──► path record or walk ──► all hit: leaves                       (burst by burst, as received)
-//!            │  └──► hit, but earlier packets of its value wait ──► hold ──┐ released in order, walks on
+//!            │  └──► hit, but earlier packets of its flow wait ───► hold ──┐ released in order, walks on
 //!            ▼                                                             │
 //!          backlog: one queue in the order of arrival ──► tables ──► leaves│  (quantum by quantum)
 //!            └ no space: dropped and counted                └ learns ──► a record with a fence
@@ -18,7 +18,7 @@
 //! backlog, if a record was made meanwhile. Such a record therefore has a *fence* (an order barrier, not a
 //! memory fence): the position of the backlog's end when the record was made. Packets that hit the record
 //! before the backlog has drained up to the fence are held ([`hold`]). Later packets of the flow are held,
-//! too, and do not join the backlog. The fence therefore passes after at most one full backlog.
+//! too, and do not join the backlog. A held packet therefore waits for at most one full backlog.
 
 mod hold;
 mod limits;
