@@ -63,17 +63,6 @@ impl Seed {
         self.hash_words(key.len(), |at| key[at])
     }
 
-    /// Returns the hash of a key whose unexamined bits are 0, for caches of keys of one length. A key of one
-    /// word needs one multiplication. High and low bits of the hash depend on all bits of the key.
-    #[must_use]
-    #[inline(always)]
-    pub fn hash_key(self, key: &[u64]) -> u64 {
-        match key {
-            [word] => fold(*word ^ self.first, self.second),
-            _ => self.hash_masked(key),
-        }
-    }
-
     /// Hashes two words per multiplication. An odd last word needs no padding mark, because keys of one table
     /// have equal length.
     #[inline(always)]
@@ -86,6 +75,42 @@ impl Seed {
             sum = fold(word(words - 1) ^ self.first, sum);
         }
         fold(sum ^ self.first, self.second ^ 0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// Maximum number of words of a key that [`KeyHash`] hashes.
+pub const KEY_WORDS: usize = 16;
+
+/// Hash of keys of one length, for caches. Each word has its own secret, so the multiplications of a key do
+/// not wait for each other. High and low bits of the hash depend on all bits of the key.
+#[derive(Clone, Debug)]
+pub struct KeyHash {
+    seed: Seed,
+    secrets: [u64; KEY_WORDS],
+}
+
+impl KeyHash {
+    /// Derives the secrets from a seed.
+    #[must_use]
+    pub fn new(seed: Seed) -> Self {
+        Self { seed, secrets: std::array::from_fn(|at| seed.derive(at as u64)) }
+    }
+
+    /// Returns the hash of a key of at most [`KEY_WORDS`] words. Unexamined bits of the key must be 0. A key
+    /// of one word needs only one multiplication.
+    #[must_use]
+    #[inline(always)]
+    pub fn hash(&self, key: &[u64]) -> u64 {
+        let Seed { first, second } = self.seed;
+        if let [word] = key {
+            return fold(*word ^ first, second);
+        }
+        let (pairs, odd) = key.as_chunks::<2>();
+        let secrets = self.secrets.as_chunks::<2>().0;
+        let folded = pairs.iter().zip(secrets).map(|([a, b], [c, d])| fold(a ^ c, b ^ d));
+        let sum = folded.fold(0u64, u64::wrapping_add);
+        let last = odd.iter().fold(sum, |sum, word| sum.wrapping_add(fold(*word ^ first, second)));
+        fold(last ^ first, second ^ 0x9e37_79b9_7f4a_7c15)
     }
 }
 
@@ -145,16 +170,17 @@ mod tests {
     #[test]
     fn every_bit_of_a_key_affects_the_hash() {
         for seed in [Seed::of_process(), Seed::of_number(3)] {
-            for words in 1..=6 {
+            for words in 1..=KEY_WORDS {
                 let key: Vec<u64> =
                     (0..words as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
                 let mut hashes = vec![seed.hash_masked(&key)];
-                let mut of_keys = vec![seed.hash_key(&key)];
+                let of_key = KeyHash::new(seed);
+                let mut of_keys = vec![of_key.hash(&key)];
                 for bit in 0..words * 64 {
                     let mut other = key.clone();
                     other[bit / 64] ^= 1 << (bit % 64);
                     hashes.push(seed.hash_masked(&other));
-                    of_keys.push(seed.hash_key(&other));
+                    of_keys.push(of_key.hash(&other));
                     assert_eq!(seed.hash(&other, &vec![u64::MAX; words]), seed.hash_masked(&other));
                 }
                 for (half, hashes) in [(0, &hashes), (32, &hashes), (0, &of_keys), (32, &of_keys)] {

@@ -5,7 +5,7 @@ use crate::bits::eight_bytes;
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd};
 use crate::layout::{ONE_LINE_BYTES, Run, TWO_LINES_BYTES};
 use actions::SliceBounds;
-use engines::hash::Seed;
+use engines::hash::{KeyHash, Seed};
 use flow::{Ext, FieldBase, PortNo};
 use frame::Frame;
 use std::ops::Range;
@@ -22,8 +22,11 @@ const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 /// A length that no frame exceeds.
 pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
-/// Number of words to hash for a key that does not fit into a record of one cache line.
+/// Number of words to hash for a key of more than [`VECTOR_WORDS`] words.
 pub const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
+
+/// Maximum length in words of a key that one byte shuffle builds.
+pub const VECTOR_WORDS: usize = 64 / LOAD_BYTES;
 
 /// Maximum length in words of a key that fits into a record of one cache line.
 pub const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
@@ -134,7 +137,7 @@ pub struct KeyReader {
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     loads: Vec<Load>,
-    seed: Seed,
+    hash: KeyHash,
 }
 
 impl KeyReader {
@@ -163,8 +166,8 @@ impl KeyReader {
                 });
             }
         }
-        let seed = Seed::of_process();
-        Self { length_bytes, ends, depth, presence, slices, loads, seed }
+        let hash = KeyHash::new(Seed::of_process());
+        Self { length_bytes, ends, depth, presence, slices, loads, hash }
     }
 
     pub(crate) fn loads(&self) -> &[Load] {
@@ -281,6 +284,7 @@ impl KeyReader {
         match self.length_bytes.div_ceil(LOAD_BYTES) {
             0 => 1,
             words @ 1..=SHORT_WORDS => words,
+            ..=VECTOR_WORDS => VECTOR_WORDS,
             _ => LONG_WORDS,
         }
     }
@@ -288,13 +292,13 @@ impl KeyReader {
     /// Returns the hash of a key that this reader wrote.
     #[must_use]
     pub fn hash(&self, key: &ExpressKey) -> u64 {
-        self.seed.hash_key(&key.words[..self.hashed_words()])
+        self.hash.hash(&key.words[..self.hashed_words()])
     }
 
     /// Returns the hash of a key. `WORDS` must be [`Self::hashed_words`].
     #[must_use]
     #[inline(always)]
     pub fn hash_words<const WORDS: usize>(&self, key: &ExpressKey) -> u64 {
-        self.seed.hash_key(&key.words[..WORDS])
+        self.hash.hash(&key.words[..WORDS])
     }
 }

@@ -23,7 +23,7 @@ use dataplane::FoundBy;
 use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::{Frame, prefetch, take_each};
-use keys::{HopList, LONG_WORDS, PathHop, SHORT_WORDS};
+use keys::{HopList, LONG_WORDS, PathHop, SHORT_WORDS, VECTOR_WORDS};
 use wire::Depth;
 
 impl Express {
@@ -47,6 +47,9 @@ impl Express {
             (Store::OneLine(records), 2) => run.plain::<_, 2>(records, version, frames, kinds),
             (Store::OneLine(records), 3 | 4) => run.plain::<_, 4>(records, version, frames, kinds),
             (Store::OneLine(records), _) => run.plain::<_, SHORT_WORDS>(records, version, frames, kinds),
+            (Store::TwoLines(records), ..=VECTOR_WORDS) => {
+                run.plain::<_, VECTOR_WORDS>(records, version, frames, kinds)
+            }
             (Store::TwoLines(records), _) => run.plain::<_, LONG_WORDS>(records, version, frames, kinds),
         };
         put_back(frames, rest);

@@ -11,13 +11,13 @@ use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
 use keys::{
-    ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, SHORT_WORDS, Templates, Vbmi, VbmiCode, WINDOW_BYTES,
+    ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, Templates, VECTOR_WORDS, Vbmi, VbmiCode, WINDOW_BYTES,
 };
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
 
-/// Keys with at least this number of words are built by byte shuffles, if the core has the instructions and
-/// the key fits into a record of one line. For shorter keys, single loads are equally fast.
+/// Keys with at least this number of words, and at most [`VECTOR_WORDS`], are built by byte shuffles, if the
+/// core has the instructions. For shorter keys, single loads are equally fast.
 const PERMUTED_FROM: usize = 3;
 
 /// Result of the search for the records of packets.
@@ -109,6 +109,7 @@ impl BurstKeys {
             (4, _) => self.read::<4>(reader, templates, frames, each),
             (5, _) => self.read::<5>(reader, templates, frames, each),
             (6, _) => self.read::<6>(reader, templates, frames, each),
+            (7..=VECTOR_WORDS, _) => self.read::<VECTOR_WORDS>(reader, templates, frames, each),
             _ => self.read::<LONG_WORDS>(reader, templates, frames, each),
         }
     }
@@ -126,7 +127,7 @@ impl BurstKeys {
         (self.located, self.runts) = (0, 0);
         let pass = KeyPass::<_, WORDS> { burst: self, reader, templates, frames, each };
         match pass.templates.vbmi() {
-            Some(vbmi) if (PERMUTED_FROM..=SHORT_WORDS).contains(&WORDS) => vbmi.run(pass),
+            Some(vbmi) if (PERMUTED_FROM..=VECTOR_WORDS).contains(&WORDS) => vbmi.run(pass),
             _ => pass.run(None),
         }
     }
