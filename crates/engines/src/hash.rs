@@ -107,10 +107,14 @@ impl KeyHash {
         }
         let (pairs, odd) = key.as_chunks::<2>();
         let secrets = self.secrets.as_chunks::<2>().0;
-        let folded = pairs.iter().zip(secrets).map(|([a, b], [c, d])| fold(a ^ c, b ^ d));
-        let sum = folded.fold(0u64, u64::wrapping_add);
-        let last = odd.iter().fold(sum, |sum, word| sum.wrapping_add(fold(*word ^ first, second)));
-        fold(last ^ first, second ^ 0x9e37_79b9_7f4a_7c15)
+        let products =
+            pairs.iter().zip(secrets).map(|([a, b], [c, d])| u128::from(a ^ c) * u128::from(b ^ d));
+        // The sum has 128 bits, so that compilers do not move the words to vector registers and back.
+        let sum = products.fold(0, u128::wrapping_add);
+        let last = odd
+            .iter()
+            .fold(sum, |sum, word| sum.wrapping_add(u128::from(*word ^ first) * u128::from(second)));
+        fold(last as u64 ^ first, (last >> 64) as u64 ^ second)
     }
 }
 

@@ -125,10 +125,24 @@ impl BurstKeys {
     ) {
         self.depth = reader.depth();
         (self.located, self.runts) = (0, 0);
-        let pass = KeyPass::<_, WORDS> { burst: self, reader, templates, frames, each };
-        match pass.templates.vbmi() {
-            Some(vbmi) if (PERMUTED_FROM..=VECTOR_WORDS).contains(&WORDS) => vbmi.run(pass),
-            _ => pass.run(None),
+        match templates.vbmi() {
+            Some(vbmi) if (PERMUTED_FROM..=VECTOR_WORDS).contains(&WORDS) => {
+                let without_hash = |_: &ExpressKey, _: &mut u64| {};
+                vbmi.run(KeyPass::<_, WORDS> { burst: self, reader, templates, frames, each: without_hash });
+                // The keys are hashed here, because compilers move words to vector registers and back in code
+                // for AVX-512.
+                for (key, hash) in self.keys.iter().zip(&mut self.hashes).take(frames.len()) {
+                    *hash = reader.hash_words::<WORDS>(key);
+                    each(*hash);
+                }
+            }
+            _ => {
+                let each = |key: &ExpressKey, hash: &mut u64| {
+                    *hash = reader.hash_words::<WORDS>(key);
+                    each(*hash);
+                };
+                KeyPass::<_, WORDS> { burst: self, reader, templates, frames, each }.run(None);
+            }
         }
     }
 
@@ -225,7 +239,7 @@ impl BurstKeys {
     }
 }
 
-/// Builds the keys of frames, and calls `each` with every hash.
+/// Builds the keys of frames, and calls `each` with every key and the place of its hash.
 struct KeyPass<'a, F, const WORDS: usize> {
     burst: &'a mut BurstKeys,
     reader: &'a KeyReader,
@@ -234,7 +248,7 @@ struct KeyPass<'a, F, const WORDS: usize> {
     each: F,
 }
 
-impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
+impl<F: Fn(&ExpressKey, &mut u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
     #[inline(always)]
     fn run(self, vbmi: Option<Vbmi>) {
         let Self { burst, reader, templates, frames, each } = self;
@@ -254,8 +268,7 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
                 if is_known {
                     last.write::<WORDS>(vbmi, bytes, key);
                     *ttl = last.ttl();
-                    *hash = reader.hash_words::<WORDS>(key);
-                    each(*hash);
+                    each(key, hash);
                 }
                 is_known
             });
@@ -270,8 +283,7 @@ impl<F: Fn(u64), const WORDS: usize> VbmiCode for KeyPass<'_, F, WORDS> {
             // The place of the TTL must be known in all packets of a flow, or in none of them. Otherwise,
             // some of these packets would leave later than others.
             ttls[at] = found.unwrap_or_else(|| TtlSpot::of(&layers[at]));
-            hashes[at] = reader.hash_words::<WORDS>(&keys[at]);
-            each(hashes[at]);
+            each(&keys[at], &mut hashes[at]);
             unknown &= unknown - 1;
         }
         debug_assert!(keys.iter().zip(frames).all(|(key, frame)| reader.is_key_of(key, frame)));
