@@ -65,7 +65,8 @@ class Settings:
         if self.defaults:
             return ""
         # Lanes would drop packets outside the fast-forwarding path when the load exceeds the capacity.
-        lines = "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
+        lines = '[datapath.openflow]\nfail_mode = "secure"\n'
+        lines += "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
         lines %= (str(self.ffp).lower(), self.lut_entries)
         lines += "\n[datapath.express]\nenabled = %s" % str(self.records > 0).lower()
         if self.records:

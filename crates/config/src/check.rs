@@ -228,7 +228,7 @@ fn datapath(
     let before = mistakes.len();
     let id = mistakes.needed(format!("{key}.id"), d.id, "id = 1");
     let id = id.and_then(|id| mistakes.at(format!("{key}.id"), in_range(id, 1..=i64::MAX)));
-    let openflow = openflow(&d.openflow, context, notes, mistakes);
+    let openflow = openflow(&d.openflow, context, mistakes);
     let sections = ForwardingSections {
         low_latency: &d.low_latency,
         ffp: &d.ffp,
@@ -276,12 +276,7 @@ fn datapath(
     (mistakes.len() == before).then_some(datapath)
 }
 
-fn openflow(
-    o: &file::OpenFlowSection,
-    context: &Context<'_>,
-    notes: &mut Vec<String>,
-    mistakes: &mut Mistakes,
-) -> OpenFlow {
+fn openflow(o: &file::OpenFlowSection, context: &Context<'_>, mistakes: &mut Mistakes) -> OpenFlow {
     let key = |name: &str| format!("{}.openflow.{name}", context.key);
     let controllers = endpoints(&key("controllers"), &o.controllers, controller, mistakes);
     let listen = endpoints(&key("listen"), &o.listen, listen_address, mistakes);
@@ -294,19 +289,15 @@ fn openflow(
     }
     let standalone = match o.fail_mode.as_deref() {
         Some("standalone") => true,
-        None | Some("secure") => false,
+        Some("secure") => false,
+        None => controllers.is_empty(),
         Some(other) => {
             let problem = format!("\"{other}\" is unknown; use \"secure\" or \"standalone\"");
             mistakes.wrong(key("fail_mode"), problem);
             false
         }
     };
-    if o.fail_mode.as_deref() == Some("secure") && o.controllers.is_empty() {
-        notes.push(
-            "fail_mode = \"secure\" has no effect: without controllers the datapath learns MACs.".into(),
-        );
-    }
-    OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen }
+    OpenFlow { standalone, controllers, listen }
 }
 
 /// Parses a list of distinct endpoints, and omits invalid endpoints.

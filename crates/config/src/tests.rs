@@ -146,7 +146,8 @@ fn the_fail_mode_selects_the_behaviour_without_controllers() {
     assert_eq!(openflow("listen = \"unix:/l\"").listen, both.listen[..1]);
     assert_eq!(openflow("listen = []").listen, []);
     assert!(openflow("controllers = [\"tcp:1.2.3.4\"]\nfail_mode = \"standalone\"").standalone);
-    assert!(openflow("fail_mode = \"secure\"").standalone);
+    assert!(openflow("listen = []").standalone);
+    assert!(!openflow("fail_mode = \"secure\"").standalone);
 }
 
 fn changed(text: &str, what: &str, by: &str) -> String {
