@@ -199,6 +199,22 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_words_affects_the_hash_of_a_key() {
+        let hash = KeyHash::new(Seed::of_number(5));
+        for words in 2..=KEY_WORDS {
+            let key: Vec<u64> = (1..=words as u64).collect();
+            let swaps = (1..words).flat_map(|b| (0..b).map(move |a| (a, b)));
+            let hashes = swaps.map(|(a, b)| {
+                let mut other = key.clone();
+                other.swap(a, b);
+                hash.hash(&other)
+            });
+            let distinct: HashSet<u64> = hashes.chain([hash.hash(&key)]).collect();
+            assert_eq!(distinct.len(), words * (words - 1) / 2 + 1, "{words} words");
+        }
+    }
+
+    #[test]
     fn a_process_has_one_seed() {
         let key = [1, 2, 3];
         let hash = Seed::of_process().hash_masked(&key);
