@@ -16,14 +16,14 @@ use keys::{FirstHops, HopList, MoreHops, NO_MORE, Stations};
 
 /// Minimum interval between the starts of two rounds in nanoseconds. A round counts all hits noted before it
 /// began.
-const ROUND_NS: Nanos = Nanos(1_000_000);
+const ROUND_NS: Nanos = Nanos(10_000_000);
 
 /// Interval between the starts of two rounds in nanoseconds if few packets hit each path.
-const LONG_ROUND_NS: Nanos = Nanos(100_000_000);
+const LONG_ROUND_NS: Nanos = Nanos(200_000_000);
 
 /// A round begins before [`LONG_ROUND_NS`] only if at least this number of packets per path has hit the
 /// listed paths.
-const PACKETS_PER_PATH: u64 = 8;
+const PACKETS_PER_PATH: u64 = 32;
 
 /// Distance in the list from the current place to the place whose path is prefetched.
 const PREFETCH_PLACES: u32 = 8;
