@@ -351,7 +351,6 @@ fn hits_are_counted_within_two_rounds_although_packets_keep_arriving() {
     let mut lab = Lab::new(1_024, &["table=0,priority=5,dl_dst=02:00:00:00:00:01,actions=output:2"]);
     let mut sent = vec![0];
     for number in 1..=4_000 {
-        // The clock advances by 10 us per burst, and a round begins every 10 ms.
         lab.now += Nanos(9_000);
         lab.burst(1, &[packet(1, 64), packet(1, 64)]);
         sent.push(2 * number);
