@@ -284,7 +284,7 @@ impl KeyReader {
         match self.length_bytes.div_ceil(LOAD_BYTES) {
             0 => 1,
             words @ 1..=SHORT_WORDS => words,
-            ..=VECTOR_WORDS => VECTOR_WORDS,
+            words if words <= VECTOR_WORDS => VECTOR_WORDS,
             _ => LONG_WORDS,
         }
     }
