@@ -19,7 +19,7 @@ use keys::{FirstHops, HopList, MoreHops, NO_MORE, Stations};
 const ROUND_NS: Nanos = Nanos(10_000_000);
 
 /// Interval between the starts of two rounds in nanoseconds if few packets hit each path.
-const LONG_ROUND_NS: Nanos = Nanos(200_000_000);
+const LONG_ROUND_NS: Nanos = Nanos(100_000_000);
 
 /// A round begins before [`LONG_ROUND_NS`] only if at least this number of packets per path has hit the
 /// listed paths.
