@@ -378,6 +378,8 @@ pub(super) struct Control {
     pub moment: Moment,
     /// Number of operations submitted before the end of the poll.
     pub operations: usize,
+    /// Time before which all hits were counted.
+    pub counted_until: Nanos,
 }
 
 /// Record of a completed case.

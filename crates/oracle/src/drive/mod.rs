@@ -12,6 +12,7 @@ use super::CaseOptions;
 use super::log::{Control, Moment, OrderLog, Origin, Record, Recorder, STEP_NS_MAX, Submission};
 use super::rules::{Scope, Style};
 use super::templates::Template;
+use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::group::Group;
 use flow::{FlowMod, GroupId, Nanos, PortNo, RuleVersion, TableId};
@@ -121,7 +122,8 @@ impl Driver {
             self.acknowledged = barrier;
         }
         self.take_over(Origin::Poll)?;
-        self.record.controls.push(Control { moment, operations: self.shadowed });
+        let counted_until = self.model.plane_mut().counted_until();
+        self.record.controls.push(Control { moment, operations: self.shadowed, counted_until });
         Ok(())
     }
 
