@@ -17,27 +17,39 @@ pub(crate) struct Deadline {
     pub reason: RemovedReason,
 }
 
-/// Kind of entries. Each kind has a queue of timers.
+/// Kind of timers. Each kind has a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {
-    /// Entries of controllers' tables.
-    Flow,
+    /// Entries of controllers' tables whose idle timeout comes first.
+    Idle,
+    /// Entries of controllers' tables whose hard timeout comes first. A later hit cannot change this.
+    Hard,
     /// Learned MACs.
     Mac,
 }
 
 impl TimerKind {
-    fn of(table: TableId) -> Self {
-        if table == MAC_TABLE { Self::Mac } else { Self::Flow }
+    fn of(table: TableId, reason: RemovedReason) -> Self {
+        match reason {
+            _ if table == MAC_TABLE => Self::Mac,
+            RemovedReason::HardTimeout => Self::Hard,
+            _ => Self::Idle,
+        }
+    }
+
+    /// Returns whether hits that are not counted yet may postpone the timeout.
+    pub fn waits_for_counts(self) -> bool {
+        self != Self::Hard
     }
 }
 
 /// Timers of all entries.
 #[derive(Debug, Default)]
 pub(crate) struct Expiry {
-    flows: Timers,
+    idle: Timers,
+    hard: Timers,
     macs: Timers,
-    /// Time before which timers are not checked, because recent hits may not be counted yet.
+    /// Time before which timers that wait for counts are not checked.
     not_before: Nanos,
 }
 
@@ -66,18 +78,22 @@ pub(crate) struct Due {
 impl Expiry {
     /// Returns the time at which the next timer is due.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        let next = self.flows.next().into_iter().chain(self.macs.next()).min();
-        next.map(|at| at.max(self.not_before))
+        let next = self.idle.next().into_iter().chain(self.macs.next()).min();
+        next.map(|at| at.max(self.not_before)).into_iter().chain(self.hard.next()).min()
     }
 
-    /// Sets the time before which timers are not checked, because recent hits may not be counted yet.
+    /// Sets the time before which timers that wait for counts are not checked.
     pub fn wait_until(&mut self, at: Nanos) {
         self.not_before = at;
     }
 
     /// Returns whether a timer is due.
     pub fn is_due(&self, kind: TimerKind, now: Nanos) -> bool {
-        let timers = if kind == TimerKind::Mac { &self.macs } else { &self.flows };
+        let timers = match kind {
+            TimerKind::Idle => &self.idle,
+            TimerKind::Hard => &self.hard,
+            TimerKind::Mac => &self.macs,
+        };
         timers.next().is_some_and(|at| at <= now)
     }
 
@@ -85,17 +101,26 @@ impl Expiry {
     pub fn arm(&mut self, config: &ModelConfig, store: &Store, id: EntryId, used: Nanos) {
         let Some(slot) = store.slot(id) else { return };
         let Some(entry) = &slot.entry else { return };
-        if let Some(Deadline { at, .. }) = deadline(config, entry, slot.created_ns, used) {
+        if let Some(Deadline { at, reason }) = deadline(config, entry, slot.created_ns, used) {
             let timer = Timer { at, serial: slot.serial, id };
-            let timers = self.timers(TimerKind::of(entry.table));
+            let timers = self.timers(TimerKind::of(entry.table, reason));
             timers.arm(timer);
             timers.compact(|t| store.is_listed(t.id, t.serial));
         }
     }
 
-    /// Records that an entry of this table was removed while its timer was armed.
-    pub fn entry_gone(&mut self, table: TableId) {
-        self.timers(TimerKind::of(table)).entry_gone();
+    /// Records that an entry was removed while its timer was armed. If the entry has both timeouts, the
+    /// timer may be in either queue. It is then counted in both.
+    pub fn entry_gone(&mut self, entry: &FlowEntry) {
+        if entry.table == MAC_TABLE {
+            return self.macs.entry_gone();
+        }
+        if entry.idle_timeout_s != 0 {
+            self.idle.entry_gone();
+        }
+        if entry.hard_timeout_s != 0 {
+            self.hard.entry_gone();
+        }
     }
 
     /// Takes the next timer that is due by `now`.
@@ -121,7 +146,8 @@ impl Expiry {
 
     fn timers(&mut self, kind: TimerKind) -> &mut Timers {
         match kind {
-            TimerKind::Flow => &mut self.flows,
+            TimerKind::Idle => &mut self.idle,
+            TimerKind::Hard => &mut self.hard,
             TimerKind::Mac => &mut self.macs,
         }
     }

@@ -207,10 +207,10 @@ impl<D: DataPlane> Model<D> {
                     self.removals.push(Dying { version, removed_ns: now, id, reason, heir });
                     // If the count of stale timers is too high, they are only discarded earlier than
                     // necessary.
-                    if let Some(table) = store.entry(id).map(|e| e.table)
-                        && (was == Life::Live || table == MAC_TABLE)
+                    if let Some(entry) = store.entry(id)
+                        && (was == Life::Live || entry.table == MAC_TABLE)
                     {
-                        self.expiry.entry_gone(table);
+                        self.expiry.entry_gone(entry);
                     }
                 }
                 // The change is reported relative to the port's state before the transaction.

@@ -41,7 +41,9 @@ impl<D: DataPlane> Model<D> {
             self.removals.events_end();
         }
         let (macs, expiry) = (&mut self.macs, &mut self.expiry);
-        let more_flows = expire(TimerKind::Flow, &mut transaction, expiry, macs, plane);
+        // An idle timer that is due may be armed again for the hard timeout.
+        let more_idle = expire(TimerKind::Idle, &mut transaction, expiry, macs, plane);
+        let more_hard = expire(TimerKind::Hard, &mut transaction, expiry, macs, plane);
         let more_macs = expire(TimerKind::Mac, &mut transaction, expiry, macs, plane);
         self.learner.learn(&mut transaction, plane);
         let completed = transaction.complete();
@@ -49,7 +51,7 @@ impl<D: DataPlane> Model<D> {
         let plane = self.plane.get_mut();
         let limit = self.config.limits.removals_per_poll;
         self.removals.settle(limit, &mut self.rules, plane, &mut self.async_messages);
-        self.removals.can_settle(plane.applied()) || more_events || more_flows || more_macs
+        self.removals.can_settle(plane.applied()) || more_events || more_idle || more_hard || more_macs
     }
 }
 
@@ -85,8 +87,8 @@ fn expire<D: DataPlane>(
     macs: &mut Macs,
     plane: &mut D,
 ) -> bool {
-    // Hits after `counted_until` may not be counted yet, so timeouts after this time are not certain.
-    let counted_until = plane.counted_until();
+    // Hits after `counted_until` may not be counted yet, so idle timeouts after this time are not certain.
+    let counted_until = if kind.waits_for_counts() { plane.counted_until() } else { Nanos::MAX };
     if counted_until < transaction.now {
         expiry.wait_until(transaction.now.saturating_add(COUNTING_NS));
     }

@@ -78,6 +78,42 @@ fn timeouts_read_only_due_entries_and_report_the_reason() {
 }
 
 #[test]
+fn only_idle_timeouts_wait_until_hits_are_counted() {
+    let mut m = plain();
+    let flags = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    let timed = |n, idle_timeout_s, hard_timeout_s| FlowMod {
+        idle_timeout_s,
+        hard_timeout_s,
+        flags,
+        ..add(1, mac(n), PortNo(1))
+    };
+    for (n, idle, hard) in [(1, 3, 0), (2, 0, 4), (3, 3, 5), (4, 3, 6)] {
+        m.flow_mod(Nanos(0), timed(n, idle, hard)).unwrap();
+    }
+    let ids: Vec<_> = dump(&mut m, Nanos(0)).iter().map(|f| f.entry.id).collect();
+    m.plane_mut().hit(ids[2], 1, 2 * SECOND + Nanos(1));
+    m.plane_mut().hit(ids[3], 1, 2 * SECOND);
+    m.plane_mut().uncounted_since = Some(3 * SECOND);
+    let removed = |m: &mut Fake, now: Nanos| {
+        let messages = poll_all(m, now).into_iter();
+        let removed = messages.map(|message| match message {
+            AsyncMessage::FlowRemoved(f) => (f.entry.id, f.reason),
+            other => panic!("{other:?}"),
+        });
+        removed.collect::<Vec<_>>()
+    };
+    assert_eq!(removed(&mut m, 3 * SECOND), [(ids[0], RemovedReason::IdleTimeout)]);
+    assert_eq!(m.next_deadline(), Some(4 * SECOND));
+    assert_eq!(removed(&mut m, 4 * SECOND), [(ids[1], RemovedReason::HardTimeout)]);
+    assert_eq!(removed(&mut m, 5 * SECOND), [(ids[2], RemovedReason::HardTimeout)]);
+    assert_eq!(removed(&mut m, 6 * SECOND), [], "the idle timeout at 5 s may have been first");
+    assert!(m.next_deadline().unwrap() > 6 * SECOND);
+    m.plane_mut().hit(ids[3], 1, 3 * SECOND + Nanos(1));
+    m.plane_mut().uncounted_since = None;
+    assert_eq!(removed(&mut m, 7 * SECOND), [(ids[3], RemovedReason::HardTimeout)]);
+}
+
+#[test]
 fn macs_are_learned_moved_and_aged() {
     let mut m = bridge(ModelConfig { mac_ageing: 10 * SECOND, ..ModelConfig::default() });
     learn(&mut m, SECOND, 0, A, 1);

@@ -35,6 +35,8 @@ pub struct FakePlane {
     pub events: VecDeque<Event>,
     pub recycled: usize,
     pub counter_reads: usize,
+    /// Time of the first hit that is not counted, if any.
+    pub uncounted_since: Option<Nanos>,
     /// Number of parked operations that the data plane reports.
     pub parked: usize,
 }
@@ -98,7 +100,7 @@ impl DataPlane for FakePlane {
     }
 
     fn counted_until(&mut self) -> Nanos {
-        Nanos::MAX
+        self.uncounted_since.unwrap_or(Nanos::MAX)
     }
 
     fn parked(&self) -> usize {
