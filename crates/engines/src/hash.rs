@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hash of lookup keys: one folded 64 x 64 -> 128 bit multiplication per two words. The seed is random, so
+//! Hash of lookup keys: one 64 x 64 -> 128 bit multiplication per two words. The seed is random, so
 //! that attackers cannot choose packets that collide.
 
 pub mod simd;
@@ -109,7 +109,7 @@ impl KeyHash {
         let secrets = self.secrets.as_chunks::<2>().0;
         let products =
             pairs.iter().zip(secrets).map(|([a, b], [c, d])| u128::from(a ^ c) * u128::from(b ^ d));
-        // The sum has 128 bits, so that compilers do not move the words to vector registers and back.
+        // The products are added before their halves are mixed, so that all words need only one fold.
         let sum = products.fold(0, u128::wrapping_add);
         let last = odd
             .iter()

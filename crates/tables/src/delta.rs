@@ -260,7 +260,7 @@ impl Delta {
         &self.masks[tuple as usize * self.words..][..self.words]
     }
 
-    /// Looks up those of up to [`GROUP`] keys that have a bit in `wanted`.
+    /// Looks up at most [`GROUP`] keys. Only keys with a bit in `wanted` are looked up.
     ///
     /// Stores in `found` the best active addition that matches a key and has at least the priority in
     /// `least`. Without one, `found` stays unchanged. `least` is overwritten.

@@ -36,7 +36,8 @@ pub(super) const UNIT: u32 = 2;
 /// Alignment in bits of the items of the front's nodes.
 pub(super) const ITEM_UNIT: u32 = 2;
 
-/// Every lookup takes the same number of steps, so many that at most one in this many items lies deeper.
+/// Every lookup takes the same number of steps. The number is chosen so that at most one of this many items
+/// lies deeper.
 const RARE: usize = 32;
 
 /// Front of a trie (its upper part): a range of words, indexed by the leading bits of a value.
