@@ -55,6 +55,7 @@ impl Rules {
             | Update::Record(_)
             | Update::SwapExpress(_)
             | Update::EndPrevious(_)
+            | Update::CoarseKeys(_)
             | Update::PathChanges(_) => {}
         }
     }

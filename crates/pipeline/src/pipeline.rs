@@ -276,6 +276,9 @@ impl Pipeline {
                 Update::EndPrevious(previous) => {
                     *previous = self.express.as_mut().and_then(|express| express.take_previous());
                 }
+                Update::CoarseKeys(are_coarse) => {
+                    self.express.iter_mut().for_each(|express| express.has_coarse_keys = *are_coarse);
+                }
                 Update::PathChanges(changes) => {
                     let cells = &self.rules.cells;
                     self.express.iter_mut().for_each(|express| express.note(changes, cells));

@@ -76,6 +76,9 @@ pub enum Update {
     /// Ends the use of the path records of an earlier plan. The records are left in the update, for the
     /// control thread to free.
     EndPrevious(Option<Box<Express>>),
+    /// States whether the LUT of a table that packets can reach examines bits that the keys of the express
+    /// path lack. A new express path begins with false.
+    CoarseKeys(bool),
     /// Tells the express path which entries the operation changes. Must be in the same operation as the
     /// changes of the tables and programs.
     PathChanges(Arc<PathChanges>),
@@ -116,6 +119,7 @@ impl Update {
             | Self::SwapCells(_)
             | Self::SwapExpress(_)
             | Self::EndPrevious(_)
+            | Self::CoarseKeys(_)
             | Self::PacketOut(_)
             | Self::Lanes { .. }
             | Self::Record(_) => false,
@@ -144,6 +148,7 @@ impl Update {
             | Self::SwapGroups(_)
             | Self::SwapStateless(_)
             | Self::SwapMeters(_)
+            | Self::CoarseKeys(_)
             | Self::PacketOut(_)
             | Self::Lanes { .. }
             | Self::Record(_) => false,

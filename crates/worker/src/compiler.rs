@@ -92,7 +92,7 @@ impl OperationCompiler {
             parts.iter_mut().for_each(|parts| parts.push(lanes()));
         }
         // The keys of the records must hold every bit that the new rules examine.
-        self.records.follow(self.express.plan(), &mut parts);
+        self.records.follow(self.express.plan(), self.express.is_coarse(), &mut parts);
         parts
     }
 
@@ -102,7 +102,7 @@ impl OperationCompiler {
         let mut parts = self.no_parts();
         self.express.tick(now, &self.tables);
         let mut is_new = self.records.tick(now, &mut parts);
-        is_new |= self.records.follow(self.express.plan(), &mut parts);
+        is_new |= self.records.follow(self.express.plan(), self.express.is_coarse(), &mut parts);
         (self.tables.tick(now, &mut parts) || is_new).then_some(parts)
     }
 

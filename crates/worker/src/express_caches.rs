@@ -39,6 +39,8 @@ pub(crate) struct ExpressCaches {
     counters: Vec<Arc<ExpressCounters>>,
     /// Plan of the keys in use, or `None` before the first one.
     plan: Option<ExpressPlan>,
+    /// Whether a LUT examines bits that the keys in use lack.
+    are_coarse: bool,
     /// Plan of the previous records, while they are in use.
     previous: Option<ExpressPlan>,
     /// Time at which the records in use were made.
@@ -54,7 +56,17 @@ impl ExpressCaches {
     pub fn new(workers: usize, records: usize, bypass: BypassLimits) -> Self {
         let counters = (0..workers).map(|_| Arc::default()).collect();
         let size = ExpressSize::default();
-        Self { records, bypass, counters, plan: None, previous: None, made: Nanos(0), now: Nanos(0), size }
+        Self {
+            records,
+            bypass,
+            counters,
+            plan: None,
+            are_coarse: false,
+            previous: None,
+            made: Nanos(0),
+            now: Nanos(0),
+            size,
+        }
     }
 
     /// Returns the number of records per worker, or 0 if the express path is off.
@@ -108,13 +120,26 @@ impl ExpressCaches {
         }
     }
 
-    /// Adds empty records for `plan` to each worker's updates, if the plan is new. Returns whether the plan
-    /// is new.
-    pub fn follow(&mut self, plan: &ExpressPlan, parts: &mut [Vec<Update>]) -> bool {
-        let is_known = self.plan.as_ref().is_some_and(|known| known.version() == plan.version());
-        if self.records == 0 || is_known {
+    /// Adds empty records for `plan` to each worker's updates, if the plan is new. `are_coarse` states
+    /// whether a LUT examines bits that keys of this plan lack. Returns whether updates were added.
+    pub fn follow(&mut self, plan: &ExpressPlan, are_coarse: bool, parts: &mut [Vec<Update>]) -> bool {
+        if self.records == 0 {
             return false;
         }
+        let is_new = self.plan.as_ref().is_none_or(|known| known.version() != plan.version());
+        if is_new {
+            self.replace(plan, parts);
+            self.are_coarse = false;
+        }
+        let changes = std::mem::replace(&mut self.are_coarse, are_coarse) != are_coarse;
+        if changes {
+            parts.iter_mut().for_each(|parts| parts.push(Update::CoarseKeys(are_coarse)));
+        }
+        is_new || changes
+    }
+
+    /// Adds empty records for a new plan to each worker's updates.
+    fn replace(&mut self, plan: &ExpressPlan, parts: &mut [Vec<Update>]) {
         let predecessor = self.predecessor(plan);
         let before = self.plan.replace(plan.clone());
         match predecessor {
@@ -130,7 +155,6 @@ impl ExpressCaches {
             self.size = express.as_ref().map(Express::size).unwrap_or_default();
             parts.push(Update::SwapExpress(express.map(Box::new)));
         }
-        true
     }
 
     /// Returns the records from which the records of a new plan copy paths.

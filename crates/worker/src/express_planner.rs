@@ -107,6 +107,9 @@ pub(crate) struct ExpressPlanner {
     reached: Vec<bool>,
     /// Whether the plan may hold more bits than the rules examine.
     is_wide: bool,
+    /// Whether the LUT of a table that packets can reach may examine bits that the plan lacks. A LUT keeps
+    /// the bits of removed rules, so this begins only with another plan or with a table newly reached.
+    is_coarse: bool,
     /// Whether anything changed since the last tick.
     has_changed: bool,
     quiet_since: Nanos,
@@ -130,6 +133,7 @@ impl ExpressPlanner {
             plan: ExpressPlan::new(PlanVersion(0), Vec::new(), PortNo(0)),
             reached,
             is_wide: false,
+            is_coarse: false,
             has_changed: false,
             quiet_since: Nanos(0),
             recent: Bits::new(),
@@ -140,6 +144,11 @@ impl ExpressPlanner {
     /// Returns the plan.
     pub fn plan(&self) -> &ExpressPlan {
         &self.plan
+    }
+
+    /// Returns whether packets with equal keys may have different values in a LUT.
+    pub fn is_coarse(&self) -> bool {
+        self.is_coarse
     }
 
     /// Returns the tables that packets can reach.
@@ -231,6 +240,9 @@ impl ExpressPlanner {
                 self.replan(tables, kept);
             }
         }
+        if self.is_coarse {
+            self.is_coarse = self.lacks_lut_bits(tables);
+        }
     }
 
     /// Sets where an entry leads. Returns where it led before.
@@ -272,6 +284,13 @@ impl ExpressPlanner {
         if !next.is_like(&self.plan) {
             self.plan = next;
         }
+        self.is_coarse = self.lacks_lut_bits(tables);
+    }
+
+    /// Returns whether the LUT of a table that packets can reach examines bits that the plan lacks.
+    fn lacks_lut_bits(&self, tables: &TableCompiler) -> bool {
+        let mut examined = self.reached().flat_map(|table| tables.luts().examined(table));
+        examined.any(|(field, mask)| !self.plan.holds(*field, *mask))
     }
 
     /// Returns the bits that the rules examine. Determines which tables packets can reach.

@@ -94,6 +94,9 @@ pub struct Express {
     pub(super) bypass: Bypass,
     /// Keys of the burst that was looked up last, and the places of their records.
     pub(super) burst: BurstKeys,
+    /// Whether packets with equal keys may have different values in a LUT, because the LUT still examines
+    /// bits that no rule examines any longer.
+    pub(crate) has_coarse_keys: bool,
     /// Whether any path learned so far rewrites packets that leave directly.
     pub(super) rewrites: bool,
     /// Frames of the burst that leave directly.
@@ -140,6 +143,7 @@ impl Express {
             changes: RecentChanges::new(plan.version(), plan.key_words()),
             bypass: Bypass::default(),
             burst: BurstKeys::new(),
+            has_coarse_keys: false,
             rewrites: false,
             batches: PortBatches::new(),
             rest: ArrayVec::new(),

@@ -21,12 +21,18 @@ impl Express {
         lanes_on: bool,
         probe: &mut P,
     ) {
+        // A packet that left on the fast-forwarding path shows that no earlier packet with its values in the
+        // LUTs waits. If keys are coarse, an earlier packet with its key may have other values and wait.
+        let may_record = !self.has_coarse_keys || context.window.is_empty();
         for number in 0..self.missed.len() {
             let Missed { slot, at } = self.missed[number];
             let packet = &mut packets[slot.index()];
             if lanes_on && packet.path != packet::Path::Left {
                 packet.awaits_record = true;
                 waiting.save(slot, &self.burst.keys[at]);
+                continue;
+            }
+            if !may_record {
                 continue;
             }
             let Some(path) = Path::of(context, packet, self.permitted_change) else { continue };

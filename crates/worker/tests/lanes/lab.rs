@@ -115,6 +115,11 @@ impl Lab {
         self.worker.turn(self.now)
     }
 
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Nanos) {
+        self.now += time;
+    }
+
     pub fn pop(&mut self, port: usize) -> Vec<Vec<u8>> {
         self.pop_some(port, usize::MAX)
     }

@@ -8,6 +8,7 @@ mod inherited;
 mod lab;
 mod limits;
 mod match_all;
+mod narrowed;
 mod recorded;
 mod slots;
 mod turns;
