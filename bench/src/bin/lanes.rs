@@ -26,6 +26,10 @@ use shunt_bench::scenario::Kind;
 use shunt_bench::{Cached, ExpressOption, allowed_cpus, pin_to};
 use sim::cost::MeasurePlan;
 
+/// Number of poll iterations before each window of the cost measurement. They bring a switch's tables and
+/// records back into the CPU caches, because the windows of the compared switches alternate.
+const LEAD_TURNS: usize = 200;
+
 /// Measures the lanes: all parts, unless options select some.
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -96,7 +100,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let cpus = allowed_cpus()?;
     pin_to(*cpus.last().ok_or("no CPU is allowed")?)?;
-    let plan = MeasurePlan { windows: arguments.windows, turns: 16, ..MeasurePlan::default() };
+    let plan =
+        MeasurePlan { windows: arguments.windows, turns: 16, lead: LEAD_TURNS, ..MeasurePlan::default() };
     let asked = |part| arguments.part.is_none_or(|only| only == part);
     for kind in kinds {
         if asked(Part::Overload) {

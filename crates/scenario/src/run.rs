@@ -12,7 +12,7 @@ use sim::cost::MeasurePlan;
 use std::path::PathBuf;
 
 /// Extent of the cost measurement.
-const PLAN: MeasurePlan = MeasurePlan { windows: 400, turns: 16, warm_up: 20 };
+const PLAN: MeasurePlan = MeasurePlan { windows: 400, turns: 16, lead: 0, warm_up: 20 };
 
 /// Share of packets lost for lack of space above which a switch counts as overloaded.
 const OVERLOAD: f64 = 0.01;

@@ -7,7 +7,7 @@ use sim::cost::updates::{Case, UpdateRules, run};
 use worker::Consistency;
 
 fn case(rules: UpdateRules, consistency: Consistency, lut_entries: usize) -> Case {
-    let plan = MeasurePlan { windows: 6, turns: 64, warm_up: 2 };
+    let plan = MeasurePlan { windows: 6, turns: 64, lead: 0, warm_up: 2 };
     let (before, added, rate, together, flows) = (1_000, 150, 10_000, 3, 500);
     Case { rules, before, added, rate, together, flows, lut_entries, consistency, plan }
 }

@@ -175,6 +175,7 @@ impl Wiring<'_> {
             now: Nanos(0),
             quantum: Quantum::new(config.quanta),
             received: 0,
+            idle_turns: 0,
             first: 0,
             latency: LatencyMonitor::new(config.clock, latencies),
             probe,

@@ -40,8 +40,13 @@ const SWAP_PARTS: usize = 16;
 /// backlog.
 const LONG_PACKETS: usize = 8 * BURST;
 
-/// Maximum number of path records whose hits are counted in a poll iteration without packets.
-const IDLE_COUNTS: usize = 64;
+/// Maximum number of path records whose hits are counted in a poll iteration of an idle worker. Packets that
+/// arrive meanwhile wait for them.
+const IDLE_COUNTS: usize = 16;
+
+/// Number of consecutive poll iterations without packets after which a worker is idle and counts all hits.
+/// Between packets that arrive every few microseconds, it counts only the hits of which a round is due.
+const IDLE_TURNS: u32 = 32;
 
 /// Maximum number of path records whose hits are counted in a poll iteration that receives few packets. It
 /// is small because counting the hits of a record takes up to 0.2 us, several times as long as forwarding a
@@ -131,6 +136,8 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) quantum: Quantum,
     /// Packets that the last poll iteration received.
     pub(crate) received: usize,
+    /// Number of poll iterations since the last one that received packets.
+    pub(crate) idle_turns: u32,
     /// Index of the queue polled first: the queue at which the previous iteration stopped for lack of space,
     /// so that no queue is favoured.
     pub(crate) first: usize,
@@ -207,9 +214,11 @@ impl<P: Probe> Worker<P> {
         turn.sent += self.take_over();
         turn.sent += self.send();
         self.received = turn.received;
-        turn.counting = !match turn.received {
-            0 => self.count_hits(HitsToCount::All, IDLE_COUNTS),
-            received => self.count_hits(HitsToCount::Due, BUSY_COUNTS.max(received / BUSY_PART)),
+        self.idle_turns = if turn.received > 0 { 0 } else { self.idle_turns.saturating_add(1) };
+        turn.counting = !if self.idle_turns > IDLE_TURNS {
+            self.count_hits(HitsToCount::All, IDLE_COUNTS)
+        } else {
+            self.count_hits(HitsToCount::Due, BUSY_COUNTS.max(turn.received / BUSY_PART))
         };
         turn.waiting = self.egress.outboxes.iter().any(Outbox::is_waiting);
         turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();

@@ -37,13 +37,16 @@ pub struct MeasurePlan {
     pub windows: usize,
     /// Poll iterations per window.
     pub turns: usize,
+    /// Poll iterations before each window that are not measured. They bring the data of the workload back
+    /// into the CPU caches, from which other workloads and the recording of samples have displaced it.
+    pub lead: usize,
     /// Number of windows that are run first and not counted.
     pub warm_up: usize,
 }
 
 impl Default for MeasurePlan {
     fn default() -> Self {
-        Self { windows: 400, turns: 64, warm_up: 20 }
+        Self { windows: 400, turns: 64, lead: 0, warm_up: 20 }
     }
 }
 
@@ -108,6 +111,7 @@ struct Found {
 impl Found {
     /// Runs one window that assigns time to steps, and one window that is timed as a whole.
     fn take(&mut self, workload: &mut impl Workload, plan: MeasurePlan, window: usize) {
+        run(workload, plan.lead, &mut self.turn);
         workload.worker().0.probe().start_measuring(plan.turns * SAMPLES_PER_TURN);
         let turns = run(workload, plan.turns, &mut self.turn);
         let mut samples = workload.worker().0.probe().take_samples();

@@ -43,7 +43,7 @@ fn a_low_latency_packet_leaves_before_known_normal_ones_and_all_keep_their_order
         assert_eq!(marks(&mut lab), [100], "the normal packets wait");
         (32..=62).for_each(|mark| lab.push(1, &normal(mark)));
         lab.push(1, &low(64, 101));
-        (0..16).for_each(|_| {
+        (0..64).for_each(|_| {
             lab.turn();
         });
         let found = marks(&mut lab);
@@ -114,4 +114,27 @@ fn a_packet_whose_ttl_expires_at_a_low_latency_entry_never_waits() {
             assert_eq!(hits, if express_records == 0 { 0 } else { 30 });
         }
     }
+}
+
+/// Counting would delay packets that arrive shortly after the last one.
+#[test]
+fn hits_are_counted_after_32_iterations_without_packets() {
+    let mut lab = lab(1_024);
+    for _ in 0..4 {
+        lab.push(1, &low(64, 0));
+        lab.turn();
+    }
+    (0..64).for_each(|_| {
+        lab.turn();
+    });
+    let lookups = |lab: &mut Lab| lab.model.plane_mut().table_counters(TableId(0)).lookups;
+    let before = lookups(&mut lab);
+    lab.push(1, &low(64, 0));
+    lab.turn_alone();
+    for number in 1..=32 {
+        assert!(lab.turn_alone().counting, "iteration {number}");
+    }
+    assert_eq!(lookups(&mut lab), before);
+    assert!(!lab.turn_alone().counting);
+    assert_eq!(lookups(&mut lab), before + 1);
 }
