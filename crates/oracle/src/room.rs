@@ -37,7 +37,8 @@ impl Room {
     /// Sizes that are sufficient for everything.
     pub const AMPLE: Self = Self {
         small_frames: 4_096,
-        controller_frames: 1_024,
+        // A sixteenth of them are large, and a packet may be reported eight times.
+        controller_frames: 4_096,
         events: 4_096,
         outbox_frames: 4_096,
         handovers: 4_096,

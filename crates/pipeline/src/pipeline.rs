@@ -100,8 +100,7 @@ impl Pipeline {
                 probe.mark(ProbeStep::Stateless, taken as u32);
             }
         }
-        // Express: packets leave directly if their path record allows it. If lanes are on, only low-latency
-        // packets do.
+        // Express: packets with a direct path leave, but normal packets may have to wait.
         let is_open = ffp.is_open();
         let lanes_on = is_open && lanes.is_on();
         let queued = lanes.queued();
@@ -109,7 +108,8 @@ impl Pipeline {
         let mut low_latency = received - count;
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
-            low_latency += express.pass_frames(&mut context, frames, &slots, lanes_on, queued, probe);
+            let normal_wait = lanes_on && lanes.delays_normal(count);
+            low_latency += express.pass_frames(&mut context, frames, &slots, normal_wait, queued, probe);
             count = frames.len();
             context.notes_hops = express.asks();
         }

@@ -8,9 +8,10 @@
 //! them has.
 //!
 //! If lanes are on, the record also determines a packet's lane. Low-latency packets leave immediately. Normal
-//! packets wait in the backlog, together with the list of the entries that they hit. When a low-latency
-//! record is made, earlier packets of its flow may still wait. The record then has a fence
-//! ([`crate::lanes`]), and later packets of the flow are held until the fence has passed.
+//! packets wait in the backlog, together with the list of the entries that they hit. If a short burst finds
+//! the backlog empty, normal packets with a direct path leave immediately as well. When a low-latency record
+//! is made, earlier packets of its flow may still wait. The record then has a fence ([`crate::lanes`]), and
+//! later packets of the flow are held until the fence has passed.
 
 use super::cache::{Express, Missed};
 use crate::context::BurstContext;
@@ -62,14 +63,14 @@ pub(crate) struct Passed {
 
 impl Express {
     /// Looks up the frames of a burst, all of which are from one port. Frames with a direct path leave,
-    /// except normal ones if `lanes_on`. All others stay in `frames`, in order. Returns the number of
+    /// except normal ones if `normal_wait`. All others stay in `frames`, in order. Returns the number of
     /// low-latency packets that have left. `slots` has a free slot for each frame if a probe listens.
     pub(crate) fn pass_frames<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
         frames: &mut Vec<Frame>,
         slots: &[PacketSlot],
-        lanes_on: bool,
+        normal_wait: bool,
         queued: Queued,
         probe: &mut P,
     ) -> usize {
@@ -88,7 +89,7 @@ impl Express {
         let receives = context.receives(in_port);
         // Packets with a plain record leave at once, unless the path is bypassed.
         if receives && !self.bypass.is_on() {
-            self.leave_plain(context, frames, slots, lanes_on, probe);
+            self.leave_plain(context, frames, slots, normal_wait, probe);
         } else {
             self.kept.extend(0..count);
             self.unsettled = first_bits(count);
@@ -101,7 +102,7 @@ impl Express {
             // Packets of a port that does not receive are dropped at their admission.
             self.burst.places[..count].fill(NONE);
         } else if found > 0 {
-            self.leave_found(context, frames, slots, lanes_on, probe);
+            self.leave_found(context, frames, slots, normal_wait, probe);
         }
         let left = count - self.kept.len();
         let Self { paths, batches, counters, .. } = self;

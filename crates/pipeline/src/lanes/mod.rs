@@ -36,6 +36,10 @@ pub use limits::LaneLimits;
 pub use shares::BacklogShare;
 pub(crate) use window::Window;
 
+/// Maximum number of packets in a short burst. If a short burst finds the backlog empty, its normal packets
+/// with a direct path leave at once, because they would delay a later packet in the backlog just as long.
+const SHORT_BURST: usize = 8;
+
 /// Usage of the lanes. Each value may exceed its limit by a burst or two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneUsage {
@@ -110,6 +114,12 @@ impl Lanes {
             (0, _) => Queued::Backlog,
             _ => Queued::Held,
         }
+    }
+
+    /// Returns whether all normal packets of a burst wait, although some have a direct path.
+    #[inline]
+    pub fn delays_normal(&self, packets: usize) -> bool {
+        packets > SHORT_BURST || self.held() > 0
     }
 
     /// Returns the usage of the backlog's shares and of the hold queue.

@@ -138,3 +138,26 @@ fn hits_are_counted_after_32_iterations_without_packets() {
     assert!(!lab.turn_alone().counting);
     assert_eq!(lookups(&mut lab), before + 1);
 }
+
+/// A normal packet waits if more than eight packets arrive together, or if earlier packets wait.
+#[test]
+fn known_normal_packets_of_a_short_burst_leave_at_once_if_the_backlog_is_empty() {
+    let normal = |mark| udp([10, 1, 0, 1], 5, 64, mark);
+    let mut lab = lab(1_024);
+    for _ in 0..4 {
+        lab.push(1, &low(64, 0));
+        lab.push(1, &normal(0));
+        lab.turn();
+    }
+    marks(&mut lab);
+    let worked = |lab: &mut Lab, packets: std::ops::RangeInclusive<u8>| {
+        packets.for_each(|mark| lab.push(1, &normal(mark)));
+        lab.push(1, &low(64, 100));
+        (lab.turn_alone().worked, marks(lab))
+    };
+    assert_eq!(worked(&mut lab, 1..=7), (0, vec![100, 1, 2, 3, 4, 5, 6, 7]));
+    assert_eq!(worked(&mut lab, 1..=8), (8, vec![100, 1, 2, 3, 4, 5, 6, 7, 8]));
+    // The burst is full, so the worker processes no backlog after it.
+    assert_eq!(worked(&mut lab, 1..=31), (0, vec![100]));
+    assert_eq!(worked(&mut lab, 32..=33), (8, vec![100, 1, 2, 3, 4, 5, 6, 7, 8]));
+}
