@@ -74,8 +74,9 @@ impl Pipeline {
     ///
     /// Returns the number of low-latency packets, including those that the stateless forwarder sent or
     /// dropped. Each of them has left, or is held until earlier packets of its flow have left. If lanes are
-    /// enabled and the fast-forwarding path is open, all other packets wait for [`Pipeline::work`]. Otherwise
-    /// all other packets have left as well. Call this only while [`Pipeline::may_hold_back`] returns true.
+    /// enabled and the fast-forwarding path is open, the other packets wait for [`Pipeline::work`], except
+    /// some of a short burst. Otherwise all other packets have left as well. Call this only while
+    /// [`Pipeline::may_hold_back`] returns true.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,

@@ -48,9 +48,9 @@ const IDLE_COUNTS: usize = 16;
 /// Between packets that arrive every few microseconds, it counts only the hits of which a round is due.
 const IDLE_TURNS: u32 = 32;
 
-/// Maximum number of path records whose hits are counted in a poll iteration that receives few packets. It
-/// is small because counting the hits of a record takes up to 0.2 us, several times as long as forwarding a
-/// packet.
+/// Maximum number of path records whose hits are counted in a poll iteration that receives few packets, or no
+/// packets for a short time. It is small because counting the hits of a record takes up to 0.2 us, several
+/// times as long as forwarding a packet.
 const BUSY_COUNTS: usize = 8;
 
 /// In other poll iterations, the hits of one path record are counted for this many packets.

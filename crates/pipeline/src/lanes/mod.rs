@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A normal packet with a record of its whole path ([`crate::express`]) joins the backlog with the record's
-//! entries and needs no table lookup. Known normal and unknown packets share one queue, so they cannot
+//! entries and needs no table lookup. If a short burst finds nothing waiting, such packets with a direct path
+//! leave at once. Known normal and unknown packets share one queue, so they cannot
 //! overtake one another. Each kind has a share of it ([`shares`]).
 //!
 //! A packet on the fast-forwarding path could overtake an earlier packet of its flow that waits in the
@@ -36,8 +37,8 @@ pub use limits::LaneLimits;
 pub use shares::BacklogShare;
 pub(crate) use window::Window;
 
-/// Maximum number of packets in a short burst. If a short burst finds the backlog empty, its normal packets
-/// with a direct path leave at once, because they would delay a later packet in the backlog just as long.
+/// Maximum number of packets in a short burst. If a short burst finds nothing waiting, its normal packets
+/// with a direct path leave at once. In the backlog, they would delay later packets for about as long.
 const SHORT_BURST: usize = 8;
 
 /// Usage of the lanes. Each value may exceed its limit by a burst or two.

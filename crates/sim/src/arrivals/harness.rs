@@ -118,7 +118,11 @@ impl Harness<Observer> {
                 probe.pass(least_ns);
             }
             let now_ns = self.clock.now_ns();
-            if turn.is_idle() {
+            // The worker has no packets while it only waits to count hits.
+            let only_counts = turn.counting && worker::Turn { counting: false, ..turn }.is_idle();
+            if only_counts {
+                idle = 0;
+            } else if turn.is_idle() {
                 let next_ns = lock(&self.links).next_ns();
                 idle += 1;
                 if next_ns.is_finite() {
