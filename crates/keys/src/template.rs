@@ -30,6 +30,12 @@ const FROM_MAX: usize = 64;
 /// Number of bytes at the start of a packet from which a template loads.
 pub const WINDOW_BYTES: usize = FROM_MAX + LOAD_BYTES;
 
+/// Loads of a far template begin before this offset.
+const FAR_FROM_MAX: usize = 128;
+
+/// Number of bytes at the start of a packet from which a far template loads.
+pub const FAR_WINDOW_BYTES: usize = FAR_FROM_MAX + LOAD_BYTES;
+
 /// Offset of the control information of the outermost VLAN tag in a packet.
 const TCI_AT: u16 = 14;
 
@@ -112,15 +118,15 @@ impl FixedLoad {
 
     /// Returns the masked bytes of a load without rotation.
     #[inline(always)]
-    fn unmoved_bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
-        let from = usize::from(self.from) % FROM_MAX;
+    fn unmoved_bits<const WINDOW: usize>(self, bytes: &[u8; WINDOW]) -> u64 {
+        let from = usize::from(self.from) % (WINDOW - LOAD_BYTES);
         let loaded = bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         loaded & self.mask
     }
 
     /// Returns the bits that the load adds to its word.
     #[inline(always)]
-    fn bits(self, bytes: &[u8; WINDOW_BYTES]) -> u64 {
+    fn bits<const WINDOW: usize>(self, bytes: &[u8; WINDOW]) -> u64 {
         self.unmoved_bits(bytes).rotate_left(self.rotation.into())
     }
 }
@@ -193,8 +199,8 @@ impl KeyTemplate {
 
     /// Makes the template of packets with these headers, which must be located at least to the depth that the
     /// reader needs. Returns `None` if the headers do not determine where all examined bits are, if the
-    /// template would need too many loads, or if a load would begin at or after [`FROM_MAX`].
-    fn new(index: u8, reader: &KeyReader, layers: &Layers, in_port: PortNo) -> Option<Self> {
+    /// template would need too many loads, or if a load would begin at or after `from_max`.
+    fn new(index: u8, reader: &KeyReader, layers: &Layers, in_port: PortNo, from_max: usize) -> Option<Self> {
         debug_assert!(layers.depth >= reader.depth());
         let guard = CommonGuard::new(layers);
         let is_determined = match reader.depth() {
@@ -221,10 +227,10 @@ impl KeyTemplate {
         for load in reader.loads().iter().filter(|load| load.when.holds(facts)) {
             match load.base {
                 FieldBase::Ext => {
-                    FixedLoad::split_ext(load, layers).try_for_each(|fixed| template.add(fixed))?;
+                    FixedLoad::split_ext(load, layers).try_for_each(|fixed| template.add(fixed, from_max))?;
                 }
                 base => FixedLoad::split(*load, starts[base as usize % starts.len()])
-                    .try_for_each(|fixed| template.add(fixed))?,
+                    .try_for_each(|fixed| template.add(fixed, from_max))?,
             }
         }
         let all_loads = template.words.iter().flatten().filter(|load| load.mask != 0);
@@ -242,9 +248,9 @@ impl KeyTemplate {
         Some(template)
     }
 
-    /// Adds a load. Returns `None` if there are too many loads, or if it begins at or after [`FROM_MAX`].
-    fn add(&mut self, fixed: FixedLoad) -> Option<()> {
-        if usize::from(fixed.from) >= FROM_MAX {
+    /// Adds a load. Returns `None` if there are too many loads, or if it begins at or after `from_max`.
+    fn add(&mut self, fixed: FixedLoad, from_max: usize) -> Option<()> {
+        if usize::from(fixed.from) >= from_max {
             return None;
         }
         let mut loads = self.words[usize::from(fixed.word)].iter_mut();
@@ -303,14 +309,30 @@ impl KeyTemplate {
                 (Some(bytes), Some(constants), Some(key)) if WORDS <= key.len() && self.is_permuted => {
                     self.permute.write::<WORDS>(vbmi, bytes, constants, key);
                 }
-                _ => self.write_all::<WORDS>(bytes, key),
+                _ => self.write_all::<WORDS, WINDOW_BYTES>(bytes, key),
             }
             return;
         }
+        self.write_loads::<WORDS, WINDOW_BYTES>(bytes, key);
+    }
+
+    /// Writes the words of a key as [`Self::write`] does, by a [far](Templates::far) template.
+    #[inline(always)]
+    pub fn write_far<const WORDS: usize>(&self, bytes: &[u8; FAR_WINDOW_BYTES], key: &mut ExpressKey) {
+        self.write_loads::<WORDS, FAR_WINDOW_BYTES>(bytes, key);
+    }
+
+    /// Writes the words of a key by loads.
+    #[inline(always)]
+    fn write_loads<const WORDS: usize, const WINDOW: usize>(
+        &self,
+        bytes: &[u8; WINDOW],
+        key: &mut ExpressKey,
+    ) {
         match self.loads {
-            Loads::One => self.write_words::<WORDS, 1>(bytes, key),
-            Loads::Two => self.write_words::<WORDS, WORD_LOADS>(bytes, key),
-            Loads::More => self.write_all::<WORDS>(bytes, key),
+            Loads::One => self.write_words::<WORDS, 1, WINDOW>(bytes, key),
+            Loads::Two => self.write_words::<WORDS, WORD_LOADS, WINDOW>(bytes, key),
+            Loads::More => self.write_all::<WORDS, WINDOW>(bytes, key),
         }
     }
 
@@ -330,9 +352,9 @@ impl KeyTemplate {
 
     /// Writes the words of a key by at most `LOADS` loads for each.
     #[inline(always)]
-    fn write_words<const WORDS: usize, const LOADS: usize>(
+    fn write_words<const WORDS: usize, const LOADS: usize, const WINDOW: usize>(
         &self,
-        bytes: &[u8; WINDOW_BYTES],
+        bytes: &[u8; WINDOW],
         key: &mut ExpressKey,
     ) {
         let plans = self.constants.words().iter().zip(&self.words);
@@ -344,8 +366,8 @@ impl KeyTemplate {
 
     /// Writes the words of a key with all loads of the template.
     #[inline(never)]
-    fn write_all<const WORDS: usize>(&self, bytes: &[u8; WINDOW_BYTES], key: &mut ExpressKey) {
-        self.write_words::<WORDS, WORD_LOADS>(bytes, key);
+    fn write_all<const WORDS: usize, const WINDOW: usize>(&self, bytes: &[u8; WINDOW], key: &mut ExpressKey) {
+        self.write_words::<WORDS, WORD_LOADS, WINDOW>(bytes, key);
         for load in &self.more {
             key.words_mut()[usize::from(load.word) % ROOM_WORDS] |= load.bits(bytes);
         }
@@ -378,6 +400,10 @@ impl<const WORDS: usize> SingleLoads<WORDS> {
 #[derive(Debug)]
 pub struct Templates {
     templates: ArrayVec<KeyTemplate, TEMPLATES>,
+    /// The [far](Templates::far) template, once it was made.
+    far: Option<KeyTemplate>,
+    /// Whether no far template can be made.
+    lacks_far: bool,
     vbmi: Option<Vbmi>,
     /// Index of the template used last.
     last: u8,
@@ -390,6 +416,8 @@ impl Default for Templates {
     fn default() -> Self {
         Self {
             templates: ArrayVec::new(),
+            far: None,
+            lacks_far: false,
             vbmi: Vbmi::detect(),
             last: 0,
             other: 0,
@@ -411,7 +439,8 @@ impl Templates {
     pub fn begin(&mut self, reader: &KeyReader, in_port: PortNo) {
         if self.in_port != in_port {
             self.in_port = in_port;
-            self.templates.iter_mut().for_each(|template| template.set_port(reader, in_port));
+            let all = self.templates.iter_mut().chain(&mut self.far);
+            all.for_each(|template| template.set_port(reader, in_port));
         }
     }
 
@@ -457,6 +486,25 @@ impl Templates {
         self.last()
     }
 
+    /// Returns whether the [far](Self::far) template was made.
+    #[must_use]
+    #[inline]
+    pub fn has_far(&self) -> bool {
+        self.far.is_some()
+    }
+
+    /// Returns the far template: the template of all packets if their keys need no header, but bits far from
+    /// the start of the packet. Makes it if necessary. Returns `None` if only [`KeyReader::general_key`] can
+    /// build the keys.
+    #[inline(never)]
+    pub fn far(&mut self, reader: &KeyReader) -> Option<&KeyTemplate> {
+        if self.far.is_none() && !self.lacks_far && reader.depth() == Depth::None {
+            self.far = KeyTemplate::new(u8::MAX, reader, &Layers::NONE, self.in_port, FAR_FROM_MAX);
+        }
+        self.lacks_far = self.far.is_none();
+        self.far.as_ref()
+    }
+
     /// Returns the index of the template for packets with these headers. Creates the template if necessary.
     fn find_or_make(&mut self, reader: &KeyReader, layers: &Layers) -> Option<u8> {
         if let Some(known) = self.templates.iter().find(|template| template.is_for(layers)) {
@@ -464,7 +512,7 @@ impl Templates {
         }
         let index = self.templates.len() as u8;
         if !self.templates.is_full() {
-            self.templates.push(KeyTemplate::new(index, reader, layers, self.in_port)?);
+            self.templates.push(KeyTemplate::new(index, reader, layers, self.in_port, FROM_MAX)?);
             return Some(index);
         }
         None

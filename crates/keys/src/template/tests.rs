@@ -207,3 +207,49 @@ fn a_recognised_packet_has_the_key_of_the_general_way() {
     }
     assert!(recognised_tags > 1_000, "{recognised_tags}");
 }
+
+/// Slices that begin or end beyond the bytes of other templates, at all bit positions, and frames that end in
+/// the middle of a slice.
+#[test]
+fn far_templates_give_the_keys_of_the_general_way() {
+    let slice = |bit, bits| Field::Slice(flow::Slice::new(flow::SliceBase::Packet, bit, bits).unwrap());
+    let mut rng = fastrand::Rng::with_seed(7);
+    let (mut made, mut none) = (0, 0);
+    for case in 0..400 {
+        let count = rng.u16(1..7);
+        let mut fields: Vec<_> = (0..count).map(|_| slice(rng.u32(0..1_000), rng.u32(1..=128))).collect();
+        fields.push(slice(rng.u32(512..960), 16));
+        let masked = fields.into_iter().map(|field| (field, field.full_mask() & rng.u128(..)));
+        let mut examined: Vec<_> = masked.filter(|(_, mask)| *mask != 0).collect();
+        examined.sort_unstable();
+        examined.dedup_by_key(|(field, _)| *field);
+        let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
+        let Some(reader) = plan.reader() else { continue };
+        let mut templates = Templates::default();
+        assert!(!templates.has_far());
+        for number in 0..8 {
+            let in_port = PortNo(1 + number % 3);
+            templates.begin(reader, in_port);
+            let Some(template) = templates.far(reader) else {
+                none += 1;
+                break;
+            };
+            let bytes: Vec<u8> = (0..rng.usize(14..200)).map(|_| rng.u8(..)).collect();
+            let frame = Frame::from_bytes(&bytes);
+            let Some(window) = frame.start_of(template.len_min()) else { continue };
+            let mut key = ExpressKey::default();
+            match reader.hashed_words() {
+                1 => template.write_far::<1>(window, &mut key),
+                2 => template.write_far::<2>(window, &mut key),
+                words @ 3..=8 => {
+                    template.write_far::<8>(window, &mut key);
+                    assert!(key.words()[words..].iter().all(|word| *word == 0));
+                }
+                _ => template.write_far::<14>(window, &mut key),
+            }
+            assert!(is_key_of(reader, &key, &frame, in_port), "case {case}: {bytes:02x?}");
+            made += 1;
+        }
+    }
+    assert!(made > 400 && none > 0, "{made} keys, {none} plans without a far template");
+}

@@ -11,7 +11,8 @@ use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
 use keys::{
-    ExpressKey, KeyReader, KeyTemplate, LONG_WORDS, Templates, VECTOR_WORDS, Vbmi, VbmiCode, WINDOW_BYTES,
+    ExpressKey, FAR_WINDOW_BYTES, KeyReader, KeyTemplate, LONG_WORDS, Templates, VECTOR_WORDS, Vbmi,
+    VbmiCode, WINDOW_BYTES,
 };
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
@@ -99,7 +100,14 @@ impl BurstKeys {
         each: impl Fn(u64),
     ) {
         let is_flat = reader.depth() == Depth::None;
-        let flat = if is_flat { templates.choose(reader, &Layers::NONE) } else { None };
+        let is_near = is_flat && !templates.has_far() && templates.choose(reader, &Layers::NONE).is_some();
+        if is_flat
+            && !is_near
+            && let Some(template) = templates.far(reader)
+        {
+            return self.read_far(reader, template, frames, each);
+        }
+        let flat = templates.last().filter(|_| is_near);
         match (reader.hashed_words(), flat) {
             (1, Some(template)) => self.read_template::<1>(reader, template, frames, each),
             (2, Some(template)) => self.read_template::<2>(reader, template, frames, each),
@@ -146,6 +154,35 @@ impl BurstKeys {
         }
     }
 
+    /// Builds the keys of frames by a far template.
+    #[inline(always)]
+    fn read_far(&mut self, reader: &KeyReader, template: &KeyTemplate, frames: &[Frame], each: impl Fn(u64)) {
+        match reader.hashed_words() {
+            1 => self.read_far_template::<1>(reader, template, frames, each),
+            2 => self.read_far_template::<2>(reader, template, frames, each),
+            3 => self.read_far_template::<3>(reader, template, frames, each),
+            4 => self.read_far_template::<4>(reader, template, frames, each),
+            5 => self.read_far_template::<5>(reader, template, frames, each),
+            6 => self.read_far_template::<6>(reader, template, frames, each),
+            7..=VECTOR_WORDS => self.read_far_template::<VECTOR_WORDS>(reader, template, frames, each),
+            _ => self.read_far_template::<LONG_WORDS>(reader, template, frames, each),
+        }
+    }
+
+    /// Builds keys of `WORDS` words for the frames by a far template. Frames that end early are read without
+    /// a template.
+    #[inline(always)]
+    fn read_far_template<const WORDS: usize>(
+        &mut self,
+        reader: &KeyReader,
+        template: &KeyTemplate,
+        frames: &[Frame],
+        each: impl Fn(u64),
+    ) {
+        let write = |bytes: &[u8; FAR_WINDOW_BYTES], key: &mut _| template.write_far::<WORDS>(bytes, key);
+        self.read_flat::<WORDS, FAR_WINDOW_BYTES>(reader, template.len_min(), frames, write, each);
+    }
+
     /// Builds keys of `WORDS` words for the frames by a template that suits all of them, except short ones.
     #[inline]
     fn read_template<const WORDS: usize>(
@@ -157,22 +194,23 @@ impl BurstKeys {
     ) {
         let len_min = template.len_min();
         if let Some(loads) = template.single_loads::<WORDS>() {
-            self.read_flat::<WORDS>(reader, len_min, frames, move |bytes, key| loads.write(bytes, key), each);
+            let write = move |bytes: &_, key: &mut _| loads.write(bytes, key);
+            self.read_flat::<WORDS, WINDOW_BYTES>(reader, len_min, frames, write, each);
         } else {
             let write = |bytes: &_, key: &mut _| template.write::<WORDS>(None, bytes, key);
-            self.read_flat::<WORDS>(reader, len_min, frames, write, each);
+            self.read_flat::<WORDS, WINDOW_BYTES>(reader, len_min, frames, write, each);
         }
     }
 
     /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the
     /// same template, and `write` does its loads. Calls `each` with every hash.
     #[inline(never)]
-    fn read_flat<const WORDS: usize>(
+    fn read_flat<const WORDS: usize, const WINDOW: usize>(
         &mut self,
         reader: &KeyReader,
         len_min: usize,
         frames: &[Frame],
-        write: impl Fn(&[u8; WINDOW_BYTES], &mut ExpressKey),
+        write: impl Fn(&[u8; WINDOW], &mut ExpressKey),
         each: impl Fn(u64),
     ) {
         self.depth = Depth::None;
