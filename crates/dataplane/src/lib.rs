@@ -7,14 +7,15 @@
 //! `flow`, because `reference` applies operations too.
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
-//! that it returns, [`Counters`] those that a worker writes, [`event`] the reports of workers, [`usage`] the
-//! usage of bounded resources, and [`trace_record`] the records of individual packets. [`PortTable`] has the
-//! ports of the datapath as forwarding looks them up.
+//! that it returns, [`Counters`] and [`ExpressCounters`] those that a worker writes, [`event`] the reports of
+//! workers, [`usage`] the usage of bounded resources, and [`trace_record`] the records of individual packets.
+//! [`PortTable`] has the ports of the datapath as forwarding looks them up.
 
 pub mod counters;
 mod data_plane;
 mod drop_counts;
 pub mod event;
+mod express_counters;
 mod ports;
 pub mod trace_record;
 pub mod usage;
@@ -26,6 +27,7 @@ pub use counters::{
 pub use data_plane::DataPlane;
 pub use drop_counts::DropCounts;
 pub use event::{Event, MacSeen, PacketInEvent};
+pub use express_counters::{ExpressCounters, ExpressFigures};
 pub use ports::PortTable;
 pub use trace_record::{FoundBy, TraceCopy, TraceHit, TraceRecord};
 pub use usage::Usage;

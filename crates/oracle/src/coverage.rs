@@ -2,7 +2,8 @@
 //! Coverage counters, which show whether the generator still produces every situation.
 
 use super::path_use::PathUse;
-use pipeline::{ExpressFigures, LutFigures};
+use dataplane::ExpressFigures;
+use pipeline::LutFigures;
 use std::collections::BTreeMap;
 use std::fmt;
 

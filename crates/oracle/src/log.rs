@@ -439,7 +439,7 @@ pub(super) struct Record {
     pub lookups: BTreeMap<&'static str, u64>,
     pub luts: pipeline::LutFigures,
     /// Counters of the express path.
-    pub express: pipeline::ExpressFigures,
+    pub express: dataplane::ExpressFigures,
 }
 
 /// Maximum virtual time between two steps of the driver.

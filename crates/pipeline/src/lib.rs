@@ -82,10 +82,7 @@ mod packet_out;
 
 pub use egress::Egress;
 pub use engines::simd::set_portable;
-pub use express::{
-    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressSize, HitsToCount, PathChanges,
-    Predecessor,
-};
+pub use express::{BypassLimits, Express, ExpressSize, HitsToCount, PathChanges, Predecessor};
 pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use group_table::{GroupCells, GroupTable};

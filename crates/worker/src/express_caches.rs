@@ -3,11 +3,10 @@
 //! plan of the keys changes.
 
 use actions::HeaderChange;
+use dataplane::{ExpressCounters, ExpressFigures};
 use flow::{EntryChange, Field, Nanos, TableId};
 use keys::{ExpressPlan, KeyFit, PlanVersion};
-use pipeline::{
-    BypassLimits, Express, ExpressCounters, ExpressFigures, ExpressSize, PathChanges, Predecessor, Update,
-};
+use pipeline::{BypassLimits, Express, ExpressSize, PathChanges, Predecessor, Update};
 use std::sync::Arc;
 
 /// Time for which the records of the previous plan stay in use, in nanoseconds.

@@ -16,13 +16,13 @@ use crate::recording::Recording;
 use crate::reporter::Reporter;
 use crate::stopwatch::LookupCosts;
 use dataplane::{
-    DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters,
-    Totals, TraceRecord,
+    DataPlane, EntryCounters, Event, ExpressFigures, GroupCounters, MeterCounters, PortCounters, PortQueue,
+    TableCounters, Totals, TraceRecord,
 };
 use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use keys::{ExpressPlan, PlanVersion};
-use pipeline::{ExpressFigures, Update};
+use pipeline::Update;
 use std::collections::BTreeMap;
 use tables::compile::Maker;
 

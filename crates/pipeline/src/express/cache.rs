@@ -3,7 +3,6 @@
 
 use super::bypass::{Bypass, BypassLimits};
 use super::changes::{PathChanges, RecentChanges};
-use super::counters::ExpressCounters;
 use super::look_up::BurstKeys;
 use super::path::{Path, RecordedPath};
 use super::paths::{HitsToCount, HotPath, HotPaths, Paths};
@@ -15,6 +14,7 @@ use crate::port_batches::PortBatches;
 use crate::slab::{BURST, PacketSlot};
 use actions::{Cell, Cells, HeaderChange};
 use arrayvec::ArrayVec;
+use dataplane::ExpressCounters;
 use flow::Nanos;
 use frame::Frame;
 use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Templates};

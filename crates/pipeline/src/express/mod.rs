@@ -14,8 +14,6 @@ mod cache;
 
 mod changes;
 
-mod counters;
-
 mod learn;
 
 mod leave;
@@ -46,7 +44,6 @@ mod tests;
 pub use bypass::BypassLimits;
 pub use cache::Express;
 pub use changes::PathChanges;
-pub use counters::{ExpressCounters, ExpressFigures};
 pub use paths::HitsToCount;
 pub use previous::Predecessor;
 pub use records::ExpressSize;

@@ -20,8 +20,9 @@ macro_rules! counters {
 
         impl ExpressCounters {
             $(
+                /// Increases a counter. Called by the worker.
                 #[inline]
-                pub(super) fn $name(&self, by: u64) {
+                pub fn $name(&self, by: u64) {
                     self.$name.store(self.$name.load(Relaxed) + by, Relaxed);
                 }
             )*
@@ -76,13 +77,14 @@ impl ExpressCounters {
         self.is_bypassed.load(Relaxed)
     }
 
+    /// Notes whether the worker looks up only a sample of its packets.
     #[inline]
-    pub(super) fn set_bypassed(&self, is_bypassed: bool) {
+    pub fn set_bypassed(&self, is_bypassed: bool) {
         self.is_bypassed.store(is_bypassed, Relaxed);
     }
 
     /// Resets the values that describe the present records, because the records are replaced.
-    pub(super) fn reset_records(&self) {
+    pub fn reset_records(&self) {
         self.records.store(0, Relaxed);
         self.set_bypassed(false);
     }
