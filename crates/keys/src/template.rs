@@ -316,7 +316,7 @@ impl KeyTemplate {
         self.write_loads::<WORDS, WINDOW_BYTES>(bytes, key);
     }
 
-    /// Writes the words of a key as [`Self::write`] does, by a [far](Templates::far) template.
+    /// Like [`Self::write`], for a [far](Templates::far) template.
     #[inline(always)]
     pub fn write_far<const WORDS: usize>(&self, bytes: &[u8; FAR_WINDOW_BYTES], key: &mut ExpressKey) {
         self.write_loads::<WORDS, FAR_WINDOW_BYTES>(bytes, key);
@@ -493,9 +493,9 @@ impl Templates {
         self.far.is_some()
     }
 
-    /// Returns the far template: the template of all packets if their keys need no header, but bits far from
-    /// the start of the packet. Makes it if necessary. Returns `None` if only [`KeyReader::general_key`] can
-    /// build the keys.
+    /// Returns the far template, which is for plans that need no header, but bits beyond the first
+    /// [`WINDOW_BYTES`] of the packet. Makes it if necessary. Returns `None` if only
+    /// [`KeyReader::general_key`] can build the keys.
     #[inline(never)]
     pub fn far(&mut self, reader: &KeyReader) -> Option<&KeyTemplate> {
         if self.far.is_none() && !self.lacks_far && reader.depth() == Depth::None {

@@ -108,7 +108,7 @@ pub(crate) struct ExpressPlanner {
     /// Whether the plan may hold more bits than the rules examine.
     is_wide: bool,
     /// Whether the LUT of a table that packets can reach may examine bits that the plan lacks. A LUT keeps
-    /// the bits of removed rules, so this begins only with another plan or with a table newly reached.
+    /// the bits of removed rules, so this becomes true only if the plan changes or a table is newly reached.
     is_coarse: bool,
     /// Whether anything changed since the last tick.
     has_changed: bool,
