@@ -26,7 +26,7 @@ pub struct OpenChecksum {
 pub struct Cut {
     /// Protocol of the super-frame.
     pub kind: CutKind,
-    /// Total length of the headers in bytes.
+    /// Total length of the headers in bytes, as the sender described it.
     pub header_len: usize,
     /// Number of payload bytes per segment. The last segment may have fewer.
     pub size: usize,
@@ -43,6 +43,8 @@ pub enum CutKind {
     Udp,
 }
 
+/// Length of a TCP header without options in bytes.
+const TCP_HEADER_BYTES: usize = 20;
 /// TCP flags.
 const FIN: u8 = 1;
 const PSH: u8 = 8;
@@ -70,7 +72,8 @@ impl Unfinished {
 }
 
 /// Returns the frames that a device sends on the wire, or `None` if the frame does not match the description
-/// of the remaining work.
+/// of the remaining work. As in the kernel, the frame's own headers give the length that segments repeat,
+/// because an action can change the data offset of a TCP header; [`Cut::header_len`] is only a hint.
 #[must_use]
 pub fn finished(frame: &[u8], unfinished: Unfinished) -> Option<Vec<Vec<u8>>> {
     let Some(open) = unfinished.checksum else {
@@ -104,10 +107,10 @@ fn segments(frame: &[u8], open: OpenChecksum, cut: Cut) -> Option<Vec<Vec<u8>>> 
     let (l3, is_v4) = ip_header(frame, l4, cut.kind)?;
     let is_tcp = cut.kind != CutKind::Udp;
     let l4_len = if is_tcp { usize::from(*frame.get(l4 + 12)? >> 4) * 4 } else { 8 };
-    if cut.header_len != l4 + l4_len || cut.size == 0 || frame.len() < cut.header_len {
+    if (is_tcp && l4_len < TCP_HEADER_BYTES) || cut.size == 0 || frame.len() < l4 + l4_len {
         return None;
     }
-    let (headers, payload) = frame.split_at(cut.header_len);
+    let (headers, payload) = frame.split_at(l4 + l4_len);
     let count = payload.len().div_ceil(cut.size).max(1);
     let mut made = Vec::with_capacity(count);
     for number in 0..count {
