@@ -109,8 +109,8 @@ impl Pipeline {
         let mut low_latency = received - count;
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
-            let normal_wait = lanes_on && lanes.delays_normal(count);
-            low_latency += express.pass_frames(&mut context, frames, &slots, normal_wait, queued, probe);
+            let before = lanes.state(queued, lanes_on, count, &slab.packets);
+            low_latency += express.pass_frames(&mut context, frames, &slots, before, probe);
             count = frames.len();
             context.notes_hops = express.asks();
         }
@@ -144,7 +144,7 @@ impl Pipeline {
             slab.take(burst.len());
             low_latency += enqueue_or_finish(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
-            probe.mark(ProbeStep::Finish, count as u32);
+            probe.mark(ProbeStep::Enqueue, count as u32);
         } else {
             // Tables and finish: the other packets are processed immediately.
             let is_whole = admitted == burst.len();

@@ -42,6 +42,14 @@ pub enum ProbeStep {
     /// Comparing path records, and sending packets that leave directly, before admission. Counted in packets
     /// that leave.
     Leave,
+    /// Dropping known normal packets for which the backlog has no room. Counted in packets.
+    Surplus,
+    /// Giving path records to admitted packets if lanes are on, so that the packets leave, wait for a fence,
+    /// or join the backlog. Counted in packets with a path record.
+    Assign,
+    /// Distributing admitted packets to the lanes' queues, and finishing those that need not wait. Counted in
+    /// packets.
+    Enqueue,
     /// Running the entries of path records for admitted packets. Counted in packets.
     Recorded,
     /// Making path records. Counted in packets without a path record.

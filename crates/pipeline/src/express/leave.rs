@@ -294,7 +294,7 @@ impl<P: Probe> Departure<'_, P> {
 
 /// Inserts the frames in `rest` at the front of `frames`. Frames beyond one burst, if there are any, follow
 /// them and wait for the next call.
-fn put_back(frames: &mut Vec<Frame>, rest: &mut ArrayVec<Frame, BURST>) {
+pub(super) fn put_back(frames: &mut Vec<Frame>, rest: &mut ArrayVec<Frame, BURST>) {
     if !rest.is_empty() {
         frames.splice(..0, rest.drain(..));
     }

@@ -32,6 +32,8 @@ mod recorded;
 
 mod records;
 
+mod surplus;
+
 mod tags;
 
 mod verify;

@@ -8,15 +8,16 @@
 //! them has.
 //!
 //! If lanes are on, the record also determines a packet's lane. Low-latency packets leave immediately. Normal
-//! packets wait in the backlog, together with the list of the entries that they hit. If a short burst finds
-//! the backlog empty, normal packets with a direct path leave immediately as well. When a low-latency record
+//! packets wait in the backlog, together with the list of the entries that they hit, or are dropped if it has
+//! no room for them. If a short burst finds nothing waiting, normal packets with a direct path leave
+//! immediately as well. When a low-latency record
 //! is made, earlier packets of its flow may still wait. The record then has a fence ([`crate::lanes`]), and
 //! later packets of the flow are held until the fence has passed.
 
 use super::cache::{Express, Missed};
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::lanes::Queued;
+use crate::lanes::{LaneState, Queued};
 use crate::packet::{self, Packet, State};
 use crate::probe::{Probe, ProbeStep, Via};
 use crate::slab::{BURST, Burst, PacketSlot, first_bits};
@@ -63,17 +64,18 @@ pub(crate) struct Passed {
 
 impl Express {
     /// Looks up the frames of a burst, all of which are from one port. Frames with a direct path leave,
-    /// except normal ones if `normal_wait`. All others stay in `frames`, in order. Returns the number of
-    /// low-latency packets that have left. `slots` has a free slot for each frame if a probe listens.
+    /// except normal ones if these wait. Known normal frames for which the backlog has no room are dropped.
+    /// All others stay in `frames`, in order. Returns the number of low-latency packets that have left.
+    /// `slots` has a free slot for each frame if a probe listens.
     pub(crate) fn pass_frames<E: Egress, P: Probe>(
         &mut self,
         context: &mut BurstContext<'_, E>,
         frames: &mut Vec<Frame>,
         slots: &[PacketSlot],
-        normal_wait: bool,
-        queued: Queued,
+        lanes: LaneState,
         probe: &mut P,
     ) -> usize {
+        let LaneState { queued, normal_waits, normal_room } = lanes;
         self.kept.clear();
         self.missed.clear();
         self.takes_over = false;
@@ -89,7 +91,7 @@ impl Express {
         let receives = context.receives(in_port);
         // Packets with a plain record leave at once, unless the path is bypassed.
         if receives && !self.bypass.is_on() {
-            self.leave_plain(context, frames, slots, normal_wait, probe);
+            self.leave_plain(context, frames, slots, normal_waits, probe);
         } else {
             self.kept.extend(0..count);
             self.unsettled = first_bits(count);
@@ -102,7 +104,7 @@ impl Express {
             // Packets of a port that does not receive are dropped at their admission.
             self.burst.places[..count].fill(NONE);
         } else if found > 0 {
-            self.leave_found(context, frames, slots, normal_wait, probe);
+            self.leave_found(context, frames, slots, normal_waits, probe);
         }
         let left = count - self.kept.len();
         let Self { paths, batches, counters, .. } = self;
@@ -111,6 +113,9 @@ impl Express {
         context.burst_counters.express += left as u64;
         counters.hits(left as u64);
         probe.mark(ProbeStep::Leave, left as u32);
+        if self.kept.len() > normal_room {
+            self.drop_surplus(context, frames, slots, normal_room, probe);
+        }
         low_latency
     }
 
@@ -203,7 +208,7 @@ impl Express {
         } else {
             self.counters.bypassed(missed)
         }
-        probe.mark(ProbeStep::Recorded, hits as u32);
+        probe.mark(if lanes_on { ProbeStep::Assign } else { ProbeStep::Recorded }, hits as u32);
         passed
     }
 }

@@ -62,6 +62,16 @@ pub(crate) enum Queued {
     Held,
 }
 
+/// What the waiting packets mean for a burst that arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneState {
+    pub queued: Queued,
+    /// Whether all normal packets of the burst wait, although some have a direct path.
+    pub normal_waits: bool,
+    /// Number of known normal packets for which the backlog has room.
+    pub normal_room: usize,
+}
+
 /// Packets that stay in the pipeline between two bursts.
 #[derive(Debug)]
 pub(crate) struct Lanes {
@@ -117,10 +127,22 @@ impl Lanes {
         }
     }
 
-    /// Returns whether all normal packets of a burst wait, although some have a direct path.
+    /// Returns what the waiting packets mean for a burst of `count` packets. If not `lanes_on`, no packet of
+    /// the burst waits.
     #[inline]
-    pub fn delays_normal(&self, packets: usize) -> bool {
-        packets > SHORT_BURST || self.held() > 0
+    pub fn state(&self, queued: Queued, lanes_on: bool, count: usize, packets: &[Packet]) -> LaneState {
+        let normal_waits = lanes_on && (count > SHORT_BURST || queued != Queued::Nothing);
+        // If the backlog is empty, it accepts a whole burst beyond all shares.
+        let is_limited = normal_waits && self.backlogged() > 0;
+        let normal_room = if is_limited { self.normal_room(packets) } else { usize::MAX };
+        LaneState { queued, normal_waits, normal_room }
+    }
+
+    /// Returns the number of known normal packets that may join the backlog behind `last_burst`.
+    #[inline(never)]
+    fn normal_room(&self, packets: &[Packet]) -> usize {
+        let is_normal = |slot: &&PacketSlot| BacklogShare::of(&packets[slot.index()]) == BacklogShare::Normal;
+        self.shares.normal_room().saturating_sub(self.last_burst.iter().filter(is_normal).count())
     }
 
     /// Returns the usage of the backlog's shares and of the hold queue.

@@ -77,12 +77,18 @@ impl Shares {
     /// Returns whether the packet may join the backlog.
     pub fn has_room(&self, packet: &Packet) -> bool {
         match BacklogShare::of(packet) {
-            BacklogShare::Normal => self.normal < self.shrunk(self.limits.normal),
+            BacklogShare::Normal => self.normal_room() > 0,
             BacklogShare::Unknown => {
                 let free = self.shrunk(self.limits.unknown).saturating_sub(self.unknown);
                 usize::from(self.ports[Self::port(packet)]) < free
             }
         }
+    }
+
+    /// Returns the number of known normal packets that may join the backlog.
+    #[inline]
+    pub fn normal_room(&self) -> usize {
+        self.shrunk(self.limits.normal).saturating_sub(self.normal)
     }
 
     /// Counts a packet that joins the backlog.

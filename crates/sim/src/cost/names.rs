@@ -5,7 +5,7 @@ use flow::TableId;
 use pipeline::ProbeStep;
 
 /// Names of steps that do not belong to a table.
-const SINGLE: [(&str, ProbeStep); 13] = [
+const SINGLE: [(&str, ProbeStep); 16] = [
     ("turn", ProbeStep::Turn),
     ("receive", ProbeStep::Receive),
     ("admit", ProbeStep::Admit),
@@ -19,6 +19,9 @@ const SINGLE: [(&str, ProbeStep); 13] = [
     ("leave", ProbeStep::Leave),
     ("recorded", ProbeStep::Recorded),
     ("learn", ProbeStep::Learn),
+    ("surplus", ProbeStep::Surplus),
+    ("assign", ProbeStep::Assign),
+    ("enqueue", ProbeStep::Enqueue),
 ];
 
 /// Name of a step, and the function that creates the step for a table number.

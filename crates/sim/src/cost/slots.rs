@@ -7,7 +7,7 @@ use pipeline::ProbeStep;
 /// Number of tables with separate steps.
 const TABLES: usize = 256;
 /// Number of steps that do not belong to a table.
-const SINGLE: usize = 13;
+const SINGLE: usize = 16;
 /// Number of steps per table.
 const OF_TABLE: usize = 5;
 /// Number of slots. Each step of a table has two slots: one for a burst's first pass through the tables, and
@@ -30,6 +30,9 @@ pub(super) fn slot(step: ProbeStep) -> usize {
         ProbeStep::Leave => 10,
         ProbeStep::Recorded => 11,
         ProbeStep::Learn => 12,
+        ProbeStep::Surplus => 13,
+        ProbeStep::Assign => 14,
+        ProbeStep::Enqueue => 15,
         ProbeStep::Extract(table) => SINGLE + OF_TABLE * table.index(),
         ProbeStep::Lookup(table) => SINGLE + OF_TABLE * table.index() + 1,
         ProbeStep::Execute(table) => SINGLE + OF_TABLE * table.index() + 2,
@@ -63,6 +66,9 @@ pub(super) fn step(slot: usize) -> (ProbeStep, bool) {
         10 => ProbeStep::Leave,
         11 => ProbeStep::Recorded,
         12 => ProbeStep::Learn,
+        13 => ProbeStep::Surplus,
+        14 => ProbeStep::Assign,
+        15 => ProbeStep::Enqueue,
         _ => {
             let table = ((first - SINGLE) / OF_TABLE) as u8;
             [

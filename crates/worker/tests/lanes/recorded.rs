@@ -4,18 +4,23 @@
 use crate::lab::{Lab, RULES, USUAL, low, udp};
 use dataplane::DataPlane;
 use flow::{DropReason, TableId};
+use pipeline::LaneLimits;
 
 fn lab(express_records: usize) -> Lab {
     with_rules(express_records, RULES)
 }
 
 fn with_rules(express_records: usize, rules: &[&str]) -> Lab {
+    with_limits(USUAL, express_records, rules)
+}
+
+fn with_limits(lanes: LaneLimits, express_records: usize, rules: &[&str]) -> Lab {
     let frames = worker::WorkerSetConfig {
         small_frames: 1_024,
         large_frames: 0,
         ..worker::WorkerSetConfig::default()
     };
-    Lab::with(&worker::WorkerSetConfig { lanes: USUAL, express_records, ..frames }, rules)
+    Lab::with(&worker::WorkerSetConfig { lanes, express_records, ..frames }, rules)
 }
 
 /// Returns the marks of the packets that port 3 has sent, in order.
@@ -59,25 +64,70 @@ fn a_low_latency_packet_leaves_before_known_normal_ones_and_all_keep_their_order
 
 #[test]
 fn known_normal_packets_without_space_are_dropped_under_their_reason() {
+    // The backlog or the pool is full first.
+    for lanes in [LaneLimits { normal: 100, ..USUAL }, USUAL] {
+        let mut seen = Vec::new();
+        for express_records in [0, 1_024] {
+            let mut lab = with_limits(lanes, express_records, RULES);
+            for _ in 0..4 {
+                lab.push(1, &udp([10, 1, 0, 1], 5, 64, 0));
+                lab.turn();
+            }
+            for _ in 0..200 {
+                (0..32).for_each(|_| lab.push(1, &udp([10, 1, 0, 1], 5, 64, 0)));
+                lab.turn_alone();
+            }
+            (0..1_000).for_each(|_| {
+                lab.turn();
+            });
+            let totals = lab.model.plane_mut().totals();
+            assert_eq!(totals.received, totals.forwarded + totals.dropped.of(DropReason::BacklogNormal));
+            seen.push((totals.received, totals.forwarded, lab.pop(3).len()));
+        }
+        assert_eq!(seen[0], seen[1]);
+    }
+}
+
+/// Packets are dropped before or after their admission, depending on where the path is found.
+#[test]
+fn a_full_backlog_drops_only_packets_that_would_wait() {
+    let rules = [
+        "low_latency,table=0,actions=dec_ttl,goto_table:1",
+        "low_latency,table=1,priority=2,ip,nw_dst=10.9.0.0/16,actions=output:3",
+        "table=1,priority=1,actions=output:3",
+    ];
     let mut seen = Vec::new();
     for express_records in [0, 1_024] {
-        let mut lab = lab(express_records);
+        let mut lab = with_limits(LaneLimits { normal: 100, ..USUAL }, express_records, &rules);
+        let routed = |ttl, mark| udp([10, 1, 0, 1], 5, ttl, mark);
+        let fast = |mark| udp([10, 9, 0, 1], 5, 64, mark);
         for _ in 0..4 {
-            lab.push(1, &udp([10, 1, 0, 1], 5, 64, 0));
+            lab.push(1, &fast(0));
+            lab.push(1, &routed(64, 0));
             lab.turn();
         }
-        for _ in 0..200 {
-            (0..32).for_each(|_| lab.push(1, &udp([10, 1, 0, 1], 5, 64, 0)));
+        marks(&mut lab);
+        while lab.dropped(DropReason::BacklogNormal) == 0 {
+            (0..32).for_each(|_| lab.push(1, &routed(64, 1)));
             lab.turn_alone();
         }
-        (0..1_000).for_each(|_| {
+        marks(&mut lab);
+        let before = lab.dropped(DropReason::BacklogNormal);
+        (2..30).for_each(|mark| lab.push(1, &routed(64, mark)));
+        lab.push(1, &routed(1, 30));
+        [31, 32, 33].iter().for_each(|mark| lab.push(1, &fast(*mark)));
+        lab.turn_alone();
+        let dropped = (lab.dropped(DropReason::TtlExpired), lab.dropped(DropReason::BacklogNormal) - before);
+        assert_eq!(dropped.0, 1, "{express_records}");
+        let left = marks(&mut lab);
+        assert_eq!(&left[..3], [31, 32, 33], "{express_records}");
+        (0..200).for_each(|_| {
             lab.turn();
         });
-        let totals = lab.model.plane_mut().totals();
-        assert_eq!(totals.received, totals.forwarded + totals.dropped.of(DropReason::BacklogNormal));
-        seen.push((totals.received, totals.forwarded, lab.pop(3).len()));
+        seen.push((dropped, left, marks(&mut lab)));
     }
     assert_eq!(seen[0], seen[1]);
+    assert!(seen[0].0.1 > 0);
 }
 
 /// If the first packet waited, its packet-in could be overtaken by the packet-in for a later packet of its
