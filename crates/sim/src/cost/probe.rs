@@ -193,6 +193,10 @@ impl CostProbe {
 }
 
 impl Probe for CostProbe {
+    /// In production, no instrument listens. If this one did, sending packets with a path record would cost
+    /// more while it is measured, because the path's entries are read for instruments.
+    const LISTENS: bool = false;
+
     #[inline]
     fn mark(&mut self, step: ProbeStep, units: u32) {
         if matches!(step, ProbeStep::Admit | ProbeStep::Stateless | ProbeStep::Leave) {
