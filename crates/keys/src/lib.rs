@@ -40,4 +40,4 @@ pub use plan::{ExpressPlan, KeyFit, PlanVersion};
 pub use row::{Rewritten, RuleRow};
 pub use shuffle::Shuffle;
 pub use simd::{Vbmi, VbmiCode};
-pub use template::{FAR_WINDOW_BYTES, KeyTemplate, SingleLoads, Templates, WINDOW_BYTES};
+pub use template::{FAR_WINDOW_BYTES, FlatTemplate, KeyTemplate, SingleLoads, Templates, WINDOW_BYTES};

@@ -190,11 +190,18 @@ static NOTHING: KeyTemplate = KeyTemplate {
     without_port: ExpressKey::ZERO,
 };
 
+/// What packets of one template have in common: the headers, the offsets of L3 and L4, and the EtherType.
+type CommonFacts = (u32, u16, u16, u16);
+
+#[inline(always)]
+fn facts_of(layers: &Layers) -> CommonFacts {
+    (layers.present, layers.l3, layers.l4, layers.eth_type)
+}
+
 impl KeyTemplate {
     #[inline(always)]
     fn is_for(&self, layers: &Layers) -> bool {
-        let facts = |layers: &Layers| (layers.present, layers.l3, layers.l4, layers.eth_type);
-        facts(&self.layers) == facts(layers)
+        facts_of(&self.layers) == facts_of(layers)
     }
 
     /// Makes the template of packets with these headers, which must be located at least to the depth that the
@@ -316,7 +323,7 @@ impl KeyTemplate {
         self.write_loads::<WORDS, WINDOW_BYTES>(bytes, key);
     }
 
-    /// Like [`Self::write`], for a [far](Templates::far) template.
+    /// Like [`Self::write`], for a [far](FlatTemplate::Far) template.
     #[inline(always)]
     pub fn write_far<const WORDS: usize>(&self, bytes: &[u8; FAR_WINDOW_BYTES], key: &mut ExpressKey) {
         self.write_loads::<WORDS, FAR_WINDOW_BYTES>(bytes, key);
@@ -396,14 +403,42 @@ impl<const WORDS: usize> SingleLoads<WORDS> {
     }
 }
 
-/// Templates of the common packets seen so far. All have the same ingress port.
+/// The template of all packets, for a plan that needs no header.
+#[derive(Debug)]
+pub enum FlatTemplate {
+    /// Loads from the first [`WINDOW_BYTES`] of a packet.
+    Near(KeyTemplate),
+    /// Loads from the first [`FAR_WINDOW_BYTES`] of a packet, by [`KeyTemplate::write_far`].
+    Far(KeyTemplate),
+}
+
+impl FlatTemplate {
+    /// Returns `None` if the reader needs headers, or if only [`KeyReader::general_key`] can build its keys.
+    fn new(reader: &KeyReader, in_port: PortNo) -> Option<Self> {
+        if reader.depth() != Depth::None {
+            return None;
+        }
+        let make = |from_max| KeyTemplate::new(u8::MAX, reader, &Layers::NONE, in_port, from_max);
+        make(FROM_MAX).map(Self::Near).or_else(|| make(FAR_FROM_MAX).map(Self::Far))
+    }
+
+    fn template_mut(&mut self) -> &mut KeyTemplate {
+        let (Self::Near(template) | Self::Far(template)) = self;
+        template
+    }
+}
+
+/// Templates for the keys of one reader: of the common packets seen so far, or of all packets. All have the
+/// same ingress port.
 #[derive(Debug)]
 pub struct Templates {
     templates: ArrayVec<KeyTemplate, TEMPLATES>,
-    /// The [far](Templates::far) template, once it was made.
-    far: Option<KeyTemplate>,
-    /// Whether no far template can be made.
-    lacks_far: bool,
+    /// Packets for which no template can be made, those seen first.
+    refused: ArrayVec<CommonFacts, TEMPLATES>,
+    /// The template of all packets.
+    flat: Option<FlatTemplate>,
+    /// Whether `flat` is valid.
+    knows_flat: bool,
     vbmi: Option<Vbmi>,
     /// Index of the template used last.
     last: u8,
@@ -416,8 +451,9 @@ impl Default for Templates {
     fn default() -> Self {
         Self {
             templates: ArrayVec::new(),
-            far: None,
-            lacks_far: false,
+            refused: ArrayVec::new(),
+            flat: None,
+            knows_flat: false,
             vbmi: Vbmi::detect(),
             last: 0,
             other: 0,
@@ -439,7 +475,7 @@ impl Templates {
     pub fn begin(&mut self, reader: &KeyReader, in_port: PortNo) {
         if self.in_port != in_port {
             self.in_port = in_port;
-            let all = self.templates.iter_mut().chain(&mut self.far);
+            let all = self.templates.iter_mut().chain(self.flat.as_mut().map(FlatTemplate::template_mut));
             all.for_each(|template| template.set_port(reader, in_port));
         }
     }
@@ -486,23 +522,14 @@ impl Templates {
         self.last()
     }
 
-    /// Returns whether the [far](Self::far) template was made.
-    #[must_use]
+    /// Returns the template of all packets, and makes it in the first call. Returns `None` if the reader
+    /// needs headers, or if only [`KeyReader::general_key`] can build the keys.
     #[inline]
-    pub fn has_far(&self) -> bool {
-        self.far.is_some()
-    }
-
-    /// Returns the far template, which is for plans that need no header, but bits beyond the first
-    /// [`WINDOW_BYTES`] of the packet. Makes it if necessary. Returns `None` if only
-    /// [`KeyReader::general_key`] can build the keys.
-    #[inline(never)]
-    pub fn far(&mut self, reader: &KeyReader) -> Option<&KeyTemplate> {
-        if self.far.is_none() && !self.lacks_far && reader.depth() == Depth::None {
-            self.far = KeyTemplate::new(u8::MAX, reader, &Layers::NONE, self.in_port, FAR_FROM_MAX);
+    pub fn flat(&mut self, reader: &KeyReader) -> Option<&FlatTemplate> {
+        if !self.knows_flat {
+            (self.flat, self.knows_flat) = (FlatTemplate::new(reader, self.in_port), true);
         }
-        self.lacks_far = self.far.is_none();
-        self.far.as_ref()
+        self.flat.as_ref()
     }
 
     /// Returns the index of the template for packets with these headers. Creates the template if necessary.
@@ -510,11 +537,18 @@ impl Templates {
         if let Some(known) = self.templates.iter().find(|template| template.is_for(layers)) {
             return Some(known.index);
         }
-        let index = self.templates.len() as u8;
-        if !self.templates.is_full() {
-            self.templates.push(KeyTemplate::new(index, reader, layers, self.in_port, FROM_MAX)?);
-            return Some(index);
+        if self.templates.is_full() || self.refused.contains(&facts_of(layers)) {
+            return None;
         }
-        None
+        let index = self.templates.len() as u8;
+        match KeyTemplate::new(index, reader, layers, self.in_port, FROM_MAX) {
+            Some(template) => self.templates.push(template),
+            None => {
+                // If the list is full, the next such packet only costs the attempt again.
+                let _ = self.refused.try_push(facts_of(layers));
+                return None;
+            }
+        }
+        Some(index)
     }
 }

@@ -208,17 +208,49 @@ fn a_recognised_packet_has_the_key_of_the_general_way() {
     assert!(recognised_tags > 1_000, "{recognised_tags}");
 }
 
-/// Slices that begin or end beyond the bytes of other templates, at all bit positions, and frames that end in
-/// the middle of a slice.
+/// Writes the key of a frame by the template of all packets, or returns `None` if the frame is too short.
+fn flat_key(flat: &FlatTemplate, words: usize, frame: &Frame) -> Option<ExpressKey> {
+    let mut key = ExpressKey::default();
+    match flat {
+        FlatTemplate::Near(template) => {
+            let window = frame.start_of(template.len_min())?;
+            match words {
+                1 => template.write::<1>(None, window, &mut key),
+                2 => template.write::<2>(None, window, &mut key),
+                3..=8 => template.write::<8>(None, window, &mut key),
+                _ => template.write::<14>(None, window, &mut key),
+            }
+            if let Some(loads) = template.single_loads::<14>() {
+                let mut other = ExpressKey::default();
+                loads.write(window, &mut other);
+                assert_eq!(key.words(), other.words());
+            }
+        }
+        FlatTemplate::Far(template) => {
+            let window = frame.start_of(template.len_min())?;
+            match words {
+                1 => template.write_far::<1>(window, &mut key),
+                2 => template.write_far::<2>(window, &mut key),
+                3..=8 => template.write_far::<8>(window, &mut key),
+                _ => template.write_far::<14>(window, &mut key),
+            }
+        }
+    }
+    assert!(key.words()[words..].iter().all(|word| *word == 0));
+    Some(key)
+}
+
+/// Slices at all bit positions, near the start of the packet and beyond the bytes of near templates, and
+/// frames that end in the middle of a slice.
 #[test]
-fn far_templates_give_the_keys_of_the_general_way() {
+fn the_template_of_all_packets_gives_the_keys_of_the_general_way() {
     let slice = |bit, bits| Field::Slice(flow::Slice::new(flow::SliceBase::Packet, bit, bits).unwrap());
     let mut rng = fastrand::Rng::with_seed(7);
-    let (mut made, mut none) = (0, 0);
-    for case in 0..400 {
-        let count = rng.u16(1..7);
-        let mut fields: Vec<_> = (0..count).map(|_| slice(rng.u32(0..1_000), rng.u32(1..=128))).collect();
-        fields.push(slice(rng.u32(512..960), 16));
+    let (mut near, mut far, mut none) = (0, 0, 0);
+    for case in 0..800 {
+        let (count, end) = (rng.u32(1..7), [480, 600, 1_000, 1_000][rng.usize(0..4)]);
+        let mut fields: Vec<_> = (0..count).map(|_| slice(rng.u32(0..end), rng.u32(1..=128))).collect();
+        fields.push(Field::EthDst);
         let masked = fields.into_iter().map(|field| (field, field.full_mask() & rng.u128(..)));
         let mut examined: Vec<_> = masked.filter(|(_, mask)| *mask != 0).collect();
         examined.sort_unstable();
@@ -226,30 +258,51 @@ fn far_templates_give_the_keys_of_the_general_way() {
         let plan = ExpressPlan::new(PlanVersion(1), examined, PortNo(70));
         let Some(reader) = plan.reader() else { continue };
         let mut templates = Templates::default();
-        assert!(!templates.has_far());
         for number in 0..8 {
             let in_port = PortNo(1 + number % 3);
             templates.begin(reader, in_port);
-            let Some(template) = templates.far(reader) else {
+            let Some(flat) = templates.flat(reader) else {
                 none += 1;
                 break;
             };
             let bytes: Vec<u8> = (0..rng.usize(14..200)).map(|_| rng.u8(..)).collect();
             let frame = Frame::from_bytes(&bytes);
-            let Some(window) = frame.start_of(template.len_min()) else { continue };
-            let mut key = ExpressKey::default();
-            match reader.hashed_words() {
-                1 => template.write_far::<1>(window, &mut key),
-                2 => template.write_far::<2>(window, &mut key),
-                words @ 3..=8 => {
-                    template.write_far::<8>(window, &mut key);
-                    assert!(key.words()[words..].iter().all(|word| *word == 0));
-                }
-                _ => template.write_far::<14>(window, &mut key),
-            }
+            let Some(key) = flat_key(flat, reader.hashed_words(), &frame) else { continue };
             assert!(is_key_of(reader, &key, &frame, in_port), "case {case}: {bytes:02x?}");
-            made += 1;
+            *(if matches!(flat, FlatTemplate::Near(_)) { &mut near } else { &mut far }) += 1;
         }
     }
-    assert!(made > 400 && none > 0, "{made} keys, {none} plans without a far template");
+    assert!(near > 400 && far > 400 && none > 10, "{near} and {far} keys, {none} plans without a template");
+}
+
+#[test]
+fn a_plan_that_needs_headers_has_no_template_of_all_packets() {
+    for (field, has_template) in [(Field::EthDst, true), (Field::VlanVid, false), (Field::Ipv4Dst, false)] {
+        let plan = ExpressPlan::new(PlanVersion(1), vec![(field, field.full_mask())], PortNo(70));
+        let mut templates = Templates::default();
+        for _ in 0..2 {
+            assert_eq!(templates.flat(plan.reader().unwrap()).is_some(), has_template, "{field:?}");
+        }
+    }
+}
+
+/// The slice is too far from the start in packets with TCP or UDP. Other packets have templates.
+#[test]
+fn packets_without_a_template_are_remembered() {
+    let slice = Field::Slice(flow::Slice::new(flow::SliceBase::L4, 320, 16).unwrap());
+    let plan = ExpressPlan::new(PlanVersion(1), vec![(slice, 0xffff)], PortNo(70));
+    let (reader, mut templates) = (plan.reader().unwrap(), Templates::default());
+    for _ in 0..3 {
+        for bytes in common(1) {
+            let mut found = Layers::default();
+            assert!(locate_common(&bytes, &mut found));
+            assert!(templates.choose(reader, &found).is_none());
+        }
+        assert_eq!(templates.refused.len(), common(1).len());
+    }
+    let arp =
+        PacketBuilder::ethernet([2; 6], [4; 6]).arp(1, [3; 6], [4; 4], [5; 6], [6; 4]).pad_to(60).build();
+    let mut found = Layers::default();
+    wire::deepen(&arp, reader.depth(), &mut found);
+    assert!(templates.choose(reader, &found).is_some());
 }

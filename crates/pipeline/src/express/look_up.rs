@@ -11,8 +11,8 @@ use engines::NONE;
 use flow::{Nanos, PortNo};
 use frame::Frame;
 use keys::{
-    ExpressKey, FAR_WINDOW_BYTES, KeyReader, KeyTemplate, LONG_WORDS, Templates, VECTOR_WORDS, Vbmi,
-    VbmiCode, WINDOW_BYTES,
+    ExpressKey, FAR_WINDOW_BYTES, FlatTemplate, KeyReader, KeyTemplate, LONG_WORDS, Templates, VECTOR_WORDS,
+    Vbmi, VbmiCode, WINDOW_BYTES,
 };
 use wire::ethernet::ETHERNET_BYTES;
 use wire::{Depth, Layers};
@@ -99,30 +99,36 @@ impl BurstKeys {
         frames: &[Frame],
         each: impl Fn(u64),
     ) {
-        let is_flat = reader.depth() == Depth::None;
-        let is_near = is_flat && !templates.has_far() && templates.choose(reader, &Layers::NONE).is_some();
-        if is_flat
-            && !is_near
-            && let Some(template) = templates.far(reader)
-        {
-            return self.read_far(reader, template, frames, each);
-        }
-        let flat = templates.last().filter(|_| is_near);
-        match (reader.hashed_words(), flat) {
-            (1, Some(template)) => self.read_template::<1>(reader, template, frames, each),
-            (2, Some(template)) => self.read_template::<2>(reader, template, frames, each),
-            (1, _) => self.read::<1>(reader, templates, frames, each),
-            (2, _) => self.read::<2>(reader, templates, frames, each),
-            (3, _) => self.read::<3>(reader, templates, frames, each),
-            (4, _) => self.read::<4>(reader, templates, frames, each),
-            (5, _) => self.read::<5>(reader, templates, frames, each),
-            (6, _) => self.read::<6>(reader, templates, frames, each),
-            (7..=VECTOR_WORDS, _) => self.read::<VECTOR_WORDS>(reader, templates, frames, each),
-            _ => self.read::<LONG_WORDS>(reader, templates, frames, each),
+        match reader.hashed_words() {
+            1 => self.read_words::<1>(reader, templates, frames, each),
+            2 => self.read_words::<2>(reader, templates, frames, each),
+            3 => self.read_words::<3>(reader, templates, frames, each),
+            4 => self.read_words::<4>(reader, templates, frames, each),
+            5 => self.read_words::<5>(reader, templates, frames, each),
+            6 => self.read_words::<6>(reader, templates, frames, each),
+            7..=VECTOR_WORDS => self.read_words::<VECTOR_WORDS>(reader, templates, frames, each),
+            _ => self.read_words::<LONG_WORDS>(reader, templates, frames, each),
         }
     }
 
     /// Builds keys of `WORDS` words for the frames. Calls `each` with every hash.
+    #[inline(always)]
+    fn read_words<const WORDS: usize>(
+        &mut self,
+        reader: &KeyReader,
+        templates: &mut Templates,
+        frames: &[Frame],
+        each: impl Fn(u64),
+    ) {
+        match templates.flat(reader) {
+            Some(FlatTemplate::Near(template)) => self.read_near::<WORDS>(reader, template, frames, each),
+            Some(FlatTemplate::Far(template)) => self.read_far::<WORDS>(reader, template, frames, each),
+            None => self.read::<WORDS>(reader, templates, frames, each),
+        }
+    }
+
+    /// Builds keys of `WORDS` words for frames whose headers determine the template. Calls `each` with every
+    /// hash.
     #[inline(never)]
     fn read<const WORDS: usize>(
         &mut self,
@@ -154,38 +160,9 @@ impl BurstKeys {
         }
     }
 
-    /// Builds the keys of frames by a far template.
+    /// Builds keys of `WORDS` words for the frames by a template that loads from their first bytes.
     #[inline(always)]
-    fn read_far(&mut self, reader: &KeyReader, template: &KeyTemplate, frames: &[Frame], each: impl Fn(u64)) {
-        match reader.hashed_words() {
-            1 => self.read_far_template::<1>(reader, template, frames, each),
-            2 => self.read_far_template::<2>(reader, template, frames, each),
-            3 => self.read_far_template::<3>(reader, template, frames, each),
-            4 => self.read_far_template::<4>(reader, template, frames, each),
-            5 => self.read_far_template::<5>(reader, template, frames, each),
-            6 => self.read_far_template::<6>(reader, template, frames, each),
-            7..=VECTOR_WORDS => self.read_far_template::<VECTOR_WORDS>(reader, template, frames, each),
-            _ => self.read_far_template::<LONG_WORDS>(reader, template, frames, each),
-        }
-    }
-
-    /// Builds keys of `WORDS` words for the frames by a far template. Frames that end early are read without
-    /// a template.
-    #[inline(always)]
-    fn read_far_template<const WORDS: usize>(
-        &mut self,
-        reader: &KeyReader,
-        template: &KeyTemplate,
-        frames: &[Frame],
-        each: impl Fn(u64),
-    ) {
-        let write = |bytes: &[u8; FAR_WINDOW_BYTES], key: &mut _| template.write_far::<WORDS>(bytes, key);
-        self.read_flat::<WORDS, FAR_WINDOW_BYTES>(reader, template.len_min(), frames, write, each);
-    }
-
-    /// Builds keys of `WORDS` words for the frames by a template that suits all of them, except short ones.
-    #[inline]
-    fn read_template<const WORDS: usize>(
+    fn read_near<const WORDS: usize>(
         &mut self,
         reader: &KeyReader,
         template: &KeyTemplate,
@@ -202,8 +179,22 @@ impl BurstKeys {
         }
     }
 
-    /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames then have the
-    /// same template, and `write` does its loads. Calls `each` with every hash.
+    /// Builds keys of `WORDS` words for the frames by a far template.
+    #[inline(always)]
+    fn read_far<const WORDS: usize>(
+        &mut self,
+        reader: &KeyReader,
+        template: &KeyTemplate,
+        frames: &[Frame],
+        each: impl Fn(u64),
+    ) {
+        let write = |bytes: &_, key: &mut _| template.write_far::<WORDS>(bytes, key);
+        self.read_flat::<WORDS, FAR_WINDOW_BYTES>(reader, template.len_min(), frames, write, each);
+    }
+
+    /// Builds keys of `WORDS` words for the frames, if the plan needs no header. All frames of at least
+    /// `len_min` bytes then have the same template, and `write` does its loads. Shorter frames are read
+    /// without a template. Calls `each` with every hash.
     #[inline(never)]
     fn read_flat<const WORDS: usize, const WINDOW: usize>(
         &mut self,
