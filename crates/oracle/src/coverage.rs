@@ -64,6 +64,8 @@ pub struct Coverage {
     pub luts: LutFigures,
     /// Counters of the express path.
     pub express: ExpressFigures,
+    /// Hits of path records in cases whose keys need no header at the end of the case, but distant slices.
+    pub distant_hits: u64,
     /// Changes made while packets pass, by kind. Changes of entries are not included.
     pub changes: ChangeCounts,
     /// Number of packets that used each feature of the flow model.
@@ -174,6 +176,7 @@ impl Coverage {
         self.stateless += other.stateless;
         self.luts.add(&other.luts);
         self.express.add(&other.express);
+        self.distant_hits += other.distant_hits;
         self.changes.add(&other.changes);
         for (sums, counts) in [(&mut self.features, &other.features), (&mut self.drops, &other.drops)] {
             for (name, count) in counts {
@@ -251,6 +254,7 @@ impl fmt::Display for Coverage {
             luts.evicted
         )?;
         write_express(f, &self.express)?;
+        writeln!(f, "hits of path records with distant slices {}", self.distant_hits)?;
         write!(
             f,
             "traces compared: {} of simulated packets, {} of recorded packets; counters compared {}",

@@ -440,6 +440,8 @@ pub(super) struct Record {
     pub luts: pipeline::LutFigures,
     /// Counters of the express path.
     pub express: dataplane::ExpressFigures,
+    /// Hits of path records, if the keys need no header at the end of the case, but distant slices. Else 0.
+    pub distant_hits: u64,
 }
 
 /// Maximum virtual time between two steps of the driver.

@@ -260,12 +260,13 @@ impl Template {
         if offloads && rng.bool() { made.left_to_device(rng) } else { made }
     }
 
-    /// Returns a copy that ends within its first headers, or that has a reserved multicast address. All other
-    /// bytes are equal, so a rule or record for one of the two packets may wrongly apply to the other.
-    pub fn near_copy(&self, rng: &mut Rng) -> Self {
+    /// Returns a copy that ends within the `examined` leading bytes, mostly within its first headers, or that
+    /// has a reserved multicast address. All other bytes are equal, so a rule or record for one of the two
+    /// packets may wrongly apply to the other.
+    pub fn near_copy(&self, rng: &mut Rng, examined: usize) -> Self {
         let mut made = self.clone();
         if rng.bool() {
-            let end = if rng.u8(0..4) == 0 { rng.usize(14..64) } else { short_bytes(rng) };
+            let end = if rng.u8(0..4) == 0 { rng.usize(14..examined.max(64)) } else { short_bytes(rng) };
             made.bytes.truncate(end);
             return Self { shape: Shape::Short, unfinished: Unfinished::default(), ..made };
         }

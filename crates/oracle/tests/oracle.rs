@@ -165,6 +165,12 @@ fn check_power(coverage: &Coverage) {
         express.hits
     );
     assert!(
+        coverage.distant_hits * 100 >= express.hits,
+        "hits of path records with distant slices: {} of {}",
+        coverage.distant_hits,
+        express.hits
+    );
+    assert!(
         coverage.stateless as usize * 100 > packets,
         "stateless forwarding takes at least 1 % of the offered packets"
     );

@@ -3,8 +3,20 @@
 
 use super::Driver;
 use dataplane::DataPlane;
-use flow::{GroupId, TableId};
+use flow::{Field, GroupId, SliceBase, TableId};
+use keys::ExpressPlan;
 use model::{FlowCursor, FlowFilter};
+use wire::Depth;
+
+/// Returns whether keys need no header, but bytes after those from which most templates load.
+fn is_distant(plan: &ExpressPlan) -> bool {
+    let ends_far = |field: &Field| {
+        matches!(field, Field::Slice(slice) if slice.base == SliceBase::Packet
+            && usize::from(slice.offset_bits) + usize::from(slice.length_bits) > 8 * keys::WINDOW_BYTES)
+    };
+    plan.reader().is_some_and(|reader| reader.depth() == Depth::None)
+        && plan.examined().iter().any(|(field, _)| ends_far(field))
+}
 
 impl Driver {
     /// Reads counters, entries and statistics at the end of the case.
@@ -38,6 +50,9 @@ impl Driver {
             self.record.luts.add(&lut.map(|lut| lut.figures).unwrap_or_default());
         }
         self.record.express = plane.plane.express_figures();
+        if is_distant(plane.plane.express_plan()) {
+            self.record.distant_hits = self.record.express.hits;
+        }
         self.record.operations = std::mem::take(&mut plane.operations);
         self.record.reported = std::mem::take(&mut plane.reported);
         self.record.learned = std::mem::take(&mut plane.learned);

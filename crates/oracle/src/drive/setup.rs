@@ -5,7 +5,7 @@ use super::Driver;
 use crate::CaseOptions;
 use crate::log::{OrderLog, Record, Recorder};
 use crate::room::Room;
-use crate::rules::Style;
+use crate::rules::{Reach, Style};
 use crate::templates::{Family, Template};
 use fastrand::Rng;
 use flow::{EgressQueue, GroupId, MeterId, Nanos, PortNo, QueueId, RuleVersion, Settings};
@@ -47,7 +47,10 @@ const LONG: u64 = 8;
 const OFFLOADS: u64 = 4;
 
 /// Two of this many cases have slices that may extend from L3 into L4.
-const FAR_SLICES: u64 = 7;
+const UPPER_SLICES: u64 = 7;
+
+/// One in this many cases has distant slices, and no rule that needs headers.
+const DISTANT_SLICES: u64 = 13;
 
 /// Length of the longest frame in a case with long frames, in bytes.
 const LONGEST: usize = 65_400;
@@ -94,6 +97,15 @@ pub(crate) fn is_calm(seed: u64) -> bool {
     seed.is_multiple_of(CALM)
 }
 
+/// Returns the bytes that the slices of the case with this seed may contain.
+fn reach(seed: u64) -> Reach {
+    match seed % DISTANT_SLICES {
+        3 => Reach::Distant,
+        _ if seed % UPPER_SLICES < 2 => Reach::Upper,
+        _ => Reach::Near,
+    }
+}
+
 fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
     worker::WorkerSetConfig {
         workers: options.workers,
@@ -124,7 +136,7 @@ fn templates(
     let mut templates: Vec<Template> =
         (0..rng.usize(6..20)).map(|_| Template::random(rng, family, examined, longest, offloads)).collect();
     for _ in 0..[0, 1, 1, 2, 3][rng.usize(0..5)] {
-        let copy = templates[rng.usize(0..templates.len())].near_copy(rng);
+        let copy = templates[rng.usize(0..templates.len())].near_copy(rng, examined);
         // The first templates are sent most often.
         templates.insert(rng.usize(0..=templates.len()), copy);
     }
@@ -137,7 +149,7 @@ impl Driver {
         let calm = is_calm(seed);
         // Half of the calm cases have no path records, so packets use the LUTs of the fast-forwarding path.
         let has_records = options.repeats && (!calm || seed.is_multiple_of(2));
-        let style = Style::random(&mut rng, calm, has_records, seed % FAR_SLICES < 2);
+        let style = Style::random(&mut rng, calm, has_records, reach(seed));
         let room = if calm { Room::AMPLE } else { Room::of(seed) };
         let scarce = !room.is_ample();
         let long = seed % LONG == 5 && !scarce;

@@ -69,6 +69,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         packet_ins: record.reported.len(),
         luts: record.luts,
         express: record.express,
+        distant_hits: record.distant_hits,
         changes: record.changes,
         fast: record.totals.fast,
         rate_held: record.rate_held,

@@ -2,7 +2,7 @@
 //! Random instructions. Most actions are applicable to the entry's packets; some fail.
 
 use super::matching::slice;
-use super::{PLACES, Scope, Style, TAGGED};
+use super::{PLACES, Reach, Scope, Style, TAGGED};
 use crate::templates::{ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
@@ -126,7 +126,8 @@ impl Style {
             0 => port_no::IN_PORT,
             1 => port_no::ALL,
             2 => port_no::FLOOD,
-            3 | 4 => port_no::NORMAL,
+            // NORMAL examines the VLAN ID, so packets have keys that need headers.
+            3 | 4 if self.reach != Reach::Distant => port_no::NORMAL,
             6 => port_no::CONTROLLER,
             // This port does not exist.
             7 if rng.u8(0..4) == 0 => PortNo(self.ports + 1),
@@ -187,7 +188,7 @@ impl Style {
     fn set_field(&self, rng: &mut Rng) -> Action {
         let field = loop {
             let field =
-                if rng.u8(0..5) == 0 { slice(rng, self.l3_bits) } else { Field::NAMED[rng.usize(3..39)] };
+                if rng.u8(0..5) == 0 { slice(rng, self.reach) } else { Field::NAMED[rng.usize(3..39)] };
             if field.settable() {
                 break field;
             }

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random matches that match a given packet.
 
-use super::{Kind, Template};
+use super::{DISTANT_BITS, Kind, Reach, Template};
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, PortNo, Slice, SliceBase};
 use wire::layers::header;
 
-/// Returns a slice of bytes before the tag. A slice whose base is L3 ends within the first `l3_bits`
-/// bits of L3.
-pub(super) fn slice(rng: &mut Rng, l3_bits: u32) -> Field {
-    let (base, bits) = match rng.u8(0..6) {
-        0 => (SliceBase::Metadata, 256),
-        1 => (SliceBase::L3, l3_bits),
-        2 => (SliceBase::L4, 64),
-        _ => (SliceBase::Packet, 304),
+/// Number of leading bits of a packet that slices may contain if they are not distant.
+const NEAR_BITS: u32 = 304;
+
+/// Returns a slice of bytes before the tag.
+pub(super) fn slice(rng: &mut Rng, reach: Reach) -> Field {
+    // The base, and the range of bits from there.
+    let (base, first, end) = match (rng.u8(0..6), reach) {
+        (0, Reach::Distant) => (SliceBase::Packet, 0, NEAR_BITS),
+        (_, Reach::Distant) => (SliceBase::Packet, NEAR_BITS, DISTANT_BITS),
+        (0, _) => (SliceBase::Metadata, 0, 256),
+        (1, _) => (SliceBase::L3, 0, reach.l3_bits()),
+        (2, _) => (SliceBase::L4, 0, 64),
+        _ => (SliceBase::Packet, 0, NEAR_BITS),
     };
+    let bits = end - first;
     let length = [1, 3, 8, 8, 12, 16, 16, 32, 48, 64, 100, 128][rng.usize(0..12)].min(bits);
     let offset = if rng.bool() { rng.u32(0..=(bits - length) / 8) * 8 } else { rng.u32(0..=bits - length) };
+    let offset = first + offset;
     // The slice is always within the limits, so the alternative is never used.
     Slice::new(base, offset, length).map_or(Field::EthType, Field::Slice)
 }

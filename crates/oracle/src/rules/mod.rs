@@ -25,8 +25,8 @@ pub(super) struct Style {
     pub tables: Vec<Table>,
     /// Number of the linear table.
     pub linear: TableId,
-    /// Maximum end of slices whose base is L3, in bits from the start of L3.
-    pub l3_bits: u32,
+    /// Bytes that slices may contain.
+    pub reach: Reach,
     /// Slices that rules use in addition to named fields.
     pub slices: Vec<Field>,
     /// Whether packets of a flow differ in their TTL. The case then has no slices, because no rule may
@@ -74,7 +74,15 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn random(rng: &mut Rng, ttl_varies: bool, l3_bits: u32) -> Self {
+    fn random(rng: &mut Rng, ttl_varies: bool, reach: Reach) -> Self {
+        if reach == Reach::Distant {
+            return match rng.u8(0..6) {
+                0 => Self::Exact(vec![Field::InPort, Field::EthDst]),
+                1 => Self::CatchAll,
+                2 | 3 => Self::Routes(slice(rng, reach)),
+                _ => Self::Any,
+            };
+        }
         let few: [&[Field]; 6] = [
             &[Field::InPort, Field::EthDst],
             &[Field::EthSrc],
@@ -86,7 +94,7 @@ impl Kind {
         let routed = [Field::Ipv4Dst, Field::Ipv4Src, Field::Ipv6Dst, Field::Ipv6Dst, Field::EthDst];
         match rng.u8(0..10) {
             0..2 => Self::Exact(few[rng.usize(0..few.len())].to_vec()),
-            2 if !ttl_varies => Self::Routes(slice(rng, l3_bits)),
+            2 if !ttl_varies => Self::Routes(slice(rng, reach)),
             2..5 => Self::Routes(routed[rng.usize(0..routed.len())]),
             5 | 6 => Self::AccessList,
             9 => Self::CatchAll,
@@ -101,20 +109,40 @@ impl Kind {
     }
 }
 
-/// [`Style::l3_bits`] in most cases: slices end within an IPv4 header without options.
-const NEAR_L3_BITS: u32 = 160;
+/// Bytes that the slices of a case may contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Slices end within an IPv4 header without options, as in most cases.
+    Near,
+    /// Slices whose base is L3 can contain bytes of L4, even after IPv4 options or an IPv6 header.
+    Upper,
+    /// Slices are of the packet, whatever its headers are, and most have bytes after the first 64. Rules
+    /// match no field that needs headers.
+    Distant,
+}
 
-/// Number of leading bytes that slices may contain in most cases: an Ethernet header, two VLAN tags and an
-/// IPv4 header.
-const NEAR_BYTES: usize = 42;
+/// Number of leading bits of a packet that distant slices may contain. The express path has templates for
+/// most of these slices, but not for all.
+const DISTANT_BITS: u32 = 1_080;
 
-/// [`Style::l3_bits`] in the other cases: slices can contain bytes of L4, even after IPv4 options or an IPv6
-/// header.
-const FAR_L3_BITS: u32 = 480;
+impl Reach {
+    /// Returns the maximum end of slices whose base is L3, in bits from the start of L3.
+    fn l3_bits(self) -> u32 {
+        if self == Self::Upper { 480 } else { 160 }
+    }
 
-/// Number of leading bytes that slices may contain in the other cases: an Ethernet header, two VLAN tags,
-/// three labels that may be removed, and 60 bytes from L3.
-const FAR_BYTES: usize = 94;
+    /// Returns the number of leading bytes that slices may contain, even after labels were removed.
+    fn bytes(self) -> usize {
+        match self {
+            // An Ethernet header, two VLAN tags and an IPv4 header.
+            Self::Near => 42,
+            // An Ethernet header, two VLAN tags, three labels that may be removed, and 60 bytes from L3.
+            Self::Upper => 94,
+            // Two VLAN tags and three labels may be removed.
+            Self::Distant => DISTANT_BITS as usize / 8 + 20,
+        }
+    }
+}
 
 /// Maximum number of entries in the linear table.
 const PLACES: u32 = 4;
@@ -181,9 +209,8 @@ impl<'a> Scope<'a> {
 }
 
 impl Style {
-    pub fn random(rng: &mut Rng, calm: bool, has_records: bool, far_slices: bool) -> Self {
-        let ttl_varies = rng.bool();
-        let l3_bits = if far_slices { FAR_L3_BITS } else { NEAR_L3_BITS };
+    pub fn random(rng: &mut Rng, calm: bool, has_records: bool, reach: Reach) -> Self {
+        let ttl_varies = rng.bool() && reach != Reach::Distant;
         let count = [1, 2, 2, 3, 3, 4, 5, 7][rng.usize(0..8)];
         let numbers = table_numbers(rng, count);
         let linear = TableId(linear_number(rng, &numbers));
@@ -191,15 +218,18 @@ impl Style {
         let plain = calm && rng.u8(0..3) == 0;
         let table = |number, rng: &mut Rng| Table {
             number: TableId(number),
-            kind: if plain { Kind::CatchAll } else { Kind::random(rng, ttl_varies, l3_bits) },
+            kind: if plain { Kind::CatchAll } else { Kind::random(rng, ttl_varies, reach) },
         };
-        let tables = numbers.into_iter().map(|number| table(number, rng)).collect();
-        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng, l3_bits)).collect();
+        let mut tables: Vec<Table> = numbers.into_iter().map(|number| table(number, rng)).collect();
+        if reach == Reach::Distant && !plain {
+            tables[0].kind = Kind::Routes(slice(rng, reach));
+        }
+        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng, reach)).collect();
         let mut some = |most| if rng.bool() { rng.u32(1..=most) } else { 0 };
         let (groups, meters) = (some(4), some(3));
         let low_latency = if calm { 10 } else { [7, 10, 10, 10][rng.usize(0..4)] };
         let routing = if has_records { [14, 16, 16, 16][rng.usize(0..4)] } else { 0 };
-        let bridges = rng.u8(0..6) == 0;
+        let bridges = rng.u8(0..6) == 0 && reach != Reach::Distant;
         let priority = |rng: &mut Rng| match rng.u8(0..4) {
             0 => rng.u16(..),
             _ => PRIORITIES[rng.usize(0..PRIORITIES.len())],
@@ -210,7 +240,7 @@ impl Style {
             ports: rng.u32(3..8),
             tables,
             linear,
-            l3_bits,
+            reach,
             slices,
             ttl_varies,
             routing,
@@ -224,7 +254,7 @@ impl Style {
 
     /// Returns the number of leading bytes that slices may contain, even after labels were removed.
     pub fn examined_bytes(&self) -> usize {
-        if self.l3_bits > NEAR_L3_BITS { FAR_BYTES } else { NEAR_BYTES }
+        self.reach.bytes()
     }
 
     /// Returns the numbers of the initial ports.
@@ -319,6 +349,9 @@ impl Style {
             return self.slices[rng.usize(0..self.slices.len())];
         }
         match rng.u8(0..3) {
+            _ if self.reach == Reach::Distant => {
+                [Field::InPort, Field::EthDst, Field::EthSrc, Field::Metadata][rng.usize(0..4)]
+            }
             0 => [Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType][rng.usize(0..4)],
             1 => [Field::Ipv4Src, Field::Ipv4Dst, Field::Ipv6Src, Field::Ipv6Dst, Field::VlanVid]
                 [rng.usize(0..5)],
