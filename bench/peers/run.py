@@ -127,10 +127,10 @@ class Contest:
         return Shunt(folder, lines, capture, row.ours, buffers, once=once)
 
     def _before(self, folder, capture, buffers, program):
-        """Returns another build of Shunt, without the express path."""
+        """Returns another build of Shunt, from the time before the express path."""
         folder = os.path.join(folder, "before")
         os.mkdir(folder)
-        wanted = dataclasses.replace(self.row.ours, records=0)
+        wanted = dataclasses.replace(self.row.ours, records=None)
         lines = list(self.row.rules().lines(self.row.rewrites, ours=True))
         return Shunt(folder, lines, capture, wanted, buffers, program=program)
 

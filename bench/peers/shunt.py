@@ -42,13 +42,13 @@ NOTHING, ONCE = "net_null0,no-rx=1", "net_pcap1,rx_pcap=%s"
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Configuration of Shunt. With `defaults`, only required settings are present. `records` is the number of
-    path records, or 0 without the express path."""
+    path records, 0 without the express path, or None for a build that has no express path."""
 
     lut_entries: int = LUT_ENTRIES
     marked: bool = True
     ffp: bool = True
     defaults: bool = False
-    records: int = 0
+    records: int | None = 0
 
     def words(self):
         """Returns the description for a row of a table."""
@@ -68,7 +68,8 @@ class Settings:
         lines = '[datapath.openflow]\nfail_mode = "secure"\n'
         lines += "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
         lines %= (str(self.ffp).lower(), self.lut_entries)
-        lines += "\n[datapath.express]\nenabled = %s" % str(self.records > 0).lower()
+        if self.records is not None:
+            lines += "\n[datapath.express]\nenabled = %s" % str(self.records > 0).lower()
         if self.records:
             lines += "\nrecords = %d" % self.records
         return lines
