@@ -19,6 +19,7 @@ const LAYERS: &[&str] = &[
     "actions",
     "keys",
     "stateless",
+    "port_cache",
     "pipeline",
     "port",
     "openflow",

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queues of packets whose flows have no path record yet. This is the non-blocking part of a per-port cache.
+//!
+//! The first packet of an unknown flow starts a search. Later packets of the flow wait behind it and start no
+//! search of their own. When the searcher has answered, the packets are released in order of arrival. Packets
+//! of other flows are not held up.
+//!
+//! The crate must not know of packets, headers or tables: keys and packets are type parameters. It does no
+//! I/O, starts no thread and reads no clock. All memory is allocated at the start.
+//!
+//! Begin with `queues/mod.rs` ([`MissQueues`]). `limits.rs` has the budgets, and `searcher.rs` a searcher
+//! that answers after a given time.
+
+mod counters;
+mod index;
+mod limits;
+mod queues;
+mod searcher;
+mod slots;
+mod waiting;
+
+pub use counters::{MissCounters, MissFigures};
+pub use limits::{LimitError, MissLimits, WhenFull};
+pub use queues::{Due, FlowKey, MissQueues, Offered, Ticket};
+pub use searcher::{Faults, Searcher};

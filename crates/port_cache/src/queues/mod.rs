@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Miss queues of one worker: admission of packets, answers, and the end of searches.
+//!
+//! States of a flow's slot:
+//!
+//! ```text
+//! free ─ first packet ─► pending ─ answer ─► ready ─ last packet released ─► free, or negative
+//!                          │  no answer in time: asked again, then packets are dropped ─► free
+//! free ─ no record is possible ─► negative ─ time is over ─► free
+//! ```
+//!
+//! A slot's generation advances whenever the slot is freed. An answer for an earlier generation is ignored.
+//!
+//! `release.rs` takes packets out of ready slots, and `rekey.rs` adapts the queues to new keys.
+
+mod rekey;
+mod release;
+
+#[cfg(test)]
+mod tests;
+
+use crate::counters::MissCounters;
+use crate::index::Index;
+use crate::limits::{MissLimits, WhenFull};
+use crate::slots::{SlotState, Slots};
+use crate::waiting::WaitingPackets;
+use flow::Nanos;
+use rekey::Rekeyed;
+use std::sync::Arc;
+
+/// Identifies a search. An answer with a ticket whose search is over is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    slot: u32,
+    generation: u32,
+}
+
+/// Key of a flow, and the port on which its packets arrive.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowKey<'a, K> {
+    /// Index of the port, less than the number of ports.
+    pub port: u16,
+    /// The examined bits of the packet.
+    pub key: &'a K,
+    /// Hash of the key.
+    pub hash: u64,
+}
+
+/// What happened to an offered packet. Packets that are not queued are returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered<P> {
+    /// The packet is queued, and its flow must be searched.
+    New(Ticket),
+    /// The packet is queued behind earlier packets of its flow.
+    Merged,
+    /// The packet is queued, and its flow is released without an answer.
+    Forced,
+    /// No earlier packet of the flow waits, and the packet is processed without a search, because its flow
+    /// cannot have a record.
+    Passed(P),
+    /// No earlier packet of the flow waits, and the packet is processed without a search, because its port
+    /// has no space for another flow.
+    Uncached(P),
+    /// The packet must be dropped, because its port has no space for it.
+    Full(P),
+}
+
+/// What to do because a search has got no answer in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due<P> {
+    /// Ask the searcher again.
+    Ask(Ticket),
+    /// Drop this packet. The search of its flow was given up.
+    Drop(P),
+}
+
+/// Use of a port's budgets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PortUse {
+    /// Slots that are pending or ready.
+    flows: u32,
+    /// Negative slots.
+    negative: u32,
+    /// Waiting packets, except the first packet of each flow.
+    followers: u32,
+    /// Bytes of all waiting packets.
+    bytes: u64,
+}
+
+/// Miss queues of one worker. `K` is the type of keys, and `P` the type of packets.
+#[derive(Debug)]
+pub struct MissQueues<K, P> {
+    limits: MissLimits,
+    slots: Slots<K>,
+    index: Index,
+    waiting: WaitingPackets<P>,
+    ports: Box<[PortUse]>,
+    counters: Arc<MissCounters>,
+    /// Temporary list for [`Self::rekey`]: all waiting packets.
+    order: Vec<Rekeyed>,
+}
+
+impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
+    /// Creates empty queues for a number of ports. Beyond their budgets, up to `burst` packets can wait in
+    /// slots that are released.
+    #[must_use]
+    pub fn new(limits: MissLimits, ports: usize, burst: usize, counters: Arc<MissCounters>) -> Self {
+        let packets = ports * limits.packets() + burst;
+        // There is a slot for each waiting packet, because a new key plan may give all of them different keys.
+        let slots = packets + ports * usize::from(limits.entries);
+        Self {
+            limits,
+            slots: Slots::new(slots),
+            index: Index::new(slots),
+            waiting: WaitingPackets::new(packets),
+            ports: vec![PortUse::default(); ports].into_boxed_slice(),
+            counters,
+            order: Vec::with_capacity(packets),
+        }
+    }
+
+    /// Returns the number of waiting packets.
+    #[must_use]
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Returns the number of ports.
+    #[must_use]
+    pub fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<MissCounters> {
+        &self.counters
+    }
+
+    /// Offers a packet of `bytes` bytes whose flow has no record. If the packet is queued until an answer
+    /// comes, `hold` is called first. It returns the packet in the form in which it waits, or the unchanged
+    /// packet as the error if there is no memory for it.
+    pub fn offer(
+        &mut self,
+        flow: FlowKey<'_, K>,
+        packet: P,
+        bytes: u32,
+        now: Nanos,
+        hold: impl FnOnce(P) -> Result<P, P>,
+    ) -> Offered<P> {
+        match self.find(flow) {
+            Some(number) if self.slots.get(number).state != SlotState::Negative => {
+                self.merge(number, packet, bytes, hold)
+            }
+            Some(number) if now < self.slots.get(number).ends => {
+                self.counters.passed();
+                Offered::Passed(packet)
+            }
+            found => {
+                found.into_iter().for_each(|number| self.free_slot(number));
+                self.begin(flow, packet, bytes, now, hold)
+            }
+        }
+    }
+
+    /// Begins the search of a flow.
+    fn begin(
+        &mut self,
+        flow: FlowKey<'_, K>,
+        packet: P,
+        bytes: u32,
+        now: Nanos,
+        hold: impl FnOnce(P) -> Result<P, P>,
+    ) -> Offered<P> {
+        let used = self.ports[usize::from(flow.port)];
+        let has_room = used.flows < self.limits.entries.into() && self.fits(used, bytes);
+        let held = if has_room { hold(packet) } else { Err(packet) };
+        let packet = match held {
+            Ok(packet) => packet,
+            Err(packet) => {
+                self.counters.uncached();
+                return Offered::Uncached(packet);
+            }
+        };
+        let Some(number) = self.take_slot(flow) else {
+            debug_assert!(false, "there is a slot for each waiting packet");
+            self.counters.uncached();
+            return Offered::Uncached(packet);
+        };
+        self.search(number, now);
+        self.append(number, packet, bytes);
+        self.counters.new();
+        Offered::New(self.ticket(number))
+    }
+
+    /// Appends a packet to the queue of its flow.
+    fn merge(
+        &mut self,
+        number: u32,
+        packet: P,
+        bytes: u32,
+        hold: impl FnOnce(P) -> Result<P, P>,
+    ) -> Offered<P> {
+        let slot = self.slots.get(number);
+        let used = self.ports[usize::from(slot.port)];
+        let is_ready = slot.state == SlotState::Ready;
+        let has_room = used.followers < self.limits.queue.into() && self.fits(used, bytes);
+        // A ready slot is released before the next burst, so its packets need no memory of their own.
+        let held = if has_room && !is_ready { hold(packet) } else { Err(packet) };
+        let packet = match held {
+            Ok(packet) => packet,
+            Err(packet) if is_ready && self.waiting.has_room() => packet,
+            Err(packet) if self.limits.when_full == WhenFull::Forward && self.waiting.has_room() => {
+                self.slots.enter(number, SlotState::Ready);
+                self.append(number, packet, bytes);
+                self.counters.forced();
+                self.counters.merged();
+                return Offered::Forced;
+            }
+            Err(packet) => {
+                self.counters.dropped();
+                return Offered::Full(packet);
+            }
+        };
+        self.append(number, packet, bytes);
+        self.counters.merged();
+        Offered::Merged
+    }
+
+    /// Ends a search. The packets of its flow can be released. Returns false, and changes nothing, if the
+    /// search is already over.
+    pub fn answer(&mut self, ticket: Ticket) -> bool {
+        let is_right = self.slots.checked(ticket.slot).is_some_and(|slot| {
+            slot.state == SlotState::Pending && slot.generation == ticket.generation
+        });
+        if is_right {
+            self.slots.enter(ticket.slot, SlotState::Ready);
+        } else {
+            self.counters.stale();
+        }
+        is_right
+    }
+
+    /// Ends the search of a flow, if there is one, because the flow has got a record. Returns whether
+    /// packets of the flow wait.
+    pub fn answer_flow(&mut self, flow: FlowKey<'_, K>) -> bool {
+        let Some(number) = self.find(flow) else { return false };
+        if self.slots.get(number).state == SlotState::Pending {
+            self.slots.enter(number, SlotState::Ready);
+        }
+        self.slots.get(number).state == SlotState::Ready
+    }
+
+    /// Ends all searches, so that all waiting packets can be released.
+    pub fn answer_all(&mut self) {
+        while let Some(number) = self.slots.pending.first() {
+            self.slots.enter(number, SlotState::Ready);
+        }
+    }
+
+    /// Notes that a flow cannot have a record. For a while, its packets are not queued. Packets of the flow
+    /// that still wait are released first.
+    pub fn set_negative(&mut self, flow: FlowKey<'_, K>, now: Nanos) {
+        if self.limits.negative_ns == Nanos(0) {
+            return;
+        }
+        let number = match self.find(flow) {
+            Some(number) => number,
+            None if self.ports[usize::from(flow.port)].negative < self.limits.entries.into() => {
+                let Some(number) = self.take_slot(flow) else { return };
+                self.ports[usize::from(flow.port)].negative += 1;
+                self.slots.enter(number, SlotState::Negative);
+                number
+            }
+            None => return,
+        };
+        self.slots.get_mut(number).ends = now + self.limits.negative_ns;
+        match self.slots.get(number).state {
+            SlotState::Negative => self.slots.enter(number, SlotState::Negative),
+            SlotState::Ready | SlotState::Pending => {
+                self.slots.enter(number, SlotState::Ready);
+                self.slots.get_mut(number).turns_negative = true;
+            }
+            SlotState::Free => debug_assert!(false, "a free slot is not in the index"),
+        }
+    }
+
+    /// Returns what to do because searches have got no answer in time, or `None` if nothing is to be done
+    /// now. Call it until it returns `None`.
+    pub fn next_due(&mut self, now: Nanos) -> Option<Due<P>> {
+        while let Some(number) = self.slots.negative.first().filter(|n| self.slots.get(*n).ends <= now) {
+            self.free_slot(number);
+        }
+        let number = self.slots.pending.first().filter(|number| self.slots.get(*number).ends <= now)?;
+        let slot = self.slots.get_mut(number);
+        if slot.tries < self.limits.retries {
+            slot.tries += 1;
+            self.search(number, now);
+            self.counters.retried();
+            return Some(Due::Ask(self.ticket(number)));
+        }
+        let (packet, is_last) = self.take(number)?;
+        if is_last {
+            self.free_slot(number);
+        }
+        self.counters.timed_out();
+        Some(Due::Drop(packet))
+    }
+
+    /// Returns the time from which [`Self::next_due`] will return something, or `None` if no search is in
+    /// progress.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        self.slots.pending.first().map(|number| self.slots.get(number).ends)
+    }
+
+    /// Returns the first packet of a flow that is being searched.
+    #[must_use]
+    pub fn first_packet(&self, ticket: Ticket) -> Option<&P> {
+        let slot = self.slots.checked(ticket.slot)?;
+        let is_right = slot.state == SlotState::Pending && slot.generation == ticket.generation;
+        self.waiting.packet(slot.queue.first()).filter(|_| is_right)
+    }
+
+    fn fits(&self, used: PortUse, bytes: u32) -> bool {
+        used.bytes + u64::from(bytes) <= self.limits.bytes.into() && self.waiting.has_room()
+    }
+
+    fn find(&self, flow: FlowKey<'_, K>) -> Option<u32> {
+        let FlowKey { port, key, hash } = flow;
+        self.index.find(hash, |number| {
+            let slot = self.slots.get(number);
+            slot.hash == hash && slot.port == port && slot.key == *key
+        })
+    }
+
+    fn ticket(&self, number: u32) -> Ticket {
+        Ticket { slot: number, generation: self.slots.get(number).generation }
+    }
+
+    /// Takes a free slot for a flow.
+    fn take_slot(&mut self, flow: FlowKey<'_, K>) -> Option<u32> {
+        let number = self.slots.take(flow.port, *flow.key, flow.hash)?;
+        self.index.insert(flow.hash, number);
+        Some(number)
+    }
+
+    /// Makes a slot pending, or repeats its search.
+    fn search(&mut self, number: u32, now: Nanos) {
+        if self.slots.get(number).state == SlotState::Free {
+            self.ports[usize::from(self.slots.get(number).port)].flows += 1;
+            self.slots.get_mut(number).has_first = true;
+        }
+        self.slots.get_mut(number).ends = now + self.limits.timeout_ns;
+        self.slots.enter(number, SlotState::Pending);
+    }
+
+    /// Appends a packet to the queue of a slot.
+    fn append(&mut self, number: u32, packet: P, bytes: u32) {
+        self.count(number, bytes);
+        self.waiting.append(&mut self.slots.get_mut(number).queue, packet, bytes);
+    }
+
+    /// Counts a packet that joins the queue of a slot in the budgets of the port.
+    fn count(&mut self, number: u32, bytes: u32) {
+        let slot = self.slots.get(number);
+        let used = &mut self.ports[usize::from(slot.port)];
+        used.followers += u32::from(!(slot.queue.is_empty() && slot.has_first));
+        used.bytes += u64::from(bytes);
+    }
+
+    /// Takes the first packet of a slot's queue. Also returns whether the queue is empty afterwards.
+    fn take(&mut self, number: u32) -> Option<(P, bool)> {
+        let slot = self.slots.get_mut(number);
+        let (packet, bytes) = self.waiting.take(&mut slot.queue)?;
+        let used = &mut self.ports[usize::from(slot.port)];
+        used.followers -= u32::from(!std::mem::take(&mut slot.has_first));
+        used.bytes -= u64::from(bytes);
+        Some((packet, slot.queue.is_empty()))
+    }
+
+    /// Frees a slot without waiting packets, or makes it negative if that was noted.
+    fn free_slot(&mut self, number: u32) {
+        let slot = self.slots.get_mut(number);
+        let (hash, state) = (slot.hash, slot.state);
+        let turns_negative = std::mem::take(&mut slot.turns_negative);
+        let used = &mut self.ports[usize::from(slot.port)];
+        match state {
+            SlotState::Negative => used.negative -= 1,
+            SlotState::Pending | SlotState::Ready => used.flows -= 1,
+            SlotState::Free => {}
+        }
+        if turns_negative && used.negative < self.limits.entries.into() {
+            used.negative += 1;
+            slot.generation = slot.generation.wrapping_add(1);
+            return self.slots.enter(number, SlotState::Negative);
+        }
+        let Self { slots, index, .. } = self;
+        index.remove(hash, number, |other| slots.get(other).hash);
+        slots.release(number);
+    }
+
+    /// Returns the usage of the budgets of a port: pending flows, followers and bytes.
+    #[must_use]
+    pub fn usage(&self, port: u16) -> (u32, u32, u64) {
+        self.ports.get(usize::from(port)).map_or((0, 0, 0), |used| (used.flows, used.followers, used.bytes))
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! New keys for all waiting packets, because another plan of keys is in use.
+//!
+//! With longer keys, packets of one flow may belong to several flows afterwards. With shorter keys, packets of
+//! several flows may belong to one. In both cases the packets of each new flow are in order of arrival.
+
+use super::{FlowKey, MissQueues, PortUse, Ticket};
+use crate::slots::SlotState;
+use crate::waiting::Queue;
+use flow::Nanos;
+
+/// A waiting packet that gets a new key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rekeyed {
+    /// Place of the packet.
+    place: u32,
+    /// Slot and port of the packet's flow before.
+    slot: u32,
+    port: u16,
+    /// Whether the packet was the first packet of its flow.
+    is_first: bool,
+    /// Whether the flow's packets were being released.
+    is_ready: bool,
+}
+
+impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
+    /// Gives all waiting packets new keys. `key_of` returns the key and the hash of a packet. `ask` is called
+    /// for each flow whose packets were followers in another flow, and which must now be searched itself.
+    ///
+    /// The search of a flow goes on if its first packet still is the first one of a flow. The budgets of a
+    /// port may be exceeded afterwards, until enough packets have been released. Negative slots end.
+    pub fn rekey(&mut self, now: Nanos, mut key_of: impl FnMut(&P) -> (K, u64), mut ask: impl FnMut(Ticket)) {
+        while let Some(number) = self.slots.negative.first() {
+            self.free_slot(number);
+        }
+        self.index.clear();
+        self.ports.fill(PortUse::default());
+        self.collect();
+        for at in 0..self.order.len() {
+            let before = self.order[at];
+            let Some((key, hash)) = self.waiting.packet(before.place).map(&mut key_of) else { continue };
+            let flow = FlowKey { port: before.port, key: &key, hash };
+            let number = match self.find(flow) {
+                Some(number) => number,
+                None if before.is_first => self.adopt(flow, before.slot),
+                None => {
+                    let Some(number) = self.take_slot(flow) else { continue };
+                    self.search(number, now);
+                    if !before.is_ready {
+                        ask(self.ticket(number));
+                    }
+                    number
+                }
+            };
+            if before.is_ready && self.slots.get(number).state == SlotState::Pending {
+                self.slots.enter(number, SlotState::Ready);
+            }
+            self.count(number, self.waiting.bytes(before.place));
+            self.waiting.link(&mut self.slots.get_mut(number).queue, before.place);
+        }
+        self.order.clear();
+        self.free_empty(self.slots.pending.first());
+        self.free_empty(self.slots.ready.first());
+    }
+
+    /// Empties the queues of all slots, and lists their packets in order of arrival. Slots that keep no first
+    /// packet are freed.
+    fn collect(&mut self) {
+        let Self { slots, waiting, order, .. } = self;
+        for (list, is_ready) in [(slots.pending, false), (slots.ready, true)] {
+            let mut next = list.first();
+            while let Some(number) = next {
+                next = slots.after(number);
+                let slot = slots.get_mut(number);
+                let (port, has_first) = (slot.port, slot.has_first);
+                let queue = std::mem::replace(&mut slot.queue, Queue::EMPTY);
+                slot.turns_negative = false;
+                for (at, place) in waiting.places(queue).enumerate() {
+                    order.push(Rekeyed { place, slot: number, port, is_first: has_first && at == 0, is_ready });
+                }
+                if !has_first {
+                    slots.release(number);
+                }
+            }
+        }
+        order.sort_unstable_by_key(|moved| waiting.arrival(moved.place));
+    }
+
+    /// Gives a slot without packets, which stays pending or ready, the new key of its flow.
+    fn adopt(&mut self, flow: FlowKey<'_, K>, number: u32) -> u32 {
+        let slot = self.slots.get_mut(number);
+        debug_assert!(slot.has_first && slot.queue.is_empty(), "only its first packet adopts a slot");
+        (slot.key, slot.hash) = (*flow.key, flow.hash);
+        self.index.insert(flow.hash, number);
+        self.ports[usize::from(flow.port)].flows += 1;
+        number
+    }
+
+    /// Frees the slots of a list, from this slot on, whose packets have all moved to other slots.
+    fn free_empty(&mut self, first: Option<u32>) {
+        let mut next = first;
+        while let Some(number) = next {
+            next = self.slots.after(number);
+            if self.slots.get(number).queue.is_empty() {
+                self.slots.release(number);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A searcher that answers after a given service time, one search after the other. With a service time of 0
+//! it answers at once, and stands for a lookup in the worker's own tables. Tests and experiments in virtual
+//! time use other service times, and faults.
+
+use crate::queues::Ticket;
+use fastrand::Rng;
+use flow::Nanos;
+use std::collections::VecDeque;
+
+/// Faults of a searcher, for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Faults {
+    /// Seed of the random faults.
+    pub seed: u64,
+    /// Percentage of searches without an answer.
+    pub lost: u8,
+    /// Percentage of answers that are given twice.
+    pub doubled: u8,
+    /// Maximum additional delay of each answer in nanoseconds. Answers may overtake each other.
+    pub delay_ns: Nanos,
+}
+
+/// A searcher with a queue of searches.
+#[derive(Debug)]
+pub struct Searcher {
+    service_ns: Nanos,
+    /// Time from which the next search can be served.
+    free_from: Nanos,
+    /// Tickets to answer, each with the time of its answer, in order of these times.
+    answers: VecDeque<(Nanos, Ticket)>,
+    /// Maximum number of answers that are on their way. Further searches get no answer.
+    answers_max: usize,
+    faults: Option<(Faults, Rng)>,
+}
+
+impl Searcher {
+    /// Creates a searcher that serves a search in `service_ns`. It has space for `answers` answers.
+    #[must_use]
+    pub fn new(service_ns: Nanos, answers: usize, faults: Option<Faults>) -> Self {
+        Self {
+            service_ns,
+            free_from: Nanos(0),
+            answers: VecDeque::with_capacity(answers),
+            answers_max: answers,
+            faults: faults.map(|faults| (faults, Rng::with_seed(faults.seed))),
+        }
+    }
+
+    /// Returns whether every search is answered at the time at which it is asked.
+    #[must_use]
+    pub fn is_immediate(&self) -> bool {
+        self.service_ns == Nanos(0) && self.faults.is_none()
+    }
+
+    /// Asks for the search of a flow.
+    pub fn ask(&mut self, ticket: Ticket, now: Nanos) {
+        let ends = now.max(self.free_from) + self.service_ns;
+        self.free_from = ends;
+        let Some((faults, rng)) = &mut self.faults else { return self.add(ends, ticket) };
+        let faults = *faults;
+        let mut percent = |share: u8| rng.u8(0..100) < share;
+        let (is_lost, is_doubled) = (percent(faults.lost), percent(faults.doubled));
+        let mut delay = || Nanos(rng.u64(0..=faults.delay_ns.0));
+        let delays = [delay(), delay()];
+        let answers = if is_lost { 0 } else { 1 + usize::from(is_doubled) };
+        delays.into_iter().take(answers).for_each(|delay| self.add(ends + delay, ticket));
+    }
+
+    /// Returns the next answer that has been given by now.
+    #[inline]
+    pub fn next_answer(&mut self, now: Nanos) -> Option<Ticket> {
+        self.answers.front().filter(|(at, _)| *at <= now)?;
+        self.answers.pop_front().map(|(_, ticket)| ticket)
+    }
+
+    /// Returns the time of the next answer, or `None` if no search is asked for.
+    #[must_use]
+    pub fn answers_at(&self) -> Option<Nanos> {
+        self.answers.front().map(|(at, _)| *at)
+    }
+
+    fn add(&mut self, at: Nanos, ticket: Ticket) {
+        if self.answers.len() < self.answers_max {
+            let place = self.answers.partition_point(|(other, _)| *other <= at);
+            self.answers.insert(place, (at, ticket));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queues::{FlowKey, MissQueues, Offered};
+    use crate::{MissCounters, MissLimits};
+    use std::sync::Arc;
+
+    fn tickets(count: u64) -> Vec<Ticket> {
+        let counters = Arc::<MissCounters>::default();
+        let mut queues: MissQueues<u64, u64> = MissQueues::new(MissLimits::USUAL, 1, 0, counters);
+        let ticket = |key: u64| match queues.offer(
+            FlowKey { port: 0, key: &key, hash: key },
+            key,
+            60,
+            Nanos(0),
+            Ok,
+        ) {
+            Offered::New(ticket) => ticket,
+            other => panic!("{other:?}"),
+        };
+        (0..count).map(ticket).collect()
+    }
+
+    #[test]
+    fn searches_are_served_one_after_the_other() {
+        let tickets = tickets(3);
+        let mut searcher = Searcher::new(Nanos(10), 3, None);
+        searcher.ask(tickets[0], Nanos(100));
+        searcher.ask(tickets[1], Nanos(101));
+        assert_eq!((searcher.next_answer(Nanos(109)), searcher.answers_at()), (None, Some(Nanos(110))));
+        assert_eq!(searcher.next_answer(Nanos(110)), Some(tickets[0]));
+        assert_eq!(searcher.next_answer(Nanos(119)), None, "the second search began at 110");
+        searcher.ask(tickets[2], Nanos(300));
+        let answers: Vec<_> = std::iter::from_fn(|| searcher.next_answer(Nanos(310))).collect();
+        assert_eq!((answers, searcher.answers_at()), (tickets[1..].to_vec(), None));
+        assert!(!searcher.is_immediate() && Searcher::new(Nanos(0), 1, None).is_immediate());
+    }
+
+    #[test]
+    fn memory_is_bounded_and_faults_occur_as_often_as_asked_for() {
+        let all = tickets(100);
+        let mut searcher = Searcher::new(Nanos(1), 10, None);
+        all.iter().for_each(|ticket| searcher.ask(*ticket, Nanos(0)));
+        assert_eq!(std::iter::from_fn(|| searcher.next_answer(Nanos(1_000))).count(), 10);
+        let answered = |faults| {
+            let mut searcher = Searcher::new(Nanos(1), 1_000, Some(faults));
+            all.iter().for_each(|ticket| searcher.ask(*ticket, Nanos(0)));
+            std::iter::from_fn(|| searcher.next_answer(Nanos(10_000))).collect::<Vec<_>>()
+        };
+        let faults = Faults { seed: 3, lost: 0, doubled: 0, delay_ns: Nanos(0) };
+        assert_eq!(answered(faults), all);
+        assert_eq!(answered(Faults { lost: 100, ..faults }), []);
+        assert_eq!(answered(Faults { doubled: 100, ..faults }).len(), 200);
+        let some = answered(Faults { lost: 30, ..faults }).len();
+        assert!((55..85).contains(&some), "{some}");
+        let delayed = answered(Faults { delay_ns: Nanos(50), ..faults });
+        assert!(delayed.len() == 100 && delayed != all, "answers overtake each other");
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Slots: one for each flow with waiting packets, and for each flow that is known to have no record.
+
+use crate::waiting::{NONE, Queue};
+use flow::Nanos;
+
+/// State of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotState {
+    /// The slot belongs to no flow.
+    Free,
+    /// The flow is being searched.
+    Pending,
+    /// The packets of the flow are being released.
+    Ready,
+    /// The flow cannot have a record. It has no waiting packets.
+    Negative,
+}
+
+/// A slot. Slots in the same state, other than `Free`, form a list.
+#[derive(Debug)]
+pub(crate) struct Slot<K> {
+    pub key: K,
+    pub hash: u64,
+    pub port: u16,
+    pub state: SlotState,
+    /// Number of flows that have used the slot before, modulo 2^32.
+    pub generation: u32,
+    /// Number of times that the search was repeated.
+    pub tries: u8,
+    /// Whether the first packet of the queue is the first packet of its flow.
+    pub has_first: bool,
+    /// Whether the slot becomes negative when its queue is empty.
+    pub turns_negative: bool,
+    /// Time at which the search or the negative slot ends.
+    pub ends: Nanos,
+    pub queue: Queue,
+    before: u32,
+    after: u32,
+}
+
+/// List of slots, in the order in which they were appended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotList {
+    first: u32,
+    last: u32,
+}
+
+impl SlotList {
+    pub const EMPTY: Self = Self { first: NONE, last: NONE };
+
+    /// Returns the first slot of the list.
+    pub fn first(self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+}
+
+/// All slots of a worker.
+#[derive(Debug)]
+pub(crate) struct Slots<K> {
+    all: Box<[Slot<K>]>,
+    free: Vec<u32>,
+    pub pending: SlotList,
+    pub ready: SlotList,
+    pub negative: SlotList,
+}
+
+impl<K: Default> Slots<K> {
+    pub fn new(slots: usize) -> Self {
+        let slot = || Slot {
+            key: K::default(),
+            hash: 0,
+            port: 0,
+            state: SlotState::Free,
+            generation: 0,
+            tries: 0,
+            has_first: false,
+            turns_negative: false,
+            ends: Nanos(0),
+            queue: Queue::EMPTY,
+            before: NONE,
+            after: NONE,
+        };
+        Self {
+            all: (0..slots).map(|_| slot()).collect(),
+            free: (0..slots as u32).rev().collect(),
+            pending: SlotList::EMPTY,
+            ready: SlotList::EMPTY,
+            negative: SlotList::EMPTY,
+        }
+    }
+}
+
+impl<K> Slots<K> {
+    pub fn get(&self, number: u32) -> &Slot<K> {
+        &self.all[number as usize]
+    }
+
+    pub fn get_mut(&mut self, number: u32) -> &mut Slot<K> {
+        &mut self.all[number as usize]
+    }
+
+    /// Returns the slot with this number, if there is one.
+    pub fn checked(&self, number: u32) -> Option<&Slot<K>> {
+        self.all.get(number as usize)
+    }
+
+    /// Takes a free slot for a flow. It is in state `Free` and in no list until [`Self::enter`] is called.
+    pub fn take(&mut self, port: u16, key: K, hash: u64) -> Option<u32> {
+        let number = self.free.pop()?;
+        let slot = self.get_mut(number);
+        debug_assert!(slot.state == SlotState::Free && slot.queue.is_empty());
+        (slot.key, slot.hash, slot.port) = (key, hash, port);
+        (slot.tries, slot.has_first, slot.turns_negative) = (0, false, false);
+        Some(number)
+    }
+
+    /// Puts a slot at the end of the list of `state`.
+    pub fn enter(&mut self, number: u32, state: SlotState) {
+        self.leave(number);
+        let Some(list) = self.list_mut(state) else { return debug_assert!(false, "free slots form no list") };
+        let before = std::mem::replace(&mut list.last, number);
+        if before == NONE {
+            list.first = number;
+        } else {
+            self.get_mut(before).after = number;
+        }
+        let slot = self.get_mut(number);
+        (slot.state, slot.before, slot.after) = (state, before, NONE);
+    }
+
+    /// Frees a slot without waiting packets. Answers for its flow become stale.
+    pub fn release(&mut self, number: u32) {
+        self.leave(number);
+        let slot = self.get_mut(number);
+        debug_assert!(slot.queue.is_empty());
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(number);
+    }
+
+    /// Removes a slot from its list, if it is in one.
+    fn leave(&mut self, number: u32) {
+        let slot = self.get_mut(number);
+        let state = std::mem::replace(&mut slot.state, SlotState::Free);
+        let (before, after) = (slot.before, slot.after);
+        let Some(list) = self.list_mut(state) else { return };
+        if before == NONE {
+            list.first = after;
+        }
+        if after == NONE {
+            list.last = before;
+        }
+        if before != NONE {
+            self.get_mut(before).after = after;
+        }
+        if after != NONE {
+            self.get_mut(after).before = before;
+        }
+    }
+
+    fn list_mut(&mut self, state: SlotState) -> Option<&mut SlotList> {
+        match state {
+            SlotState::Free => None,
+            SlotState::Pending => Some(&mut self.pending),
+            SlotState::Ready => Some(&mut self.ready),
+            SlotState::Negative => Some(&mut self.negative),
+        }
+    }
+
+    /// Returns the slot that follows another one in its list.
+    pub fn after(&self, number: u32) -> Option<u32> {
+        let after = self.get(number).after;
+        (after != NONE).then_some(after)
+    }
+}

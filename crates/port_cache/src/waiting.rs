@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waiting packets: a fixed number of places, linked into one queue per slot.
+
+/// Number that stands for no place.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A waiting packet.
+#[derive(Debug)]
+struct Waiting<P> {
+    packet: Option<P>,
+    bytes: u32,
+    /// Number of packets that were held before this one.
+    arrival: u64,
+    next: u32,
+}
+
+/// Queue of the packets of one slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    first: u32,
+    last: u32,
+}
+
+impl Queue {
+    pub const EMPTY: Self = Self { first: NONE, last: NONE };
+
+    pub fn is_empty(self) -> bool {
+        self.first == NONE
+    }
+
+    /// Returns the place of the first packet, or [`NONE`].
+    pub fn first(self) -> u32 {
+        self.first
+    }
+}
+
+/// All waiting packets of a worker.
+#[derive(Debug)]
+pub(crate) struct WaitingPackets<P> {
+    all: Box<[Waiting<P>]>,
+    free: Vec<u32>,
+    arrivals: u64,
+}
+
+impl<P> WaitingPackets<P> {
+    /// Creates places for `packets` packets.
+    pub fn new(packets: usize) -> Self {
+        let empty = || Waiting { packet: None, bytes: 0, arrival: 0, next: NONE };
+        Self {
+            all: (0..packets).map(|_| empty()).collect(),
+            free: (0..packets as u32).rev().collect(),
+            arrivals: 0,
+        }
+    }
+
+    /// Returns the number of waiting packets.
+    pub fn len(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+
+    /// Returns whether another packet can wait.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Appends a packet to a queue. The caller has checked that there is room.
+    pub fn append(&mut self, queue: &mut Queue, packet: P, bytes: u32) {
+        let Some(place) = self.free.pop() else { return debug_assert!(false, "no packet can wait") };
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        self.all[place as usize] = Waiting { packet: Some(packet), bytes, arrival, next: NONE };
+        self.link(queue, place);
+    }
+
+    /// Appends the packet in a place, which belongs to no queue, to a queue.
+    pub fn link(&mut self, queue: &mut Queue, place: u32) {
+        self.all[place as usize].next = NONE;
+        match self.all.get_mut(queue.last as usize) {
+            Some(last) => last.next = place,
+            None => queue.first = place,
+        }
+        queue.last = place;
+    }
+
+    /// Takes the first packet of a queue, and its length in bytes.
+    pub fn take(&mut self, queue: &mut Queue) -> Option<(P, u32)> {
+        let place = queue.first;
+        let waiting = self.all.get_mut(place as usize)?;
+        let packet = waiting.packet.take()?;
+        queue.first = waiting.next;
+        if queue.first == NONE {
+            queue.last = NONE;
+        }
+        self.free.push(place);
+        Some((packet, waiting.bytes))
+    }
+
+    /// Returns the places of a queue in order.
+    pub fn places(&self, queue: Queue) -> impl Iterator<Item = u32> + '_ {
+        let next = |place: &u32| self.all.get(*place as usize).map(|waiting| waiting.next);
+        std::iter::successors(Some(queue.first), next).take_while(|place| *place != NONE)
+    }
+
+    /// Returns the packet in a place.
+    pub fn packet(&self, place: u32) -> Option<&P> {
+        self.all.get(place as usize)?.packet.as_ref()
+    }
+
+    /// Returns the length in bytes of the packet in a place.
+    pub fn bytes(&self, place: u32) -> u32 {
+        self.all[place as usize].bytes
+    }
+
+    /// Returns the number of packets that were held before the packet in a place.
+    pub fn arrival(&self, place: u32) -> u64 {
+        self.all[place as usize].arrival
+    }
+}
