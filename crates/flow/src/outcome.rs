@@ -119,6 +119,10 @@ reasons! {
     BacklogNormal = "backlog_normal";
     /// The backlog has reached its limit for packets of unknown flows from this port, or frames are scarce.
     BacklogUnknown = "backlog_unknown";
+    /// The port has too many packets in the port cache, or there is no memory for them.
+    MissQueueFull = "miss_queue_full";
+    /// The packet waited in the port cache, and the search for its flow got no answer in time.
+    MissTimeout = "miss_timeout";
     /// The packet was queued in the switch when it shut down.
     Shutdown = "shutdown";
 }
@@ -132,6 +136,8 @@ impl DropReason {
         Self::QueueFull,
         Self::BacklogNormal,
         Self::BacklogUnknown,
+        Self::MissQueueFull,
+        Self::MissTimeout,
     ];
 }
 

@@ -32,7 +32,7 @@ pub const VECTOR_WORDS: usize = 64 / LOAD_BYTES;
 pub const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
 
 /// Key of a packet, in words, the least significant byte first. Bytes beyond the plan's length are 0.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct ExpressKey {
     words: [u64; ROOM_WORDS],

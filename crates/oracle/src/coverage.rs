@@ -4,6 +4,7 @@
 use super::path_use::PathUse;
 use dataplane::ExpressFigures;
 use pipeline::LutFigures;
+use port_cache::MissFigures;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -66,6 +67,8 @@ pub struct Coverage {
     pub express: ExpressFigures,
     /// Hits of path records in cases whose keys need no header at the end of the case, but distant slices.
     pub distant_hits: u64,
+    /// Counters of the port caches.
+    pub misses: MissFigures,
     /// Changes made while packets pass, by kind. Changes of entries are not included.
     pub changes: ChangeCounts,
     /// Number of packets that used each feature of the flow model.
@@ -177,6 +180,7 @@ impl Coverage {
         self.luts.add(&other.luts);
         self.express.add(&other.express);
         self.distant_hits += other.distant_hits;
+        self.misses.add(&other.misses);
         self.changes.add(&other.changes);
         for (sums, counts) in [(&mut self.features, &other.features), (&mut self.drops, &other.drops)] {
             for (name, count) in counts {

@@ -28,7 +28,7 @@ mod templates;
 mod variants;
 mod views;
 
-use pipeline::{BypassLimits, LaneLimits};
+use pipeline::{BypassLimits, LaneLimits, PortCacheConfig};
 use worker::{Consistency, Quanta};
 
 pub use coverage::{ChangeCounts, Coverage};
@@ -51,6 +51,8 @@ pub struct CaseOptions {
     pub express_records: usize,
     /// When the express path is bypassed.
     pub express_bypass: BypassLimits,
+    /// Limits and searcher of the port cache; `None` turns it off.
+    pub port_cache: Option<PortCacheConfig>,
     /// Consistency mode of the LUTs.
     pub consistency: Consistency,
     /// Limits on the number of packets queued in a worker.
@@ -69,6 +71,7 @@ impl CaseOptions {
             lut_entries: 0,
             express_records: 0,
             express_bypass: BypassLimits::USUAL,
+            port_cache: None,
             consistency: Consistency::Auto,
             lanes: LaneLimits::default(),
             quanta: Quanta::default(),

@@ -442,6 +442,8 @@ pub(super) struct Record {
     pub express: dataplane::ExpressFigures,
     /// Hits of path records, if the keys need no header at the end of the case, but distant slices. Else 0.
     pub distant_hits: u64,
+    /// Counters of the port caches.
+    pub misses: port_cache::MissFigures,
 }
 
 /// Maximum virtual time between two steps of the driver.

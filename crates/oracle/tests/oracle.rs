@@ -98,6 +98,7 @@ fn fast_path_and_reference_agree_by_the_law() {
             lut_entries,
             express_records,
             express_bypass: bypass(seed, lut_entries),
+            port_cache: None,
             consistency,
             lanes,
             quanta,
@@ -249,7 +250,9 @@ fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
     assert!(coverage.expired > 0 && coverage.packet_ins > 0 && coverage.group_uses > 0);
     let held = coverage.held_back;
     assert!(coverage.refused > 0 && held * 2 >= 5 * cases as u64, "held back for order: {held}");
-    assert!(coverage.losses.values().all(|lost| *lost >= cases as u64 / 2), "{:?}", coverage.losses);
+    // The test `port_cache` covers the losses of the port cache.
+    let mut losses = coverage.losses.iter().filter(|(name, _)| !name.starts_with("miss_"));
+    assert!(losses.all(|(_, lost)| *lost >= cases as u64 / 2), "{:?}", coverage.losses);
     assert!(coverage.timed_out >= 5 * cases, "expiries judged: {}", coverage.timed_out);
     assert!(coverage.removed >= 5 * cases, "flow-removed messages compared: {}", coverage.removed);
     assert!(coverage.metered * 200 >= coverage.packets, "over the rate of a band: {}", coverage.metered);

@@ -20,19 +20,19 @@ struct Ingress {
 }
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Sets up one packet in each slot of `burst`, from the first frames of `frames`, and removes these
-    /// frames. Returns the number of admitted packets.
+    /// Sets up one packet in each slot of `burst`, from the first of `frames`. Returns the number of admitted
+    /// packets.
     pub(crate) fn admit_burst<P: Probe>(
         &mut self,
         packets: &mut [Packet],
         burst: &[PacketSlot],
-        frames: &mut Vec<Frame>,
+        frames: impl Iterator<Item = Frame>,
         probe: &mut P,
     ) -> usize {
         let mut admitted = 0;
         // Nearly always, all frames of a burst are from one port, so only the last port is kept.
         let mut ingress = Ingress { port: PortNo(0), receives: false };
-        for (slot, frame) in burst.iter().zip(frames.drain(..burst.len())) {
+        for (slot, frame) in burst.iter().zip(frames) {
             probe.arrives(*slot, &frame);
             let port = PortNo(frame.meta.in_port);
             probe.packet(port, frame.meta.sequence);

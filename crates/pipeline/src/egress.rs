@@ -30,6 +30,11 @@ pub trait Egress {
     /// # Errors
     /// Returns the event if the ring has no space for it.
     fn report(&mut self, event: Event) -> Result<(), Event>;
+    /// Copies a frame into memory in which it may wait for long, and frees the original.
+    ///
+    /// # Errors
+    /// Returns the frame if there is no such memory.
+    fn set_aside(&mut self, frame: Frame) -> Result<Frame, Frame>;
     /// Returns a frame to its pool.
     fn free(&mut self, frame: Frame);
     /// Returns whether a frame may wait in the backlog: whether enough frames of its size are left for

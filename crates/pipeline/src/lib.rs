@@ -35,6 +35,9 @@ mod express;
 // The fast-forwarding path. Its walk comes before the tables, which fill its LUTs.
 mod ffp;
 
+// The port cache: packets without a path record wait until their flow has been searched.
+mod misses;
+
 // Instructions of an entry, and the stages that they lead to.
 mod instructions;
 
@@ -88,6 +91,7 @@ pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigu
 pub use group_table::{GroupCells, GroupTable};
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
 pub use meter_table::MeterTable;
+pub use misses::{PortCache, PortCacheConfig};
 pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage};
 pub use probe::{Leaving, Probe, ProbeStep, Via};

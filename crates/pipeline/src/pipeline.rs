@@ -3,12 +3,16 @@
 //!
 //! ```text
 //! forward:  stateless ──► express ──► admit ──► walk ─┬─► enqueue               (lanes on: the rest waits)
-//!                                                     └─► run_tables ──► finish  (lanes off)
+//!                            │                        └─► run_tables ──► finish  (lanes off)
+//!                            └─► port cache, if on: packets without a path record
 //! work:     backlog ──► entries of a path record, or ────► run_tables ──► finish
+//! release:  port cache ──► forward
 //! ```
 //!
 //! The backlog is processed between bursts, in batches of bounded size (quanta). Operations are applied
 //! between bursts only, so a packet sees one version of all rules.
+
+mod release;
 
 use crate::context::{HitCounters, Rules, TABLES};
 use crate::egress::Egress;
@@ -16,6 +20,7 @@ use crate::enqueue::{enqueue_or_finish, refuse};
 use crate::express::{Express, HitsToCount, WaitingKeys};
 use crate::ffp::Ffp;
 use crate::lanes::{LaneLimits, LaneUsage, Lanes, Queued};
+use crate::misses::PortCache;
 use crate::packet_out::CompiledPacketOut;
 use crate::pending_outputs::PendingOutputs;
 use crate::probe::{Probe, ProbeStep};
@@ -24,7 +29,7 @@ use crate::slab::{BURST, Burst, Slab};
 use crate::update::{Update, Updates};
 use actions::Cells;
 use dataplane::{Counters, Usage};
-use flow::{DropReason, Limits, Nanos};
+use flow::{DropReason, Limits, Nanos, PortNo};
 use frame::Frame;
 use std::sync::Arc;
 
@@ -37,6 +42,15 @@ pub struct PipelineUsage {
     pub copies: Usage,
 }
 
+/// Where a burst comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A port. Packets without a path record may wait in the port cache.
+    Port,
+    /// The port cache.
+    PortCache,
+}
+
 /// Forwarding state of one worker.
 #[derive(Debug)]
 pub struct Pipeline {
@@ -44,6 +58,8 @@ pub struct Pipeline {
     counters: Arc<Counters>,
     /// `None` while the express path is off.
     express: Option<Box<Express>>,
+    /// `None` while the port cache is off.
+    port_cache: Option<Box<PortCache>>,
     waiting_keys: WaitingKeys,
     ffp: Ffp,
     slab: Slab,
@@ -61,6 +77,7 @@ impl Pipeline {
             rules: Rules::new(),
             counters,
             express: None,
+            port_cache: None,
             waiting_keys: WaitingKeys::new(packets),
             ffp: Ffp::new(TABLES, packets),
             slab: Slab::new(packets),
@@ -76,7 +93,7 @@ impl Pipeline {
     /// dropped. Each of them has left, or is held until earlier packets of its flow have left. If lanes are
     /// enabled and the fast-forwarding path is open, the other packets wait for [`Pipeline::work`], except
     /// some of a short burst. Otherwise all other packets have left as well. Call this only while
-    /// [`Pipeline::may_hold_back`] returns true.
+    /// [`Pipeline::may_hold_back`] returns true and [`Pipeline::releases_misses`] returns false.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,
@@ -84,13 +101,29 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let received = frames.len().min(BURST);
-        for frame in &frames[..received] {
+        for frame in frames.iter().take(BURST) {
             frame.prefetch();
         }
-        let Self { rules, counters, express, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
+        let low_latency = self.forward_burst(frames, Origin::Port, now, egress, probe);
+        if self.port_cache.is_some() {
+            self.set_held();
+        }
+        low_latency
+    }
+
+    /// Processes a burst as [`Self::forward`] does.
+    fn forward_burst<E: Egress, P: Probe>(
+        &mut self,
+        frames: &mut Vec<Frame>,
+        origin: Origin,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+    ) -> usize {
+        let received = frames.len().min(BURST);
+        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
-        context.burst_counters.received = received as u64;
+        context.burst_counters.received = if origin == Origin::Port { received as u64 } else { 0 };
         // Stateless: tagged frames leave before any table lookup.
         let mut count = received;
         if let Some(forwarder) = context.stateless {
@@ -105,12 +138,22 @@ impl Pipeline {
         let is_open = ffp.is_open();
         let lanes_on = is_open && lanes.is_on();
         let queued = lanes.queued();
+        let mut cache = port_cache.as_deref_mut();
+        let misses = cache.as_ref().is_some_and(|cache| cache.waiting() > 0);
         let mut express = express.as_mut().filter(|_| count > 0 && (lanes_on || queued == Queued::Nothing));
         let mut low_latency = received - count;
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
-            let before = lanes.state(queued, lanes_on, count, &slab.packets);
+            let mut before = lanes.state(queued, lanes_on, count, &slab.packets);
+            if misses {
+                before.queued = queued.or_backlog();
+            }
             low_latency += express.pass_frames(&mut context, frames, &slots, before, probe);
+            if let Some(cache) = cache.as_mut().filter(|_| origin == Origin::Port && !frames.is_empty()) {
+                cache.now = now;
+                express.divert(&mut context, cache, frames);
+                context.drop_full(slab, cache, probe);
+            }
             count = frames.len();
             context.notes_hops = express.asks();
         }
@@ -120,7 +163,8 @@ impl Pipeline {
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.
         let burst = slab.burst(count);
-        let admitted = context.admit_burst(&mut slab.packets, &burst, frames, probe);
+        let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
+        let admitted = context.admit_burst(&mut slab.packets, &burst, frames.drain(..burst.len()), probe);
         probe.mark(ProbeStep::Admit, count as u32);
         let passed = express
             .as_mut()
@@ -152,7 +196,9 @@ impl Pipeline {
             run_tables(&mut context, ffp, &mut slab.packets, rest, waiting, keys, probe);
         }
         if let Some(express) = express {
+            cache.iter_mut().for_each(|cache| express.overtake(cache, in_port));
             express.learn(&context, &mut slab.packets, waiting_keys, lanes_on, probe);
+            cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
         }
         context.add_counters();
         low_latency
@@ -169,7 +215,7 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let Self { rules, counters, express, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
+        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
         if lanes.held() == 0 {
             return 0;
         }
@@ -180,6 +226,8 @@ impl Pipeline {
         context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {
+            let cache = port_cache.as_deref_mut();
+            express.overtake_waiting(cache, &slab.packets, &quantum, waiting_keys);
             express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys, probe);
         }
         slab.free(&quantum);
@@ -193,13 +241,15 @@ impl Pipeline {
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
             run_tables(&mut context, ffp, &mut slab.packets, &released, Waiting::Anywhere, keys, probe);
             if let Some(express) = express {
+                let cache = port_cache.as_deref_mut();
+                express.overtake_waiting(cache, &slab.packets, &released, waiting_keys);
                 express.learn_waiting(&context, &mut slab.packets, &released, waiting_keys, probe);
             }
             slab.free(&released);
             worked += released.len();
         }
         context.add_counters();
-        counters.set_held(lanes.held() as u64);
+        self.set_held();
         worked
     }
 
@@ -273,6 +323,11 @@ impl Pipeline {
                         Some(new) => new.succeed(express),
                         None => express.iter().for_each(|before| before.retire()),
                     }
+                    match (&mut self.port_cache, &self.express) {
+                        (Some(cache), Some(express)) => cache.rekey(|frame| express.key_of(frame)),
+                        (Some(cache), None) => cache.answer_all(),
+                        (None, _) => {}
+                    }
                 }
                 Update::EndPrevious(previous) => {
                     *previous = self.express.as_mut().and_then(|express| express.take_previous());
@@ -283,6 +338,10 @@ impl Pipeline {
                 Update::PathChanges(changes) => {
                     let cells = &self.rules.cells;
                     self.express.iter_mut().for_each(|express| express.note(changes, cells));
+                }
+                // Packets that wait may now be forwarded before any table, as all later packets of their flow.
+                Update::SwapStateless(_) => {
+                    self.port_cache.iter_mut().for_each(|cache| cache.answer_all());
                 }
                 _ => {}
             }
@@ -298,9 +357,13 @@ impl Pipeline {
     /// Drops all waiting packets and their pending outputs, because the worker ends. Returns the number of
     /// packets dropped.
     pub fn drop_waiting<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
-        let Self { rules, counters, slab, lanes, outputs, .. } = self;
+        let Self { rules, counters, port_cache, slab, lanes, outputs, .. } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         let mut dropped = 0;
+        while let Some(frame) = port_cache.as_mut().and_then(|cache| cache.take_any()) {
+            context.drop_frame(slab, frame, DropReason::Shutdown, probe);
+            dropped += 1;
+        }
         loop {
             let burst = lanes.take_any(&slab.packets);
             if burst.is_empty() {
@@ -314,7 +377,7 @@ impl Pipeline {
             dropped += burst.len();
         }
         context.add_counters();
-        counters.set_held(lanes.held() as u64);
+        self.set_held();
         dropped
     }
 

@@ -61,6 +61,10 @@ impl Egress for Noted {
         Err(event)
     }
 
+    fn set_aside(&mut self, frame: Frame) -> Result<Frame, Frame> {
+        Err(frame)
+    }
+
     fn free(&mut self, _frame: Frame) {
         self.freed += 1;
     }

@@ -16,7 +16,7 @@ use crate::table_compiler::TableCompiler;
 use dataplane::PortTable;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
-use pipeline::{CompiledPacketOut, Update};
+use pipeline::{BypassLimits, CompiledPacketOut, Update};
 use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub(crate) struct OperationCompiler {
 impl OperationCompiler {
     pub fn new(tables: TableCompiler, requeues: Requeues, config: &WorkerSetConfig) -> Self {
         let workers = config.workers;
+        // Packets that bypass the express path would overtake packets that wait in the port cache.
+        let bypass = if config.port_cache.is_some() { BypassLimits::NEVER } else { config.express_bypass };
         Self {
             workers,
             entries: Entries::new(workers),
@@ -56,7 +58,7 @@ impl OperationCompiler {
             ports: BTreeMap::new(),
             requeues,
             express: ExpressPlanner::new(),
-            records: ExpressCaches::new(workers, config.express_records, config.express_bypass),
+            records: ExpressCaches::new(workers, config.express_records, bypass),
         }
     }
 

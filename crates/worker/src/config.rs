@@ -6,7 +6,7 @@ use crate::consistency::Consistency;
 use crate::outbox::OUTBOX_FRAMES;
 use crate::quantum::Quanta;
 use flow::{EgressQueue, Nanos, PortNo};
-use pipeline::{BypassLimits, LaneLimits};
+use pipeline::{BypassLimits, LaneLimits, PortCacheConfig};
 use port::Queue;
 
 /// Sizes and limits of a set of workers.
@@ -40,6 +40,9 @@ pub struct WorkerSetConfig {
     pub express_records: usize,
     /// Limits that decide when the express path is bypassed.
     pub express_bypass: BypassLimits,
+    /// Limits and searcher of the port cache; `None` turns it off. It needs path records. With it, the express
+    /// path is never bypassed.
+    pub port_cache: Option<PortCacheConfig>,
     /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
     /// Clock that times the steps of one burst in many. If `None`, nothing is timed.
@@ -66,6 +69,7 @@ impl Default for WorkerSetConfig {
             lut_entries: 4_096,
             express_records: 0,
             express_bypass: BypassLimits::USUAL,
+            port_cache: None,
             stopwatch: None,
             consistency: Consistency::default(),
             timed_bursts: 1_024,

@@ -16,6 +16,9 @@ use rtrb::{Consumer, Producer};
 /// Bit that is set in the home numbers of frames that are reserved for packets to the controller.
 pub(crate) const STOCK: u16 = 0x8000;
 
+/// Bit that is set in the home numbers of frames that wait in the port cache.
+pub(crate) const ASIDE: u16 = 0x4000;
+
 /// Usage of a worker's pools and of its rings to other workers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EgressUsage {
@@ -58,6 +61,8 @@ pub(crate) struct WorkerEgress {
     pub pools: Pools,
     /// Frames for packets to the controller.
     pub stock: Pools,
+    /// Frames for packets that wait in the port cache.
+    pub aside: Pools,
     pub events: Producer<Event>,
 }
 
@@ -154,12 +159,14 @@ impl WorkerEgress {
             self.pools.put(frame).err()
         } else if home == self.number | STOCK {
             self.stock.put(frame).err()
+        } else if home == self.number | ASIDE {
+            self.aside.put(frame).err()
         } else {
             Some(frame)
         };
         // A device's buffer has no home worker. It returns to its device when the frame is dropped.
         if let Some(frame) = stranger
-            && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
+            && let Some(Some(CachePadded(ring))) = self.homes.get_mut(usize::from(home & !(STOCK | ASIDE)))
         {
             // The ring's capacity is the number of frames that the home worker owns.
             let pushed = ring.push(frame);
@@ -271,6 +278,16 @@ impl Egress for WorkerEgress {
                 BacklogShare::Normal => self.pools.is_half_used(frame),
                 BacklogShare::Unknown => self.pools.is_scarce(frame),
             }
+    }
+
+    fn set_aside(&mut self, frame: Frame) -> Result<Frame, Frame> {
+        let Some(mut copy) = self.aside.get(frame.room_len()) else { return Err(frame) };
+        if !copy.copy_with_room(&frame) {
+            self.free(copy);
+            return Err(frame);
+        }
+        self.free(frame);
+        Ok(copy)
     }
 
     #[inline]

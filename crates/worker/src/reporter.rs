@@ -6,6 +6,7 @@ use crate::latency::{Latencies, LatencyCells};
 use crate::published::{PortReport, PortReports, Published, WorkerUsage};
 use dataplane::{Counters, PortCounters, PortQueue, TableCounters, Totals};
 use flow::{DropReason, EgressQueue, PortNo, TableId};
+use port_cache::{MissCounters, MissFigures};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub(crate) struct WorkerReports {
     pub counters: Arc<Counters>,
     pub latencies: Arc<LatencyCells>,
+    pub misses: Arc<MissCounters>,
     pub published: Published<WorkerUsage>,
 }
 
@@ -54,6 +56,13 @@ impl Reporter {
     /// Returns the latencies of frames in the switch, by lane.
     pub fn latencies(&self) -> Latencies {
         Latencies::over(&self.clock, self.workers.iter().map(|worker| &*worker.latencies))
+    }
+
+    /// Returns the counters of the port caches, summed over the workers.
+    pub fn miss_figures(&self) -> MissFigures {
+        let mut sum = MissFigures::default();
+        self.workers.iter().for_each(|worker| sum.add(&worker.misses.read()));
+        sum
     }
 
     /// Returns the last known link state of each port. A port is up if all its queues report that it is up.

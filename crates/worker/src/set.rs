@@ -23,6 +23,7 @@ use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, Ru
 use frame::Frame;
 use keys::{ExpressPlan, PlanVersion};
 use pipeline::Update;
+use port_cache::MissFigures;
 use std::collections::BTreeMap;
 use tables::compile::Maker;
 
@@ -118,6 +119,12 @@ impl WorkerSet {
     #[must_use]
     pub fn express_figures(&self) -> ExpressFigures {
         self.compiler.records.figures()
+    }
+
+    /// Returns the counters of the port caches, summed over the workers.
+    #[must_use]
+    pub fn miss_figures(&self) -> MissFigures {
+        self.reporter.miss_figures()
     }
 
     /// Returns whether packets that hit these entries, one in each table, can have a path record. `None`

@@ -3,7 +3,7 @@
 
 use crate::compiler::OperationCompiler;
 use crate::config::{PortQueues, WorkerSetConfig};
-use crate::egress::{STOCK, WorkerEgress};
+use crate::egress::{ASIDE, STOCK, WorkerEgress};
 use crate::handover::{self, Arrivals, CachePadded, Peer};
 use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyCells, LatencyMonitor};
@@ -22,7 +22,8 @@ use crate::worker::{Channel, Served, Worker};
 use dataplane::{Counters, Event};
 use flow::{EgressQueue, Nanos, PortNo};
 use frame::Frame;
-use pipeline::{BURST, Pipeline, Probe, Updates};
+use pipeline::{BURST, Pipeline, PortCache, Probe, Updates};
+use port_cache::MissCounters;
 use port::Pools;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +51,7 @@ pub fn build_with<P: Probe>(
     ports: Vec<PortQueues>,
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
-    let wiring = Wiring { config, sizes: Sizes::of(config), plan: TransmitPlan::of(&ports) };
+    let wiring = Wiring { config, sizes: Sizes::of(config, ports.len()), plan: TransmitPlan::of(&ports) };
     let (served, port_reports) = share_queues(ports, config.workers);
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     let mut workers = Vec::with_capacity(config.workers);
@@ -96,6 +97,7 @@ impl Wiring<'_> {
             counters: Arc::default(),
             costs: Arc::default(),
             latencies: Arc::default(),
+            misses: Arc::default(),
             published: Published::default(),
         };
         let link = Link {
@@ -112,6 +114,7 @@ impl Wiring<'_> {
         let reports = WorkerReports {
             counters: Arc::clone(&end.counters),
             latencies: Arc::clone(&end.latencies),
+            misses: Arc::clone(&end.misses),
             published: end.published.clone(),
         };
         (ControlEnd { link, reports, costs: Arc::clone(&end.costs) }, end)
@@ -141,7 +144,7 @@ impl Wiring<'_> {
     ) -> Worker<P> {
         let Self { config, sizes, plan } = self;
         let WorkerRings { peers, arrivals, homes, mut returned } = rings;
-        let WorkerEnd { channel, events, recycled, counters, costs, latencies, published } = end;
+        let WorkerEnd { channel, events, recycled, counters, costs, latencies, misses, published } = end;
         returned.push(CachePadded(recycled));
         let home = number as u16;
         let outboxes = served.iter().map(|served| plan.outbox(number, served, config.outbox_frames, sizes));
@@ -158,12 +161,16 @@ impl Wiring<'_> {
             returned,
             pools: Pools::new(home, config.small_frames, config.large_frames),
             stock: Pools::new(home | STOCK, config.controller_frames, sizes.stock_large),
+            aside: Pools::new(home | ASIDE, sizes.aside, sizes.aside_large),
             events,
         };
         let stopwatch =
             config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs));
+        let cache = config.port_cache.filter(|_| config.express_records > 0).map(|config| {
+            PortCache::new(&config, served.iter().map(|served| served.number).collect(), misses)
+        });
         Worker {
-            pipeline: Pipeline::new(Arc::clone(&counters), config.lanes),
+            pipeline: Pipeline::new(Arc::clone(&counters), config.lanes).with_port_cache(cache),
             counters,
             egress,
             served,
@@ -190,18 +197,25 @@ struct Sizes {
     stock_large: usize,
     /// Number of a worker's frames for the controller, small and large.
     stock: usize,
-    /// Number of a worker's frames, including those for the controller.
+    /// Number of a worker's small and large frames for packets in the port cache.
+    aside: usize,
+    /// Number of a worker's large frames for packets in the port cache.
+    aside_large: usize,
+    /// Number of a worker's frames, including those for the controller and the port cache.
     per_worker: usize,
     /// Number of frames of all workers together.
     in_all: usize,
 }
 
 impl Sizes {
-    fn of(config: &WorkerSetConfig) -> Self {
+    fn of(config: &WorkerSetConfig, ports: usize) -> Self {
         let stock_large = config.controller_frames / 16;
         let stock = config.controller_frames + stock_large;
-        let per_worker = config.small_frames + config.large_frames + stock;
-        Self { stock_large, stock, per_worker, in_all: config.workers * per_worker }
+        let waits = config.port_cache.filter(|cache| cache.waits() && config.express_records > 0);
+        let aside = waits.map_or(0, |cache| ports * cache.limits.packets());
+        let aside_large = aside.min(config.large_frames) / 4;
+        let per_worker = config.small_frames + config.large_frames + stock + aside + aside_large;
+        Self { stock_large, stock, aside, aside_large, per_worker, in_all: config.workers * per_worker }
     }
 }
 
@@ -220,6 +234,7 @@ struct WorkerEnd {
     counters: Arc<Counters>,
     costs: Arc<Costs>,
     latencies: Arc<LatencyCells>,
+    misses: Arc<MissCounters>,
     published: Published<WorkerUsage>,
 }
 

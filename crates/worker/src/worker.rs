@@ -108,6 +108,9 @@ pub struct Turn {
     /// Time at which the first egress queue above its rate may send again, or `None` if no queue waits for
     /// its rate.
     pub opens_ns: Option<Nanos>,
+    /// Time of the next answer or timeout of a search of the port cache, or `None` if no packet waits for an
+    /// answer.
+    pub answers_ns: Option<Nanos>,
 }
 
 impl Turn {
@@ -160,6 +163,9 @@ impl<P: Probe> Worker<P> {
         }
         self.egress.collect();
         self.quantum.begin();
+        if self.pipeline.has_misses() {
+            turn.worked += self.release_misses(&mut turn.sent);
+        }
         let (first, mut lacks) = (self.first, false);
         for at in (first..self.served.len()).chain(0..first) {
             // Packets in the hold queue are never dropped, so a burst is received only if the hold queue has
@@ -192,6 +198,9 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut self.probe)
             };
             self.quantum.saw(received, low_latency, now);
+            if self.pipeline.has_misses() {
+                turn.worked += self.release_misses(&mut turn.sent);
+            }
             // Low-latency frames are sent before the next burst is received.
             let has_low_latency = low_latency > 0 && self.egress.lanes;
             turn.sent += if has_low_latency { self.send() } else { self.send_long() };
@@ -221,6 +230,7 @@ impl<P: Probe> Worker<P> {
             self.count_hits(HitsToCount::Due, BUSY_COUNTS.max(turn.received / BUSY_PART))
         };
         turn.waiting = self.egress.outboxes.iter().any(Outbox::is_waiting);
+        turn.answers_ns = self.pipeline.misses_due();
         turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
     }
@@ -253,9 +263,37 @@ impl<P: Probe> Worker<P> {
         self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut both)
     }
 
-    /// Returns whether a burst can be received. The hold queue must have space for all of it, and held
-    /// packets must not take the last free frames.
+    /// Processes packets of the port cache whose flow has been searched, while there is room for them. Returns
+    /// their number. Adds the number of frames sent to `sent`.
+    #[inline(never)]
+    fn release_misses(&mut self, sent: &mut usize) -> usize {
+        let mut worked = 0;
+        while self.may_process() {
+            let released = if self.instruments.listens(&self.channel.applied) {
+                let mut both = (&mut self.probe, &mut self.instruments);
+                self.pipeline.release(self.now, &mut self.egress, &mut both)
+            } else {
+                self.pipeline.release(self.now, &mut self.egress, &mut self.probe)
+            };
+            if released == 0 {
+                break;
+            }
+            worked += released;
+            self.latency.worked(released);
+            *sent += self.send_long();
+        }
+        worked
+    }
+
+    /// Returns whether a burst can be received. Packets that the port cache releases come first, because
+    /// later packets of their flows may have path records.
     fn has_room(&self) -> bool {
+        self.may_process() && !self.pipeline.releases_misses()
+    }
+
+    /// Returns whether a burst can be processed. The hold queue must have space for all of it, and held
+    /// packets must not take the last free frames.
+    fn may_process(&self) -> bool {
         self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.is_low())
     }
 
@@ -550,7 +588,7 @@ impl<P: Probe> Sleeper for Worker<P> {
 
     fn has_pending(&self) -> bool {
         let counts = self.pipeline.counted_until() != Nanos::MAX;
-        let waits = self.pipeline.held() > 0 || counts || self.has_operations();
+        let waits = self.pipeline.held() > 0 || self.pipeline.has_misses() || counts || self.has_operations();
         waits || self.arrivals.iter().any(|ring| !ring.is_empty())
     }
 

@@ -53,6 +53,7 @@ impl Driver {
         if is_distant(plane.plane.express_plan()) {
             self.record.distant_hits = self.record.express.hits;
         }
+        self.record.misses = plane.plane.miss_figures();
         self.record.operations = std::mem::take(&mut plane.operations);
         self.record.reported = std::mem::take(&mut plane.reported);
         self.record.learned = std::mem::take(&mut plane.learned);

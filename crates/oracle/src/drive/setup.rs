@@ -117,6 +117,7 @@ fn worker_config(options: CaseOptions, room: Room) -> worker::WorkerSetConfig {
         lut_entries: options.lut_entries,
         express_records: options.express_records,
         express_bypass: options.express_bypass,
+        port_cache: options.port_cache,
         consistency: options.consistency,
         lanes: options.lanes,
         quanta: options.quanta,

@@ -8,7 +8,7 @@ use crate::offload::{unfinished_frame, unfinished_of};
 use crate::templates::{Shape, Template};
 use crate::views;
 use dataplane::DataPlane;
-use flow::PortNo;
+use flow::{Nanos, PortNo};
 use frame::Meta;
 use worker::Turn;
 
@@ -163,13 +163,13 @@ impl Driver {
         // Whether the remaining frames wait only because of the maximum rates of egress queues.
         let mut rate_holds = false;
         for _ in 0..ROUNDS_MAX {
-            let (mut idle, mut still, mut opens_ns, mut taken) = (true, true, None, 0);
+            let (mut idle, mut still, mut opens_ns, mut taken) = (true, true, None::<Nanos>, 0);
             for worker in 0..self.workers.len() {
                 let turn = self.turn_one(worker);
                 self.count_lookups();
                 idle &= turn.is_idle();
                 still &= Turn { sent: 0, opens_ns: None, ..turn }.is_idle();
-                opens_ns = opens_ns.into_iter().chain(turn.opens_ns).min();
+                opens_ns = opens_ns.into_iter().chain(turn.opens_ns).chain(turn.answers_ns).min();
                 self.nothing_waits(worker);
                 taken += self.collect();
                 self.record.judged += views::compare_traces(&mut self.model)?;
@@ -184,7 +184,8 @@ impl Driver {
                 self.large_taken.fill(0);
                 return Ok(());
             }
-            // Advances the time to the moment at which egress queues may send again.
+            // Advances the time to the moment at which egress queues may send again, or at which a search of
+            // the port cache is answered or ends.
             self.now = self.now.max(opens_ns.unwrap_or_default());
         }
         Err("workers and control thread do not become idle".into())

@@ -70,6 +70,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         luts: record.luts,
         express: record.express,
         distant_hits: record.distant_hits,
+        misses: record.misses,
         changes: record.changes,
         fast: record.totals.fast,
         rate_held: record.rate_held,

@@ -26,6 +26,9 @@ impl BypassLimits {
     /// Default limits. The path saves time only if at least one in three packets hits a record.
     pub const USUAL: Self =
         Self { window_packets: 16_384, sample_packets: 1_024, packets_per_hit: 3, sampled_bursts: 128 };
+
+    /// Limits with which the path is never bypassed.
+    pub const NEVER: Self = Self { packets_per_hit: u32::MAX, ..Self::USUAL };
 }
 
 impl Default for BypassLimits {

@@ -114,6 +114,8 @@ pub struct Express {
     pub(super) acts: bool,
     /// Packets of the last burst without a record.
     pub(super) missed: ArrayVec<Missed, BURST>,
+    /// Packets of the last burst that have left and cannot have a record, one bit for each index.
+    pub(super) negative: u32,
     pub(super) counters: Arc<ExpressCounters>,
     /// Earlier records whose paths these records inherit.
     pub(super) predecessor: Predecessor,
@@ -152,6 +154,7 @@ impl Express {
             asks: false,
             acts: false,
             missed: ArrayVec::new(),
+            negative: 0,
             counters,
             predecessor: Predecessor::None,
             previous: None,

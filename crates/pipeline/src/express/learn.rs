@@ -7,7 +7,7 @@ use super::waiting::WaitingKeys;
 use crate::context::BurstContext;
 use crate::packet::{self, Packet};
 use crate::probe::{Probe, ProbeStep};
-use crate::slab::PacketSlot;
+use crate::slab::{BURST, PacketSlot};
 
 impl Express {
     /// Makes records for the packets of the burst that have left without a record. Saves the keys of
@@ -35,7 +35,10 @@ impl Express {
             if !may_record {
                 continue;
             }
-            let Some(path) = Path::of(context, packet, self.permitted_change) else { continue };
+            let Some(path) = Path::of(context, packet, self.permitted_change) else {
+                self.negative |= 1 << (at % BURST);
+                continue;
+            };
             // While a packet of the flow waits in the backlog, every new record of the flow needs a fence.
             let hash = self.burst.hashes[at];
             let waits = |missed: &Missed| {

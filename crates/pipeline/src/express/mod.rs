@@ -14,6 +14,8 @@ mod cache;
 
 mod changes;
 
+mod divert;
+
 mod learn;
 
 mod leave;

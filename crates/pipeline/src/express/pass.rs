@@ -78,6 +78,7 @@ impl Express {
         let LaneState { queued, normal_waits, normal_room } = lanes;
         self.kept.clear();
         self.missed.clear();
+        self.negative = 0;
         self.takes_over = false;
         self.asks = self.bypass.asks();
         if !self.asks {

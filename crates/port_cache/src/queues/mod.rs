@@ -107,6 +107,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     pub fn new(limits: MissLimits, ports: usize, burst: usize, counters: Arc<MissCounters>) -> Self {
         let packets = ports * limits.packets() + burst;
         // There is a slot for each waiting packet, because a new key plan may give all of them different keys.
+        // The other slots are negative, or keep their place until all packets have new keys.
         let slots = packets + ports * usize::from(limits.entries);
         Self {
             limits,
@@ -393,7 +394,6 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         }
         if turns_negative && used.negative < self.limits.entries.into() {
             used.negative += 1;
-            slot.generation = slot.generation.wrapping_add(1);
             return self.slots.enter(number, SlotState::Negative);
         }
         let Self { slots, index, .. } = self;

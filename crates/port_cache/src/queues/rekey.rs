@@ -63,8 +63,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.free_empty(self.slots.ready.first());
     }
 
-    /// Empties the queues of all slots, and lists their packets in order of arrival. Slots that keep no first
-    /// packet are freed.
+    /// Empties the queues of all slots, and lists their packets in order of arrival.
     fn collect(&mut self) {
         let Self { slots, waiting, order, .. } = self;
         for (list, is_ready) in [(slots.pending, false), (slots.ready, true)] {
@@ -77,9 +76,6 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 slot.turns_negative = false;
                 for (at, place) in waiting.places(queue).enumerate() {
                     order.push(Rekeyed { place, slot: number, port, is_first: has_first && at == 0, is_ready });
-                }
-                if !has_first {
-                    slots.release(number);
                 }
             }
         }

@@ -71,7 +71,8 @@ fn packets_join_a_flow_that_is_being_released() {
     offer(&mut queues, 7, 1, 0);
     assert!(queues.answer(first));
     assert_eq!(release(&mut queues, 1), [0]);
-    assert_eq!(offer(&mut queues, 7, 2, 1), Offered::Merged);
+    let needs_no_memory = |_| panic!("the packet leaves at once");
+    assert_eq!(queues.offer(flow(&7), 2, 100, Nanos(1), needs_no_memory), Offered::Merged);
     assert_eq!(release(&mut queues, 32), [1, 2]);
     assert!(matches!(offer(&mut queues, 7, 3, 1), Offered::New(_)), "the slot was free");
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The oracle with the port cache on. Searches take no time, or longer than several bursts and operations.
+//! Answers may be lost, late, doubled and reordered. The environment variables are those of the test `oracle`.
+
+use flow::Nanos;
+use oracle::{CaseOptions, Coverage, run_case};
+use pipeline::{BypassLimits, LaneLimits, PortCacheConfig};
+use port_cache::{Faults, MissFigures, MissLimits, WhenFull};
+use worker::{Consistency, Quanta};
+
+/// Minimum number of rule sets in a run for coverage to be checked.
+const CASES: u64 = 100;
+
+/// Maximum number of violations that are described.
+const SHOWN: usize = 5;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Returns the limits and the searcher of a case. A third of the cases has a searcher that answers at once.
+fn port_cache(seed: u64) -> PortCacheConfig {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let limits = MissLimits {
+        entries: [1, 2, 4, 16, 64][rng.usize(0..5)],
+        queue: [0, 1, 4, 16, 64][rng.usize(0..5)],
+        bytes: [4_096, 100_000, MissLimits::BYTES_MAX][rng.usize(0..3)],
+        timeout_ns: Nanos([20_000_000, 100_000_000, 400_000_000][rng.usize(0..3)]),
+        retries: rng.u8(0..4),
+        negative_ns: Nanos([0, 30_000_000, 500_000_000][rng.usize(0..3)]),
+        when_full: [WhenFull::Drop, WhenFull::Forward][rng.usize(0..2)],
+    };
+    let faults = Faults {
+        seed,
+        lost: [0, 0, 10, 40][rng.usize(0..4)],
+        doubled: [0, 20][rng.usize(0..2)],
+        delay_ns: Nanos([0, 50_000_000, 300_000_000][rng.usize(0..3)]),
+    };
+    match seed % 3 {
+        0 => PortCacheConfig { limits, ..PortCacheConfig::default() },
+        1 => {
+            let service_ns = Nanos([1, 1_000_000, 10_000_000, 60_000_000][rng.usize(0..4)]);
+            PortCacheConfig { limits, service_ns, faults: None }
+        }
+        _ => PortCacheConfig { limits, service_ns: Nanos(1_000_000), faults: Some(faults) },
+    }
+}
+
+fn options(seed: u64, packets: usize) -> CaseOptions {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let lanes = match seed / 2 % 4 {
+        0 | 1 => LaneLimits::default(),
+        2 => LaneLimits { normal: rng.u16(0..20), unknown: rng.u16(1..20), hold: rng.u16(0..20) },
+        _ => LaneLimits { hold: [0, 1, 8, 64][rng.usize(0..4)], ..LaneLimits::USUAL },
+    };
+    CaseOptions {
+        packets,
+        repeats: true,
+        workers: 1 + (seed % 2) as usize,
+        lut_entries: [0, 16, 256, 4_096][(seed / 3 % 4) as usize],
+        express_records: [16, 4_096, 4_096][(seed / 5 % 3) as usize],
+        express_bypass: BypassLimits::USUAL,
+        port_cache: Some(port_cache(seed)),
+        consistency: Consistency::ALL[seed as usize % 4],
+        lanes,
+        quanta: Quanta { small: rng.usize(1..5), large: rng.usize(4..33), quiet_ns: Nanos(0) },
+    }
+}
+
+#[test]
+fn packets_of_unknown_flows_wait_and_the_law_holds() {
+    let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 1_000) as usize);
+    let first = number("ORACLE_SEED", 1);
+    let (mut coverage, mut breaches) = (Coverage::default(), Vec::new());
+    for seed in first..first + cases {
+        pipeline::set_portable(seed % 3 == 0);
+        match run_case(seed, options(seed, packets)) {
+            Ok(case) => coverage.add(&case),
+            Err(breach) => breaches.push(breach),
+        }
+    }
+    pipeline::set_portable(false);
+    println!("{cases} rule sets\n{coverage}\n{:?}", coverage.misses);
+    let shown: Vec<String> = breaches.iter().take(SHOWN).map(ToString::to_string).collect();
+    assert!(breaches.is_empty(), "{} breaches\n{}", breaches.len(), shown.join("\n"));
+    if cases >= CASES {
+        check_coverage(&coverage, cases);
+    }
+}
+
+/// Checks that packets meet each situation often enough.
+fn check_coverage(coverage: &Coverage, cases: u64) {
+    let MissFigures { new, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released } =
+        coverage.misses;
+    let counts = [new, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released];
+    assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
+    assert!(coverage.express.inherited >= cases / 2, "{:?}", coverage.express);
+    assert!(coverage.losses["miss_queue_full"] >= cases && coverage.losses["miss_timeout"] >= cases / 2);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Gives frames without a path record to the port cache, before they are admitted.
+
+use super::cache::Express;
+use super::leave::put_back;
+use super::waiting::WaitingKeys;
+use crate::context::BurstContext;
+use crate::egress::Egress;
+use crate::misses::PortCache;
+use crate::packet::Packet;
+use crate::slab::PacketSlot;
+use engines::NONE;
+use flow::PortNo;
+use frame::Frame;
+use keys::ExpressKey;
+use wire::ethernet::ETHERNET_BYTES;
+
+impl Express {
+    /// Offers the frames of the burst that have no path to the port cache. `frames` are the frames that
+    /// [`Self::pass_frames`] has left. Frames that do not wait stay, in order.
+    pub(crate) fn divert<E: Egress>(
+        &mut self,
+        context: &mut BurstContext<'_, E>,
+        cache: &mut PortCache,
+        frames: &mut Vec<Frame>,
+    ) {
+        let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
+        if !self.acts || !context.receives(in_port) {
+            return;
+        }
+        let kept = std::mem::take(&mut self.kept);
+        for (at, frame) in kept.iter().zip(frames.drain(..kept.len())) {
+            let has_path = self.burst.places[*at] != NONE || self.previous_path(*at).is_some();
+            let stays = if has_path || frame.len() < ETHERNET_BYTES {
+                Some(frame)
+            } else {
+                let key = (&self.burst.keys[*at], self.burst.hashes[*at]);
+                cache.offer(frame, key, |frame| context.egress.set_aside(frame))
+            };
+            if let Some(frame) = stays {
+                self.kept.push(*at);
+                self.rest.push(frame);
+            }
+        }
+        put_back(frames, &mut self.rest);
+    }
+
+    /// Tells the port cache which packets of the burst have no record and do not wait. Call it before
+    /// records are made.
+    pub(crate) fn overtake(&self, cache: &mut PortCache, in_port: PortNo) {
+        if cache.waiting() == 0 {
+            return;
+        }
+        for at in self.kept.iter().filter(|at| self.burst.places[**at] == NONE) {
+            cache.overtake(in_port, &self.burst.keys[*at], self.burst.hashes[*at]);
+        }
+    }
+
+    /// Tells the port cache which packets of the backlog leave without a record. Call it before records are
+    /// made.
+    #[inline]
+    pub(crate) fn overtake_waiting(
+        &self,
+        cache: Option<&mut PortCache>,
+        packets: &[Packet],
+        burst: &[PacketSlot],
+        waiting: &WaitingKeys,
+    ) {
+        let Some(cache) = cache.filter(|cache| cache.waiting() > 0) else { return };
+        for slot in burst {
+            let packet = &packets[slot.index()];
+            if packet.awaits_record {
+                let key = waiting.key(*slot);
+                cache.overtake(packet.data.ext.in_port(), &key, self.reader.hash(&key));
+            }
+        }
+    }
+
+    /// Tells the port cache which packets of the burst have left without a possible record.
+    pub(crate) fn note_negative(&mut self, cache: &mut PortCache, in_port: PortNo) {
+        let mut negative = std::mem::take(&mut self.negative);
+        while negative != 0 {
+            let at = negative.trailing_zeros() as usize;
+            cache.set_negative(in_port, &self.burst.keys[at], self.burst.hashes[at]);
+            negative &= negative - 1;
+        }
+    }
+
+    /// Returns the key of a frame and its hash.
+    pub(crate) fn key_of(&self, frame: &Frame) -> (ExpressKey, u64) {
+        let mut key = ExpressKey::default();
+        self.reader.key_of(frame.bytes(), PortNo(frame.meta.in_port), &mut key);
+        (key, self.reader.hash(&key))
+    }
+}

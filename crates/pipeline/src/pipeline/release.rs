@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes the packets of the port cache: those that are released, and those that are dropped.
+
+use super::{Origin, Pipeline};
+use crate::context::BurstContext;
+use crate::egress::Egress;
+use crate::enqueue::refuse;
+use crate::misses::PortCache;
+use crate::packet::State;
+use crate::probe::{Probe, Via};
+use crate::slab::Slab;
+use flow::{DropReason, Nanos};
+use frame::Frame;
+
+impl Pipeline {
+    /// Uses a port cache. It is effective while there are path records.
+    #[must_use]
+    pub fn with_port_cache(mut self, cache: Option<PortCache>) -> Self {
+        self.port_cache = cache.map(Box::new);
+        self
+    }
+
+    /// Returns whether packets wait in the port cache.
+    #[must_use]
+    #[inline]
+    pub fn has_misses(&self) -> bool {
+        self.port_cache.as_ref().is_some_and(|cache| cache.waiting() > 0)
+    }
+
+    /// Returns whether packets of the port cache must be processed by [`Self::release`] before the next burst
+    /// is received.
+    #[must_use]
+    #[inline]
+    pub fn releases_misses(&self) -> bool {
+        self.port_cache.as_ref().is_some_and(|cache| cache.releases())
+    }
+
+    /// Returns the time from which [`Self::release`] will find something to do, or `None` if no packet waits
+    /// in the port cache.
+    #[must_use]
+    pub fn misses_due(&self) -> Option<Nanos> {
+        self.port_cache.as_ref()?.due_at()
+    }
+
+    /// Takes answers of the searcher, and processes a burst of packets of the port cache whose flow has been
+    /// searched. Returns the number of these packets. Call it while [`Self::releases_misses`] returns true,
+    /// and only while [`Self::may_hold_back`] returns true.
+    pub fn release<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
+        let Some(cache) = &mut self.port_cache else { return 0 };
+        cache.now = now;
+        if cache.waiting() == 0 {
+            return 0;
+        }
+        if let Some(frame) = cache.poll() {
+            let Self { rules, counters, slab, lanes, outputs, .. } = self;
+            let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
+            let mut next = Some(frame);
+            while let Some(frame) = next {
+                context.drop_frame(slab, frame, DropReason::MissTimeout, probe);
+                next = cache.poll();
+            }
+            context.add_counters();
+        }
+        cache.release();
+        let mut frames = std::mem::take(&mut cache.burst);
+        let released = frames.len();
+        if released > 0 {
+            self.forward_burst(&mut frames, Origin::PortCache, now, egress, probe);
+        }
+        if let Some(cache) = &mut self.port_cache {
+            cache.burst = frames;
+        }
+        self.set_held();
+        released
+    }
+
+    /// Publishes the number of waiting packets.
+    pub(super) fn set_held(&self) {
+        let misses = self.port_cache.as_ref().map_or(0, |cache| cache.waiting());
+        self.counters.set_held((self.lanes.held() + misses) as u64);
+    }
+}
+
+impl<E: Egress> BurstContext<'_, E> {
+    /// Drops the frames of a burst that the port cache has no space for.
+    pub(super) fn drop_full<P: Probe>(&mut self, slab: &mut Slab, cache: &mut PortCache, probe: &mut P) {
+        for frame in std::mem::take(&mut cache.full) {
+            self.drop_frame(slab, frame, DropReason::MissQueueFull, probe);
+        }
+    }
+
+    /// Drops a frame that has not been admitted.
+    #[inline(never)]
+    pub(super) fn drop_frame<P: Probe>(
+        &mut self,
+        slab: &mut Slab,
+        frame: Frame,
+        reason: DropReason,
+        probe: &mut P,
+    ) {
+        let burst = slab.burst(1);
+        let Some(slot) = burst.first() else { return self.egress.free(frame) };
+        let admitted = self.admit_burst(&mut slab.packets, &burst, std::iter::once(frame), probe);
+        let packet = &mut slab.packets[slot.index()];
+        if admitted > 0 {
+            return refuse(self, packet, *slot, reason, probe);
+        }
+        debug_assert!(packet.state == State::Done);
+        self.finish(packet, *slot, Via::Tables, probe);
+    }
+}
