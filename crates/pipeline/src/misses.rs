@@ -3,12 +3,15 @@
 //!
 //! The frames wait in crate [`port_cache`]. This module gives it keys and frames of the express path.
 
+use crate::lanes::Queued;
 use crate::slab::BURST;
 use arrayvec::ArrayVec;
 use flow::{Nanos, PortNo};
 use frame::Frame;
 use keys::ExpressKey;
-use port_cache::{Due, Faults, FlowKey, MissCounters, MissLimits, MissQueues, Offered, Searcher, Ticket};
+use port_cache::{
+    Due, FlowKey, MissCounters, MissLimits, MissQueues, OfferResult, Searcher, SearcherFaults, Ticket,
+};
 use std::sync::Arc;
 
 /// Limits and searcher of a port cache.
@@ -19,8 +22,8 @@ pub struct PortCacheConfig {
     /// Time in nanoseconds that the searcher takes for a search. With 0 it answers at once. Then no packet
     /// waits longer than a burst.
     pub service_ns: Nanos,
-    /// Faults of the searcher, for tests.
-    pub faults: Option<Faults>,
+    /// SearcherFaults of the searcher, for tests.
+    pub faults: Option<SearcherFaults>,
 }
 
 impl PortCacheConfig {
@@ -73,6 +76,13 @@ impl PortCache {
         self.queues.waiting()
     }
 
+    /// Returns which packets wait, given that `queued` wait in the pipeline. Packets of the port cache count as
+    /// packets of the backlog.
+    #[inline]
+    pub(crate) fn queued(&self, queued: Queued) -> Queued {
+        if queued == Queued::Nothing && self.waiting() > 0 { Queued::Backlog } else { queued }
+    }
+
     /// Returns whether packets can be released.
     #[inline]
     pub(crate) fn releases(&self) -> bool {
@@ -102,13 +112,13 @@ impl PortCache {
         let waits = self.waits;
         let hold = |frame| if waits { copy(frame) } else { Ok(frame) };
         match self.queues.offer(FlowKey { port, key, hash }, frame, bytes, self.now, hold) {
-            Offered::New(ticket) => {
+            OfferResult::New(ticket) => {
                 self.searcher.ask(ticket, self.now);
                 None
             }
-            Offered::Merged | Offered::Forced => None,
-            Offered::Passed(frame) | Offered::Uncached(frame) => Some(frame),
-            Offered::Full(frame) => {
+            OfferResult::Merged | OfferResult::Forced => None,
+            OfferResult::Passed(frame) | OfferResult::Uncached(frame) => Some(frame),
+            OfferResult::Full(frame) => {
                 self.full.push(frame);
                 None
             }

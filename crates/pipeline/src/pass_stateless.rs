@@ -3,18 +3,37 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::probe::{Leaving, Probe, Via};
-use crate::slab::PacketSlot;
+use crate::probe::{Leaving, Probe, ProbeStep, Via};
+use crate::slab::{PacketSlot, Slab};
 use flow::{Outcome, PortNo};
 use frame::{Frame, Lane};
 use stateless::{StatelessForwarder, TOGETHER, TagVerdict};
 
 impl<E: Egress> BurstContext<'_, E> {
+    /// Forwards or drops tagged frames among the first `count` frames, if there is a stateless forwarder.
+    /// Returns the number of the other frames. `slab` has a free slot.
+    #[inline]
+    pub(crate) fn stateless_stage<P: Probe>(
+        &mut self,
+        frames: &mut Vec<Frame>,
+        count: usize,
+        slab: &Slab,
+        probe: &mut P,
+    ) -> usize {
+        let Some(forwarder) = self.stateless else { return count };
+        let slot = slab.burst(1).first().copied().unwrap_or_default();
+        let taken = self.pass_stateless(forwarder, frames, count, slot, probe);
+        if taken > 0 {
+            probe.mark(ProbeStep::Stateless, taken as u32);
+        }
+        count - taken
+    }
+
     /// Forwards or drops tagged frames among the first `count` frames, and returns their number. The
     /// remaining frames keep their order. Probes see these packets one after the other, all of them in slot
     /// `slot`.
     #[inline]
-    pub(crate) fn pass_stateless<P: Probe>(
+    fn pass_stateless<P: Probe>(
         &mut self,
         forwarder: &StatelessForwarder,
         frames: &mut Vec<Frame>,

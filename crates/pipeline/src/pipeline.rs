@@ -121,36 +121,25 @@ impl Pipeline {
         probe: &mut P,
     ) -> usize {
         let received = frames.len().min(BURST);
-        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
+        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } =
+            self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.burst_counters.received = if origin == Origin::Port { received as u64 } else { 0 };
         // Stateless: tagged frames leave before any table lookup.
-        let mut count = received;
-        if let Some(forwarder) = context.stateless {
-            let slot = slab.burst(1).first().copied().unwrap_or_default();
-            let taken = context.pass_stateless(forwarder, frames, received, slot, probe);
-            count -= taken;
-            if taken > 0 {
-                probe.mark(ProbeStep::Stateless, taken as u32);
-            }
-        }
+        let mut count = context.stateless_stage(frames, received, slab, probe);
         // Express: packets with a direct path leave, but normal packets may have to wait.
         let is_open = ffp.is_open();
         let lanes_on = is_open && lanes.is_on();
         let queued = lanes.queued();
         let mut cache = port_cache.as_deref_mut();
-        let misses = cache.as_ref().is_some_and(|cache| cache.waiting() > 0);
         let mut express = express.as_mut().filter(|_| count > 0 && (lanes_on || queued == Queued::Nothing));
         let mut low_latency = received - count;
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
             let mut before = lanes.state(queued, lanes_on, count, &slab.packets);
-            if misses {
-                before.queued = queued.or_backlog();
-            }
+            before.queued = cache.as_ref().map_or(queued, |cache| cache.queued(queued));
             low_latency += express.pass_frames(&mut context, frames, &slots, before, probe);
             if let Some(cache) = cache.as_mut().filter(|_| origin == Origin::Port && !frames.is_empty()) {
-                cache.now = now;
                 express.divert(&mut context, cache, frames);
                 context.drop_full(slab, cache, probe);
             }
@@ -215,7 +204,8 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } = self;
+        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } =
+            self;
         if lanes.held() == 0 {
             return 0;
         }
@@ -339,7 +329,8 @@ impl Pipeline {
                     let cells = &self.rules.cells;
                     self.express.iter_mut().for_each(|express| express.note(changes, cells));
                 }
-                // Packets that wait may now be forwarded before any table, as all later packets of their flow.
+                // Packets that wait may now be forwarded before any table, like all later packets of their
+                // flows.
                 Update::SwapStateless(_) => {
                     self.port_cache.iter_mut().for_each(|cache| cache.answer_all());
                 }

@@ -42,7 +42,7 @@ macro_rules! counters {
 
 counters! {
     /// Packets that started a search.
-    new;
+    searched;
     /// Packets that joined the queue of their flow.
     merged;
     /// Packets of flows without a possible record, which were not queued.
@@ -67,6 +67,6 @@ impl MissFigures {
     /// Returns the number of packets without a path record that were offered to the queues.
     #[must_use]
     pub fn offered(&self) -> u64 {
-        self.new + self.merged + self.passed + self.uncached + self.dropped
+        self.searched + self.merged + self.passed + self.uncached + self.dropped
     }
 }

@@ -90,7 +90,8 @@ mod tests {
             let mut index = Index::new(16);
             let mut model: BTreeMap<u32, u64> = BTreeMap::new();
             // Few distinct hashes, the highest of which make probing wrap around.
-            let hashes: Vec<u64> = (0..32).map(|_| rng.u64(0..8) * if round % 2 == 0 { 1 } else { 31 }).collect();
+            let hashes: Vec<u64> =
+                (0..32).map(|_| rng.u64(0..8) * if round % 2 == 0 { 1 } else { 31 }).collect();
             for _ in 0..300 {
                 let slot = rng.u32(0..32);
                 let hash = hashes[slot as usize];

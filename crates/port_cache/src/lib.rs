@@ -21,5 +21,5 @@ mod waiting;
 
 pub use counters::{MissCounters, MissFigures};
 pub use limits::{LimitError, MissLimits, WhenFull};
-pub use queues::{Due, FlowKey, MissQueues, Offered, Ticket};
-pub use searcher::{Faults, Searcher};
+pub use queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};
+pub use searcher::{Searcher, SearcherFaults};

@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn limits_out_of_range_are_refused_with_the_range() {
         assert_eq!(MissLimits::USUAL.check(), Ok(()));
-        assert_eq!(MissLimits { queue: 0, retries: 0, negative_ns: Nanos(0), ..MissLimits::USUAL }.check(), Ok(()));
+        assert_eq!(
+            MissLimits { queue: 0, retries: 0, negative_ns: Nanos(0), ..MissLimits::USUAL }.check(),
+            Ok(())
+        );
         let wrong = [
             (MissLimits { entries: 0, ..MissLimits::USUAL }, "entries is 0, but must be 1 to 4096"),
             (MissLimits { entries: 4_097, ..MissLimits::USUAL }, "entries is 4097, but must be 1 to 4096"),

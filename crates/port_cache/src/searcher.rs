@@ -8,9 +8,9 @@ use fastrand::Rng;
 use flow::Nanos;
 use std::collections::VecDeque;
 
-/// Faults of a searcher, for tests.
+/// SearcherFaults of a searcher, for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Faults {
+pub struct SearcherFaults {
     /// Seed of the random faults.
     pub seed: u64,
     /// Percentage of searches without an answer.
@@ -31,13 +31,13 @@ pub struct Searcher {
     answers: VecDeque<(Nanos, Ticket)>,
     /// Maximum number of answers that are on their way. Further searches get no answer.
     answers_max: usize,
-    faults: Option<(Faults, Rng)>,
+    faults: Option<(SearcherFaults, Rng)>,
 }
 
 impl Searcher {
     /// Creates a searcher that serves a search in `service_ns`. It has space for `answers` answers.
     #[must_use]
-    pub fn new(service_ns: Nanos, answers: usize, faults: Option<Faults>) -> Self {
+    pub fn new(service_ns: Nanos, answers: usize, faults: Option<SearcherFaults>) -> Self {
         Self {
             service_ns,
             free_from: Nanos(0),
@@ -91,23 +91,18 @@ impl Searcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queues::{FlowKey, MissQueues, Offered};
+    use crate::queues::{FlowKey, MissQueues, OfferResult};
     use crate::{MissCounters, MissLimits};
     use std::sync::Arc;
 
     fn tickets(count: u64) -> Vec<Ticket> {
         let counters = Arc::<MissCounters>::default();
         let mut queues: MissQueues<u64, u64> = MissQueues::new(MissLimits::USUAL, 1, 0, counters);
-        let ticket = |key: u64| match queues.offer(
-            FlowKey { port: 0, key: &key, hash: key },
-            key,
-            60,
-            Nanos(0),
-            Ok,
-        ) {
-            Offered::New(ticket) => ticket,
-            other => panic!("{other:?}"),
-        };
+        let ticket =
+            |key: u64| match queues.offer(FlowKey { port: 0, key: &key, hash: key }, key, 60, Nanos(0), Ok) {
+                OfferResult::New(ticket) => ticket,
+                other => panic!("{other:?}"),
+            };
         (0..count).map(ticket).collect()
     }
 
@@ -137,13 +132,13 @@ mod tests {
             all.iter().for_each(|ticket| searcher.ask(*ticket, Nanos(0)));
             std::iter::from_fn(|| searcher.next_answer(Nanos(10_000))).collect::<Vec<_>>()
         };
-        let faults = Faults { seed: 3, lost: 0, doubled: 0, delay_ns: Nanos(0) };
+        let faults = SearcherFaults { seed: 3, lost: 0, doubled: 0, delay_ns: Nanos(0) };
         assert_eq!(answered(faults), all);
-        assert_eq!(answered(Faults { lost: 100, ..faults }), []);
-        assert_eq!(answered(Faults { doubled: 100, ..faults }).len(), 200);
-        let some = answered(Faults { lost: 30, ..faults }).len();
+        assert_eq!(answered(SearcherFaults { lost: 100, ..faults }), []);
+        assert_eq!(answered(SearcherFaults { doubled: 100, ..faults }).len(), 200);
+        let some = answered(SearcherFaults { lost: 30, ..faults }).len();
         assert!((55..85).contains(&some), "{some}");
-        let delayed = answered(Faults { delay_ns: Nanos(50), ..faults });
+        let delayed = answered(SearcherFaults { delay_ns: Nanos(50), ..faults });
         assert!(delayed.len() == 100 && delayed != all, "answers overtake each other");
     }
 }

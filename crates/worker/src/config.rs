@@ -40,8 +40,8 @@ pub struct WorkerSetConfig {
     pub express_records: usize,
     /// Limits that decide when the express path is bypassed.
     pub express_bypass: BypassLimits,
-    /// Limits and searcher of the port cache; `None` turns it off. It needs path records. With it, the express
-    /// path is never bypassed.
+    /// Limits and searcher of the port cache; `None` turns it off. It needs path records. With it, the
+    /// express path is never bypassed.
     pub port_cache: Option<PortCacheConfig>,
     /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,

@@ -271,15 +271,6 @@ impl Egress for WorkerEgress {
         self.events.push(event).map_err(|rtrb::PushError::Full(event)| event)
     }
 
-    #[inline]
-    fn may_hold(&self, frame: &Frame, share: BacklogShare) -> bool {
-        frame.home() != self.number
-            || !match share {
-                BacklogShare::Normal => self.pools.is_half_used(frame),
-                BacklogShare::Unknown => self.pools.is_scarce(frame),
-            }
-    }
-
     fn set_aside(&mut self, frame: Frame) -> Result<Frame, Frame> {
         let Some(mut copy) = self.aside.get(frame.room_len()) else { return Err(frame) };
         if !copy.copy_with_room(&frame) {
@@ -288,6 +279,15 @@ impl Egress for WorkerEgress {
         }
         self.free(frame);
         Ok(copy)
+    }
+
+    #[inline]
+    fn may_hold(&self, frame: &Frame, share: BacklogShare) -> bool {
+        frame.home() != self.number
+            || !match share {
+                BacklogShare::Normal => self.pools.is_half_used(frame),
+                BacklogShare::Unknown => self.pools.is_scarce(frame),
+            }
     }
 
     #[inline]

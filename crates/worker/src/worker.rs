@@ -263,8 +263,8 @@ impl<P: Probe> Worker<P> {
         self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut both)
     }
 
-    /// Processes packets of the port cache whose flow has been searched, while there is room for them. Returns
-    /// their number. Adds the number of frames sent to `sent`.
+    /// Processes packets of the port cache whose flow has been searched, while there is room for them.
+    /// Returns their number. Adds the number of frames sent to `sent`.
     #[inline(never)]
     fn release_misses(&mut self, sent: &mut usize) -> usize {
         let mut worked = 0;

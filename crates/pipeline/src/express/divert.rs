@@ -28,6 +28,7 @@ impl Express {
         if !self.acts || !context.receives(in_port) {
             return;
         }
+        cache.now = context.now;
         let kept = std::mem::take(&mut self.kept);
         for (at, frame) in kept.iter().zip(frames.drain(..kept.len())) {
             let has_path = self.burst.places[*at] != NONE || self.previous_path(*at).is_some();

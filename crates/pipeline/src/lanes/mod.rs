@@ -62,13 +62,6 @@ pub(crate) enum Queued {
     Held,
 }
 
-impl Queued {
-    /// Returns [`Self::Backlog`] if no packet waits.
-    pub fn or_backlog(self) -> Self {
-        if self == Self::Nothing { Self::Backlog } else { self }
-    }
-}
-
 /// What the waiting packets mean for a burst that arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneState {

@@ -48,7 +48,7 @@ pub struct FlowKey<'a, K> {
 
 /// What happened to an offered packet. Packets that are not queued are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offered<P> {
+pub enum OfferResult<P> {
     /// The packet is queued, and its flow must be searched.
     New(Ticket),
     /// The packet is queued behind earlier packets of its flow.
@@ -106,8 +106,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     #[must_use]
     pub fn new(limits: MissLimits, ports: usize, burst: usize, counters: Arc<MissCounters>) -> Self {
         let packets = ports * limits.packets() + burst;
-        // There is a slot for each waiting packet, because a new key plan may give all of them different keys.
-        // The other slots are negative, or keep their place until all packets have new keys.
+        // There is a slot for each waiting packet, because a new key plan may give all of them different
+        // keys. The other slots are negative, or keep their place until all packets have new keys.
         let slots = packets + ports * usize::from(limits.entries);
         Self {
             limits,
@@ -149,14 +149,14 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         bytes: u32,
         now: Nanos,
         hold: impl FnOnce(P) -> Result<P, P>,
-    ) -> Offered<P> {
+    ) -> OfferResult<P> {
         match self.find(flow) {
             Some(number) if self.slots.get(number).state != SlotState::Negative => {
                 self.merge(number, packet, bytes, hold)
             }
             Some(number) if now < self.slots.get(number).ends => {
                 self.counters.passed();
-                Offered::Passed(packet)
+                OfferResult::Passed(packet)
             }
             found => {
                 found.into_iter().for_each(|number| self.free_slot(number));
@@ -173,7 +173,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         bytes: u32,
         now: Nanos,
         hold: impl FnOnce(P) -> Result<P, P>,
-    ) -> Offered<P> {
+    ) -> OfferResult<P> {
         let used = self.ports[usize::from(flow.port)];
         let has_room = used.flows < self.limits.entries.into() && self.fits(used, bytes);
         let held = if has_room { hold(packet) } else { Err(packet) };
@@ -181,18 +181,18 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             Ok(packet) => packet,
             Err(packet) => {
                 self.counters.uncached();
-                return Offered::Uncached(packet);
+                return OfferResult::Uncached(packet);
             }
         };
         let Some(number) = self.take_slot(flow) else {
             debug_assert!(false, "there is a slot for each waiting packet");
             self.counters.uncached();
-            return Offered::Uncached(packet);
+            return OfferResult::Uncached(packet);
         };
         self.search(number, now);
         self.append(number, packet, bytes);
-        self.counters.new();
-        Offered::New(self.ticket(number))
+        self.counters.searched();
+        OfferResult::New(self.ticket(number))
     }
 
     /// Appends a packet to the queue of its flow.
@@ -202,7 +202,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         packet: P,
         bytes: u32,
         hold: impl FnOnce(P) -> Result<P, P>,
-    ) -> Offered<P> {
+    ) -> OfferResult<P> {
         let slot = self.slots.get(number);
         let used = self.ports[usize::from(slot.port)];
         let is_ready = slot.state == SlotState::Ready;
@@ -217,24 +217,25 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 self.append(number, packet, bytes);
                 self.counters.forced();
                 self.counters.merged();
-                return Offered::Forced;
+                return OfferResult::Forced;
             }
             Err(packet) => {
                 self.counters.dropped();
-                return Offered::Full(packet);
+                return OfferResult::Full(packet);
             }
         };
         self.append(number, packet, bytes);
         self.counters.merged();
-        Offered::Merged
+        OfferResult::Merged
     }
 
     /// Ends a search. The packets of its flow can be released. Returns false, and changes nothing, if the
     /// search is already over.
     pub fn answer(&mut self, ticket: Ticket) -> bool {
-        let is_right = self.slots.checked(ticket.slot).is_some_and(|slot| {
-            slot.state == SlotState::Pending && slot.generation == ticket.generation
-        });
+        let is_right = self
+            .slots
+            .checked(ticket.slot)
+            .is_some_and(|slot| slot.state == SlotState::Pending && slot.generation == ticket.generation);
         if is_right {
             self.slots.enter(ticket.slot, SlotState::Ready);
         } else {

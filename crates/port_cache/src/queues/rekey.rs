@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! New keys for all waiting packets, because another plan of keys is in use.
 //!
-//! With longer keys, packets of one flow may belong to several flows afterwards. With shorter keys, packets of
-//! several flows may belong to one. In both cases the packets of each new flow are in order of arrival.
+//! With longer keys, packets of one flow may belong to several flows afterwards. With shorter keys, packets
+//! of several flows may belong to one. In both cases the packets of each new flow are in order of arrival.
 
 use super::{FlowKey, MissQueues, PortUse, Ticket};
 use crate::slots::SlotState;
@@ -75,7 +75,13 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 let queue = std::mem::replace(&mut slot.queue, Queue::EMPTY);
                 slot.turns_negative = false;
                 for (at, place) in waiting.places(queue).enumerate() {
-                    order.push(Rekeyed { place, slot: number, port, is_first: has_first && at == 0, is_ready });
+                    order.push(Rekeyed {
+                        place,
+                        slot: number,
+                        port,
+                        is_first: has_first && at == 0,
+                        is_ready,
+                    });
                 }
             }
         }

@@ -23,13 +23,13 @@ fn flow(key: &u64) -> FlowKey<'_, u64> {
 }
 
 /// Offers packet `number` of flow `key` at time `now`.
-fn offer(queues: &mut Queues, key: u64, number: u32, now: u64) -> Offered<u32> {
+fn offer(queues: &mut Queues, key: u64, number: u32, now: u64) -> OfferResult<u32> {
     queues.offer(flow(&key), number, 100, Nanos(now), Ok)
 }
 
-fn ticket(offered: Offered<u32>) -> Ticket {
+fn ticket(offered: OfferResult<u32>) -> Ticket {
     match offered {
-        Offered::New(ticket) => ticket,
+        OfferResult::New(ticket) => ticket,
         other => panic!("no search began: {other:?}"),
     }
 }
@@ -38,7 +38,7 @@ fn ticket(offered: Offered<u32>) -> Ticket {
 fn offer_all(queues: &mut Queues, packets: &[(u64, u32)]) {
     for (key, number) in packets {
         let offered = offer(queues, *key, *number, 0);
-        assert!(matches!(offered, Offered::New(_) | Offered::Merged), "{offered:?}");
+        assert!(matches!(offered, OfferResult::New(_) | OfferResult::Merged), "{offered:?}");
     }
 }
 
@@ -54,7 +54,7 @@ fn release(queues: &mut Queues, most: usize) -> Vec<u32> {
 fn followers_wait_behind_the_first_packet_and_leave_in_order() {
     let mut queues = queues(LIMITS);
     let first = ticket(offer(&mut queues, 7, 0, 0));
-    assert_eq!((1..4).map(|n| offer(&mut queues, 7, n, 1)).collect::<Vec<_>>(), [Offered::Merged; 3]);
+    assert_eq!((1..4).map(|n| offer(&mut queues, 7, n, 1)).collect::<Vec<_>>(), [OfferResult::Merged; 3]);
     let other = ticket(offer(&mut queues, 9, 10, 2));
     assert_eq!((queues.waiting(), queues.releases(), queues.first_packet(first)), (5, false, Some(&0)));
     assert!(queues.answer(first) && queues.releases() && queues.answer(other));
@@ -72,9 +72,9 @@ fn packets_join_a_flow_that_is_being_released() {
     assert!(queues.answer(first));
     assert_eq!(release(&mut queues, 1), [0]);
     let needs_no_memory = |_| panic!("the packet leaves at once");
-    assert_eq!(queues.offer(flow(&7), 2, 100, Nanos(1), needs_no_memory), Offered::Merged);
+    assert_eq!(queues.offer(flow(&7), 2, 100, Nanos(1), needs_no_memory), OfferResult::Merged);
     assert_eq!(release(&mut queues, 32), [1, 2]);
-    assert!(matches!(offer(&mut queues, 7, 3, 1), Offered::New(_)), "the slot was free");
+    assert!(matches!(offer(&mut queues, 7, 3, 1), OfferResult::New(_)), "the slot was free");
 }
 
 #[test]
@@ -96,18 +96,21 @@ fn an_answer_is_taken_once_and_only_for_the_flow_that_asked() {
 fn budgets_of_a_port_do_not_concern_other_ports() {
     let mut queues = queues(LIMITS);
     offer_all(&mut queues, &[(0, 0), (1, 0), (2, 0)]);
-    assert_eq!(offer(&mut queues, 3, 5, 0), Offered::Uncached(5), "no slot");
-    assert_eq!((0..4).map(|n| offer(&mut queues, n % 3, n as u32, 0)).collect::<Vec<_>>(), [Offered::Merged; 4]);
-    assert_eq!(offer(&mut queues, 0, 6, 0), Offered::Full(6), "the fifth follower");
+    assert_eq!(offer(&mut queues, 3, 5, 0), OfferResult::Uncached(5), "no slot");
+    assert_eq!(
+        (0..4).map(|n| offer(&mut queues, n % 3, n as u32, 0)).collect::<Vec<_>>(),
+        [OfferResult::Merged; 4]
+    );
+    assert_eq!(offer(&mut queues, 0, 6, 0), OfferResult::Full(6), "the fifth follower");
     let other = FlowKey { port: 1, ..flow(&0) };
-    assert!(matches!(queues.offer(other, 1, 100, Nanos(0), Ok), Offered::New(_)));
-    assert_eq!(queues.offer(other, 2, 9_900, Nanos(0), Ok), Offered::Merged);
-    assert_eq!(queues.offer(other, 3, 1, Nanos(0), Ok), Offered::Full(3), "one byte too many");
+    assert!(matches!(queues.offer(other, 1, 100, Nanos(0), Ok), OfferResult::New(_)));
+    assert_eq!(queues.offer(other, 2, 9_900, Nanos(0), Ok), OfferResult::Merged);
+    assert_eq!(queues.offer(other, 3, 1, Nanos(0), Ok), OfferResult::Full(3), "one byte too many");
     let another = FlowKey { port: 1, ..flow(&1) };
-    assert_eq!(queues.offer(another, 4, 1, Nanos(0), Ok), Offered::Uncached(4));
+    assert_eq!(queues.offer(another, 4, 1, Nanos(0), Ok), OfferResult::Uncached(4));
     assert_eq!((queues.usage(0), queues.usage(1)), ((3, 4, 700), (1, 1, 10_000)));
     let figures = queues.counters.read();
-    let expected = MissFigures { new: 4, merged: 5, uncached: 2, dropped: 2, ..MissFigures::default() };
+    let expected = MissFigures { searched: 4, merged: 5, uncached: 2, dropped: 2, ..MissFigures::default() };
     assert_eq!((figures, figures.offered()), (expected, 13));
 }
 
@@ -115,9 +118,9 @@ fn budgets_of_a_port_do_not_concern_other_ports() {
 fn packets_without_memory_are_treated_like_packets_without_budget() {
     let mut queues = queues(LIMITS);
     let refuse = Err;
-    assert_eq!(queues.offer(flow(&7), 0, 100, Nanos(0), refuse), Offered::Uncached(0));
-    assert!(matches!(offer(&mut queues, 7, 1, 0), Offered::New(_)));
-    assert_eq!(queues.offer(flow(&7), 2, 100, Nanos(0), refuse), Offered::Full(2));
+    assert_eq!(queues.offer(flow(&7), 0, 100, Nanos(0), refuse), OfferResult::Uncached(0));
+    assert!(matches!(offer(&mut queues, 7, 1, 0), OfferResult::New(_)));
+    assert_eq!(queues.offer(flow(&7), 2, 100, Nanos(0), refuse), OfferResult::Full(2));
     assert_eq!((queues.usage(0), queues.waiting()), ((1, 0, 100), 1));
 }
 
@@ -125,9 +128,9 @@ fn packets_without_memory_are_treated_like_packets_without_budget() {
 fn a_full_queue_can_release_its_flow() {
     let mut queues = queues(MissLimits { queue: 1, when_full: WhenFull::Forward, ..LIMITS });
     let first = ticket(offer(&mut queues, 7, 0, 0));
-    assert_eq!(offer(&mut queues, 7, 1, 0), Offered::Merged);
-    assert_eq!(offer(&mut queues, 7, 2, 0), Offered::Forced);
-    assert_eq!(offer(&mut queues, 7, 3, 0), Offered::Merged, "behind the earlier packets");
+    assert_eq!(offer(&mut queues, 7, 1, 0), OfferResult::Merged);
+    assert_eq!(offer(&mut queues, 7, 2, 0), OfferResult::Forced);
+    assert_eq!(offer(&mut queues, 7, 3, 0), OfferResult::Merged, "behind the earlier packets");
     assert!(!queues.answer(first));
     assert_eq!((release(&mut queues, 32), release(&mut queues, 32)), (vec![0], vec![1, 2, 3]));
     let figures = queues.counters.read();
@@ -144,7 +147,10 @@ fn a_search_is_repeated_and_then_given_up() {
     assert_eq!((queues.next_due(Nanos(199)), queues.next_timeout()), (None, Some(Nanos(200))));
     assert_eq!(queues.next_due(Nanos(200)), Some(Due::Drop(0)));
     assert_eq!(queues.next_due(Nanos(200)), Some(Due::Drop(1)));
-    assert_eq!((queues.next_due(Nanos(900)), queues.next_timeout(), queues.usage(0)), (None, None, (0, 0, 0)));
+    assert_eq!(
+        (queues.next_due(Nanos(900)), queues.next_timeout(), queues.usage(0)),
+        (None, None, (0, 0, 0))
+    );
     assert!(!queues.answer(first), "too late");
     assert_ne!(ticket(offer(&mut queues, 7, 2, 300)), first, "the next packet asks again");
     let figures = queues.counters.read();
@@ -164,23 +170,23 @@ fn an_answer_to_the_first_try_is_taken_after_the_second() {
 fn a_flow_without_a_record_is_not_queued_for_a_while() {
     let mut queues = queues(LIMITS);
     queues.set_negative(flow(&7), Nanos(10));
-    assert_eq!(offer(&mut queues, 7, 0, 59), Offered::Passed(0));
-    assert!(matches!(offer(&mut queues, 7, 1, 60), Offered::New(_)));
+    assert_eq!(offer(&mut queues, 7, 0, 59), OfferResult::Passed(0));
+    assert!(matches!(offer(&mut queues, 7, 1, 60), OfferResult::New(_)));
     // The flow turns negative only after its waiting packets have been released.
     offer(&mut queues, 7, 2, 60);
     queues.set_negative(flow(&7), Nanos(70));
-    assert_eq!(offer(&mut queues, 7, 3, 70), Offered::Merged);
+    assert_eq!(offer(&mut queues, 7, 3, 70), OfferResult::Merged);
     assert_eq!((release(&mut queues, 9), release(&mut queues, 9)), (vec![1], vec![2, 3]));
-    assert_eq!(offer(&mut queues, 7, 4, 70), Offered::Passed(4));
+    assert_eq!(offer(&mut queues, 7, 4, 70), OfferResult::Passed(4));
     assert_eq!(queues.usage(0), (0, 0, 0));
     // A port has at most as many negative slots as pending ones. They take no place of pending flows.
     (20..24).for_each(|key| queues.set_negative(flow(&key), Nanos(80)));
-    let passed = (20..24).filter(|key| offer(&mut queues, *key, 0, 90) == Offered::Passed(0)).count();
+    let passed = (20..24).filter(|key| offer(&mut queues, *key, 0, 90) == OfferResult::Passed(0)).count();
     assert_eq!(passed, 2, "7 is the third");
-    assert!(matches!(offer(&mut queues, 30, 0, 90), Offered::New(_)));
+    assert!(matches!(offer(&mut queues, 30, 0, 90), OfferResult::New(_)));
     let mut none = MissQueues::new(MissLimits { negative_ns: Nanos(0), ..LIMITS }, 1, 0, Arc::default());
     none.set_negative(flow(&7), Nanos(0));
-    assert!(matches!(offer(&mut none, 7, 0, 0), Offered::New(_)));
+    assert!(matches!(offer(&mut none, 7, 0, 0), OfferResult::New(_)));
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn expired_negative_slots_make_room() {
     (0..3).for_each(|key| queues.set_negative(flow(&key), Nanos(0)));
     assert_eq!(queues.next_due(Nanos(50)), None);
     queues.set_negative(flow(&9), Nanos(50));
-    assert_eq!(offer(&mut queues, 9, 0, 51), Offered::Passed(0));
+    assert_eq!(offer(&mut queues, 9, 0, 51), OfferResult::Passed(0));
 }
 
 #[test]
@@ -208,12 +214,15 @@ fn a_record_made_by_another_packet_ends_the_search() {
 fn longer_keys_split_a_flow() {
     let mut queues = queues(LIMITS);
     let first = ticket(offer(&mut queues, 1, 10, 0));
-    [21, 12, 22, 13].into_iter().for_each(|n| assert_eq!(offer(&mut queues, 1, n, 0), Offered::Merged));
+    [21, 12, 22, 13].into_iter().for_each(|n| assert_eq!(offer(&mut queues, 1, n, 0), OfferResult::Merged));
     let mut asked = Vec::new();
     queues.rekey(Nanos(5), |packet| (u64::from(packet / 10), 3), |ticket| asked.push(ticket));
     assert_eq!((asked.len(), queues.usage(0)), (1, (2, 3, 500)));
     let key = 2;
-    assert_eq!(queues.offer(FlowKey { port: 0, key: &key, hash: 3 }, 23, 100, Nanos(6), Ok), Offered::Merged);
+    assert_eq!(
+        queues.offer(FlowKey { port: 0, key: &key, hash: 3 }, 23, 100, Nanos(6), Ok),
+        OfferResult::Merged
+    );
     assert!(queues.answer(asked[0]));
     assert_eq!((release(&mut queues, 9), release(&mut queues, 9)), (vec![21], vec![22, 23]));
     assert!(queues.answer(first), "the search of the first packet goes on");

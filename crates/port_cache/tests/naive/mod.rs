@@ -258,7 +258,15 @@ impl Model {
                     }
                 };
                 let packets = Vec::new();
-                self.flows.push(Flow { port, key, state, ticket, has_first: true, turns_negative: None, packets });
+                self.flows.push(Flow {
+                    port,
+                    key,
+                    state,
+                    ticket,
+                    has_first: true,
+                    turns_negative: None,
+                    packets,
+                });
             }
             let Some(flow) = self.at(port, key) else { continue };
             flow.packets.push(packet);
