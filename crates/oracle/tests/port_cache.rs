@@ -18,14 +18,14 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Returns the limits and the searcher of a case. A third of the cases has a searcher that answers at once.
+/// Returns the limits and the searcher of a case. A sixth of the cases has a searcher that answers at once.
 fn port_cache(seed: u64) -> PortCacheConfig {
     let mut rng = fastrand::Rng::with_seed(seed);
     let limits = MissLimits {
         entries: [1, 2, 4, 16, 64][rng.usize(0..5)],
         queue: [0, 1, 4, 16, 64][rng.usize(0..5)],
         bytes: [4_096, 100_000, MissLimits::BYTES_MAX][rng.usize(0..3)],
-        timeout_ns: Nanos([20_000_000, 100_000_000, 400_000_000][rng.usize(0..3)]),
+        timeout_ns: Nanos([20_000_000, 200_000_000, 2_000_000_000][rng.usize(0..3)]),
         retries: rng.u8(0..4),
         negative_ns: Nanos([0, 30_000_000, 500_000_000][rng.usize(0..3)]),
         when_full: [WhenFull::Drop, WhenFull::Forward][rng.usize(0..2)],
@@ -34,12 +34,12 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         seed,
         lost: [0, 0, 10, 40][rng.usize(0..4)],
         doubled: [0, 20][rng.usize(0..2)],
-        delay_ns: Nanos([0, 50_000_000, 300_000_000][rng.usize(0..3)]),
+        delay_ns: Nanos([50_000_000, 300_000_000, 1_000_000_000][rng.usize(0..3)]),
     };
-    match seed % 3 {
+    match seed / 2 % 6 {
         0 => PortCacheConfig { limits, ..PortCacheConfig::default() },
-        1 => {
-            let service_ns = Nanos([1, 1_000_000, 10_000_000, 60_000_000][rng.usize(0..4)]);
+        1 | 2 => {
+            let service_ns = Nanos([1, 1_000_000, 20_000_000, 100_000_000][rng.usize(0..4)]);
             PortCacheConfig { limits, service_ns, faults: None }
         }
         _ => PortCacheConfig { limits, service_ns: Nanos(1_000_000), faults: Some(faults) },
@@ -48,7 +48,7 @@ fn port_cache(seed: u64) -> PortCacheConfig {
 
 fn options(seed: u64, packets: usize) -> CaseOptions {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let lanes = match seed / 2 % 4 {
+    let lanes = match seed % 4 {
         0 | 1 => LaneLimits::default(),
         2 => LaneLimits { normal: rng.u16(0..20), unknown: rng.u16(1..20), hold: rng.u16(0..20) },
         _ => LaneLimits { hold: [0, 1, 8, 64][rng.usize(0..4)], ..LaneLimits::USUAL },
@@ -56,7 +56,7 @@ fn options(seed: u64, packets: usize) -> CaseOptions {
     CaseOptions {
         packets,
         repeats: true,
-        workers: 1 + (seed % 2) as usize,
+        workers: 1 + (seed / 3 % 2) as usize,
         lut_entries: [0, 16, 256, 4_096][(seed / 3 % 4) as usize],
         express_records: [16, 4_096, 4_096][(seed / 5 % 3) as usize],
         // The port cache ends the bypass; otherwise it would often be on.

@@ -76,8 +76,8 @@ impl PortCache {
         self.queues.waiting()
     }
 
-    /// Returns which packets wait, given that `queued` wait in the pipeline. Packets of the port cache count as
-    /// packets of the backlog.
+    /// Returns which packets wait, given that `queued` wait in the pipeline. Packets of the port cache count
+    /// as packets of the backlog.
     #[inline]
     pub(crate) fn queued(&self, queued: Queued) -> Queued {
         if queued == Queued::Nothing && self.waiting() > 0 { Queued::Backlog } else { queued }

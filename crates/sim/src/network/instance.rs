@@ -26,6 +26,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     lut_entries: 0,
     express_records: 0,
     express_bypass: BypassLimits::USUAL,
+    port_cache: None,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,

@@ -25,6 +25,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     lut_entries: 4_096,
     express_records: 16_384,
     express_bypass: BypassLimits::USUAL,
+    port_cache: None,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,
