@@ -23,7 +23,7 @@ use flows::Eras;
 use lives::{Lives, Lookups};
 use meters::Bands;
 use reference::{Processed, Reference};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Results of the reference for all arrivals, in the serial order.
 struct Replay {
@@ -38,6 +38,8 @@ struct Replay {
     lacks_frames: bool,
     features: Features,
     eras: Eras,
+    /// Packets that were dropped because a backlog or a queue of the port cache was full.
+    refused: BTreeSet<usize>,
 }
 
 /// Worker, number and ingress port of a flow.
@@ -88,6 +90,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     let reports = reported::check_reported(&record, &replay)?;
     reported::check_learned(&record, &replay)?;
     for view in replay.eras.views(&record.arrivals) {
+        order::check_flow_order(&record, &replay, &view)?;
         sent::check_view(&record, &replay, &view)?;
         reported::check_view(&record, &replay, &view)?;
         coverage.merged_flows += view.merged();
@@ -145,6 +148,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         bands: Bands::of(record),
         features: Features::default(),
         eras: Eras::new(record.arrivals.len()),
+        refused: refused.keys().filter_map(|place| by_place.get(place).copied()).collect(),
     };
     let mut next = vec![0; record.logs.len()];
     for version in 0..=record.operations.len() {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of the workers' logs: each packet and operation must appear once, neither too early nor too late.
+//! Checks of the workers' logs: each packet and operation must appear once, neither too early nor too late, and
+//! the packets of a flow must appear in order of arrival.
 
+use super::flows::FlowView;
+use super::{Flow, Replay};
 use crate::log::{Entry, Record};
 use flow::{PortNo, RuleVersion};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +54,27 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
         }
     }
     Ok(positions)
+}
+
+/// Checks that the packets of each flow were processed in order of arrival. Packets that no table handled
+/// belong to no flow. Packets that were dropped for lack of room may be processed earlier.
+pub(super) fn check_flow_order(record: &Record, replay: &Replay, view: &FlowView) -> Result<(), String> {
+    let mut last: BTreeMap<Flow, usize> = BTreeMap::new();
+    for (number, processed) in replay.in_order() {
+        let arrival = &record.arrivals[number];
+        let is_refused = replay.refused.contains(&number);
+        if is_refused || processed.hits.is_empty() || arrival.is_injected() {
+            continue;
+        }
+        let Some(flow) = view.flow_of(number) else { continue };
+        if let Some(before) = last.insert(flow, number).filter(|before| *before > number) {
+            return Err(format!(
+                "packet {number} of port {} was processed after packet {before} of its flow, which arrived later",
+                arrival.port
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that every arrival was processed once, and not by a version older than the last barrier that was
