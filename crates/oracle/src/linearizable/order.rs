@@ -56,14 +56,16 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
     Ok(positions)
 }
 
-/// Checks that the packets of each flow were processed in order of arrival. Packets that no table handled
-/// belong to no flow. Packets that were dropped for lack of room may be processed earlier.
+/// Checks that the packets of each flow were processed in order of arrival. Packets that send nothing, and
+/// packets that were dropped for lack of room, may be processed earlier or later. Packets that no table
+/// handled belong to no flow.
 pub(super) fn check_flow_order(record: &Record, replay: &Replay, view: &FlowView) -> Result<(), String> {
     let mut last: BTreeMap<Flow, usize> = BTreeMap::new();
     for (number, processed) in replay.in_order() {
         let arrival = &record.arrivals[number];
         let is_refused = replay.refused.contains(&number);
-        if is_refused || processed.hits.is_empty() || arrival.is_injected() {
+        let is_free = is_refused || processed.sent.is_empty() || processed.hits.is_empty();
+        if is_free || arrival.is_injected() {
             continue;
         }
         let Some(flow) = view.flow_of(number) else { continue };
