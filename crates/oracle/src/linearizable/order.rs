@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of the workers' logs: each packet and operation must appear once, neither too early nor too late, and
-//! the packets of a flow must appear in order of arrival.
+//! Checks of the workers' logs: each packet and operation must appear once, neither too early nor too late.
+//! The packets of a flow must appear in order of arrival.
 
 use super::flows::FlowView;
 use super::{Flow, Replay};
