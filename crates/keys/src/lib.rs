@@ -8,9 +8,10 @@
 //! rule in the layout of the keys, and shows whether packets with a key may match the rule. [`RuleChanges`]
 //! are the last changes of the rules, and show whether packets with a key may take another path than before.
 //!
-//! The crate must not keep tables, records of keys, or packets of a burst. These are in crate `pipeline`,
-//! which also uses [`depth_of`], [`read_bits`] and [`Shuffle`] to build the keys of single tables. Building a
-//! key allocates nothing.
+//! An [`Extractor`] builds the keys of a single table.
+//!
+//! The crate must not keep tables, records of keys, or packets of a burst. These are in crate `pipeline`.
+//! Building a key allocates nothing.
 //!
 //! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which headers share bytes of a key.
 
@@ -18,6 +19,7 @@ mod bits;
 mod changes;
 mod conditions;
 mod depth;
+mod extract;
 mod hops;
 mod key;
 mod layout;
@@ -32,7 +34,7 @@ mod tests;
 
 pub use bits::{eight_bytes, read_bits};
 pub use changes::{ChangesSince, KindOfRules, RuleChanges};
-pub use depth::depth_of;
+pub use extract::{Extractor, KeyedPacket};
 pub use hops::{FirstHops, HOPS_MAX, HopList, Hops, MoreHops, NO_MORE, PathHop, Stations, is_recordable};
 pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS, VECTOR_WORDS};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};

@@ -4,16 +4,14 @@
 //! Many stages are methods of [`BurstContext`], with an `impl` block in the stage's file. The methods in this
 //! file are called by several stages.
 
-use crate::extract::Extractor;
-use crate::group_table::GroupTable;
 use crate::lanes::Window;
-use crate::meter_table::MeterTable;
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutputs;
-use actions::{Cell, Cells, Program};
+use actions::{Cell, Cells, GroupTable, MeterTable, Program};
 use dataplane::{BurstCounters, Counters, PortTable};
 use flow::stateless::TagTypes;
 use flow::{DropReason, EntryId, Nanos, Settings};
+use keys::Extractor;
 use stateless::StatelessForwarder;
 use std::sync::Arc;
 use tables::Table;

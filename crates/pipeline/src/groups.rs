@@ -6,9 +6,8 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::group_table::GroupCells;
 use crate::packet::{Packet, Take};
-use actions::CompiledGroup;
+use actions::{CompiledGroup, GroupCells};
 use flow::group::{Bucket, GroupType, pick};
 use flow::{DropReason, GroupId, Limits};
 

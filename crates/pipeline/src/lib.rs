@@ -62,17 +62,10 @@ mod egress;
 
 mod lanes;
 
-mod group_table;
-
-mod meter_table;
-
 // Instruments: the recorder of `shunt trace --live`, and the tracepoints that call it.
 mod recorder;
 
 mod probe;
-
-// Keys of tables.
-mod extract;
 
 // Packets, their slots and their outputs.
 mod slab;
@@ -86,11 +79,8 @@ mod packet_out;
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{BypassLimits, Express, ExpressSize, HitsToCount, PathChanges, Predecessor};
-pub use extract::Extractor;
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
-pub use group_table::{GroupCells, GroupTable};
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
-pub use meter_table::MeterTable;
 pub use misses::{PortCache, PortCacheConfig};
 pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage};

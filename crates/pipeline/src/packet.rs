@@ -6,7 +6,7 @@ use actions::{ActionSet, PacketData};
 use engines::NONE;
 use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::{Frame, Lane};
-use keys::{Hops, Stations};
+use keys::{Hops, KeyedPacket, Stations};
 
 /// Position of a packet in the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,18 @@ pub(crate) struct Packet {
     pub reason: Option<DropReason>,
     /// Whether the packet or a copy of it was dropped for lack of space.
     pub scarce: bool,
+}
+
+impl KeyedPacket for Packet {
+    #[inline(always)]
+    fn data(&self) -> &PacketData {
+        &self.data
+    }
+
+    #[inline(always)]
+    fn data_mut(&mut self) -> &mut PacketData {
+        &mut self.data
+    }
 }
 
 impl Packet {

@@ -29,6 +29,13 @@ impl PacketSlot {
     }
 }
 
+impl From<PacketSlot> for usize {
+    #[inline(always)]
+    fn from(slot: PacketSlot) -> Self {
+        slot.index()
+    }
+}
+
 /// Slots of packets that are processed together, in order of arrival.
 pub(crate) type Burst = ArrayVec<PacketSlot, BURST>;
 

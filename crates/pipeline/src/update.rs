@@ -5,15 +5,13 @@
 //! returns to the control thread.
 
 use crate::express::{Express, PathChanges};
-use crate::extract::Extractor;
 use crate::ffp::{Clean, Coherence, FastMode};
-use crate::group_table::GroupTable;
-use crate::meter_table::MeterTable;
 use crate::packet_out::CompiledPacketOut;
 use crate::recorder::Recorder;
-use actions::{Cells, Program, ProgramId};
+use actions::{Cells, GroupTable, MeterTable, Program, ProgramId};
 use dataplane::PortTable;
 use flow::{EntryId, RuleVersion, Settings, TableId};
+use keys::Extractor;
 use stateless::StatelessForwarder;
 use std::sync::Arc;
 use tables::{Table, TableUpdate};

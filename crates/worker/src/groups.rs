@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control side of groups. Each group is compiled once, and has counters in each worker.
 
-use actions::CompiledGroup;
+use actions::{CompiledGroup, GroupCells, GroupTable};
 use dataplane::{GroupCounters, TrafficCount};
 use flow::group::Group;
 use flow::{GroupId, Nanos};
-use pipeline::{GroupCells, GroupTable, Update};
+use pipeline::Update;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

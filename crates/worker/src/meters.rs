@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control side of meters. All workers share one state per meter.
 
-use actions::MeterState;
+use actions::{MeterState, MeterTable};
 use dataplane::{MeterCounters, TrafficCount};
 use flow::MeterId;
 use flow::meter::Meter;
-use pipeline::{MeterTable, Update};
+use pipeline::Update;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -12,7 +12,6 @@
 use super::change::{Cleaning, LutRole};
 use super::counters::LutCounters;
 use super::recent::Recent;
-use crate::extract::Extractor;
 use crate::slab::BURST;
 use engines::NONE;
 use engines::hash::Seed;
@@ -21,6 +20,7 @@ use engines::recency::{Seen, Use};
 use engines::simd::{RowCompare, equal_bytes};
 use flow::{EntryId, Nanos};
 use frame::prefetch;
+use keys::Extractor;
 use std::sync::Arc;
 
 /// Number of records in a set.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups by number, and their counters in one worker.
 
-use actions::{Cell, CompiledGroup};
+use crate::{Cell, CompiledGroup};
 use flow::GroupId;
 use std::sync::Arc;
 
@@ -37,7 +37,9 @@ impl GroupTable {
     }
 
     /// Returns the group of this number, with its counters.
-    pub(crate) fn get(&self, id: GroupId) -> Option<(&CompiledGroup, &GroupCells)> {
+    #[must_use]
+    #[inline]
+    pub fn get(&self, id: GroupId) -> Option<(&CompiledGroup, &GroupCells)> {
         let at = self.groups.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
         Some((&self.groups[at].1, &self.groups[at].2))
     }

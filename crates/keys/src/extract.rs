@@ -7,12 +7,22 @@
 #[cfg(test)]
 mod tests;
 
-use crate::packet::Packet;
-use crate::slab::PacketSlot;
+use crate::bits::{eight_bytes, read_bits};
+use crate::depth::depth_of;
+use crate::shuffle::Shuffle;
+use actions::PacketData;
 use engines::KeyPlan;
 use flow::{Field, FieldBase};
-use keys::{Shuffle, depth_of, eight_bytes, read_bits};
 use wire::{Depth, Layers};
+
+/// A packet whose keys are built.
+pub trait KeyedPacket {
+    /// Returns the packet's bytes, headers and registers.
+    fn data(&self) -> &PacketData;
+
+    /// Returns the packet's bytes, headers and registers for changes.
+    fn data_mut(&mut self) -> &mut PacketData;
+}
 
 /// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one field.
 #[derive(Clone, Copy, Debug)]
@@ -131,22 +141,30 @@ impl Extractor {
 
     /// Returns the depth to which headers must be parsed.
     #[must_use]
-    pub(crate) fn depth(&self) -> Depth {
+    #[inline]
+    pub fn depth(&self) -> Depth {
         self.depth
     }
 
-    /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each.
-    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[PacketSlot], keys: &mut [u64]) {
+    /// Writes the keys of some packets, one row of [`Extractor::words`] words each. `waiting` has the indices
+    /// of these packets in `packets`.
+    #[inline]
+    pub fn extract<P: KeyedPacket, S: Copy + Into<usize>>(
+        &self,
+        packets: &mut [P],
+        waiting: &[S],
+        keys: &mut [u64],
+    ) {
         self.extract_masked(packets, waiting, keys, &[], self.depth);
     }
 
     /// Writes the keys like [`Extractor::extract`], but clears the bits that are not in `mask` (a row, or
     /// empty for no mask). Parses headers to `depth` or to the depth that this table needs, whichever is
     /// greater.
-    pub(crate) fn extract_masked(
+    pub fn extract_masked<P: KeyedPacket, S: Copy + Into<usize>>(
         &self,
-        packets: &mut [Packet],
-        waiting: &[PacketSlot],
+        packets: &mut [P],
+        waiting: &[S],
         keys: &mut [u64],
         mask: &[u64],
         depth: Depth,
@@ -162,18 +180,18 @@ impl Extractor {
         }
         if self.is_direct && self.shuffle.is_none() {
             match self.words {
-                1 => return self.load_direct::<1>(packets, waiting, keys, mask, depth),
-                2 => return self.load_direct::<2>(packets, waiting, keys, mask, depth),
-                3 => return self.load_direct::<3>(packets, waiting, keys, mask, depth),
+                1 => return self.load_direct::<1, _, _>(packets, waiting, keys, mask, depth),
+                2 => return self.load_direct::<2, _, _>(packets, waiting, keys, mask, depth),
+                3 => return self.load_direct::<3, _, _>(packets, waiting, keys, mask, depth),
                 _ => {}
             }
         }
         if depth > Depth::None {
             for packet in waiting {
-                packets[packet.index()].data.locate(depth);
+                packets[(*packet).into()].data_mut().locate(depth);
             }
         }
-        let load = |waiting: &[PacketSlot], keys: &mut [u64]| {
+        let load = |waiting: &[S], keys: &mut [u64]| {
             self.load(packets, waiting, keys);
             if !mask.is_empty() {
                 for row in keys.chunks_exact_mut(self.words) {
@@ -184,7 +202,7 @@ impl Extractor {
         match &self.shuffle {
             _ if self.words == 0 => {}
             Some(shuffle) => {
-                let data = |slot: PacketSlot| &packets[slot.index()].data;
+                let data = |slot: S| packets[slot.into()].data();
                 shuffle.rows(waiting, data, keys, mask, |slot, row| load(&[slot], row));
             }
             None => load(waiting, keys),
@@ -193,10 +211,10 @@ impl Extractor {
 
     /// Builds keys of `W` words packet by packet, for the most common plans ([`Self::is_direct`]).
     #[inline(never)]
-    fn load_direct<const W: usize>(
+    fn load_direct<const W: usize, P: KeyedPacket, S: Copy + Into<usize>>(
         &self,
-        packets: &mut [Packet],
-        waiting: &[PacketSlot],
+        packets: &mut [P],
+        waiting: &[S],
         keys: &mut [u64],
         mask: &[u64],
         depth: Depth,
@@ -205,7 +223,7 @@ impl Extractor {
         let needs = if self.has_presence { self.needs } else { 0 };
         let loads = &self.loads[..];
         for (slot, row) in waiting.iter().zip(keys.as_chunks_mut::<W>().0) {
-            let data = &mut packets[slot.index()].data;
+            let data = packets[(*slot).into()].data_mut();
             data.locate(depth);
             let Layers { present, l3, l4, .. } = data.layers;
             // Offsets of the bases, in the order of `FieldBase`; 0 for the frame.
@@ -233,25 +251,25 @@ impl Extractor {
 
     /// Builds the keys load by load. The parameters of a load stay in registers while all packets are
     /// processed.
-    fn load(&self, packets: &[Packet], waiting: &[PacketSlot], keys: &mut [u64]) {
+    fn load<P: KeyedPacket, S: Copy + Into<usize>>(&self, packets: &[P], waiting: &[S], keys: &mut [u64]) {
         keys.fill(0);
         let mut rows = Rows { packets, waiting, keys, words: self.words };
         if self.has_presence {
-            rows.each(0, 0, |packet| u64::from(packet.data.layers.present & self.needs));
+            rows.each(0, 0, |packet| u64::from(packet.layers.present & self.needs));
             for (number, slice) in self.slices.iter().enumerate() {
-                let there = |packet: &Packet| packet.data.slice_start(slice.base, slice.end_bits).is_some();
+                let there = |packet: &PacketData| packet.slice_start(slice.base, slice.end_bits).is_some();
                 rows.each(0, 0, |packet| u64::from(there(packet)) << (32 + number));
             }
         }
         for load in &self.loads {
             match load.base {
                 FieldBase::Frame => rows.load(load, |_| 0),
-                FieldBase::L3 => rows.load(load, |packet| packet.data.layers.l3),
-                FieldBase::L4 => rows.load(load, |packet| packet.data.layers.l4),
-                FieldBase::NdSll => rows.load(load, |packet| packet.data.layers.nd_sll),
-                FieldBase::NdTll => rows.load(load, |packet| packet.data.layers.nd_tll),
+                FieldBase::L3 => rows.load(load, |packet| packet.layers.l3),
+                FieldBase::L4 => rows.load(load, |packet| packet.layers.l4),
+                FieldBase::NdSll => rows.load(load, |packet| packet.layers.nd_sll),
+                FieldBase::NdTll => rows.load(load, |packet| packet.layers.nd_tll),
                 FieldBase::Ext => rows.each(load.word, load.needs, |packet| {
-                    load.place(eight_bytes(packet.data.ext.bytes(), usize::from(load.byte)))
+                    load.place(eight_bytes(packet.ext.bytes(), usize::from(load.byte)))
                 }),
             }
         }
@@ -263,29 +281,35 @@ impl Extractor {
 
 /// Builds keys of one word from one load at a fixed position of the frame.
 #[inline(never)]
-fn load_one(load: Load, packets: &[Packet], waiting: &[PacketSlot], keys: &mut [u64], mask: &[u64]) {
+fn load_one<P: KeyedPacket, S: Copy + Into<usize>>(
+    load: Load,
+    packets: &[P],
+    waiting: &[S],
+    keys: &mut [u64],
+    mask: &[u64],
+) {
     let load = Load { mask: load.mask & mask.first().copied().unwrap_or(u64::MAX), ..load };
     let byte = usize::from(load.byte);
     for (slot, key) in waiting.iter().zip(keys) {
-        *key = load.place(eight_bytes(packets[slot.index()].data.frame.window(), byte));
+        *key = load.place(eight_bytes(packets[(*slot).into()].data().frame.window(), byte));
     }
 }
 
 /// Rows of keys that are being built.
-struct Rows<'a> {
-    packets: &'a [Packet],
-    waiting: &'a [PacketSlot],
+struct Rows<'a, P, S> {
+    packets: &'a [P],
+    waiting: &'a [S],
     keys: &'a mut [u64],
     words: usize,
 }
 
-impl Rows<'_> {
+impl<P: KeyedPacket, S: Copy + Into<usize>> Rows<'_, P, S> {
     /// Adds bits to one word of the key of each packet that has the headers.
     #[inline(always)]
-    fn each(&mut self, word: u8, needs: u32, bits: impl Fn(&Packet) -> u64) {
+    fn each(&mut self, word: u8, needs: u32, bits: impl Fn(&PacketData) -> u64) {
         for (packet, key) in self.waiting.iter().zip(self.keys.chunks_exact_mut(self.words)) {
-            let packet = &self.packets[packet.index()];
-            if packet.data.layers.present & needs == needs {
+            let packet = self.packets[(*packet).into()].data();
+            if packet.layers.present & needs == needs {
                 key[usize::from(word)] |= bits(packet);
             }
         }
@@ -293,11 +317,11 @@ impl Rows<'_> {
 
     /// Adds a load from the frame. `start` returns the offset of the load's base.
     #[inline(always)]
-    fn load(&mut self, load: &Load, start: impl Fn(&Packet) -> u16) {
+    fn load(&mut self, load: &Load, start: impl Fn(&PacketData) -> u16) {
         let Load { word, needs, byte, .. } = *load;
         self.each(word, needs, |packet| {
             let at = usize::from(start(packet)) + usize::from(byte);
-            load.place(eight_bytes(packet.data.frame.window(), at))
+            load.place(eight_bytes(packet.frame.window(), at))
         });
     }
 }
@@ -318,15 +342,14 @@ impl Load {
 
 impl Part {
     /// Returns the bits at their position in the key, for a packet that has the headers.
-    fn read(&self, packet: &Packet) -> u64 {
+    fn read(&self, packet: &PacketData) -> u64 {
         let start = if self.slice_end_bits == 0 {
-            packet.data.base_start(self.base)
+            packet.base_start(self.base)
         } else {
-            let Some(start) = packet.data.slice_start(self.base, self.slice_end_bits) else { return 0 };
+            let Some(start) = packet.slice_start(self.base, self.slice_end_bits) else { return 0 };
             start
         };
-        let bytes =
-            if self.base == FieldBase::Ext { packet.data.ext.bytes() } else { packet.data.frame.window() };
+        let bytes = if self.base == FieldBase::Ext { packet.ext.bytes() } else { packet.frame.window() };
         read_bits(bytes, start + usize::from(self.byte), self.skip, self.bits) << self.shift
     }
 }

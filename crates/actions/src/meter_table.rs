@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Meters by number. All workers share them.
 
-use actions::MeterState;
+use crate::MeterState;
 use flow::MeterId;
 use std::sync::Arc;
 
@@ -20,7 +20,9 @@ impl MeterTable {
     }
 
     /// Returns the meter of this number.
-    pub(crate) fn get(&self, id: MeterId) -> Option<&MeterState> {
+    #[must_use]
+    #[inline]
+    pub fn get(&self, id: MeterId) -> Option<&MeterState> {
         let at = self.meters.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(&self.meters[at].1)
     }

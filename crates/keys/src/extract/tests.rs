@@ -2,11 +2,30 @@
 //! Extraction by byte shuffles must build the same rows as extraction by loads, for any fields and packets.
 
 use super::*;
-use crate::slab::PacketSlot;
 use fastrand::Rng;
 use flow::{PortNo, Slice, SliceBase};
 use frame::Frame;
 use wire::PacketBuilder;
+
+/// Index of a packet.
+#[derive(Clone, Copy)]
+struct Index(u16);
+
+impl From<Index> for usize {
+    fn from(index: Index) -> Self {
+        index.0.into()
+    }
+}
+
+impl KeyedPacket for PacketData {
+    fn data(&self) -> &PacketData {
+        self
+    }
+
+    fn data_mut(&mut self) -> &mut PacketData {
+        self
+    }
+}
 
 fn packet(rng: &mut Rng) -> Vec<u8> {
     let mut packet = PacketBuilder::ethernet([2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13]);
@@ -62,21 +81,20 @@ fn shuffled_rows_are_loaded_rows() {
         fields.dedup();
         let extractor = Extractor::new(&KeyPlan::new(&fields).unwrap());
         let words = extractor.words();
-        let mut packets: Vec<Packet> = (0..rng.usize(1..70)).map(|_| Packet::empty()).collect();
+        let mut packets: Vec<PacketData> = (0..rng.usize(1..70)).map(|_| PacketData::empty()).collect();
         for kept in &mut packets {
             kept.admit(Frame::from_bytes(&packet(&mut rng)), PortNo(rng.u32(..)));
-            kept.data.ext.write_metadata(rng.u64(..), u64::MAX);
+            kept.ext.write_metadata(rng.u64(..), u64::MAX);
         }
-        let waiting: Vec<PacketSlot> =
-            (0..packets.len() as u16).map(PacketSlot).filter(|_| rng.u8(0..4) > 0).collect();
+        let waiting: Vec<Index> = (0..packets.len() as u16).map(Index).filter(|_| rng.u8(0..4) > 0).collect();
         let room = waiting.len() * words;
         let mut keys = vec![u64::MAX; room + 1];
         let mut mask = vec![0; if rng.bool() { words } else { 0 }];
         mask.fill_with(|| rng.u64(..));
         let mut loaded = vec![0; room];
-        packets.iter_mut().for_each(|packet| packet.data.locate(extractor.depth()));
+        packets.iter_mut().for_each(|packet| packet.locate(extractor.depth()));
         extractor.load(&packets, &waiting, &mut loaded);
-        packets.iter_mut().for_each(|packet| packet.data.forget_layers());
+        packets.iter_mut().for_each(|packet| packet.forget_layers());
         // Parsing deeper than the table needs must not change the rows.
         let depth = [Depth::None, Depth::L2, Depth::L3, Depth::L4][rng.usize(0..4)];
         extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask, depth);
@@ -88,14 +106,14 @@ fn shuffled_rows_are_loaded_rows() {
         shuffled += usize::from(extractor.shuffle.is_some());
         rows += waiting.len();
         if extractor.is_direct {
-            packets.iter_mut().for_each(|packet| packet.data.forget_layers());
+            packets.iter_mut().for_each(|packet| packet.forget_layers());
             keys.fill(u64::MAX);
             let depth = depth.max(extractor.depth());
             let rows = &mut keys[..room];
             match words {
-                1 => extractor.load_direct::<1>(&mut packets, &waiting, rows, &mask, depth),
-                2 => extractor.load_direct::<2>(&mut packets, &waiting, rows, &mask, depth),
-                3 => extractor.load_direct::<3>(&mut packets, &waiting, rows, &mask, depth),
+                1 => extractor.load_direct::<1, _, _>(&mut packets, &waiting, rows, &mask, depth),
+                2 => extractor.load_direct::<2, _, _>(&mut packets, &waiting, rows, &mask, depth),
+                3 => extractor.load_direct::<3, _, _>(&mut packets, &waiting, rows, &mask, depth),
                 _ => continue,
             }
             direct += 1;
