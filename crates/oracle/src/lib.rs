@@ -28,7 +28,8 @@ mod templates;
 mod variants;
 mod views;
 
-use pipeline::{BypassLimits, LaneLimits, PortCacheConfig};
+use pipeline::{BypassLimits, LaneLimits};
+use port_cache::PortCacheConfig;
 use worker::{Consistency, Quanta};
 
 pub use coverage::{ChangeCounts, Coverage};

@@ -4,8 +4,8 @@
 
 use flow::Nanos;
 use oracle::{CaseOptions, Coverage, run_case};
-use pipeline::{BypassLimits, LaneLimits, PortCacheConfig};
-use port_cache::{MissFigures, MissLimits, SearcherFaults, WhenFull};
+use pipeline::{BypassLimits, LaneLimits};
+use port_cache::{MissFigures, MissLimits, PortCacheConfig, SearcherFaults, WhenFull};
 use worker::{Consistency, Quanta};
 
 /// Minimum number of rule sets in a run for coverage to be checked.

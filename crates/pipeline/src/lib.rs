@@ -35,9 +35,6 @@ mod express;
 // The fast-forwarding path. Its walk comes before the tables, which fill its LUTs.
 mod ffp;
 
-// The port cache: packets without a path record wait until their flow has been searched.
-mod misses;
-
 // Instructions of an entry, and the stages that they lead to.
 mod instructions;
 
@@ -78,10 +75,9 @@ mod packet_out;
 
 pub use egress::Egress;
 pub use engines::simd::set_portable;
-pub use express::{BypassLimits, Express, ExpressSize, HitsToCount, PathChanges, Predecessor};
+pub use express::{BypassLimits, Express, ExpressSize, FrameCache, HitsToCount, PathChanges, Predecessor};
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
-pub use misses::{PortCache, PortCacheConfig};
 pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage};
 pub use probe::{Leaving, Probe, ProbeStep, Via};

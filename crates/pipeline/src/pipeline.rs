@@ -17,10 +17,9 @@ mod release;
 use crate::context::{HitCounters, Rules, TABLES};
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
-use crate::express::{Express, HitsToCount, WaitingKeys};
+use crate::express::{Express, FrameCache, HitsToCount, WaitingKeys};
 use crate::ffp::Ffp;
 use crate::lanes::{LaneLimits, LaneUsage, Lanes, Queued};
-use crate::misses::PortCache;
 use crate::packet_out::CompiledPacketOut;
 use crate::pending_outputs::PendingOutputs;
 use crate::probe::{Probe, ProbeStep};
@@ -59,7 +58,9 @@ pub struct Pipeline {
     /// `None` while the express path is off.
     express: Option<Box<Express>>,
     /// `None` while the port cache is off.
-    port_cache: Option<Box<PortCache>>,
+    port_cache: Option<Box<FrameCache>>,
+    /// Temporary list for a burst of the port cache.
+    released: Vec<Frame>,
     waiting_keys: WaitingKeys,
     ffp: Ffp,
     slab: Slab,
@@ -78,6 +79,7 @@ impl Pipeline {
             counters,
             express: None,
             port_cache: None,
+            released: Vec::new(),
             waiting_keys: WaitingKeys::new(packets),
             ffp: Ffp::new(TABLES, packets),
             slab: Slab::new(packets),
@@ -121,8 +123,9 @@ impl Pipeline {
         probe: &mut P,
     ) -> usize {
         let received = frames.len().min(BURST);
-        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } =
-            self;
+        let Self {
+            rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs, ..
+        } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.burst_counters.received = if origin == Origin::Port { received as u64 } else { 0 };
         // Stateless: tagged frames leave before any table lookup.
@@ -137,7 +140,11 @@ impl Pipeline {
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
             let mut before = lanes.state(queued, lanes_on, count, &slab.packets);
-            before.queued = cache.as_ref().map_or(queued, |cache| cache.queued(queued));
+            // Packets of the port cache count as packets of the backlog.
+            let has_misses = cache.as_ref().is_some_and(|cache| cache.waiting() > 0);
+            if queued == Queued::Nothing && has_misses {
+                before.queued = Queued::Backlog;
+            }
             low_latency += express.pass_frames(&mut context, frames, &slots, before, probe);
             if let Some(cache) = cache.as_mut().filter(|_| origin == Origin::Port && !frames.is_empty()) {
                 express.divert(&mut context, cache, frames);
@@ -204,8 +211,9 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let Self { rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs } =
-            self;
+        let Self {
+            rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs, ..
+        } = self;
         if lanes.held() == 0 {
             return 0;
         }

@@ -8,9 +8,10 @@
 //! The crate must not know of packets, headers or tables: keys and packets are type parameters. It does no
 //! I/O, starts no thread and reads no clock. All memory is allocated at the start.
 //!
-//! Begin with `queues/mod.rs` ([`MissQueues`]). `limits.rs` has the budgets, and `searcher.rs` a searcher
-//! that answers after a given time.
+//! Begin with `cache.rs` ([`PortCache`]), then read `queues/mod.rs` ([`MissQueues`]). `limits.rs` has the
+//! budgets, and `searcher.rs` a searcher that answers after a given time.
 
+mod cache;
 mod counters;
 mod index;
 mod limits;
@@ -19,6 +20,7 @@ mod searcher;
 mod slots;
 mod waiting;
 
+pub use cache::{PortCache, PortCacheConfig};
 pub use counters::{MissCounters, MissFigures};
 pub use limits::{LimitError, MissLimits, WhenFull};
 pub use queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};

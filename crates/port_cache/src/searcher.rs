@@ -8,7 +8,7 @@ use fastrand::Rng;
 use flow::Nanos;
 use std::collections::VecDeque;
 
-/// SearcherFaults of a searcher, for tests.
+/// Faults of a searcher, for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearcherFaults {
     /// Seed of the random faults.

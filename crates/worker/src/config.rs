@@ -6,8 +6,9 @@ use crate::consistency::Consistency;
 use crate::outbox::OUTBOX_FRAMES;
 use crate::quantum::Quanta;
 use flow::{EgressQueue, Nanos, PortNo};
-use pipeline::{BypassLimits, LaneLimits, PortCacheConfig};
+use pipeline::{BypassLimits, LaneLimits};
 use port::Queue;
+use port_cache::PortCacheConfig;
 
 /// Sizes and limits of a set of workers.
 #[derive(Clone, Copy, Debug)]

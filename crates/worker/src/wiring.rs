@@ -22,9 +22,9 @@ use crate::worker::{Channel, Served, Worker};
 use dataplane::{Counters, Event};
 use flow::{EgressQueue, Nanos, PortNo};
 use frame::Frame;
-use pipeline::{BURST, Pipeline, PortCache, Probe, Updates};
+use pipeline::{BURST, Pipeline, Probe, Updates};
 use port::Pools;
-use port_cache::MissCounters;
+use port_cache::{MissCounters, PortCache};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -167,7 +167,7 @@ impl Wiring<'_> {
         let stopwatch =
             config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs));
         let cache = config.port_cache.filter(|_| config.express_records > 0).map(|config| {
-            PortCache::new(&config, served.iter().map(|served| served.number).collect(), misses)
+            PortCache::new(&config, served.iter().map(|served| served.number).collect(), BURST, misses)
         });
         Worker {
             pipeline: Pipeline::new(Arc::clone(&counters), config.lanes).with_port_cache(cache),

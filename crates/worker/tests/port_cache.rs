@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The port cache with complete workers, in virtual time: one search per flow, nobody waits for unknown flows
-//! of others, operations do not wait for held packets, and every packet is counted.
+//! The port cache with complete workers, in virtual time: one search per flow, packets of other flows do not
+//! wait, operations do not wait for held packets, and every packet is counted.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use dataplane::{DataPlane, Totals};
@@ -8,10 +8,10 @@ use flow::syntax::{ParseOptions, parse_flow};
 use flow::{DropReason, FlowModCommand, Nanos, PortNo};
 use frame::Frame;
 use model::{Model, ModelConfig, PortDesc};
-use pipeline::{LaneLimits, PortCacheConfig};
+use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
-use port_cache::{MissFigures, MissLimits};
+use port_cache::{MissFigures, MissLimits, PortCacheConfig};
 use wire::PacketBuilder;
 use worker::{PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig, build};
 
@@ -133,7 +133,7 @@ fn packet(flow: u16, host: u8, number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_million_packets_of_an_unknown_flow_cause_one_search_and_hold_up_nobody() {
+fn a_million_packets_of_an_unknown_flow_cause_one_search_and_hold_up_no_other_flow() {
     let mut lab = Lab::warm(slow());
     let before = lab.figures();
     let mut known = 0;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Gives frames without a path record to the port cache, before they are admitted.
+//! Offers frames without a path record to the port cache, before they are admitted.
 
 use super::cache::Express;
 use super::leave::put_back;
 use super::waiting::WaitingKeys;
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::misses::PortCache;
 use crate::packet::Packet;
 use crate::slab::PacketSlot;
 use engines::NONE;
 use flow::PortNo;
 use frame::Frame;
 use keys::ExpressKey;
+use port_cache::PortCache;
 use wire::ethernet::ETHERNET_BYTES;
+
+/// Port cache for frames.
+pub type FrameCache = PortCache<ExpressKey, Frame>;
 
 impl Express {
     /// Offers the frames of the burst that have no path to the port cache. `frames` are the frames that
@@ -21,22 +24,26 @@ impl Express {
     pub(crate) fn divert<E: Egress>(
         &mut self,
         context: &mut BurstContext<'_, E>,
-        cache: &mut PortCache,
+        cache: &mut FrameCache,
         frames: &mut Vec<Frame>,
     ) {
         let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
         if !self.acts || !context.receives(in_port) {
             return;
         }
-        cache.now = context.now;
+        cache.begin(context.now);
         let kept = std::mem::take(&mut self.kept);
         for (at, frame) in kept.iter().zip(frames.drain(..kept.len())) {
-            let has_path = self.burst.places[*at] != NONE || self.previous_path(*at).is_some();
+            let (key, hash) = (&self.burst.keys[*at], self.burst.hashes[*at]);
+            // A path of the previous plan may lack bits of the key. Another packet of the burst may have the
+            // same key, no path, and wait.
+            let has_path = self.burst.places[*at] != NONE
+                || self.previous_path(*at).is_some() && !cache.holds(in_port, key, hash);
             let stays = if has_path || frame.len() < ETHERNET_BYTES {
                 Some(frame)
             } else {
-                let key = (&self.burst.keys[*at], self.burst.hashes[*at]);
-                cache.offer(frame, key, |frame| context.egress.set_aside(frame))
+                let bytes = frame.len() as u32;
+                cache.offer(in_port, (key, hash), frame, bytes, |frame| context.egress.set_aside(frame))
             };
             if let Some(frame) = stays {
                 self.kept.push(*at);
@@ -48,7 +55,7 @@ impl Express {
 
     /// Tells the port cache which packets of the burst have no record and do not wait. Call it before
     /// records are made.
-    pub(crate) fn overtake(&self, cache: &mut PortCache, in_port: PortNo) {
+    pub(crate) fn overtake(&self, cache: &mut FrameCache, in_port: PortNo) {
         if cache.waiting() == 0 {
             return;
         }
@@ -62,7 +69,7 @@ impl Express {
     #[inline]
     pub(crate) fn overtake_waiting(
         &self,
-        cache: Option<&mut PortCache>,
+        cache: Option<&mut FrameCache>,
         packets: &[Packet],
         burst: &[PacketSlot],
         waiting: &WaitingKeys,
@@ -78,7 +85,7 @@ impl Express {
     }
 
     /// Tells the port cache which packets of the burst have left without a possible record.
-    pub(crate) fn note_negative(&mut self, cache: &mut PortCache, in_port: PortNo) {
+    pub(crate) fn note_negative(&mut self, cache: &mut FrameCache, in_port: PortNo) {
         let mut negative = std::mem::take(&mut self.negative);
         while negative != 0 {
             let at = negative.trailing_zeros() as usize;

@@ -48,6 +48,7 @@ mod tests;
 pub use bypass::BypassLimits;
 pub use cache::Express;
 pub use changes::PathChanges;
+pub use divert::FrameCache;
 pub use paths::HitsToCount;
 pub use previous::Predecessor;
 pub use records::ExpressSize;

@@ -5,17 +5,18 @@ use super::{Origin, Pipeline};
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::enqueue::refuse;
-use crate::misses::PortCache;
+use crate::express::FrameCache;
 use crate::packet::State;
 use crate::probe::{Probe, Via};
-use crate::slab::Slab;
+use crate::slab::{BURST, Slab};
 use flow::{DropReason, Nanos};
 use frame::Frame;
 
 impl Pipeline {
     /// Uses a port cache. It is effective while there are path records.
     #[must_use]
-    pub fn with_port_cache(mut self, cache: Option<PortCache>) -> Self {
+    pub fn with_port_cache(mut self, cache: Option<FrameCache>) -> Self {
+        self.released = Vec::with_capacity(if cache.is_some() { BURST } else { 0 });
         self.port_cache = cache.map(Box::new);
         self
     }
@@ -47,7 +48,7 @@ impl Pipeline {
     /// and only while [`Self::may_hold_back`] returns true.
     pub fn release<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
         let Some(cache) = &mut self.port_cache else { return 0 };
-        cache.now = now;
+        cache.begin(now);
         if cache.waiting() == 0 {
             return 0;
         }
@@ -61,15 +62,13 @@ impl Pipeline {
             }
             context.add_counters();
         }
-        cache.release();
-        let mut frames = std::mem::take(&mut cache.burst);
+        let mut frames = std::mem::take(&mut self.released);
+        cache.release(|frame| frames.push(frame));
         let released = frames.len();
         if released > 0 {
             self.forward_burst(&mut frames, Origin::PortCache, now, egress, probe);
         }
-        if let Some(cache) = &mut self.port_cache {
-            cache.burst = frames;
-        }
+        self.released = frames;
         self.set_held();
         released
     }
@@ -83,8 +82,8 @@ impl Pipeline {
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Drops the frames of a burst that the port cache has no space for.
-    pub(super) fn drop_full<P: Probe>(&mut self, slab: &mut Slab, cache: &mut PortCache, probe: &mut P) {
-        for frame in std::mem::take(&mut cache.full) {
+    pub(super) fn drop_full<P: Probe>(&mut self, slab: &mut Slab, cache: &mut FrameCache, probe: &mut P) {
+        while let Some(frame) = cache.take_full() {
             self.drop_frame(slab, frame, DropReason::MissQueueFull, probe);
         }
     }

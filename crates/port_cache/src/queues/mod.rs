@@ -254,6 +254,12 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.slots.get(number).state == SlotState::Ready
     }
 
+    /// Returns whether packets of a flow wait.
+    #[must_use]
+    pub fn holds(&self, flow: FlowKey<'_, K>) -> bool {
+        self.find(flow).is_some_and(|number| self.slots.get(number).state != SlotState::Negative)
+    }
+
     /// Ends all searches, so that all waiting packets can be released.
     pub fn answer_all(&mut self) {
         while let Some(number) = self.slots.pending.first() {

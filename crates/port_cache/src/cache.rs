@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The port cache of one worker: queues of packets without a path record, and the searcher that they wait
+//! for.
+
+use crate::counters::MissCounters;
+use crate::limits::MissLimits;
+use crate::queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};
+use crate::searcher::{Searcher, SearcherFaults};
+use flow::{Nanos, PortNo};
+use std::sync::Arc;
+
+/// Limits and searcher of a port cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCacheConfig {
+    /// Budgets and times of the queues.
+    pub limits: MissLimits,
+    /// Time in nanoseconds that the searcher takes for a search. With 0 it answers at once. Then no packet
+    /// waits longer than a burst.
+    pub service_ns: Nanos,
+    /// Faults of the searcher, for tests.
+    pub faults: Option<SearcherFaults>,
+}
+
+impl PortCacheConfig {
+    /// Returns whether packets may wait longer than a burst.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.service_ns > Nanos(0) || self.faults.is_some()
+    }
+}
+
+/// Port cache of one worker. `K` is the type of keys, and `P` the type of packets.
+#[derive(Debug)]
+pub struct PortCache<K, P> {
+    queues: MissQueues<K, P>,
+    searcher: Searcher,
+    /// Numbers of the worker's ports, in ascending order.
+    ports: Box<[PortNo]>,
+    /// Whether packets may wait longer than a burst.
+    waits: bool,
+    /// Time of the current or the last poll iteration.
+    now: Nanos,
+    /// Number of packets in a burst.
+    burst: usize,
+    /// Packets of the last burst that must be dropped.
+    full: Vec<P>,
+}
+
+impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
+    /// Creates an empty port cache for these ports. `burst` is the maximum number of packets in a burst.
+    #[must_use]
+    pub fn new(
+        config: &PortCacheConfig,
+        mut ports: Vec<PortNo>,
+        burst: usize,
+        counters: Arc<MissCounters>,
+    ) -> Self {
+        ports.sort_unstable();
+        ports.dedup();
+        let packets = ports.len() * config.limits.packets();
+        let answers = 2 * (usize::from(config.limits.retries) + 1) * packets;
+        Self {
+            queues: MissQueues::new(config.limits, ports.len(), burst, counters),
+            searcher: Searcher::new(config.service_ns, answers + burst, config.faults),
+            ports: ports.into_boxed_slice(),
+            waits: config.waits(),
+            now: Nanos(0),
+            burst,
+            full: Vec::with_capacity(burst),
+        }
+    }
+
+    /// Sets the time of the current poll iteration.
+    pub fn begin(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// Returns the number of waiting packets.
+    #[must_use]
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.queues.waiting()
+    }
+
+    /// Returns whether packets can be released.
+    #[must_use]
+    #[inline]
+    pub fn releases(&self) -> bool {
+        self.queues.releases()
+    }
+
+    /// Returns the time of the next answer or timeout, or `None` if no packet waits.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Nanos> {
+        let next = self.searcher.answers_at().into_iter().chain(self.queues.next_timeout()).min();
+        next.filter(|_| self.waiting() > 0)
+    }
+
+    fn port(&self, number: PortNo) -> Option<u16> {
+        self.ports.binary_search(&number).ok().map(|at| at as u16)
+    }
+
+    /// Offers a packet of `bytes` bytes without a path record, which has arrived at `in_port`. Returns the
+    /// packet if it is to be processed now. `copy` moves a packet into memory in which it can wait, or
+    /// returns it as the error if there is none.
+    pub fn offer(
+        &mut self,
+        in_port: PortNo,
+        (key, hash): (&K, u64),
+        packet: P,
+        bytes: u32,
+        copy: impl FnOnce(P) -> Result<P, P>,
+    ) -> Option<P> {
+        let Some(port) = self.port(in_port) else { return Some(packet) };
+        let waits = self.waits;
+        let hold = |packet| if waits { copy(packet) } else { Ok(packet) };
+        match self.queues.offer(FlowKey { port, key, hash }, packet, bytes, self.now, hold) {
+            OfferResult::New(ticket) => {
+                self.searcher.ask(ticket, self.now);
+                None
+            }
+            OfferResult::Merged | OfferResult::Forced => None,
+            OfferResult::Passed(packet) | OfferResult::Uncached(packet) => Some(packet),
+            OfferResult::Full(packet) => {
+                self.full.push(packet);
+                None
+            }
+        }
+    }
+
+    /// Takes a packet of the last burst that must be dropped because there was no space for it. Call it until
+    /// it returns `None`.
+    pub fn take_full(&mut self) -> Option<P> {
+        self.full.pop()
+    }
+
+    /// Takes the answers that have come by now. Returns a packet to drop because its search was given up, if
+    /// there is one. Call it until it returns `None`.
+    pub fn poll(&mut self) -> Option<P> {
+        while let Some(ticket) = self.searcher.next_answer(self.now) {
+            self.queues.answer(ticket);
+        }
+        loop {
+            match self.queues.next_due(self.now)? {
+                Due::Ask(ticket) => self.searcher.ask(ticket, self.now),
+                Due::Drop(packet) => return Some(packet),
+            }
+        }
+    }
+
+    /// Releases up to a burst of packets of one port, and calls `take` with each of them.
+    pub fn release(&mut self, take: impl FnMut(P)) {
+        self.queues.release(self.burst, take);
+    }
+
+    /// Notes that a packet with this key is processed now although it has no record, so that a record may be
+    /// made. Packets of its flow that wait are released before later ones can use the record.
+    pub fn overtake(&mut self, in_port: PortNo, key: &K, hash: u64) {
+        if let Some(port) = self.port(in_port) {
+            self.queues.answer_flow(FlowKey { port, key, hash });
+        }
+    }
+
+    /// Returns whether packets with this key wait.
+    #[must_use]
+    pub fn holds(&self, in_port: PortNo, key: &K, hash: u64) -> bool {
+        self.port(in_port).is_some_and(|port| self.queues.holds(FlowKey { port, key, hash }))
+    }
+
+    /// Notes that packets with this key cannot have a record.
+    pub fn set_negative(&mut self, in_port: PortNo, key: &K, hash: u64) {
+        if let Some(port) = self.port(in_port) {
+            self.queues.set_negative(FlowKey { port, key, hash }, self.now);
+        }
+    }
+
+    /// Releases all waiting packets.
+    pub fn answer_all(&mut self) {
+        self.queues.answer_all();
+    }
+
+    /// Gives all waiting packets new keys. `key_of` returns the key and the hash of a packet.
+    pub fn rekey(&mut self, key_of: impl FnMut(&P) -> (K, u64)) {
+        let Self { queues, searcher, now, .. } = self;
+        queues.rekey(*now, key_of, |ticket: Ticket| searcher.ask(ticket, *now));
+    }
+
+    /// Takes any waiting packet, because the worker ends.
+    pub fn take_any(&mut self) -> Option<P> {
+        self.queues.take_any()
+    }
+}
