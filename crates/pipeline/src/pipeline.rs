@@ -139,12 +139,7 @@ impl Pipeline {
         let mut low_latency = received - count;
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
-            let mut before = lanes.state(queued, lanes_on, count, &slab.packets);
-            // Packets of the port cache count as packets of the backlog.
-            let has_misses = cache.as_ref().is_some_and(|cache| cache.waiting() > 0);
-            if queued == Queued::Nothing && has_misses {
-                before.queued = Queued::Backlog;
-            }
+            let before = lanes.state(queued, lanes_on, count, &slab.packets);
             low_latency += express.pass_frames(&mut context, frames, &slots, before, probe);
             if let Some(cache) = cache.as_mut().filter(|_| origin == Origin::Port && !frames.is_empty()) {
                 express.divert(&mut context, cache, frames);

@@ -6,7 +6,8 @@
 //! keys of the previous plan lack match every rule. A record that is still right is therefore right for every
 //! packet with its key, and its path is copied into the record of the new plan.
 //!
-//! No path is copied while packets wait, because one of them could belong to the same flow. In a burst,
+//! No path is copied while packets wait in the backlog or are held, because one of them could belong to the
+//! same flow. A packet whose key waits in the port cache uses no path of the previous plan. In a burst,
 //! packets of one flow find the same record, because records are made after the whole burst has been
 //! processed.
 
