@@ -9,9 +9,22 @@ use crate::searcher::{Searcher, SearcherFaults};
 use flow::{Nanos, PortNo};
 use std::sync::Arc;
 
-/// Limits and searcher of a port cache.
+/// Which packets wait while a flow is searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheMode {
+    /// Packets of the flow wait. Packets of other flows go on.
+    #[default]
+    NonBlocking,
+    /// No further packet is received from the port. Packets are received one at a time, so that none of them
+    /// is received behind a packet that waits.
+    Blocking,
+}
+
+/// Mode, limits and searcher of a port cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCacheConfig {
+    /// Which packets wait while a flow is searched.
+    pub mode: CacheMode,
     /// Budgets and times of the queues.
     pub limits: MissLimits,
     /// Time in nanoseconds that the searcher takes for a search. With 0 it answers at once. Then no packet
@@ -32,6 +45,7 @@ impl PortCacheConfig {
 /// Port cache of one worker. `K` is the type of keys, and `P` the type of packets.
 #[derive(Debug)]
 pub struct PortCache<K, P> {
+    mode: CacheMode,
     queues: MissQueues<K, P>,
     searcher: Searcher,
     /// Numbers of the worker's ports, in ascending order.
@@ -60,6 +74,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let packets = ports.len() * config.limits.packets();
         let answers = 2 * (usize::from(config.limits.retries) + 1) * packets;
         Self {
+            mode: config.mode,
             queues: MissQueues::new(config.limits, ports.len(), burst, counters),
             searcher: Searcher::new(config.service_ns, answers + burst, config.faults),
             ports: ports.into_boxed_slice(),
@@ -73,6 +88,15 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     /// Sets the time of the current poll iteration.
     pub fn begin(&mut self, now: Nanos) {
         self.now = now;
+    }
+
+    /// Returns the maximum number of packets that may be received from a port now.
+    #[must_use]
+    pub fn accepts(&self, number: PortNo) -> usize {
+        match (self.mode, self.port(number)) {
+            (CacheMode::Blocking, Some(port)) => usize::from(self.queues.usage(port).0 == 0),
+            _ => self.burst,
+        }
     }
 
     /// Returns the number of waiting packets.

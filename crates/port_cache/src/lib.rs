@@ -20,7 +20,7 @@ mod searcher;
 mod slots;
 mod waiting;
 
-pub use cache::{PortCache, PortCacheConfig};
+pub use cache::{CacheMode, PortCache, PortCacheConfig};
 pub use counters::{MissCounters, MissFigures};
 pub use limits::{LimitError, MissLimits, WhenFull};
 pub use queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};

@@ -174,9 +174,13 @@ impl<P: Probe> Worker<P> {
                 self.first = at;
                 break;
             }
+            let most = self.pipeline.accepts(self.served[at].number);
+            if most == 0 {
+                continue;
+            }
             let stamp = self.latency.poll(&self.probe);
             let queue = &mut self.served[at].queue;
-            let received = queue.receive(&mut self.egress.pools, &mut self.burst, BURST, stamp);
+            let received = queue.receive(&mut self.egress.pools, &mut self.burst, most, stamp);
             if !lacks && self.egress.pools.is_used_up() {
                 // The next poll iteration begins with the queue that found no free frame.
                 lacks = true;

@@ -9,7 +9,7 @@ use crate::express::FrameCache;
 use crate::packet::State;
 use crate::probe::{Probe, Via};
 use crate::slab::{BURST, Slab};
-use flow::{DropReason, Nanos};
+use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
 
 impl Pipeline {
@@ -26,6 +26,14 @@ impl Pipeline {
     #[inline]
     pub fn has_misses(&self) -> bool {
         self.port_cache.as_ref().is_some_and(|cache| cache.waiting() > 0)
+    }
+
+    /// Returns the maximum number of packets that may be received from a port now. It is less than [`BURST`]
+    /// only if the port cache blocks ports.
+    #[must_use]
+    #[inline]
+    pub fn accepts(&self, port: PortNo) -> usize {
+        self.port_cache.as_ref().map_or(BURST, |cache| cache.accepts(port))
     }
 
     /// Returns whether packets of the port cache must be processed by [`Self::release`] before the next burst
