@@ -5,7 +5,7 @@
 use flow::Nanos;
 use oracle::{CaseOptions, Coverage, run_case};
 use pipeline::{BypassLimits, LaneLimits};
-use port_cache::{MissFigures, MissLimits, PortCacheConfig, SearcherFaults, WhenFull};
+use port_cache::{CacheMode, MissFigures, MissLimits, PortCacheConfig, SearcherFaults, WhenFull};
 use worker::{Consistency, Quanta};
 
 /// Minimum number of rule sets in a run for coverage to be checked.
@@ -18,7 +18,8 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Returns the limits and the searcher of a case. A sixth of the cases has a searcher that answers at once.
+/// Returns the mode, the limits and the searcher of a case. A quarter of the cases blocks ports. A sixth of
+/// the cases has a searcher that answers at once.
 fn port_cache(seed: u64) -> PortCacheConfig {
     let mut rng = fastrand::Rng::with_seed(seed);
     let limits = MissLimits {
@@ -36,13 +37,14 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         doubled: [0, 20][rng.usize(0..2)],
         delay_ns: Nanos([50_000_000, 300_000_000, 1_000_000_000][rng.usize(0..3)]),
     };
+    let mode = if seed / 12 % 4 == 1 { CacheMode::Blocking } else { CacheMode::NonBlocking };
     match seed / 2 % 6 {
-        0 => PortCacheConfig { limits, ..PortCacheConfig::default() },
+        0 => PortCacheConfig { mode, limits, ..PortCacheConfig::default() },
         1 | 2 => {
             let service_ns = Nanos([1, 1_000_000, 20_000_000, 100_000_000][rng.usize(0..4)]);
-            PortCacheConfig { limits, service_ns, faults: None }
+            PortCacheConfig { mode, limits, service_ns, faults: None }
         }
-        _ => PortCacheConfig { limits, service_ns: Nanos(1_000_000), faults: Some(faults) },
+        _ => PortCacheConfig { mode, limits, service_ns: Nanos(1_000_000), faults: Some(faults) },
     }
 }
 
