@@ -83,6 +83,11 @@ impl ExpressCounters {
         self.is_bypassed.store(is_bypassed, Relaxed);
     }
 
+    /// Notes that records were removed without being displaced.
+    pub fn removed(&self, by: u64) {
+        self.records.store(self.records.load(Relaxed).saturating_sub(by), Relaxed);
+    }
+
     /// Resets the values that describe the present records, because the records are replaced.
     pub fn reset_records(&self) {
         self.records.store(0, Relaxed);

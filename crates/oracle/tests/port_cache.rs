@@ -5,7 +5,7 @@
 use flow::Nanos;
 use oracle::{CaseOptions, Coverage, run_case};
 use pipeline::{BypassLimits, LaneLimits};
-use port_cache::{CacheMode, MissFigures, MissLimits, PortCacheConfig, SearcherFaults, WhenFull};
+use port_cache::{CacheMode, MissFigures, MissLimits, PortCacheConfig, SearcherFaults, Victim, WhenFull};
 use worker::{Consistency, Quanta};
 
 /// Minimum number of rule sets in a run for coverage to be checked.
@@ -22,14 +22,16 @@ fn number(name: &str, default: u64) -> u64 {
 /// the cases has a searcher that answers at once.
 fn port_cache(seed: u64) -> PortCacheConfig {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let limits = MissLimits {
-        entries: [1, 2, 4, 16, 64][rng.usize(0..5)],
+    let entries = [1, 2, 4, 16, 64][rng.usize(0..5)];
+    let mut limits = MissLimits {
+        entries,
         queue: [0, 1, 4, 16, 64][rng.usize(0..5)],
         bytes: [4_096, 100_000, MissLimits::BYTES_MAX][rng.usize(0..3)],
         timeout_ns: Nanos([20_000_000, 200_000_000, 2_000_000_000][rng.usize(0..3)]),
         retries: rng.u8(0..4),
         negative_ns: Nanos([0, 30_000_000, 500_000_000][rng.usize(0..3)]),
         when_full: [WhenFull::Drop, WhenFull::Forward][rng.usize(0..2)],
+        ..MissLimits::USUAL
     };
     let faults = SearcherFaults {
         seed,
@@ -37,6 +39,10 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         doubled: [0, 20][rng.usize(0..2)],
         delay_ns: Nanos([50_000_000, 300_000_000, 1_000_000_000][rng.usize(0..3)]),
     };
+    if seed / 48 % 2 == 0 {
+        limits.records = entries + [0, 1, 8][rng.usize(0..3)];
+        limits.victim = [Victim::Clock, Victim::LeastRecentlyUsed][rng.usize(0..2)];
+    }
     let mode = if seed / 12 % 4 == 1 { CacheMode::Blocking } else { CacheMode::NonBlocking };
     match seed / 2 % 6 {
         0 => PortCacheConfig { mode, limits, ..PortCacheConfig::default() },
@@ -109,8 +115,10 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         timed_out,
         stale,
         released,
+        evicted,
     } = coverage.misses;
-    let counts = [searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released];
+    let counts =
+        [searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released, evicted];
     assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
     assert!(coverage.express.inherited >= cases / 2, "{:?}", coverage.express);
     assert!(coverage.losses["miss_queue_full"] >= cases && coverage.losses["miss_timeout"] >= cases / 2);

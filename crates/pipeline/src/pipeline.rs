@@ -188,7 +188,8 @@ impl Pipeline {
         }
         if let Some(express) = express {
             cache.iter_mut().for_each(|cache| express.overtake(cache, in_port));
-            express.learn(&context, &mut slab.packets, waiting_keys, lanes_on, probe);
+            let budget = (cache.as_deref_mut(), in_port);
+            express.learn(&context, &mut slab.packets, waiting_keys, lanes_on, budget, probe);
             cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
         }
         context.add_counters();
@@ -219,9 +220,9 @@ impl Pipeline {
         context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {
-            let cache = port_cache.as_deref_mut();
-            express.overtake_waiting(cache, &slab.packets, &quantum, waiting_keys);
-            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys, probe);
+            let mut cache = port_cache.as_deref_mut();
+            express.overtake_waiting(cache.as_deref_mut(), &slab.packets, &quantum, waiting_keys);
+            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys, cache, probe);
         }
         slab.free(&quantum);
         let mut worked = quantum.len();
@@ -234,9 +235,9 @@ impl Pipeline {
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
             run_tables(&mut context, ffp, &mut slab.packets, &released, Waiting::Anywhere, keys, probe);
             if let Some(express) = express {
-                let cache = port_cache.as_deref_mut();
-                express.overtake_waiting(cache, &slab.packets, &released, waiting_keys);
-                express.learn_waiting(&context, &mut slab.packets, &released, waiting_keys, probe);
+                let mut cache = port_cache.as_deref_mut();
+                express.overtake_waiting(cache.as_deref_mut(), &slab.packets, &released, waiting_keys);
+                express.learn_waiting(&context, &mut slab.packets, &released, waiting_keys, cache, probe);
             }
             slab.free(&released);
             worked += released.len();
@@ -316,6 +317,7 @@ impl Pipeline {
                         Some(new) => new.succeed(express),
                         None => express.iter().for_each(|before| before.retire()),
                     }
+                    self.port_cache.iter_mut().for_each(|cache| cache.forget_records());
                     match (&mut self.port_cache, &self.express) {
                         (Some(cache), Some(express)) => cache.rekey(|frame| express.key_of(frame)),
                         (Some(cache), None) => cache.answer_all(),

@@ -2,6 +2,7 @@
 //! The port cache of one worker: queues of packets without a path record, and the searcher that they wait
 //! for.
 
+use crate::active::ActiveRecords;
 use crate::counters::MissCounters;
 use crate::limits::MissLimits;
 use crate::queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};
@@ -48,6 +49,8 @@ pub struct PortCache<K, P> {
     mode: CacheMode,
     queues: MissQueues<K, P>,
     searcher: Searcher,
+    active: ActiveRecords,
+    limits: MissLimits,
     /// Numbers of the worker's ports, in ascending order.
     ports: Box<[PortNo]>,
     /// Whether packets may wait longer than a burst.
@@ -61,12 +64,14 @@ pub struct PortCache<K, P> {
 }
 
 impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
-    /// Creates an empty port cache for these ports. `burst` is the maximum number of packets in a burst.
+    /// Creates an empty port cache for these ports. `burst` is the maximum number of packets in a burst, and
+    /// `records` is the maximum number of path records of the worker.
     #[must_use]
     pub fn new(
         config: &PortCacheConfig,
         mut ports: Vec<PortNo>,
         burst: usize,
+        records: usize,
         counters: Arc<MissCounters>,
     ) -> Self {
         ports.sort_unstable();
@@ -77,6 +82,8 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
             mode: config.mode,
             queues: MissQueues::new(config.limits, ports.len(), burst, counters),
             searcher: Searcher::new(config.service_ns, answers + burst, config.faults),
+            active: ActiveRecords::new(ports.len(), if config.limits.records > 0 { records } else { 0 }),
+            limits: config.limits,
             ports: ports.into_boxed_slice(),
             waits: config.waits(),
             now: Nanos(0),
@@ -189,6 +196,60 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     #[must_use]
     pub fn holds(&self, in_port: PortNo, key: &K, hash: u64) -> bool {
         self.port(in_port).is_some_and(|port| self.queues.holds(FlowKey { port, key, hash }))
+    }
+
+    /// Returns whether the number of path records per port is limited.
+    #[must_use]
+    #[inline]
+    pub fn limits_records(&self) -> bool {
+        self.limits.records > 0
+    }
+
+    /// Returns the place of a record to remove, so that a port has at most its number of records and pending
+    /// flows, with `more` further records. Returns `None` if nothing is to be removed. `used` returns the
+    /// time of the last hit of the record at a place, or `None` if the record must stay.
+    pub fn take_victim(
+        &mut self,
+        in_port: PortNo,
+        more: u32,
+        used: impl Fn(u32) -> Option<Nanos>,
+    ) -> Option<u32> {
+        let port = self.port(in_port).filter(|_| self.limits_records())?;
+        if !self.is_exceeded(port, more) {
+            return None;
+        }
+        let victim = self.active.take_victim(port, self.limits.victim, used);
+        victim.inspect(|_| self.queues.counters().evicted())
+    }
+
+    /// Returns whether a port may have `more` further records.
+    #[must_use]
+    pub fn has_room(&self, in_port: PortNo, more: u32) -> bool {
+        !self.limits_records() || self.port(in_port).is_none_or(|port| !self.is_exceeded(port, more))
+    }
+
+    fn is_exceeded(&self, port: u16, more: u32) -> bool {
+        self.active.count(port) + self.queues.usage(port).0 + more > self.limits.records.into()
+    }
+
+    /// Notes that a record has been made at a place, where no other record is any longer.
+    pub fn add_record(&mut self, in_port: PortNo, place: u32) {
+        if let Some(port) = self.port(in_port).filter(|_| self.limits_records()) {
+            self.active.add(port, place, self.now);
+        }
+    }
+
+    /// Notes that all records have been removed.
+    pub fn forget_records(&mut self) {
+        if self.limits_records() {
+            self.active.clear();
+        }
+    }
+
+    /// Returns the number of records of a port, if it is limited.
+    #[must_use]
+    pub fn records(&self, in_port: PortNo) -> u32 {
+        self.port(in_port).map_or(0, |port| self.active.count(port))
     }
 
     /// Notes that packets with this key cannot have a record.

@@ -61,6 +61,8 @@ counters! {
     stale;
     /// Packets that were released from the queues.
     released;
+    /// Path records that were removed because their port had too many records and pending flows.
+    evicted;
 }
 
 impl MissFigures {

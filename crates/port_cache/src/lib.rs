@@ -11,6 +11,7 @@
 //! Begin with `cache.rs` ([`PortCache`]), then read `queues/mod.rs` ([`MissQueues`]). `limits.rs` has the
 //! budgets, and `searcher.rs` a searcher that answers after a given time.
 
+mod active;
 mod cache;
 mod counters;
 mod index;
@@ -20,6 +21,7 @@ mod searcher;
 mod slots;
 mod waiting;
 
+pub use active::Victim;
 pub use cache::{CacheMode, PortCache, PortCacheConfig};
 pub use counters::{MissCounters, MissFigures};
 pub use limits::{LimitError, MissLimits, WhenFull};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Budgets and times of the miss queues.
 
+use crate::active::Victim;
 use flow::Nanos;
 
 /// What happens to a packet of a pending flow if the budget of its port is used up.
@@ -22,6 +23,12 @@ pub struct MissLimits {
     /// Maximum number of packets per port that wait behind the first packet of their flow, 0 to
     /// [`Self::QUEUE_MAX`].
     pub queue: u16,
+    /// Maximum number of path records and pending flows per port, or 0 for no limit. It is at least `entries`
+    /// and at most [`Self::RECORDS_MAX`].
+    pub records: u16,
+    /// Which record is removed if a port has too many records and pending flows. Pending flows are never
+    /// removed.
+    pub victim: Victim,
     /// Maximum number of bytes of all waiting packets per port.
     pub bytes: u32,
     /// Time after which a search without an answer is repeated or given up, in nanoseconds.
@@ -53,6 +60,8 @@ impl MissLimits {
     pub const USUAL: Self = Self {
         entries: 128,
         queue: 256,
+        records: 0,
+        victim: Victim::Clock,
         bytes: 512 * 1_024,
         timeout_ns: Nanos(200_000_000),
         retries: 2,
@@ -65,6 +74,9 @@ impl MissLimits {
 
     /// Greatest value of `queue`.
     pub const QUEUE_MAX: u16 = 4_096;
+
+    /// Greatest value of `records`.
+    pub const RECORDS_MAX: u16 = u16::MAX;
 
     /// Least value of `bytes`: one packet of the usual maximum length.
     pub const BYTES_MIN: u32 = 2_048;
@@ -89,6 +101,9 @@ impl MissLimits {
         };
         check("entries", self.entries.into(), 1, Self::ENTRIES_MAX.into())?;
         check("queue", self.queue.into(), 0, Self::QUEUE_MAX.into())?;
+        if self.records > 0 {
+            check("records", self.records.into(), self.entries.into(), Self::RECORDS_MAX.into())?;
+        }
         check("bytes", self.bytes.into(), Self::BYTES_MIN.into(), Self::BYTES_MAX.into())?;
         check("timeout_ns", self.timeout_ns.0, 1, Self::TIME_MAX.0)?;
         check("retries", self.retries.into(), 0, Self::RETRIES_MAX.into())?;
@@ -123,6 +138,7 @@ mod tests {
             (MissLimits { entries: 0, ..MissLimits::USUAL }, "entries is 0, but must be 1 to 4096"),
             (MissLimits { entries: 4_097, ..MissLimits::USUAL }, "entries is 4097, but must be 1 to 4096"),
             (MissLimits { queue: u16::MAX, ..MissLimits::USUAL }, "queue is 65535, but must be 0 to 4096"),
+            (MissLimits { records: 127, ..MissLimits::USUAL }, "records is 127, but must be 128 to 65535"),
             (MissLimits { bytes: 0, ..MissLimits::USUAL }, "bytes is 0, but must be 2048 to 16777216"),
             (
                 MissLimits { timeout_ns: Nanos(0), ..MissLimits::USUAL },

@@ -29,6 +29,7 @@ fn limits(rng: &mut Rng) -> MissLimits {
         retries: rng.u8(0..3),
         negative_ns: Nanos([0, 50, 500][rng.usize(0..3)]),
         when_full: [WhenFull::Drop, WhenFull::Forward][rng.usize(0..2)],
+        ..MissLimits::USUAL
     }
 }
 
@@ -227,6 +228,7 @@ fn queues_do_what_the_model_does() {
         timed_out,
         stale,
         released,
+        evicted: _,
     } = sum;
     let all = [searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released];
     assert!(all.iter().all(|count| *count > 3_000), "{sum:?}");

@@ -22,7 +22,7 @@ use crate::worker::{Channel, Served, Worker};
 use dataplane::{Counters, Event};
 use flow::{EgressQueue, Nanos, PortNo};
 use frame::Frame;
-use pipeline::{BURST, Pipeline, Probe, Updates};
+use pipeline::{BURST, Express, Pipeline, Probe, Updates};
 use port::Pools;
 use port_cache::{MissCounters, PortCache};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -166,8 +166,10 @@ impl Wiring<'_> {
         };
         let stopwatch =
             config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs));
+        let records = Express::places(config.express_records);
         let cache = config.port_cache.filter(|_| config.express_records > 0).map(|config| {
-            PortCache::new(&config, served.iter().map(|served| served.number).collect(), BURST, misses)
+            let ports = served.iter().map(|served| served.number).collect();
+            PortCache::new(&config, ports, BURST, records, misses)
         });
         Worker {
             pipeline: Pipeline::new(Arc::clone(&counters), config.lanes).with_port_cache(cache),

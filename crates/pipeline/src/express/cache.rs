@@ -3,6 +3,7 @@
 
 use super::bypass::{Bypass, BypassLimits};
 use super::changes::{PathChanges, RecentChanges};
+use super::divert::RecordBudget;
 use super::look_up::BurstKeys;
 use super::path::{Path, RecordedPath};
 use super::paths::{HitsToCount, HotPath, HotPaths, Paths};
@@ -41,6 +42,30 @@ impl Store {
         match self {
             Self::OneLine(records) => records.path(place),
             Self::TwoLines(records) => records.path(place),
+        }
+    }
+
+    /// Returns whether a key has a record, of any version.
+    pub fn has(&self, hash: u64, key: &ExpressKey) -> bool {
+        match self {
+            Self::OneLine(records) => records.has(hash, key),
+            Self::TwoLines(records) => records.has(hash, key),
+        }
+    }
+
+    /// Removes the record at a place.
+    pub fn remove(&mut self, place: u32) {
+        match self {
+            Self::OneLine(records) => records.remove(place),
+            Self::TwoLines(records) => records.remove(place),
+        }
+    }
+
+    /// Returns the time of the last hit of the record at a place, or `None` if the record must stay.
+    pub fn idle_since(&self, place: u32, window: Window) -> Option<Nanos> {
+        match self {
+            Self::OneLine(records) => records.idle_since(place, window),
+            Self::TwoLines(records) => records.idle_since(place, window),
         }
     }
 
@@ -123,6 +148,8 @@ pub struct Express {
     pub(super) previous: Option<Box<Self>>,
     /// Whether the burst was looked up in the previous records.
     pub(super) takes_over: bool,
+    /// Whether the time of each hit is noted, because a port may have only a limited number of records.
+    pub(super) notes_use: bool,
 }
 
 impl Express {
@@ -159,7 +186,14 @@ impl Express {
             predecessor: Predecessor::None,
             previous: None,
             takes_over: false,
+            notes_use: false,
         })
+    }
+
+    /// Returns the number of records for which [`Self::new`] makes space.
+    #[must_use]
+    pub fn places(records: usize) -> usize {
+        Records::<LINE_WORDS>::places(records)
     }
 
     /// Sets the limits that decide when the path is bypassed. Without this call, they are
@@ -231,7 +265,11 @@ impl Express {
         path: &Path,
         fence: u32,
         context: &BurstContext<'_, E>,
+        mut budget: RecordBudget<'_>,
     ) {
+        if !self.make_room(key, hash, &mut budget, context.window) {
+            return;
+        }
         let new = NewRecord { key, hash, fence, version: self.changes.version() };
         let (place, learned) = match &mut self.store {
             Store::OneLine(records) => records.learn(&new, context.window),
@@ -244,6 +282,9 @@ impl Express {
             let entries = path.hops.list().entries().chain(stations);
             entries.filter_map(|entry| context.cells.get(entry)).for_each(Cell::set_recorded);
             self.paths.set(&mut self.store, place, &Path { effect, ..*path }, context.hit_counters());
+            if learned != Learned::Renewed {
+                self.join(place, &mut budget, context.now);
+            }
         }
         match learned {
             Learned::Known => {}

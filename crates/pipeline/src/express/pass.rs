@@ -15,6 +15,7 @@
 //! later packets of the flow are held until the fence has passed.
 
 use super::cache::{Express, Missed};
+use super::paths::HotPaths;
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::lanes::{LaneState, Queued};
@@ -171,6 +172,9 @@ impl Express {
             packet.data.set_layers(&self.burst.layers(*at, &packet.data.frame, Depth::None));
             let place = self.burst.places[*at];
             let fence = if lanes_on { self.store.waits_for(place, context.window) } else { None };
+            if self.notes_use && place != NONE {
+                self.store.hot_path(place).touch(context.now);
+            }
             let Some(path) = self.path(place).or_else(|| self.previous_path(*at)) else {
                 passed.rest.push(*slot);
                 self.missed.push(Missed { slot: *slot, at: *at });

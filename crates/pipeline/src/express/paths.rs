@@ -112,6 +112,16 @@ impl HotPath {
         self.hits.0 < 0
     }
 
+    /// Returns the time of the last noted hit.
+    pub fn used(&self) -> Nanos {
+        self.used
+    }
+
+    /// Notes a hit that is counted elsewhere.
+    pub fn touch(&mut self, now: Nanos) {
+        self.used = now;
+    }
+
     /// Adds the noted hits to the counters of the path's entries and tables.
     fn count(&mut self, hops: HopList<'_>, stations: Stations, to: HitCounters<'_>) {
         if !self.listed {

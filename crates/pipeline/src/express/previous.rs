@@ -12,12 +12,14 @@
 //! processed.
 
 use super::cache::Express;
+use super::divert::{FrameCache, RecordBudget};
 use super::path::RecordedPath;
 use crate::context::BurstContext;
 use crate::lanes::Queued;
 use crate::packet::{self, Packet};
 use crate::slab::{BURST, first_bits};
 use engines::NONE;
+use flow::PortNo;
 use frame::Frame;
 
 /// Earlier records whose paths new records inherit.
@@ -102,7 +104,13 @@ impl Express {
     /// Makes records of the paths that packets of the burst have inherited.
     #[cold]
     #[inline(never)]
-    pub(super) fn learn_previous<E>(&mut self, context: &BurstContext<'_, E>, packets: &[Packet]) {
+    pub(super) fn learn_previous<E>(
+        &mut self,
+        context: &BurstContext<'_, E>,
+        packets: &[Packet],
+        mut cache: Option<&mut FrameCache>,
+        in_port: PortNo,
+    ) {
         for number in 0..self.kept.len() {
             let at = self.kept[number];
             let Some(path) = self.previous_path(at).map(RecordedPath::to_path) else { continue };
@@ -114,7 +122,8 @@ impl Express {
                     && packets[missed.slot.index()].path != packet::Path::Left
             });
             if !waits {
-                self.learn_path(&key, hash, &path, 0, context);
+                let budget = RecordBudget::of(cache.as_deref_mut(), in_port);
+                self.learn_path(&key, hash, &path, 0, context, budget);
                 self.counters.inherited(1);
             }
         }

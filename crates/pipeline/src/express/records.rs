@@ -108,10 +108,15 @@ pub(super) struct Records<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Records<WORDS> {
+    /// Returns the number of records for which [`Self::new`] creates space.
+    pub fn places(count: usize) -> usize {
+        count.div_ceil(WAYS).next_power_of_two() * WAYS
+    }
+
     /// Creates space for `count` records. The number is rounded up to a power of two, and to at least one
     /// set.
     pub fn new(count: usize) -> Self {
-        let sets = count.div_ceil(WAYS).next_power_of_two();
+        let sets = Self::places(count) / WAYS;
         Self {
             tags: vec![Tags::default(); sets].into_boxed_slice(),
             all: repeated(RecordAndPath::EMPTY, sets * WAYS),
@@ -244,6 +249,27 @@ impl<const WORDS: usize> Records<WORDS> {
             return None;
         }
         Some(fence)
+    }
+
+    /// Returns whether a key has a record, of any version.
+    pub fn has(&self, hash: u64, key: &ExpressKey) -> bool {
+        self.find_again(hash, key) != NONE
+    }
+
+    /// Removes the record at a place. Packets that have found the record before may still use its path, until
+    /// another record is made at the place.
+    pub fn remove(&mut self, place: u32) {
+        if let Some(tags) = self.tags.get_mut(place as usize / WAYS) {
+            tags.set(place as usize % WAYS, 0);
+        }
+    }
+
+    /// Returns the time of the last hit of the record at a place, or `None` if packets still wait for its
+    /// fence: later packets of their flow would overtake them.
+    pub fn idle_since(&self, place: u32, window: Window) -> Option<Nanos> {
+        let RecordAndPath { words, path } = self.all.get(place as usize)?;
+        let fence = (words[1] >> FENCE_BIT) as u32;
+        (fence == 0 || !window.waits(fence)).then_some(path.used())
     }
 
     /// Makes a record for a key, or renews its record. Returns the place of the record, or [`NONE`] if the

@@ -12,6 +12,7 @@ const LIMITS: MissLimits = MissLimits {
     retries: 1,
     negative_ns: Nanos(50),
     when_full: WhenFull::Drop,
+    ..MissLimits::USUAL
 };
 
 fn queues(limits: MissLimits) -> Queues {

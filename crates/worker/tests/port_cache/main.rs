@@ -6,6 +6,7 @@
 mod blocking;
 mod lab;
 mod order;
+mod records;
 
 use flow::DropReason;
 use lab::{BURST, LIMITS, Lab, packet, slow};
