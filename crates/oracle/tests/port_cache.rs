@@ -5,7 +5,7 @@
 use flow::Nanos;
 use oracle::{CaseOptions, Coverage, run_case};
 use pipeline::{BypassLimits, LaneLimits};
-use port_cache::{CacheMode, MissFigures, MissLimits, PortCacheConfig, SearcherFaults, Victim, WhenFull};
+use port_cache::{MissFigures, MissLimits, MissMode, PortCacheConfig, SearcherFaults, Victim, WhenFull};
 use worker::{Consistency, Quanta};
 
 /// Minimum number of rule sets in a run for coverage to be checked.
@@ -43,7 +43,7 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         limits.records = entries + [0, 1, 8][rng.usize(0..3)];
         limits.victim = [Victim::Clock, Victim::LeastRecentlyUsed][rng.usize(0..2)];
     }
-    let mode = if seed / 12 % 4 == 1 { CacheMode::Blocking } else { CacheMode::NonBlocking };
+    let mode = if seed / 12 % 4 == 1 { MissMode::Blocking } else { MissMode::NonBlocking };
     match seed / 2 % 6 {
         0 => PortCacheConfig { mode, limits, ..PortCacheConfig::default() },
         1 | 2 => {

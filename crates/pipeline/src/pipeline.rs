@@ -17,7 +17,7 @@ mod release;
 use crate::context::{HitCounters, Rules, TABLES};
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
-use crate::express::{Express, FrameCache, HitsToCount, WaitingKeys};
+use crate::express::{Express, FrameCache, HitsToCount, RecordBudget, WaitingKeys};
 use crate::ffp::Ffp;
 use crate::lanes::{LaneLimits, LaneUsage, Lanes, Queued};
 use crate::packet_out::CompiledPacketOut;
@@ -123,9 +123,7 @@ impl Pipeline {
         probe: &mut P,
     ) -> usize {
         let received = frames.len().min(BURST);
-        let Self {
-            rules, counters, express, port_cache, waiting_keys, ffp, slab, lanes, keys, outputs, ..
-        } = self;
+        let Self { rules, counters, express, port_cache, ffp, slab, lanes, keys, outputs, .. } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.burst_counters.received = if origin == Origin::Port { received as u64 } else { 0 };
         // Stateless: tagged frames leave before any table lookup.
@@ -188,8 +186,8 @@ impl Pipeline {
         }
         if let Some(express) = express {
             cache.iter_mut().for_each(|cache| express.overtake(cache, in_port));
-            let budget = (cache.as_deref_mut(), in_port);
-            express.learn(&context, &mut slab.packets, waiting_keys, lanes_on, budget, probe);
+            let mut budget = RecordBudget::new(cache.as_deref_mut(), in_port);
+            express.learn(&context, &mut slab.packets, &mut self.waiting_keys, lanes_on, &mut budget, probe);
             cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
         }
         context.add_counters();
@@ -222,7 +220,8 @@ impl Pipeline {
         if let Some(express) = express {
             let mut cache = port_cache.as_deref_mut();
             express.overtake_waiting(cache.as_deref_mut(), &slab.packets, &quantum, waiting_keys);
-            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys, cache, probe);
+            let mut budget = RecordBudget::new(cache, PortNo(0));
+            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys, &mut budget, probe);
         }
         slab.free(&quantum);
         let mut worked = quantum.len();
@@ -237,7 +236,15 @@ impl Pipeline {
             if let Some(express) = express {
                 let mut cache = port_cache.as_deref_mut();
                 express.overtake_waiting(cache.as_deref_mut(), &slab.packets, &released, waiting_keys);
-                express.learn_waiting(&context, &mut slab.packets, &released, waiting_keys, cache, probe);
+                let mut budget = RecordBudget::new(cache, PortNo(0));
+                express.learn_waiting(
+                    &context,
+                    &mut slab.packets,
+                    &released,
+                    waiting_keys,
+                    &mut budget,
+                    probe,
+                );
             }
             slab.free(&released);
             worked += released.len();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Which packets wait while a flow is searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CacheMode {
+pub enum MissMode {
     /// Packets of the flow wait. Packets of other flows go on.
     #[default]
     NonBlocking,
@@ -25,7 +25,7 @@ pub enum CacheMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCacheConfig {
     /// Which packets wait while a flow is searched.
-    pub mode: CacheMode,
+    pub mode: MissMode,
     /// Budgets and times of the queues.
     pub limits: MissLimits,
     /// Time in nanoseconds that the searcher takes for a search. With 0 it answers at once. Then no packet
@@ -46,7 +46,7 @@ impl PortCacheConfig {
 /// Port cache of one worker. `K` is the type of keys, and `P` the type of packets.
 #[derive(Debug)]
 pub struct PortCache<K, P> {
-    mode: CacheMode,
+    mode: MissMode,
     queues: MissQueues<K, P>,
     searcher: Searcher,
     active: ActiveRecords,
@@ -101,7 +101,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     #[must_use]
     pub fn accepts(&self, number: PortNo) -> usize {
         match (self.mode, self.port(number)) {
-            (CacheMode::Blocking, Some(port)) => usize::from(self.queues.usage(port).0 == 0),
+            (MissMode::Blocking, Some(port)) => usize::from(self.queues.usage(port).0 == 0),
             _ => self.burst,
         }
     }
@@ -151,7 +151,10 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
                 None
             }
             OfferResult::Merged | OfferResult::Forced => None,
-            OfferResult::Passed(packet) | OfferResult::Uncached(packet) => Some(packet),
+            OfferResult::Passed(packet) | OfferResult::Uncached(packet) => {
+                self.searcher.occupy(self.now);
+                Some(packet)
+            }
             OfferResult::Full(packet) => {
                 self.full.push(packet);
                 None

@@ -22,7 +22,7 @@ mod slots;
 mod waiting;
 
 pub use active::Victim;
-pub use cache::{CacheMode, PortCache, PortCacheConfig};
+pub use cache::{MissMode, PortCache, PortCacheConfig};
 pub use counters::{MissCounters, MissFigures};
 pub use limits::{LimitError, MissLimits, WhenFull};
 pub use queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};

@@ -55,8 +55,8 @@ impl Searcher {
 
     /// Asks for the search of a flow.
     pub fn ask(&mut self, ticket: Ticket, now: Nanos) {
-        let ends = now.max(self.free_from) + self.service_ns;
-        self.free_from = ends;
+        self.occupy(now);
+        let ends = self.free_from;
         let Some((faults, rng)) = &mut self.faults else { return self.add(ends, ticket) };
         let faults = *faults;
         let mut percent = |share: u8| rng.u8(0..100) < share;
@@ -65,6 +65,11 @@ impl Searcher {
         let delays = [delay(), delay()];
         let answers = if is_lost { 0 } else { 1 + usize::from(is_doubled) };
         delays.into_iter().take(answers).for_each(|delay| self.add(ends + delay, ticket));
+    }
+
+    /// Notes that a packet is looked up without a search. It takes the searcher as long as a search.
+    pub fn occupy(&mut self, now: Nanos) {
+        self.free_from = now.max(self.free_from) + self.service_ns;
     }
 
     /// Returns the next answer that has been given by now.
@@ -115,8 +120,10 @@ mod tests {
         assert_eq!((searcher.next_answer(Nanos(109)), searcher.answers_at()), (None, Some(Nanos(110))));
         assert_eq!(searcher.next_answer(Nanos(110)), Some(tickets[0]));
         assert_eq!(searcher.next_answer(Nanos(119)), None, "the second search began at 110");
-        searcher.ask(tickets[2], Nanos(300));
-        let answers: Vec<_> = std::iter::from_fn(|| searcher.next_answer(Nanos(310))).collect();
+        searcher.occupy(Nanos(300));
+        searcher.ask(tickets[2], Nanos(301));
+        assert_eq!(searcher.answers_at(), Some(Nanos(120)));
+        let answers: Vec<_> = std::iter::from_fn(|| searcher.next_answer(Nanos(320))).collect();
         assert_eq!((answers, searcher.answers_at()), (tickets[1..].to_vec(), None));
         assert!(!searcher.is_immediate() && Searcher::new(Nanos(0), 1, None).is_immediate());
     }

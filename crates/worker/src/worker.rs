@@ -174,13 +174,7 @@ impl<P: Probe> Worker<P> {
                 self.first = at;
                 break;
             }
-            let most = self.pipeline.accepts(self.served[at].number);
-            if most == 0 {
-                continue;
-            }
-            let stamp = self.latency.poll(&self.probe);
-            let queue = &mut self.served[at].queue;
-            let received = queue.receive(&mut self.egress.pools, &mut self.burst, most, stamp);
+            let received = self.receive(at);
             if !lacks && self.egress.pools.is_used_up() {
                 // The next poll iteration begins with the queue that found no free frame.
                 lacks = true;
@@ -237,6 +231,17 @@ impl<P: Probe> Worker<P> {
         turn.answers_ns = self.pipeline.misses_due();
         turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
+    }
+
+    /// Receives a burst from a queue, unless the port cache blocks its port. Returns the number of packets.
+    #[inline]
+    fn receive(&mut self, at: usize) -> usize {
+        let most = self.pipeline.accepts(self.served[at].number);
+        if most == 0 {
+            return 0;
+        }
+        let stamp = self.latency.poll(&self.probe);
+        self.served[at].queue.receive(&mut self.egress.pools, &mut self.burst, most, stamp)
     }
 
     /// Counts hits of at most `most` path records, and publishes the time before which all hits are counted.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The path records of one worker, and the reader that builds their keys.
 
+use super::budget::{RecordBudget, RemovableRecords};
 use super::bypass::{Bypass, BypassLimits};
 use super::changes::{PathChanges, RecentChanges};
-use super::divert::RecordBudget;
 use super::look_up::BurstKeys;
 use super::path::{Path, RecordedPath};
 use super::paths::{HitsToCount, HotPath, HotPaths, Paths};
@@ -45,35 +45,34 @@ impl Store {
         }
     }
 
-    /// Returns whether a key has a record, of any version.
-    pub fn has(&self, hash: u64, key: &ExpressKey) -> bool {
+    /// If packets that hit the record at a place must wait for a fence, returns this fence.
+    pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
+        match self {
+            Self::OneLine(records) => records.waits_for(place, window),
+            Self::TwoLines(records) => records.waits_for(place, window),
+        }
+    }
+}
+
+impl RemovableRecords for Store {
+    fn has(&self, hash: u64, key: &ExpressKey) -> bool {
         match self {
             Self::OneLine(records) => records.has(hash, key),
             Self::TwoLines(records) => records.has(hash, key),
         }
     }
 
-    /// Removes the record at a place.
-    pub fn remove(&mut self, place: u32) {
+    fn remove(&mut self, place: u32) {
         match self {
             Self::OneLine(records) => records.remove(place),
             Self::TwoLines(records) => records.remove(place),
         }
     }
 
-    /// Returns the time of the last hit of the record at a place, or `None` if the record must stay.
-    pub fn idle_since(&self, place: u32, window: Window) -> Option<Nanos> {
+    fn idle_since(&self, place: u32, window: Window) -> Option<Nanos> {
         match self {
             Self::OneLine(records) => records.idle_since(place, window),
             Self::TwoLines(records) => records.idle_since(place, window),
-        }
-    }
-
-    /// If packets that hit the record at a place must wait for a fence, returns this fence.
-    pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
-        match self {
-            Self::OneLine(records) => records.waits_for(place, window),
-            Self::TwoLines(records) => records.waits_for(place, window),
         }
     }
 }
@@ -265,9 +264,11 @@ impl Express {
         path: &Path,
         fence: u32,
         context: &BurstContext<'_, E>,
-        mut budget: RecordBudget<'_>,
+        budget: &mut RecordBudget<'_>,
     ) {
-        if !self.make_room(key, hash, &mut budget, context.window) {
+        let may_learn = budget.make_room(key, hash, context.window, &mut self.store);
+        self.counters.removed(std::mem::take(&mut budget.removed));
+        if !may_learn {
             return;
         }
         let new = NewRecord { key, hash, fence, version: self.changes.version() };
@@ -282,8 +283,9 @@ impl Express {
             let entries = path.hops.list().entries().chain(stations);
             entries.filter_map(|entry| context.cells.get(entry)).for_each(Cell::set_recorded);
             self.paths.set(&mut self.store, place, &Path { effect, ..*path }, context.hit_counters());
-            if learned != Learned::Renewed {
-                self.join(place, &mut budget, context.now);
+            if learned != Learned::Renewed && budget.add(place) {
+                self.store.hot_path(place).touch(context.now);
+                self.notes_use = true;
             }
         }
         match learned {

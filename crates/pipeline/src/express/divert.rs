@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Offers frames without a path record to the port cache, before they are admitted.
 
+use super::budget::{FrameCache, RecordBudget};
 use super::cache::Express;
 use super::leave::put_back;
-use super::paths::HotPaths;
 use super::waiting::WaitingKeys;
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::lanes::Window;
 use crate::packet::Packet;
 use crate::slab::PacketSlot;
 use engines::NONE;
-use flow::{Nanos, PortNo};
+use flow::PortNo;
 use frame::Frame;
 use keys::ExpressKey;
-use port_cache::PortCache;
 use wire::ethernet::ETHERNET_BYTES;
-
-/// Port cache for frames.
-pub type FrameCache = PortCache<ExpressKey, Frame>;
-
-/// Limit of the number of records of a port: the port cache, if it limits their number.
-pub(super) struct RecordBudget<'a> {
-    cache: Option<&'a mut FrameCache>,
-    in_port: PortNo,
-}
-
-impl<'a> RecordBudget<'a> {
-    #[inline]
-    pub fn of(cache: Option<&'a mut FrameCache>, in_port: PortNo) -> Self {
-        Self { cache: cache.filter(|cache| cache.limits_records()), in_port }
-    }
-}
 
 impl Express {
     /// Offers the frames of the burst that have no path to the port cache. `frames` are the frames that
@@ -66,45 +48,10 @@ impl Express {
             }
         }
         put_back(frames, &mut self.rest);
-        self.evict(cache, in_port, 0, context.window);
-    }
-
-    /// Removes records of a port until it may have `more` further records, or until all other records must
-    /// stay.
-    fn evict(&mut self, cache: &mut FrameCache, in_port: PortNo, more: u32, window: Window) {
-        let Self { store, counters, .. } = self;
-        while let Some(place) = cache.take_victim(in_port, more, |place| store.idle_since(place, window)) {
-            store.remove(place);
-            counters.removed(1);
-        }
-    }
-
-    /// Makes room for the record of a key. Returns false if its port must not have another record.
-    pub(super) fn make_room(
-        &mut self,
-        key: &ExpressKey,
-        hash: u64,
-        budget: &mut RecordBudget<'_>,
-        window: Window,
-    ) -> bool {
-        let in_port = budget.in_port;
-        let Some(cache) = budget.cache.as_deref_mut() else { return true };
-        if self.store.has(hash, key) {
-            return true;
-        }
-        // While followers of the flow wait, the flow itself still counts as a pending flow.
-        let more = u32::from(!cache.holds(in_port, key, hash));
-        self.evict(cache, in_port, more, window);
-        cache.has_room(in_port, more)
-    }
-
-    /// Notes that a new record of a port has been made at a place.
-    pub(super) fn join(&mut self, place: u32, budget: &mut RecordBudget<'_>, now: Nanos) {
-        if let Some(cache) = budget.cache.as_deref_mut() {
-            cache.add_record(budget.in_port, place);
-            self.store.hot_path(place).touch(now);
-            self.notes_use = true;
-        }
+        // Pending flows take the places of records.
+        let mut budget = RecordBudget::new(Some(cache), in_port);
+        budget.evict(0, context.window, &mut self.store);
+        self.counters.removed(budget.removed);
     }
 
     /// Tells the port cache which packets of the burst have no record and do not wait. Call it before

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Makes records of the paths that packets have taken, after the whole burst has been processed.
 
+use super::budget::RecordBudget;
 use super::cache::{Express, Missed};
-use super::divert::{FrameCache, RecordBudget};
 use super::path::Path;
 use super::waiting::WaitingKeys;
 use crate::context::BurstContext;
 use crate::packet::{self, Packet};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::{BURST, PacketSlot};
-use flow::PortNo;
 
 impl Express {
     /// Makes records for the packets of the burst that have left without a record. Saves the keys of
@@ -21,7 +20,7 @@ impl Express {
         packets: &mut [Packet],
         waiting: &mut WaitingKeys,
         lanes_on: bool,
-        (mut cache, in_port): (Option<&mut FrameCache>, PortNo),
+        budget: &mut RecordBudget<'_>,
         probe: &mut P,
     ) {
         // A packet that left on the fast-forwarding path shows that no earlier packet with its values in the
@@ -50,12 +49,11 @@ impl Express {
             };
             if !(lanes_on && self.missed.iter().any(waits)) {
                 let key = self.burst.keys[at];
-                let budget = RecordBudget::of(cache.as_deref_mut(), in_port);
                 self.learn_path(&key, hash, &path, 0, context, budget);
             }
         }
         if self.takes_over {
-            self.learn_previous(context, packets, cache, in_port);
+            self.learn_previous(context, packets, budget);
         }
         if !self.missed.is_empty() {
             probe.mark(ProbeStep::Learn, self.missed.len() as u32);
@@ -71,7 +69,7 @@ impl Express {
         packets: &mut [Packet],
         burst: &[PacketSlot],
         waiting: &WaitingKeys,
-        mut cache: Option<&mut FrameCache>,
+        budget: &mut RecordBudget<'_>,
         probe: &mut P,
     ) {
         let mut unknown = 0;
@@ -86,7 +84,7 @@ impl Express {
             {
                 let key = waiting.key(*slot);
                 let hash = self.reader.hash(&key);
-                let budget = RecordBudget::of(cache.as_deref_mut(), packet.data.ext.in_port());
+                budget.in_port = packet.data.ext.in_port();
                 self.learn_path(&key, hash, &path, fence, context, budget);
             }
         }

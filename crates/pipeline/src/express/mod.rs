@@ -8,6 +8,8 @@
 //! Begin with `cache.rs`, which holds the records of one worker ([`Express`]). `pass.rs` looks up the packets
 //! of a burst, and `learn.rs` makes records.
 
+mod budget;
+
 mod bypass;
 
 mod cache;
@@ -45,10 +47,11 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+pub use budget::FrameCache;
+pub(crate) use budget::RecordBudget;
 pub use bypass::BypassLimits;
 pub use cache::Express;
 pub use changes::PathChanges;
-pub use divert::FrameCache;
 pub use paths::HitsToCount;
 pub use previous::Predecessor;
 pub use records::ExpressSize;

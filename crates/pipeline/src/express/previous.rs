@@ -11,15 +11,14 @@
 //! packets of one flow find the same record, because records are made after the whole burst has been
 //! processed.
 
+use super::budget::RecordBudget;
 use super::cache::Express;
-use super::divert::{FrameCache, RecordBudget};
 use super::path::RecordedPath;
 use crate::context::BurstContext;
 use crate::lanes::Queued;
 use crate::packet::{self, Packet};
 use crate::slab::{BURST, first_bits};
 use engines::NONE;
-use flow::PortNo;
 use frame::Frame;
 
 /// Earlier records whose paths new records inherit.
@@ -108,8 +107,7 @@ impl Express {
         &mut self,
         context: &BurstContext<'_, E>,
         packets: &[Packet],
-        mut cache: Option<&mut FrameCache>,
-        in_port: PortNo,
+        budget: &mut RecordBudget<'_>,
     ) {
         for number in 0..self.kept.len() {
             let at = self.kept[number];
@@ -122,7 +120,6 @@ impl Express {
                     && packets[missed.slot.index()].path != packet::Path::Left
             });
             if !waits {
-                let budget = RecordBudget::of(cache.as_deref_mut(), in_port);
                 self.learn_path(&key, hash, &path, 0, context, budget);
                 self.counters.inherited(1);
             }

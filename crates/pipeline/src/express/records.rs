@@ -256,16 +256,14 @@ impl<const WORDS: usize> Records<WORDS> {
         self.find_again(hash, key) != NONE
     }
 
-    /// Removes the record at a place. Packets that have found the record before may still use its path, until
-    /// another record is made at the place.
+    /// Removes the record at a place, but leaves its path.
     pub fn remove(&mut self, place: u32) {
         if let Some(tags) = self.tags.get_mut(place as usize / WAYS) {
             tags.set(place as usize % WAYS, 0);
         }
     }
 
-    /// Returns the time of the last hit of the record at a place, or `None` if packets still wait for its
-    /// fence: later packets of their flow would overtake them.
+    /// Returns the time of the last hit of the record at a place, or `None` if packets wait for its fence.
     pub fn idle_since(&self, place: u32, window: Window) -> Option<Nanos> {
         let RecordAndPath { words, path } = self.all.get(place as usize)?;
         let fence = (words[1] >> FENCE_BIT) as u32;

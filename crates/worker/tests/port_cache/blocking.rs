@@ -4,11 +4,11 @@
 use crate::lab::{LIMITS, Lab, packet, slow};
 use flow::{DropReason, Nanos};
 use pipeline::LaneLimits;
-use port_cache::{CacheMode, MissFigures, MissLimits, PortCacheConfig};
+use port_cache::{MissFigures, MissLimits, MissMode, PortCacheConfig};
 
 #[test]
 fn a_blocked_port_receives_nothing_until_the_answer_and_other_ports_go_on() {
-    let mut lab = Lab::warm(PortCacheConfig { mode: CacheMode::Blocking, ..slow() });
+    let mut lab = Lab::warm(PortCacheConfig { mode: MissMode::Blocking, ..slow() });
     let before = lab.totals();
     // Packet 1 has no record. Packets 2 to 4 have arrived behind it.
     lab.push(1, &packet(1, 2, 0));
@@ -32,7 +32,7 @@ fn a_blocked_port_receives_nothing_until_the_answer_and_other_ports_go_on() {
 #[test]
 fn a_blocked_port_goes_on_when_the_search_is_given_up() {
     let limits = MissLimits { timeout_ns: Nanos(1_000_000), retries: 1, ..LIMITS };
-    let mut lab = Lab::new(PortCacheConfig { mode: CacheMode::Blocking, limits, ..slow() }, LaneLimits::NONE);
+    let mut lab = Lab::new(PortCacheConfig { mode: MissMode::Blocking, limits, ..slow() }, LaneLimits::NONE);
     (0..2).for_each(|number| lab.push(1, &packet(number as u16, 3, number)));
     lab.turn();
     assert_eq!((lab.figures().searched, lab.totals().held), (1, 1));
@@ -49,7 +49,7 @@ fn a_blocked_port_goes_on_when_the_search_is_given_up() {
 
 #[test]
 fn with_an_immediate_searcher_a_blocked_port_loses_and_reorders_nothing() {
-    let config = PortCacheConfig { mode: CacheMode::Blocking, ..PortCacheConfig::default() };
+    let config = PortCacheConfig { mode: MissMode::Blocking, ..PortCacheConfig::default() };
     let mut lab = Lab::new(config, LaneLimits::NONE);
     (0..64).for_each(|number| lab.push(1, &packet(number as u16 % 4, 3, number)));
     (0..64).for_each(|_| lab.turn());
