@@ -60,6 +60,19 @@ fn flows_that_are_in_use_keep_their_records() {
 }
 
 #[test]
+fn records_that_end_with_their_key_plan_are_not_counted() {
+    let mut lab = small(Victim::Clock, PortCacheConfig::default());
+    (1..=4).for_each(|flow| assert!(lab.asks(1, flow)));
+    lab.flow("priority=60000,udp,tp_src=1,dl_dst=02:00:00:00:00:03,actions=output:2");
+    lab.turn();
+    (1..=4).for_each(|flow| {
+        lab.asks(1, flow);
+    });
+    assert!((1..=4).all(|flow| !lab.asks(1, flow)));
+    assert_eq!((lab.records(), lab.figures().evicted), (4, 0));
+}
+
+#[test]
 fn pending_flows_are_never_victims() {
     let mut lab = small(Victim::Clock, slow());
     (1..=4).for_each(|flow| lab.push(1, &packet(flow, 2, flow.into())));
