@@ -29,6 +29,6 @@ pub use drop_counts::DropCounts;
 pub use event::{Event, MacSeen, PacketInEvent};
 pub use express_counters::{ExpressCounters, ExpressFigures};
 pub use ports::PortTable;
-pub use trace_record::{FoundBy, TraceCopy, TraceHit, TraceRecord};
+pub use trace_record::{CacheWait, FoundBy, TraceCopy, TraceHit, TraceRecord};
 pub use usage::Usage;
 pub use worker_counters::{BurstCounters, Counters};

@@ -74,10 +74,21 @@ pub struct TraceRecord {
     pub fast: bool,
     /// Whether a path record forwarded the packet, without any other lookup.
     pub express: bool,
+    /// Role of the packet in the port cache, if it waited there.
+    pub waited: Option<CacheWait>,
     /// Whether a packet or copy was dropped for lack of space in the burst in which this packet was finished.
     pub scarce: bool,
     /// Time in ns from the start of the burst until the packet left. Without a clock, all times are 0.
     pub left_ns: Nanos,
+}
+
+/// Role of a packet that waited in the port cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheWait {
+    /// The packet started the search of its flow.
+    First,
+    /// The packet waited behind an earlier packet of its flow.
+    Follower,
 }
 
 /// Method by which a packet reached its entry in a table.

@@ -48,9 +48,12 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         0 => PortCacheConfig { mode, limits, ..PortCacheConfig::default() },
         1 | 2 => {
             let service_ns = Nanos([1, 1_000_000, 20_000_000, 100_000_000][rng.usize(0..4)]);
-            PortCacheConfig { mode, limits, service_ns, faults: None }
+            PortCacheConfig { mode, limits, service_ns, ..PortCacheConfig::default() }
         }
-        _ => PortCacheConfig { mode, limits, service_ns: Nanos(1_000_000), faults: Some(faults) },
+        _ => {
+            let service_ns = Nanos(1_000_000);
+            PortCacheConfig { mode, limits, service_ns, faults: Some(faults), ..PortCacheConfig::default() }
+        }
     }
 }
 
@@ -105,6 +108,7 @@ fn packets_of_unknown_flows_wait_and_the_law_holds() {
 /// Checks that packets meet each situation often enough.
 fn check_coverage(coverage: &Coverage, cases: u64) {
     let MissFigures {
+        hits,
         searched,
         merged,
         passed,
@@ -117,8 +121,10 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         released,
         evicted,
     } = coverage.misses;
-    let counts =
-        [searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released, evicted];
+    let counts = [
+        hits, searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released,
+        evicted,
+    ];
     assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
     assert!(coverage.express.inherited >= cases / 2, "{:?}", coverage.express);
     assert!(coverage.losses["miss_queue_full"] >= cases && coverage.losses["miss_timeout"] >= cases / 2);

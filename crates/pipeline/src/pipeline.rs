@@ -135,11 +135,13 @@ impl Pipeline {
         let mut cache = port_cache.as_deref_mut();
         let mut express = express.as_mut().filter(|_| count > 0 && (lanes_on || queued == Queued::Nothing));
         let mut low_latency = received - count;
+        let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
         if let Some(express) = &mut express {
             let slots = if P::LISTENS { slab.burst(count) } else { Burst::new() };
             let before = lanes.state(queued, lanes_on, count, &slab.packets);
             low_latency += express.pass_frames(&mut context, frames, &slots, before, probe);
-            if let Some(cache) = cache.as_mut().filter(|_| origin == Origin::Port && !frames.is_empty()) {
+            if let Some(cache) = cache.as_mut().filter(|_| origin == Origin::Port) {
+                cache.count_hits(in_port, count - frames.len().min(count));
                 express.divert(&mut context, cache, frames);
                 context.drop_full(slab, cache, probe);
             }
@@ -152,7 +154,6 @@ impl Pipeline {
         }
         // Admit: the other frames become packets. A packet has its slot until it leaves.
         let burst = slab.burst(count);
-        let in_port = PortNo(frames.first().map_or(0, |frame| frame.meta.in_port));
         let admitted = context.admit_burst(&mut slab.packets, &burst, frames.drain(..burst.len()), probe);
         probe.mark(ProbeStep::Admit, count as u32);
         let passed = express

@@ -8,7 +8,7 @@
 use crate::packet::Packet;
 use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
 use crate::slab::PacketSlot;
-use dataplane::{BurstCounters, FoundBy};
+use dataplane::{BurstCounters, CacheWait, FoundBy};
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;
 
@@ -125,6 +125,11 @@ pub trait Probe {
     #[inline]
     fn packet(&mut self, _port: PortNo, _sequence: u64) {}
 
+    /// Called before a burst of packets that waited in the port cache, all in the same role. Called with
+    /// `None` after it.
+    #[inline]
+    fn released(&mut self, _waited: Option<CacheWait>) {}
+
     /// Called when the operation of this version has been applied. The call is repeated with the same version
     /// after a change that is not an operation.
     #[inline]
@@ -238,6 +243,12 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     fn refused(&mut self, frame: &Frame, table: Option<TableId>, reason: DropReason) {
         self.0.refused(frame, table, reason);
         self.1.refused(frame, table, reason);
+    }
+
+    #[inline]
+    fn released(&mut self, waited: Option<CacheWait>) {
+        self.0.released(waited);
+        self.1.released(waited);
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;
 use arrayvec::ArrayVec;
 use dataplane::trace_record::RECORD_BYTES;
-use dataplane::{BurstCounters, FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
+use dataplane::{BurstCounters, CacheWait, FoundBy, TraceCopy, TraceHit, TraceRecord, Usage};
 use flow::{EntryId, Nanos, Outcome, PacketFilter, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use rtrb::Producer;
@@ -46,6 +46,8 @@ pub struct Recorder {
     clock: Option<fn() -> Nanos>,
     began: Nanos,
     version: RuleVersion,
+    /// Role of the packets of the current burst in the port cache.
+    waited: Option<CacheWait>,
     /// For each slot: index of its packet's record, or [`NOBODY`].
     slots: Box<[u8]>,
     records: Box<[Open]>,
@@ -78,6 +80,7 @@ impl Recorder {
             clock,
             began: Nanos(0),
             version: RuleVersion(0),
+            waited: None,
             slots,
             records,
             free,
@@ -127,12 +130,13 @@ impl Probe for Recorder {
         };
         *place = number;
         self.left -= 1;
-        let (version, began) = (self.version, self.began);
+        let (version, began, waited) = (self.version, self.began, self.waited);
         let Some(open) = self.open(slot) else { return };
         open.began = began;
         let record = &mut open.record;
         let bytes = frame.bytes();
         record.version = version;
+        record.waited = waited;
         record.in_port = PortNo(frame.meta.in_port);
         record.sequence = frame.meta.sequence;
         record.len = bytes.len() as u32;
@@ -143,6 +147,10 @@ impl Probe for Recorder {
         record.copies.clear();
         (record.lookups, record.made, record.missed) = (0, 0, None);
         (record.fast, record.express) = (false, false);
+    }
+
+    fn released(&mut self, waited: Option<CacheWait>) {
+        self.waited = waited;
     }
 
     fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, _: usize) {
@@ -217,6 +225,7 @@ fn empty(worker: u16) -> TraceRecord {
         outcome: Outcome::Consumed,
         fast: false,
         express: false,
+        waited: None,
         scarce: false,
         left_ns: Nanos(0),
     }

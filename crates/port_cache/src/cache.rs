@@ -31,6 +31,9 @@ pub struct PortCacheConfig {
     /// Time in nanoseconds that the searcher takes for a search. With 0 it answers at once. Then no packet
     /// waits longer than a burst.
     pub service_ns: Nanos,
+    /// Maximum number of unserved searches, for experiments. While there are as many, packets that do not
+    /// wait because their port has too many pending flows are dropped. If `None`, they are never dropped.
+    pub unserved_max: Option<u64>,
     /// Faults of the searcher, for tests.
     pub faults: Option<SearcherFaults>,
 }
@@ -47,6 +50,7 @@ impl PortCacheConfig {
 #[derive(Debug)]
 pub struct PortCache<K, P> {
     mode: MissMode,
+    unserved_max: Option<u64>,
     queues: MissQueues<K, P>,
     searcher: Searcher,
     active: ActiveRecords,
@@ -80,6 +84,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let answers = 2 * (usize::from(config.limits.retries) + 1) * packets;
         Self {
             mode: config.mode,
+            unserved_max: config.unserved_max,
             queues: MissQueues::new(config.limits, ports.len(), burst, counters),
             searcher: Searcher::new(config.service_ns, answers + burst, config.faults),
             active: ActiveRecords::new(ports.len(), if config.limits.records > 0 { records } else { 0 }),
@@ -131,6 +136,13 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         self.ports.binary_search(&number).ok().map(|at| at as u16)
     }
 
+    /// Counts packets that arrived at a port and have a path record.
+    pub fn count_hits(&self, in_port: PortNo, packets: usize) {
+        if let Some(port) = self.port(in_port).filter(|_| packets > 0) {
+            self.queues.counters().hits(port, packets as u64);
+        }
+    }
+
     /// Offers a packet of `bytes` bytes without a path record, which has arrived at `in_port`. Returns the
     /// packet if it is to be processed now. `copy` moves a packet into memory in which it can wait, or
     /// returns it as the error if there is none.
@@ -151,7 +163,15 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
                 None
             }
             OfferResult::Merged | OfferResult::Forced => None,
-            OfferResult::Passed(packet) | OfferResult::Uncached(packet) => {
+            OfferResult::Passed(packet) => {
+                self.searcher.occupy(self.now);
+                Some(packet)
+            }
+            OfferResult::Uncached(packet) => {
+                if self.unserved_max.is_some_and(|most| self.searcher.unserved(self.now) >= most) {
+                    self.full.push(packet);
+                    return None;
+                }
                 self.searcher.occupy(self.now);
                 Some(packet)
             }
@@ -180,6 +200,12 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
                 Due::Drop(packet) => return Some(packet),
             }
         }
+    }
+
+    /// Returns whether the next packets to release are the first ones of their flows.
+    #[must_use]
+    pub fn releases_firsts(&self) -> bool {
+        self.queues.releases_firsts()
     }
 
     /// Releases up to a burst of packets of one port, and calls `take` with each of them.
@@ -222,7 +248,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
             return None;
         }
         let victim = self.active.take_victim(port, self.limits.victim, used);
-        victim.inspect(|_| self.queues.counters().evicted())
+        victim.inspect(|_| self.queues.counters().evicted(port, 1))
     }
 
     /// Returns whether a port may have `more` further records.

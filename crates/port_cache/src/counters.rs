@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counters of the miss queues. The worker is the only writer.
 
+use flow::PortNo;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Use of a port's budgets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MissUsage {
+    /// Flows whose search is in progress, or whose packets are being released.
+    pub pending: u64,
+    /// Flows whose packets are not queued, because they cannot have a path record.
+    pub negative: u64,
+    /// Waiting packets, except the first packet of each flow.
+    pub followers: u64,
+    /// Bytes of all waiting packets.
+    pub bytes: u64,
+}
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident;)*) => {
-        /// Counters of one worker, which the control thread reads.
+        /// Counters of one port, and the use of its budgets.
         #[derive(Debug, Default)]
-        pub struct MissCounters {
+        struct PortCounters {
             $($name: AtomicU64,)*
+            usage: [AtomicU64; 4],
         }
 
         /// Values of the counters.
@@ -19,20 +34,21 @@ macro_rules! counters {
 
         impl MissCounters {
             $(
-                pub(crate) fn $name(&self) {
-                    self.$name.store(self.$name.load(Relaxed) + 1, Relaxed);
+                pub(crate) fn $name(&self, port: u16, packets: u64) {
+                    let counter = &self.of(port).$name;
+                    counter.store(counter.load(Relaxed) + packets, Relaxed);
                 }
             )*
+        }
 
-            /// Returns the values of all counters.
-            #[must_use]
-            pub fn read(&self) -> MissFigures {
+        impl PortCounters {
+            fn read(&self) -> MissFigures {
                 MissFigures { $($name: self.$name.load(Relaxed),)* }
             }
         }
 
         impl MissFigures {
-            /// Adds the counters of another worker.
+            /// Adds the counters of another port or worker.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
             }
@@ -41,6 +57,8 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Packets that had a path record.
+    hits;
     /// Packets that started a search.
     searched;
     /// Packets that joined the queue of their flow.
@@ -57,7 +75,8 @@ counters! {
     retried;
     /// Packets that were dropped because no answer came in time.
     timed_out;
-    /// Answers that were ignored because their search was over.
+    /// Answers that were ignored because their search was over. They count for the port of that search, or
+    /// for the first port if it is not known.
     stale;
     /// Packets that were released from the queues.
     released;
@@ -65,10 +84,99 @@ counters! {
     evicted;
 }
 
+/// Counters of one worker, which the control thread reads.
+#[derive(Debug)]
+pub struct MissCounters {
+    /// Port numbers, in ascending order.
+    ports: Box<[PortNo]>,
+    /// Counters of the ports. There is at least one element.
+    all: Box<[PortCounters]>,
+}
+
+impl Default for MissCounters {
+    /// Creates counters that do not distinguish ports.
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
+impl MissCounters {
+    /// Creates counters for the ports of a worker. Without ports, all ports share their counters.
+    #[must_use]
+    pub fn new(ports: impl IntoIterator<Item = PortNo>) -> Self {
+        let mut ports: Vec<PortNo> = ports.into_iter().collect();
+        ports.sort_unstable();
+        ports.dedup();
+        let all = (0..ports.len().max(1)).map(|_| PortCounters::default()).collect();
+        Self { ports: ports.into_boxed_slice(), all }
+    }
+
+    /// Returns the counters of a port, which is numbered in the order of the port numbers.
+    fn of(&self, port: u16) -> &PortCounters {
+        &self.all[usize::from(port).min(self.all.len() - 1)]
+    }
+
+    /// Publishes the use of a port's budgets.
+    pub(crate) fn publish(&self, port: u16, usage: MissUsage) {
+        let MissUsage { pending, negative, followers, bytes } = usage;
+        let values = [pending, negative, followers, bytes];
+        self.of(port).usage.iter().zip(values).for_each(|(published, value)| published.store(value, Relaxed));
+    }
+
+    /// Returns the values of all counters, summed over the ports.
+    #[must_use]
+    pub fn read(&self) -> MissFigures {
+        let mut sum = MissFigures::default();
+        self.all.iter().for_each(|port| sum.add(&port.read()));
+        sum
+    }
+
+    /// Returns the counters of each port, and the use of its budgets.
+    pub fn read_ports(&self) -> impl Iterator<Item = (PortNo, MissFigures, MissUsage)> {
+        self.ports.iter().zip(&self.all).map(|(number, port)| {
+            let [pending, negative, followers, bytes] = [0, 1, 2, 3].map(|at| port.usage[at].load(Relaxed));
+            (*number, port.read(), MissUsage { pending, negative, followers, bytes })
+        })
+    }
+}
+
 impl MissFigures {
     /// Returns the number of packets without a path record that were offered to the queues.
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.searched + self.merged + self.passed + self.uncached + self.dropped
+    }
+
+    /// Returns the number of packets that reached the port cache.
+    #[must_use]
+    pub fn arrived(&self) -> u64 {
+        self.hits + self.offered()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_counted_apart_and_in_the_sum() {
+        let counters = MissCounters::new([PortNo(7), PortNo(3), PortNo(7)]);
+        counters.hits(0, 5);
+        counters.merged(1, 2);
+        counters.merged(1, 1);
+        let usage = MissUsage { pending: 1, negative: 2, followers: 3, bytes: 4 };
+        counters.publish(1, usage);
+        let three = MissFigures { hits: 5, ..MissFigures::default() };
+        let seven = MissFigures { merged: 3, ..MissFigures::default() };
+        let ports: Vec<_> = counters.read_ports().collect();
+        assert_eq!(ports, [(PortNo(3), three, MissUsage::default()), (PortNo(7), seven, usage)]);
+        assert_eq!((counters.read().hits, counters.read().merged, counters.read().arrived()), (5, 3, 8));
+    }
+
+    #[test]
+    fn counters_without_ports_count_all_of_them() {
+        let counters = MissCounters::default();
+        (0..3).for_each(|port| counters.searched(port, 1));
+        assert_eq!((counters.read().searched, counters.read_ports().count()), (3, 0));
     }
 }

@@ -23,7 +23,7 @@ mod waiting;
 
 pub use active::Victim;
 pub use cache::{MissMode, PortCache, PortCacheConfig};
-pub use counters::{MissCounters, MissFigures};
+pub use counters::{MissCounters, MissFigures, MissUsage};
 pub use limits::{LimitError, MissLimits, WhenFull};
 pub use queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};
 pub use searcher::{Searcher, SearcherFaults};

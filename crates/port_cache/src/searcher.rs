@@ -72,6 +72,12 @@ impl Searcher {
         self.free_from = now.max(self.free_from) + self.service_ns;
     }
 
+    /// Returns the number of searches that have not been served yet.
+    #[must_use]
+    pub fn unserved(&self, now: Nanos) -> u64 {
+        self.free_from.saturating_sub(now).0.div_ceil(self.service_ns.0.max(1))
+    }
+
     /// Returns the next answer that has been given by now.
     #[inline]
     pub fn next_answer(&mut self, now: Nanos) -> Option<Ticket> {
@@ -121,6 +127,7 @@ mod tests {
         assert_eq!(searcher.next_answer(Nanos(110)), Some(tickets[0]));
         assert_eq!(searcher.next_answer(Nanos(119)), None, "the second search began at 110");
         searcher.occupy(Nanos(300));
+        assert_eq!([300, 301, 309, 310].map(|now| searcher.unserved(Nanos(now))), [1, 1, 1, 0]);
         searcher.ask(tickets[2], Nanos(301));
         assert_eq!(searcher.answers_at(), Some(Nanos(120)));
         let answers: Vec<_> = std::iter::from_fn(|| searcher.next_answer(Nanos(320))).collect();

@@ -218,6 +218,7 @@ fn queues_do_what_the_model_does() {
         assert_eq!((rest, pair.queues.waiting()), (pair.model.waiting(), 0));
     }
     let MissFigures {
+        hits: _,
         searched,
         merged,
         passed,

@@ -3,7 +3,7 @@
 //! `forward` that is compiled without them.
 
 use crate::stopwatch::Stopwatch;
-use dataplane::{BurstCounters, FoundBy, Usage};
+use dataplane::{BurstCounters, CacheWait, FoundBy, Usage};
 use flow::{EntryId, Outcome, RuleVersion, TableId};
 use frame::Frame;
 use pipeline::{Leaving, PacketSlot, Probe, ProbeStep, RECORDER, Recorder, Via};
@@ -82,6 +82,12 @@ impl Probe for BurstInstruments {
     fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         if let Some(recorder) = self.recorder() {
             recorder.looked_up(slot, table, by, entry, bytes);
+        }
+    }
+
+    fn released(&mut self, waited: Option<CacheWait>) {
+        if let Some(recorder) = self.recorder() {
+            recorder.released(waited);
         }
     }
 

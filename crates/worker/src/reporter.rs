@@ -6,7 +6,7 @@ use crate::latency::{Latencies, LatencyCells};
 use crate::published::{PortReport, PortReports, Published, WorkerUsage};
 use dataplane::{Counters, PortCounters, PortQueue, TableCounters, Totals};
 use flow::{DropReason, EgressQueue, PortNo, TableId};
-use port_cache::{MissCounters, MissFigures};
+use port_cache::{MissCounters, MissFigures, MissUsage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -63,6 +63,14 @@ impl Reporter {
         let mut sum = MissFigures::default();
         self.workers.iter().for_each(|worker| sum.add(&worker.misses.read()));
         sum
+    }
+
+    /// Returns each worker's counters of the port cache, by port.
+    pub fn port_caches(&self) -> impl Iterator<Item = (usize, PortNo, MissFigures, MissUsage)> {
+        self.workers.iter().enumerate().flat_map(|(worker, reports)| {
+            let ports = reports.misses.read_ports();
+            ports.map(move |(port, figures, usage)| (worker, port, figures, usage))
+        })
     }
 
     /// Returns the last known link state of each port. A port is up if all its queues report that it is up.

@@ -23,7 +23,7 @@ use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, Ru
 use frame::Frame;
 use keys::{ExpressPlan, PlanVersion};
 use pipeline::Update;
-use port_cache::MissFigures;
+use port_cache::{MissFigures, MissUsage, PortCacheConfig};
 use std::collections::BTreeMap;
 use tables::compile::Maker;
 
@@ -33,6 +33,7 @@ pub struct WorkerSet {
     pub(crate) reporter: Reporter,
     compiler: OperationCompiler,
     recording: Recording,
+    port_cache: Option<PortCacheConfig>,
 }
 
 impl WorkerSet {
@@ -42,7 +43,8 @@ impl WorkerSet {
         compiler: OperationCompiler,
         config: &WorkerSetConfig,
     ) -> Self {
-        Self { links, reporter, compiler, recording: Recording::new(config.stopwatch) }
+        let port_cache = config.port_cache.filter(|_| config.express_records > 0);
+        Self { links, reporter, compiler, recording: Recording::new(config.stopwatch), port_cache }
     }
 
     /// Sets the function that wakes a sleeping worker after an operation was queued for it.
@@ -125,6 +127,18 @@ impl WorkerSet {
     #[must_use]
     pub fn miss_figures(&self) -> MissFigures {
         self.reporter.miss_figures()
+    }
+
+    /// Returns the settings of the port cache, or `None` if it is off.
+    #[must_use]
+    pub fn port_cache(&self) -> Option<&PortCacheConfig> {
+        self.port_cache.as_ref()
+    }
+
+    /// Returns the counters of the port cache of each worker and port, and the use of its budgets. The first
+    /// element is the number of the worker.
+    pub fn port_caches(&self) -> impl Iterator<Item = (usize, PortNo, MissFigures, MissUsage)> {
+        self.reporter.port_caches()
     }
 
     /// Returns whether packets that hit these entries, one in each table, can have a path record. `None`

@@ -56,7 +56,7 @@ pub fn build_with<P: Probe>(
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     let mut workers = Vec::with_capacity(config.workers);
     for (number, (served, rings)) in served.into_iter().zip(wiring.rings()).enumerate() {
-        let (control, end) = wiring.connect();
+        let (control, end) = wiring.connect(&served);
         links.push(control.link);
         reports.push(control.reports);
         costs.push(control.costs);
@@ -79,7 +79,7 @@ struct Wiring<'c> {
 
 impl Wiring<'_> {
     /// Creates both ends of the connection between the control thread and a worker.
-    fn connect(&self) -> (ControlEnd, WorkerEnd) {
+    fn connect(&self, served: &[Served]) -> (ControlEnd, WorkerEnd) {
         let (request_in, requests) = RingBuffer::<Box<Updates>>::new(self.config.operations);
         let (retired, retired_out) = RingBuffer::new(self.config.operations);
         let (events, events_out) = RingBuffer::<Event>::new(self.config.events);
@@ -97,7 +97,7 @@ impl Wiring<'_> {
             counters: Arc::default(),
             costs: Arc::default(),
             latencies: Arc::default(),
-            misses: Arc::default(),
+            misses: Arc::new(MissCounters::new(served.iter().map(|served| served.number))),
             published: Published::default(),
         };
         let link = Link {

@@ -30,12 +30,14 @@ impl Express {
         }
         cache.begin(context.now);
         let kept = std::mem::take(&mut self.kept);
+        let mut hits = 0;
         for (at, frame) in kept.iter().zip(frames.drain(..kept.len())) {
             let (key, hash) = (&self.burst.keys[*at], self.burst.hashes[*at]);
             // A path of the previous plan may lack bits of the key. Another packet of the burst may have the
             // same key, no path, and wait.
             let has_path = self.burst.places[*at] != NONE
                 || self.previous_path(*at).is_some() && !cache.holds(in_port, key, hash);
+            hits += usize::from(has_path);
             let stays = if has_path || frame.len() < ETHERNET_BYTES {
                 Some(frame)
             } else {
@@ -47,6 +49,7 @@ impl Express {
                 self.rest.push(frame);
             }
         }
+        cache.count_hits(in_port, hits);
         put_back(frames, &mut self.rest);
         // Pending flows take the places of records.
         let mut budget = RecordBudget::new(Some(cache), in_port);

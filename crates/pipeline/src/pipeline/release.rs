@@ -9,6 +9,7 @@ use crate::express::FrameCache;
 use crate::packet::State;
 use crate::probe::{Probe, Via};
 use crate::slab::{BURST, Slab};
+use dataplane::CacheWait;
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
 
@@ -71,10 +72,13 @@ impl Pipeline {
             context.add_counters();
         }
         let mut frames = std::mem::take(&mut self.released);
+        let waited = if cache.releases_firsts() { CacheWait::First } else { CacheWait::Follower };
         cache.release(|frame| frames.push(frame));
         let released = frames.len();
         if released > 0 {
+            probe.released(Some(waited));
             self.forward_burst(&mut frames, Origin::PortCache, now, egress, probe);
+            probe.released(None);
         }
         self.released = frames;
         self.set_held();

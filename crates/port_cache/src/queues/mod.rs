@@ -19,7 +19,7 @@ mod release;
 #[cfg(test)]
 mod tests;
 
-use crate::counters::MissCounters;
+use crate::counters::{MissCounters, MissUsage};
 use crate::index::Index;
 use crate::limits::{MissLimits, WhenFull};
 use crate::slots::{SlotState, Slots};
@@ -85,6 +85,15 @@ struct PortUse {
     followers: u32,
     /// Bytes of all waiting packets.
     bytes: u64,
+}
+
+impl PortUse {
+    /// Publishes the use for the control thread.
+    fn publish(&self, port: u16, counters: &MissCounters) {
+        let Self { flows, negative, followers, bytes } = *self;
+        let [pending, negative, followers] = [flows, negative, followers].map(u64::from);
+        counters.publish(port, MissUsage { pending, negative, followers, bytes });
+    }
 }
 
 /// Miss queues of one worker. `K` is the type of keys, and `P` the type of packets.
@@ -155,7 +164,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 self.merge(number, packet, bytes, hold)
             }
             Some(number) if now < self.slots.get(number).ends => {
-                self.counters.passed();
+                self.counters.passed(flow.port, 1);
                 OfferResult::Passed(packet)
             }
             found => {
@@ -180,18 +189,18 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let packet = match held {
             Ok(packet) => packet,
             Err(packet) => {
-                self.counters.uncached();
+                self.counters.uncached(flow.port, 1);
                 return OfferResult::Uncached(packet);
             }
         };
         let Some(number) = self.take_slot(flow) else {
             debug_assert!(false, "there is a slot for each waiting packet");
-            self.counters.uncached();
+            self.counters.uncached(flow.port, 1);
             return OfferResult::Uncached(packet);
         };
         self.search(number, now);
         self.append(number, packet, bytes);
-        self.counters.searched();
+        self.counters.searched(flow.port, 1);
         OfferResult::New(self.ticket(number))
     }
 
@@ -204,7 +213,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         hold: impl FnOnce(P) -> Result<P, P>,
     ) -> OfferResult<P> {
         let slot = self.slots.get(number);
-        let used = self.ports[usize::from(slot.port)];
+        let port = slot.port;
+        let used = self.ports[usize::from(port)];
         let is_ready = slot.state == SlotState::Ready;
         let has_room = used.followers < self.limits.queue.into() && self.fits(used, bytes);
         // A ready slot is released before the next burst, so its packets need no memory of their own.
@@ -215,17 +225,17 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             Err(packet) if self.limits.when_full == WhenFull::Forward && self.waiting.has_room() => {
                 self.slots.enter(number, SlotState::Ready);
                 self.append(number, packet, bytes);
-                self.counters.forced();
-                self.counters.merged();
+                self.counters.forced(port, 1);
+                self.counters.merged(port, 1);
                 return OfferResult::Forced;
             }
             Err(packet) => {
-                self.counters.dropped();
+                self.counters.dropped(port, 1);
                 return OfferResult::Full(packet);
             }
         };
         self.append(number, packet, bytes);
-        self.counters.merged();
+        self.counters.merged(port, 1);
         OfferResult::Merged
     }
 
@@ -239,7 +249,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         if is_right {
             self.slots.enter(ticket.slot, SlotState::Ready);
         } else {
-            self.counters.stale();
+            let port = self.slots.checked(ticket.slot).map_or(0, |slot| slot.port);
+            self.counters.stale(port, 1);
         }
         is_right
     }
@@ -277,7 +288,9 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             Some(number) => number,
             None if self.ports[usize::from(flow.port)].negative < self.limits.entries.into() => {
                 let Some(number) = self.take_slot(flow) else { return };
-                self.ports[usize::from(flow.port)].negative += 1;
+                let used = &mut self.ports[usize::from(flow.port)];
+                used.negative += 1;
+                used.publish(flow.port, &self.counters);
                 self.slots.enter(number, SlotState::Negative);
                 number
             }
@@ -302,17 +315,18 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         }
         let number = self.slots.pending.first().filter(|number| self.slots.get(*number).ends <= now)?;
         let slot = self.slots.get_mut(number);
+        let port = slot.port;
         if slot.tries < self.limits.retries {
             slot.tries += 1;
             self.search(number, now);
-            self.counters.retried();
+            self.counters.retried(port, 1);
             return Some(Due::Ask(self.ticket(number)));
         }
         let (packet, is_last) = self.take(number)?;
         if is_last {
             self.free_slot(number);
         }
-        self.counters.timed_out();
+        self.counters.timed_out(port, 1);
         Some(Due::Drop(packet))
     }
 
@@ -376,6 +390,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let used = &mut self.ports[usize::from(slot.port)];
         used.followers += u32::from(!(slot.queue.is_empty() && slot.has_first));
         used.bytes += u64::from(bytes);
+        used.publish(slot.port, &self.counters);
     }
 
     /// Takes the first packet of a slot's queue. Also returns whether the queue is empty afterwards.
@@ -385,6 +400,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let used = &mut self.ports[usize::from(slot.port)];
         used.followers -= u32::from(!std::mem::take(&mut slot.has_first));
         used.bytes -= u64::from(bytes);
+        used.publish(slot.port, &self.counters);
         Some((packet, slot.queue.is_empty()))
     }
 
@@ -399,8 +415,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             SlotState::Pending | SlotState::Ready => used.flows -= 1,
             SlotState::Free => {}
         }
-        if turns_negative && used.negative < self.limits.entries.into() {
-            used.negative += 1;
+        let stays = turns_negative && used.negative < self.limits.entries.into();
+        used.negative += u32::from(stays);
+        used.publish(slot.port, &self.counters);
+        if stays {
             return self.slots.enter(number, SlotState::Negative);
         }
         let Self { slots, index, .. } = self;

@@ -15,6 +15,12 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.slots.ready.first().is_some()
     }
 
+    /// Returns whether the next packets to release are the first ones of their flows.
+    #[must_use]
+    pub fn releases_firsts(&self) -> bool {
+        self.slots.ready.first().is_some_and(|number| self.slots.get(number).has_first)
+    }
+
     /// Releases up to `most` packets of one port, and calls `take` with each of them. The packets are either
     /// first packets of different flows, or followers of flows whose first packets were released before.
     /// Returns the number of packets.
@@ -31,7 +37,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 break;
             };
             take(packet);
-            self.counters.released();
+            self.counters.released(port, 1);
             count += 1;
             if is_last {
                 self.free_slot(number);
