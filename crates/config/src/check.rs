@@ -3,6 +3,7 @@
 //!
 //! Begin with [`configs`].
 
+use crate::cache::check_pool;
 use crate::endpoint::{Endpoint, controller, listen_address, socket_path};
 use crate::file::{self, ConfigFile};
 use crate::forwarding::{ForwardingSections, forwarding};
@@ -238,6 +239,14 @@ fn datapath(
     };
     let forwarding = forwarding(key, sections, mistakes);
     let outstanding_bytes = forwarding.as_ref().map_or(0, |forwarding| forwarding.outstanding_bytes);
+    if d.port_cache.is_simulated() {
+        let problem =
+            "\"lab\" and its service time are for scenarios of shunt sim; use searcher = \"inline\"";
+        mistakes.wrong(format!("{key}.port_cache.searcher"), problem);
+    }
+    if let Some(cache) = forwarding.as_ref().and_then(|forwarding| forwarding.port_cache) {
+        check_pool(key, &cache, d.port.len().max(1), mistakes);
+    }
     let mut ports = ports(key, &d.port, &Around { workers, outstanding_bytes, scope }, mistakes);
     let stateless = d.stateless.map(|form| form.read_all());
     let stateless = stateless.transpose().unwrap_or_else(|all| {

@@ -3,6 +3,7 @@
 //!
 //! Numbers are `i64`, so that this crate, and not serde, reports values out of range.
 
+pub use crate::cache::PortCacheSection;
 use crate::stateless_form::StatelessForm;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -111,15 +112,6 @@ pub struct LanesSection {
     pub(crate) large_quantum: Option<i64>,
     pub(crate) quiet: Option<String>,
     pub(crate) outstanding_bytes: Option<i64>,
-}
-
-/// Table `port_cache` of a datapath.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PortCacheSection {
-    pub(crate) mode: Option<String>,
-    pub(crate) entries: Option<i64>,
-    pub(crate) queue: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

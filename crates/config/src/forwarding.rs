@@ -2,6 +2,7 @@
 //! Forwarding settings of a datapath: low latency, fast-forwarding path, express path and lanes. Scenarios
 //! contain the same settings. Begin with [`forwarding`].
 
+use crate::cache::port_cache;
 use crate::file::{
     ExpressSection, FfpSection, LanesSection, LearnSection, LowLatencySection, PortCacheSection,
 };
@@ -10,6 +11,7 @@ use crate::value::{cookie, duration, in_range};
 use flow::Nanos;
 use model::{CookieMask, Learning};
 use pipeline::{BURST, LaneLimits};
+use port_cache::PortCacheConfig;
 use std::ops::RangeInclusive;
 use worker::{Consistency, Quanta, WorkerSetConfig};
 
@@ -37,6 +39,8 @@ pub struct Forwarding {
     pub lut_entries: usize,
     /// Number of path records per worker. If 0, the express path is off.
     pub express_records: usize,
+    /// Limits and searcher of the port cache. If `None`, it is off.
+    pub port_cache: Option<PortCacheConfig>,
     /// Consistency mode of LUT records while rules change.
     pub consistency: Consistency,
     /// Settings of the lanes of each worker.
@@ -61,6 +65,7 @@ impl Forwarding {
         WorkerSetConfig {
             lut_entries: self.lut_entries,
             express_records: self.express_records,
+            port_cache: self.port_cache,
             consistency: self.consistency,
             lanes: self.lanes.limits,
             quanta: self.lanes.quanta,
@@ -90,7 +95,7 @@ pub fn forwarding(
     sections: ForwardingSections<'_>,
     mistakes: &mut Mistakes,
 ) -> Option<Forwarding> {
-    let ForwardingSections { low_latency, ffp, express, lanes: waiting, port_cache } = sections;
+    let ForwardingSections { low_latency, ffp, express, lanes: waiting, port_cache: cache } = sections;
     let before = mistakes.len();
     let low_latency_cookie = low_latency
         .cookie
@@ -101,8 +106,9 @@ pub fn forwarding(
         None => Some(Consistency::default()),
     };
     let learning = learning(&format!("{key}.low_latency.learn"), &low_latency.learn, mistakes);
-    let lut_entries = fast_paths(key, ffp, port_cache, mistakes);
+    let lut_entries = fast_paths(key, ffp, mistakes);
     let express_records = express_records(key, express, mistakes);
+    let port_cache = port_cache(key, cache, express_records.is_none_or(|records| records > 0), mistakes);
     let lanes = lanes(&format!("{key}.lanes"), waiting, mistakes);
     let outstanding_bytes =
         outstanding(&format!("{key}.lanes"), waiting.outstanding_bytes, OUTSTANDING_BYTES, mistakes);
@@ -111,6 +117,7 @@ pub fn forwarding(
         learning: learning?,
         lut_entries: lut_entries?,
         express_records: express_records?,
+        port_cache: port_cache?,
         consistency: consistency?,
         lanes: lanes?,
         outstanding_bytes: outstanding_bytes?,
@@ -183,27 +190,8 @@ fn express_records(key: &str, express: &ExpressSection, mistakes: &mut Mistakes)
 }
 
 /// Returns the number of records per LUT, or 0 if the fast-forwarding path is off.
-fn fast_paths(
-    key: &str,
-    ffp: &FfpSection,
-    cache: &PortCacheSection,
-    mistakes: &mut Mistakes,
-) -> Option<usize> {
+fn fast_paths(key: &str, ffp: &FfpSection, mistakes: &mut Mistakes) -> Option<usize> {
     let lut_entries = in_range(ffp.lut_entries.unwrap_or(4_096), 64..=65_536);
     let lut_entries = mistakes.at(format!("{key}.ffp.lut_entries"), lut_entries);
-    let key = |name: &str| format!("{key}.port_cache.{name}");
-    for (name, value) in [("entries", cache.entries), ("queue", cache.queue)] {
-        mistakes.at(key(name), in_range(value.unwrap_or(64), 1..=65_536));
-    }
-    match cache.mode.as_deref() {
-        None | Some("off") => {}
-        Some("nonblocking" | "blocking") => {
-            mistakes.wrong(key("mode"), "this build has no port cache yet; use mode = \"off\"");
-        }
-        Some(other) => {
-            let problem = format!("\"{other}\" is unknown; use \"off\", \"nonblocking\" or \"blocking\"");
-            mistakes.wrong(key("mode"), problem);
-        }
-    }
     lut_entries.map(|entries| if ffp.enabled.unwrap_or(true) { entries as usize } else { 0 })
 }

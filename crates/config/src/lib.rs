@@ -9,6 +9,7 @@
 //! - [`packet`] builds packets from text. [`trace`] explains how rules process packets.
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files.
 
+mod cache;
 mod check;
 mod endpoint;
 pub mod file;
@@ -27,6 +28,7 @@ pub mod text;
 pub mod trace;
 pub mod value;
 
+pub use cache::PortCacheMode;
 pub use endpoint::Endpoint;
 pub use load::ConfigError;
 pub use machine::Scope;

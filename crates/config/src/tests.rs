@@ -6,6 +6,7 @@ use crate::forwarding::LaneSettings;
 use flow::{EgressQueue, Nanos, PortNo, QueueId};
 use model::{CookieMask, Learning};
 use pipeline::LaneLimits;
+use port_cache::{MissLimits, MissMode, PortCacheConfig, Victim, WhenFull};
 use std::path::Path;
 use worker::Quanta;
 
@@ -285,10 +286,28 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("\"50us\"", "\"2s\"", &["lanes.quiet: ", "\"0us\" to \"1s\""]),
     ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),
     ("\"lazy\"", "\"late\"", &["ffp.consistency: \"late\" is unknown", "\"generation\""]),
-    ("mode = \"off\"", "mode = \"nonblocking\"", &["port_cache.mode: ", "no port cache yet", "\"off\""]),
     ("mode = \"off\"", "mode = \"on\"", &["port_cache.mode: \"on\" is unknown", "\"nonblocking\""]),
-    ("entries = 64", "entries = 1000000", &["port_cache.entries: 1000000 is out of range"]),
-    ("queue = 64", "queue = 0", &["port_cache.queue: 0 is out of range"]),
+    ("entries = 64", "entries = 1000000", &["port_cache.entries: 1000000 is out of range; use 1 to 4096"]),
+    ("entries = 64", "entries = 0", &["port_cache.entries: 0 is out of range; use 1 to 4096"]),
+    ("queue = 64", "queue = 4097", &["port_cache.queue: 4097 is out of range; use 0 to 4096"]),
+    ("queue = 64", "queue = -1", &["port_cache.queue: -1 is out of range; use 0 to 4096"]),
+    ("queue = 64", "records = 63", &["port_cache.records: 63 is less than entries; use at least 64, or 0"]),
+    ("queue = 64", "records = 65536", &["port_cache.records: 65536 is out of range; use 0 to 65535"]),
+    (
+        "queue = 64",
+        "victim = \"fifo\"",
+        &["port_cache.victim: \"fifo\" is unknown; use \"clock\" or \"lru\""],
+    ),
+    ("queue = 64", "bytes = 64", &["port_cache.bytes: 64 is out of range; use 2048 to 16777216"]),
+    ("queue = 64", "timeout = \"2m\"", &["port_cache.timeout: is out of range; use \"1us\" to \"60s\""]),
+    ("queue = 64", "timeout = \"0us\"", &["port_cache.timeout: is out of range; use \"1us\" to \"60s\""]),
+    ("queue = 64", "timeout = 5", &["port_cache.timeout"]),
+    ("queue = 64", "negative = \"61s\"", &["port_cache.negative: is out of range; use \"0us\" to \"60s\""]),
+    ("queue = 64", "retries = 17", &["port_cache.retries: 17 is out of range; use 0 to 16"]),
+    ("queue = 64", "when_full = \"wait\"", &["port_cache.when_full: \"wait\" is unknown", "\"forward\""]),
+    ("queue = 64", "searcher = \"fpga\"", &["port_cache.searcher: \"fpga\" is not a searcher", "\"inline\""]),
+    ("queue = 64", "searcher = \"lab\"\nservice = \"1us\"", &["port_cache.searcher: \"lab\"", "\"inline\""]),
+    ("queue = 64", "service = \"1us\"", &["port_cache.service: is for searcher = \"lab\""]),
     ("number = 1", "number = 0", &["port[0].number: 0 is out of range; use 1 to 4294967040"]),
     ("number = 1", "number = 4294967294", &["port[0].number: 4294967294 is out of range"]),
     ("number = 2", "number = 1", &["port[1].number: 1 is also that of port[0]"]),
@@ -539,6 +558,55 @@ fn the_express_path_is_on_unless_it_is_disabled() {
     assert_eq!(records("records = 1000").unwrap(), 1_000);
     let problems = lines_of(records("records = 9999999").unwrap_err());
     assert!(problems[0].contains("datapath.express.records: 9999999 is out of range"), "{problems:?}");
+}
+
+#[test]
+fn the_port_cache_is_off_by_default_and_takes_its_limits_from_the_file() {
+    let with = |keys: &str| {
+        let text = GOOD.replace("mode = \"off\"\nentries = 64\nqueue = 64", keys);
+        Config::parse(&text).map(|config| config.datapath.forwarding.worker_set().port_cache)
+    };
+    assert_eq!((with(""), with("mode = \"off\"\nqueue = 0")), (Ok(None), Ok(None)));
+    assert_eq!(with("mode = \"nonblocking\""), Ok(Some(PortCacheConfig::default())));
+    let blocking = PortCacheConfig { mode: MissMode::Blocking, ..PortCacheConfig::default() };
+    assert_eq!(with("mode = \"blocking\""), Ok(Some(blocking)));
+    let keys = "mode = \"nonblocking\"\nentries = 1\nqueue = 0\nrecords = 9\nvictim = \"lru\"\nbytes = 4096\ntimeout = \"5ms\"\nretries = 0\nnegative = \"0us\"\nwhen_full = \"forward\"\nsearcher = \"inline\"";
+    let limits = MissLimits {
+        entries: 1,
+        queue: 0,
+        records: 9,
+        victim: Victim::LeastRecentlyUsed,
+        bytes: 4_096,
+        timeout_ns: Nanos(5_000_000),
+        retries: 0,
+        negative_ns: Nanos(0),
+        when_full: WhenFull::Forward,
+    };
+    assert_eq!(with(keys), Ok(Some(PortCacheConfig { limits, ..PortCacheConfig::default() })));
+    let without_records = "mode = \"nonblocking\"\n[datapath.express]\nenabled = false";
+    let problems = lines_of(with(without_records).unwrap_err());
+    assert!(problems[0].contains("port_cache.mode: needs path records"), "{problems:?}");
+}
+
+#[test]
+fn packets_that_may_wait_in_the_port_cache_fit_the_pool() {
+    let with = |ports: usize, entries: usize, queue: usize| {
+        let port = |n| {
+            format!(
+                "[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [0]\n"
+            )
+        };
+        let cache =
+            format!("[datapath.port_cache]\nmode = \"nonblocking\"\nentries = {entries}\nqueue = {queue}\n");
+        let ports: String = (1..=ports).map(port).collect();
+        Config::parse(&format!("[[worker]]\n[[datapath]]\nid = 1\n{cache}{ports}")).map_err(lines_of)
+    };
+    assert!(with(16, 4_096, 4_096).is_ok() && with(256, 256, 256).is_ok());
+    let problems = with(32, 1_000, 4_096).unwrap_err();
+    assert!(problems[0].contains("port_cache.queue: 4096 packets and 1000 entries"), "{problems:?}");
+    assert!(problems[0].contains("pool of 131072 frames; use at most 3096"), "{problems:?}");
+    let problems = with(256, 4_096, 0).unwrap_err();
+    assert!(problems[0].contains("lower entries and queue to 512 in total"), "{problems:?}");
 }
 
 /// A file with two datapaths that each have a stateless forwarder.

@@ -96,6 +96,15 @@ pub const FORWARDING: &[Key] = &[
     ("mode", STRING, "mode = \"off\""),
     ("entries", NUMBER, "entries = 64"),
     ("queue", NUMBER, "queue = 64"),
+    ("datapath.port_cache.records", NUMBER, "records = 0"),
+    ("victim", STRING, "victim = \"clock\""),
+    ("bytes", NUMBER, "bytes = 524288"),
+    ("timeout", STRING, "timeout = \"200ms\""),
+    ("retries", NUMBER, "retries = 2"),
+    ("negative", STRING, "negative = \"100ms\""),
+    ("when_full", STRING, "when_full = \"drop\""),
+    ("searcher", STRING, "searcher = \"inline\""),
+    ("service", STRING, "service = \"10us\""),
 ];
 
 /// Type of a string, in words.
