@@ -26,7 +26,7 @@ pub use network::{
     ByEpochs, FailureMet, LinkHeader, LossReport, Met, NetworkOutcome, NetworkScenario, Protected,
     Protection, Range, SwitchState, TableState,
 };
-pub use report::{LearnedFlows, ScenarioOutcome, TrafficShare};
+pub use report::{CacheUse, LearnedFlows, ScenarioOutcome, TrafficShare};
 pub use run::SwitchScenario;
 pub use scenario::{Overrides, Scenario};
 

@@ -3,6 +3,7 @@
 
 use crate::costs::{Costs, StepCost};
 use crate::figures::{Latency, thousandths};
+use port_cache::MissFigures;
 use serde::Serialize;
 use sim::arrivals::{ClassReport, Load, Report};
 use std::collections::BTreeMap;
@@ -41,11 +42,44 @@ pub struct ScenarioOutcome {
     pub busy_percent: f64,
     /// Number of poll iterations of the worker.
     pub turns: u64,
+    /// Counters of the port cache with the warm-up, unless it is off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_cache: Option<CacheUse>,
     /// Results by lane. One lane has the flows whose entries are all low-latency, the other lane all other
     /// flows.
     pub lanes: Vec<TrafficShare>,
     /// Results by traffic class.
     pub traffic: Vec<TrafficShare>,
+}
+
+/// Counters of the port cache. `packets` equals `hits` + `new` + `merged` + `passed` + `uncached` +
+/// `dropped`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CacheUse {
+    /// Packets that reached the port cache.
+    pub packets: u64,
+    /// Packets with a path record.
+    pub hits: u64,
+    /// Packets that started a search.
+    pub new: u64,
+    /// Packets that joined the queue of their flow.
+    pub merged: u64,
+    /// Packets of flows that cannot have a path record.
+    pub passed: u64,
+    /// Packets that were not queued because their port has too many pending flows.
+    pub uncached: u64,
+    /// Packets that were dropped because there was no space for them.
+    pub dropped: u64,
+    /// Packets that were dropped because no answer came in time.
+    pub timed_out: u64,
+}
+
+impl From<MissFigures> for CacheUse {
+    fn from(figures: MissFigures) -> Self {
+        let MissFigures { hits, searched, merged, passed, uncached, dropped, timed_out, .. } = figures;
+        let packets = figures.arrived();
+        Self { packets, hits, new: searched, merged, passed, uncached, dropped, timed_out }
+    }
 }
 
 /// Results for a part of the packets. `offered` equals `delivered` + `consumed` + the sum of `dropped`.
@@ -88,11 +122,12 @@ pub struct LearnedFlows {
 pub struct Offered<'a> {
     pub load: &'a Load,
     pub capacity_pps: Option<f64>,
+    pub has_port_cache: bool,
 }
 
 /// Converts the report of the simulation.
 pub fn outcome(path: &Path, offered: &Offered<'_>, costs: Costs, report: &Report) -> ScenarioOutcome {
-    let Offered { load, capacity_pps } = offered;
+    let Offered { load, capacity_pps, has_port_cache } = offered;
     let Costs { from, steps, agreement, .. } = costs;
     ScenarioOutcome {
         scenario: path.display().to_string(),
@@ -107,6 +142,7 @@ pub fn outcome(path: &Path, offered: &Offered<'_>, costs: Costs, report: &Report
         end_ns: thousandths(report.end_ns),
         busy_percent: thousandths(100.0 * report.busy_ns / report.end_ns.max(1.0)),
         turns: report.turns,
+        port_cache: has_port_cache.then(|| report.misses.into()),
         lanes: report.lanes.iter().map(part).collect(),
         traffic: report.classes.iter().map(part).collect(),
     }

@@ -68,7 +68,9 @@ impl SwitchScenario {
             costs = self.measure(Pressure::Overloaded)?;
             found = Harness::new(&self.switch(), &load)?.run(&costs.table);
         }
-        Ok(report::outcome(&self.path, &Offered { load: &load, capacity_pps: capacity }, costs, &found))
+        let has_port_cache = self.config.port_cache.is_some();
+        let offered = Offered { load: &load, capacity_pps: capacity, has_port_cache };
+        Ok(report::outcome(&self.path, &offered, costs, &found))
     }
 
     fn switch(&self) -> Switch<'_> {

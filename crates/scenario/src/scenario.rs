@@ -8,7 +8,7 @@ use crate::run::SwitchScenario;
 use crate::{check, file};
 use config::mistakes::Mistakes;
 use config::value::in_range;
-use config::{Mistake, text};
+use config::{Mistake, PortCacheMode, text};
 use std::path::Path;
 
 /// A scenario of one switch or of a network.
@@ -27,6 +27,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Whether the switch has an express path. A scenario of a network does not accept this setting.
     pub express: Option<bool>,
+    /// Mode of the switch's port cache. A scenario of a network does not accept this setting.
+    pub port_cache: Option<PortCacheMode>,
 }
 
 impl Scenario {
@@ -62,6 +64,9 @@ fn scenario(
     if let Some(express) = overrides.express {
         file.datapath.iter_mut().for_each(|datapath| datapath.express.set_enabled(express));
     }
+    if let Some(mode) = overrides.port_cache {
+        file.datapath.iter_mut().for_each(|datapath| datapath.port_cache.set_mode(mode));
+    }
     let Some(network) = &file.network else {
         return check::switch(path, file, seed, mistakes).map(Scenario::Switch);
     };
@@ -76,6 +81,7 @@ fn scenario(
         ("datapath", !file.datapath.is_empty()),
         ("traffic", !file.traffic.is_empty()),
         ("--express", overrides.express.is_some()),
+        ("--port-cache", overrides.port_cache.is_some()),
     ];
     for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
         mistakes.wrong(key, "is for one switch and cannot be combined with [network]; give one of them");

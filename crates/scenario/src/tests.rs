@@ -4,7 +4,7 @@
 
 use super::packets::{FLOWS, made};
 use super::*;
-use config::Mistake;
+use config::{Mistake, PortCacheMode};
 use std::fs;
 use std::path::Path;
 
@@ -419,5 +419,32 @@ fn the_examples_are_valid() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 8);
+    assert_eq!(seen, 9);
+}
+
+/// The known flows of the example do not wait for the search of the new flow.
+#[test]
+fn a_slow_search_holds_up_only_its_own_flow() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim/new-flow.toml");
+    let run = |overrides: &Overrides| match Scenario::load(&path, overrides).unwrap() {
+        Scenario::Switch(scenario) => scenario.run().unwrap(),
+        Scenario::Network(_) => unreachable!("the example has one switch"),
+    };
+    let outcome = run(&Overrides::default());
+    let cache = outcome.port_cache.unwrap();
+    // The rules do not examine the source address, so the ten known flows need one search. The first packets
+    // of nine of them wait for it, as 256 packets of the new flow wait for theirs.
+    assert_eq!((cache.new, cache.merged, cache.passed, cache.uncached), (2, 9 + 256, 0, 0), "{cache:?}");
+    let parts = cache.hits + cache.new + cache.merged + cache.dropped;
+    assert_eq!((cache.packets, cache.timed_out), (parts, 0));
+    let [known, new] = &outcome.traffic[..] else { panic!("{outcome:?}") };
+    assert_eq!((known.delivered, known.overtaken, new.overtaken), (known.offered, 0, 0), "{outcome:?}");
+    assert!(known.latency_ns.max < 20_000.0, "{:?}", known.latency_ns);
+    // Packets of the new flow arrive for 20 ms, less those that wait.
+    assert_eq!(new.dropped["miss_queue_full"], cache.dropped);
+    assert!((19_000..20_001).contains(&(cache.dropped + 257)), "{cache:?}");
+    assert_eq!(new.delivered + cache.dropped, new.offered);
+    let off = run(&Overrides { port_cache: Some(PortCacheMode::Off), ..Overrides::default() });
+    assert_eq!(off.port_cache, None);
+    assert!(off.traffic.iter().all(|part| part.delivered == part.offered), "{off:?}");
 }

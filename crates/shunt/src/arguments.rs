@@ -2,7 +2,8 @@
 //! Command-line arguments. The doc comments of options and commands are the texts of `--help`.
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use sim::replay::{CacheMode, ReplayEngine};
+use config::PortCacheMode;
+use sim::replay::ReplayEngine;
 use std::path::PathBuf;
 
 /// Shunt, an OpenFlow/SDN switch with a fast-forwarding path for low-latency traffic.
@@ -123,7 +124,7 @@ pub enum What {
     Ffp,
     /// Express path: plan of the keys, path records, and counters of each worker
     Express,
-    /// Port caches (not in this build yet)
+    /// Port caches: pending flows, waiting packets and counters of each port
     Cache,
     /// Stateless forwarder: IDs, labels, gates, trusted ports, and counts of tagged packets
     Stateless,
@@ -301,9 +302,9 @@ pub struct Replay {
     /// Express path: one record for all tables of a packet; the results are the same with and without it
     #[arg(long, value_enum, default_value = "off", value_name = "on|off", hide_possible_values = true)]
     pub express: Switched,
-    /// Port cache: off (nonblocking and blocking are not in this build yet)
+    /// Port cache: off, nonblocking or blocking; the results are the same with and without it
     #[arg(long, default_value = "off", value_name = "MODE")]
-    pub port_cache: CacheMode,
+    pub port_cache: PortCacheMode,
     /// Forwarding engine: worker (the pipeline of the switch) or reference (the plain interpreter)
     #[arg(long, default_value = "worker", value_name = "ENGINE")]
     pub engine: ReplayEngine,
@@ -323,6 +324,10 @@ pub struct Sim {
     /// Express path of the switch; overrides datapath.express.enabled of the scenario
     #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true)]
     pub express: Option<Switched>,
+    /// Port cache of the switch: off, nonblocking or blocking; overrides datapath.port_cache.mode of the
+    /// scenario
+    #[arg(long, value_name = "MODE")]
+    pub port_cache: Option<PortCacheMode>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

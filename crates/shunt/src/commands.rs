@@ -315,7 +315,8 @@ pub fn replay(replay: &Replay) -> Done {
 pub fn sim(sim: &Sim) -> Done {
     let mut out = stdout();
     let mut done = Ok(());
-    let overrides = Overrides { seed: sim.seed, express: sim.express.map(|express| express == Switched::On) };
+    let express = sim.express.map(|express| express == Switched::On);
+    let overrides = Overrides { seed: sim.seed, express, port_cache: sim.port_cache };
     match Scenario::load(&sim.scenario, &overrides)? {
         Scenario::Switch(scenario) => {
             let outcome = scenario.run()?;

@@ -14,7 +14,7 @@ mod summary;
 mod workers;
 
 pub use error::ReplayError;
-pub use options::{CacheMode, Options, ReplayEngine};
+pub use options::{Options, ReplayEngine};
 pub use plain::PlainPlane;
 pub use summary::{PortSummary, ReplaySummary};
 

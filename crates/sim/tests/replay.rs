@@ -15,7 +15,8 @@ mod made;
 
 use checksums::{Check, has_tshark};
 use common::{Folder, captures, committed, flows_file, has_all_captures, run};
-use sim::replay::{CacheMode, Options, ReplayEngine, ReplaySummary, replay};
+use config::PortCacheMode;
+use sim::replay::{Options, ReplayEngine, ReplaySummary, replay};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -23,8 +24,8 @@ use std::path::{Path, PathBuf};
 
 const MS: u64 = 1_000_000;
 
-/// Replays with both engines, and with the express path, and compares all outputs. Returns the summary and
-/// folder of the worker engine with the express path.
+/// Replays with both engines, with the express path and with the port cache, and compares all outputs.
+/// Returns the summary and folder of the worker engine with the express path.
 fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (ReplaySummary, PathBuf) {
     let base = Options { burst_window_ns: Nanos(window_ns), ..Options::new(capture, flows_file(), "") };
     let (plain, plain_in) = run(&base, ReplayEngine::Reference, folder);
@@ -38,9 +39,6 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (ReplaySummary, P
         }
     };
     same(&without_in, "without the express path");
-    // The run with the express path overwrites this folder.
-    let (ours, ours_in) = run(&Options { express: true, ..base }, ReplayEngine::Worker, folder);
-    same(&ours_in, "with the express path");
     // The reference has neither the fast-forwarding path nor the express path.
     let common = |summary: &ReplaySummary| ReplaySummary {
         engine: ReplayEngine::Worker,
@@ -49,6 +47,19 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (ReplaySummary, P
         path_records: 0,
         ..summary.clone()
     };
+    for port_cache in [PortCacheMode::Nonblocking, PortCacheMode::Blocking] {
+        let (cached, cached_in) = run(&Options { port_cache, ..base.clone() }, ReplayEngine::Worker, folder);
+        same(&cached_in, port_cache.name());
+        let misses = cached.misses;
+        assert!(misses.offered() > 0 && misses.offered() < cached.packets + 1, "{misses:?}");
+        assert_eq!((misses.dropped, misses.timed_out), (0, 0), "{misses:?}");
+        let without_cache =
+            ReplaySummary { misses: without.misses, port_cache: without.port_cache, ..cached };
+        assert_eq!(common(&without_cache), common(&plain), "{port_cache}: {}", capture.display());
+    }
+    // The run with the express path overwrites this folder.
+    let (ours, ours_in) = run(&Options { express: true, ..base }, ReplayEngine::Worker, folder);
+    same(&ours_in, "with the express path");
     assert_eq!(common(&without), common(&plain), "{}", capture.display());
     assert_eq!(common(&ours), common(&plain), "{}", capture.display());
     let lost = ["no_buffer", "packet_in_full", "transmit_full"];
@@ -172,8 +183,6 @@ fn mistakes_are_reported_as_sentences() {
     let twice = file("twice", "# one\n\ncheck_overlap,ip actions=drop\ncheck_overlap,ip actions=drop");
     let twice = reported(twice, &|_| {});
     assert!(twice.contains("twice: line 4: an entry of table 0"), "{twice}");
-    let cache = reported(flows_file(), &|options| options.port_cache = CacheMode::Blocking);
-    assert!(cache.contains("no port cache") && cache.contains("\"blocking\""), "{cache}");
     let port = reported(flows_file(), &|options| options.in_port = Some(PortNo(0)));
     assert!(port.contains("in-port 0 is not a port"), "{port}");
     let missing = reported(folder.path().join("none"), &|_| {});

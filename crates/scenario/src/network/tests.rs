@@ -5,6 +5,7 @@
 use super::plan::examples::{plan, tree_with_external_hosts};
 use super::*;
 use crate::scenario::{Overrides, Scenario, parse};
+use config::PortCacheMode;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -537,8 +538,11 @@ fn mistakes_of_networks_have_messages() {
 }
 
 #[test]
-fn the_express_path_of_a_network_cannot_be_overridden() {
+fn fast_paths_of_a_network_cannot_be_overridden() {
     let overrides = Overrides { express: Some(true), ..Overrides::default() };
     let refusal = read_with(&plan("tree.json"), "", &overrides).unwrap_err();
     assert!(refusal.contains("--express: is for one switch and cannot be combined with"), "{refusal}");
+    let overrides = Overrides { port_cache: Some(PortCacheMode::Off), ..Overrides::default() };
+    let refusal = read_with(&plan("tree.json"), "", &overrides).unwrap_err();
+    assert!(refusal.contains("--port-cache: is for one switch"), "{refusal}");
 }

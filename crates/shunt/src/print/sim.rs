@@ -2,7 +2,7 @@
 //! The result of a simulated switch as text.
 
 use super::{count, table};
-use scenario::{ScenarioOutcome, TrafficShare};
+use scenario::{CacheUse, ScenarioOutcome, TrafficShare};
 use std::io::{self, Write};
 
 pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
@@ -15,6 +15,13 @@ pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
     writeln!(out, "offered   {offered} for {span} ms after {warm_up} ms{}", capacity.unwrap_or_default())?;
     let (busy, turns) = (run.busy_percent, count(run.turns as usize, "turn"));
     writeln!(out, "worker    had packets {busy:.1} % of {} ms, {turns}", milliseconds(run.end_ns))?;
+    if let Some(cache) = &run.port_cache {
+        let CacheUse { packets, hits, new, merged, passed, uncached, dropped, timed_out } = cache;
+        writeln!(
+            out,
+            "cache     {packets} packets = {hits} hits + {new} new + {merged} merged + {passed} passed + {uncached} uncached + {dropped} dropped; {timed_out} timed out"
+        )?;
+    }
     parts(out, "lane", &run.lanes)?;
     parts(out, "traffic", &run.traffic)?;
     for part in &run.traffic {

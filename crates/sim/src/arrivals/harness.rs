@@ -10,7 +10,7 @@ use model::AsyncMessage;
 use pipeline::{BURST, LaneLimits, Probe};
 use port::Queue;
 use std::sync::{Arc, Mutex};
-use worker::Worker;
+use worker::{Turn, Worker};
 
 /// Numbers of packets per poll iteration while costs are measured.
 const SIZES: [usize; 8] = [1, 32, 2, 32, 8, 4, 16, 32];
@@ -62,9 +62,12 @@ impl<P: Probe + Default> Harness<P> {
                 for (class, flow) in flows {
                     lock(&self.links).present(*class, *flow);
                 }
-                while lock(&self.links).any_waits() {
+                // Packets that wait in the port cache make their records before others of their flows arrive.
+                let mut answers_ns = None;
+                while lock(&self.links).any_waits() || answers_ns.is_some() {
                     self.rig.clock.advance_by(Nanos(10_000));
-                    self.rig.worker.turn(self.rig.clock.now());
+                    self.rig.clock.advance_to(answers_ns.unwrap_or_default());
+                    answers_ns = self.rig.worker.turn(self.rig.clock.now()).answers_ns;
                 }
             }
             self.poll();
@@ -119,11 +122,13 @@ impl Harness<Observer> {
             }
             let now_ns = self.clock.now_ns();
             // The worker has no packets while it only waits to count hits.
-            let only_counts = turn.counting && worker::Turn { counting: false, ..turn }.is_idle();
+            let without_search = Turn { answers_ns: None, ..turn };
+            let only_counts = turn.counting && Turn { counting: false, ..without_search }.is_idle();
             if only_counts {
                 idle = 0;
-            } else if turn.is_idle() {
-                let next_ns = lock(&self.links).next_ns();
+            } else if without_search.is_idle() {
+                let answers_ns = turn.answers_ns.map_or(f64::INFINITY, |at| (at.0 - begin.0) as f64);
+                let next_ns = lock(&self.links).next_ns().min(answers_ns);
                 idle += 1;
                 if next_ns.is_finite() {
                     // Idle poll iterations are all alike, so those before the next arrival are skipped.
@@ -142,7 +147,9 @@ impl Harness<Observer> {
                 self.poll();
             }
         }
-        lock(&self.links).report(turns, received, busy_ns)
+        let misses = self.rig.model.plane_mut().miss_figures();
+        let report = lock(&self.links).report(turns, received, busy_ns);
+        Report { misses, ..report }
     }
 }
 

@@ -9,6 +9,7 @@ use frame::{Frame, Stamp};
 use hdrhistogram::CreationError;
 use pipeline::Via;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
+use port_cache::MissFigures;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -357,6 +358,7 @@ impl Links {
             spans: self.spans.clone(),
             end_ns: self.clock.now_ns(),
             busy_ns,
+            misses: MissFigures::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use flow::DropReason;
 use hdrhistogram::{CreationError, Histogram};
+use port_cache::MissFigures;
 use std::collections::BTreeMap;
 
 /// Upper bound of the histograms in nanoseconds: ten seconds.
@@ -166,6 +167,8 @@ pub struct Report {
     pub end_ns: f64,
     /// Time during which the worker had packets, in nanoseconds.
     pub busy_ns: f64,
+    /// Counters of the port cache, with the warm-up.
+    pub misses: MissFigures,
 }
 
 impl Report {

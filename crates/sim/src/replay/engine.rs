@@ -6,6 +6,7 @@ use crate::replay::queue::Numbered;
 use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
 use model::Model;
+use port_cache::MissFigures;
 
 /// Forwards bursts on the calling thread. All work is done when a call returns.
 pub(super) trait Forwarder {
@@ -14,6 +15,11 @@ pub(super) trait Forwarder {
 
     /// Applies all operations that the model has submitted.
     fn settle(&mut self, model: &mut Model<Self::Plane>, now: Nanos);
+
+    /// Returns the counters of the port caches.
+    fn misses(_model: &mut Model<Self::Plane>) -> MissFigures {
+        MissFigures::default()
+    }
 
     fn forward(&mut self, model: &mut Model<Self::Plane>, now: Nanos, burst: &Burst);
 

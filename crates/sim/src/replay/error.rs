@@ -45,9 +45,6 @@ pub enum ReplayError {
     /// The configured ingress port is not a valid port.
     #[error("in-port {0} is not a port; ports are 1 to {max}", max = flow::port_no::MAX)]
     InPort(PortNo),
-    /// A port cache was requested, which the replay does not support.
-    #[error("this build has no port cache, so the mode \"{0}\" cannot be replayed; use \"off\"")]
-    NoPortCache(&'static str),
     /// The output folder cannot be created.
     #[error("{}: cannot create the folder for the captures: {source}", path.display())]
     Folder {

@@ -2,6 +2,7 @@
 //! Options of a replay.
 
 use crate::replay::ReplayError;
+use config::PortCacheMode;
 use flow::{Nanos, PortNo, port_no};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -42,45 +43,6 @@ impl FromStr for ReplayEngine {
     }
 }
 
-/// Mode of the port caches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CacheMode {
-    /// No cache.
-    #[default]
-    Off,
-    /// A packet that misses the cache continues through the tables, and later packets of its flow wait.
-    Nonblocking,
-    /// After a packet misses the cache, all packets wait.
-    Blocking,
-}
-
-impl CacheMode {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Nonblocking => "nonblocking",
-            Self::Blocking => "blocking",
-        }
-    }
-}
-
-impl FromStr for CacheMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "off" => Ok(Self::Off),
-            "nonblocking" => Ok(Self::Nonblocking),
-            "blocking" => Ok(Self::Blocking),
-            _ => Err(format!(
-                "\"{text}\" is not a port cache mode; use \"off\", \"nonblocking\" or \"blocking\""
-            )),
-        }
-    }
-}
-
 /// Options of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -97,8 +59,8 @@ pub struct Options {
     pub ffp: bool,
     /// Whether the express path is enabled.
     pub express: bool,
-    /// Mode of the port caches.
-    pub port_cache: CacheMode,
+    /// Mode of the port caches. If it is not off, the express path is enabled as well.
+    pub port_cache: PortCacheMode,
     /// Engine that forwards the packets.
     pub engine: ReplayEngine,
     /// Maximum time in nanoseconds between the first and the last packet of a burst.
@@ -116,10 +78,16 @@ impl Options {
             in_port: None,
             ffp: true,
             express: false,
-            port_cache: CacheMode::Off,
+            port_cache: PortCacheMode::Off,
             engine: ReplayEngine::Worker,
             burst_window_ns: BURST_WINDOW_NS,
         }
+    }
+
+    /// Returns whether path records are used.
+    #[must_use]
+    pub fn has_records(&self) -> bool {
+        self.express || self.port_cache != PortCacheMode::Off
     }
 
     /// Returns the ingress port for packets of a pcapng interface.
@@ -129,9 +97,6 @@ impl Options {
     }
 
     pub(crate) fn check(&self) -> Result<(), ReplayError> {
-        if self.port_cache != CacheMode::Off {
-            return Err(ReplayError::NoPortCache(self.port_cache.name()));
-        }
         match self.in_port.filter(|port| !port_no::is_real(*port)) {
             Some(port) => Err(ReplayError::InPort(port)),
             None => Ok(()),

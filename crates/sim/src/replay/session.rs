@@ -83,6 +83,7 @@ impl<F: Forwarder> Session<F> {
         self.forward(&mut burst, outputs)?;
         let now = self.clock.now();
         self.summary.take_totals(&self.model.totals());
+        self.summary.misses = F::misses(&mut self.model);
         let entries = self.model.flow_count();
         self.summary.flows =
             self.model.flows(now, &FlowFilter::default(), &mut FlowCursor::default(), entries + 1);

@@ -2,9 +2,11 @@
 //! Summary of a replay.
 
 use crate::replay::{Options, ReplayEngine};
+use config::PortCacheMode;
 use dataplane::{DropCounts, Totals};
 use flow::{Nanos, PortNo};
 use model::FlowStats;
+use port_cache::MissFigures;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
@@ -26,6 +28,8 @@ pub struct ReplaySummary {
     pub ffp: bool,
     /// Whether the express path was requested.
     pub express: bool,
+    /// Mode of the port caches.
+    pub port_cache: PortCacheMode,
     /// Packets in the capture.
     pub packets: u64,
     /// Number of packets that were captured only in part. The captured part was replayed.
@@ -42,6 +46,8 @@ pub struct ReplaySummary {
     pub fast: u64,
     /// Packets that a path record forwarded.
     pub path_records: u64,
+    /// Counters of the port caches.
+    pub misses: MissFigures,
     /// Copies sent to ports.
     pub copies: u64,
     /// Packets sent to the controller.
@@ -63,8 +69,9 @@ pub struct ReplaySummary {
 
 impl ReplaySummary {
     pub(super) fn new(options: &Options, damage: Option<String>) -> Self {
-        let Options { engine, ffp, express, .. } = *options;
-        Self { engine, ffp, express, damage, ..Self::default() }
+        let Options { engine, ffp, port_cache, .. } = *options;
+        let express = options.has_records();
+        Self { engine, ffp, express, port_cache, damage, ..Self::default() }
     }
 
     pub(super) fn take_totals(&mut self, totals: &Totals) {
@@ -133,7 +140,17 @@ impl Display for ReplaySummary {
             (true, _) => writeln!(f, "express hits    the reference has no express path")?,
             (false, _) => writeln!(f, "express hits    off")?,
         }
-        writeln!(f, "cache hits      off (this build has no port cache)")?;
+        match (self.port_cache, self.engine) {
+            (PortCacheMode::Off, _) => writeln!(f, "port cache      off")?,
+            (_, ReplayEngine::Reference) => writeln!(f, "port cache      the reference has none")?,
+            (mode, _) => {
+                let MissFigures { searched, merged, passed, uncached, dropped, .. } = self.misses;
+                writeln!(
+                    f,
+                    "port cache      {mode}: {searched} searches, {merged} merged, {passed} passed, {uncached} uncached, {dropped} dropped"
+                )?;
+            }
+        }
         match &self.damage {
             Some(damage) => writeln!(f, "the capture ends early: {damage}"),
             None => Ok(()),

@@ -8,6 +8,7 @@ use crate::replay::queue::{Numbered, ReplayQueue, Side};
 use flow::{Nanos, PortNo};
 use model::Model;
 use pipeline::{BypassLimits, LaneLimits};
+use port_cache::{MissFigures, PortCacheConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
 
@@ -51,7 +52,11 @@ impl Workers {
         let size = |is_on, size| if is_on { size } else { 0 };
         let sizes = WorkerSetConfig {
             lut_entries: size(options.ffp, SIZES.lut_entries),
-            express_records: size(options.express, SIZES.express_records),
+            express_records: size(options.has_records(), SIZES.express_records),
+            port_cache: options
+                .port_cache
+                .cache_mode()
+                .map(|mode| PortCacheConfig { mode, ..PortCacheConfig::default() }),
             ..SIZES
         };
         let (set, mut workers) = worker::build(&sizes, queues.collect());
@@ -73,6 +78,10 @@ impl Forwarder for Workers {
             side.line().arriving.extend((burst.first..).zip(burst.packets.iter().map(|p| p.bytes.clone())));
         }
         while !self.worker.turn(now).is_idle() {}
+    }
+
+    fn misses(model: &mut Model<WorkerSet>) -> MissFigures {
+        model.plane_mut().miss_figures()
     }
 
     fn take_sent(&mut self, _model: &mut Model<WorkerSet>, mut each: impl FnMut(PortNo, Vec<Numbered>)) {
