@@ -112,6 +112,7 @@ fn a_trace_shows_tables_near_misses_changes_and_outputs() {
         "low latency: no, it hits a normal entry in table 0",
         "fast-forwarding path: no, it leaves the path at table 0, where it hits a normal entry",
         "express path: no, the path is off (datapath.express.enabled)",
+        "port cache: no, the cache is off (datapath.port_cache.mode)",
         "result: forwarded: it leaves by port 2",
     ] {
         assert!(reported.contains(says), "{says:?} is missing:\n{reported}");
@@ -204,7 +205,7 @@ fn a_fault_ends_a_trace_of_real_packets_with_exit_code_1() {
     let imagined = place.trace(&["in_port=1,tcp,tp_dst=23", "--json"]);
     let part = format!(
         r#"{{"worker":0,"in_port":1,"packet":"tcp","bytes":60,"version":3,"hits":[{{"table":0,"by":"express","line":"priority=1 actions=output:2","hit":true,"after_ns":300}}],
-        "missed":null,"fast":false,"express":true,
+        "missed":null,"fast":false,"express":true,"waited":"merged",
         "ports":[2],"packet_ins":0,"outcome":"forwarded","reason":null,"left_ns":500,"verdict":"fault",
         "why":["the worker: forwarded, by the rules: dropped (no_output)"],"imagined":{imagined}}}"#
     );

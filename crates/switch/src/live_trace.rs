@@ -3,7 +3,7 @@
 
 use config::flow_file::port_names;
 use config::trace::{TraceForm, describe, report, rule};
-use dataplane::{FoundBy, TraceRecord};
+use dataplane::{CacheWait, FoundBy, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
 use flow::{Match, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use model::Model;
@@ -51,6 +51,9 @@ pub struct Real {
     pub fast: bool,
     /// Whether a path record forwarded the packet. The record names the entries of `hits`.
     pub express: bool,
+    /// Role of the packet in the port cache, if it waited there: `new` (it started the search of its flow) or
+    /// `merged` (it waited behind an earlier packet of its flow).
+    pub waited: Option<String>,
     /// Ports that got a copy, in order.
     pub ports: Vec<PortNo>,
     /// Number of copies for the controller.
@@ -227,6 +230,13 @@ fn real(model: &mut Model<WorkerSet>, record: &TraceRecord) -> Real {
         missed: record.missed,
         fast: record.fast,
         express: record.express,
+        waited: record.waited.map(|waited| {
+            let role = match waited {
+                CacheWait::First => "new",
+                CacheWait::Follower => "merged",
+            };
+            role.to_owned()
+        }),
         ports: record.copies.iter().filter_map(|copy| copy.port).collect(),
         packet_ins: record.copies.iter().filter(|copy| copy.port.is_none()).count(),
         outcome: outcome.to_owned(),

@@ -35,6 +35,10 @@ pub struct TraceForm {
     pub express: bool,
     /// Sentence that explains `express`.
     pub express_why: String,
+    /// Whether the packet waits in the port cache while its flow has no path record.
+    pub port_cache: bool,
+    /// Sentence that explains `port_cache`.
+    pub port_cache_why: String,
     /// Outcome: `forwarded`, `consumed` (controller only) or `dropped`.
     pub outcome: String,
     /// Name of the drop reason, if the packet is dropped.

@@ -30,6 +30,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
     };
     let (fast, fast_why) = why::fast(model, found, &ways);
     let (express, express_why) = why::express(model, found);
+    let (port_cache, port_cache_why) = why::port_cache(model, found, express);
     let packet_in = |p: &model::trace::ControllerCopy| PacketInForm {
         table: p.table,
         reason: match p.reason {
@@ -62,6 +63,8 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
         fast_why,
         express,
         express_why,
+        port_cache,
+        port_cache_why,
         outcome: outcome.into(),
         reason: reason.map(|reason| reason.name().to_owned()),
         why: why::outcome(model, found),

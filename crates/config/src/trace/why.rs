@@ -164,6 +164,27 @@ pub fn express(model: &mut Model<WorkerSet>, found: &Trace) -> (bool, String) {
     }
 }
 
+/// Returns whether the packet waits in the port cache while its flow has no path record, and the reason.
+/// `express` is whether a path record can forward the packet.
+pub fn port_cache(model: &mut Model<WorkerSet>, found: &Trace, express: bool) -> (bool, String) {
+    let plane = model.plane_mut();
+    if plane.port_cache().is_none() {
+        return (false, "the cache is off (datapath.port_cache.mode)".into());
+    }
+    if plane.express_plan().reader().is_none() || found.steps.is_empty() {
+        return (false, "it has no key of a path record".into());
+    }
+    if express {
+        (true, "it waits until its flow has a record, and later packets of the flow wait behind it".into())
+    } else {
+        (
+            true,
+            "it waits for the first search; its flow gets no record, so later packets pass for a while"
+                .into(),
+        )
+    }
+}
+
 /// Returns notes on what the switch would learn, and on what a trace cannot determine.
 pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
     let mut notes = Vec::from_iter(model.worked(found).map(worked));

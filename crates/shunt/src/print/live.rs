@@ -21,6 +21,13 @@ pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
         (_, true) => ", by a path record",
         _ => "",
     };
+    match real.waited.as_deref() {
+        Some("new") => {
+            writeln!(out, "port cache: it started the search of its flow, and waited for the answer")?
+        }
+        Some(_) => writeln!(out, "port cache: it waited behind an earlier packet of its flow")?,
+        None => {}
+    }
     writeln!(out, "result: {}{reason}{copies}, after {}{path}", real.outcome, time(real.left_ns.0))?;
     match real.verdict.as_str() {
         "agrees" => {

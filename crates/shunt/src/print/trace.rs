@@ -28,6 +28,8 @@ pub fn trace(out: &mut dyn Write, trace: &TraceForm) -> io::Result<()> {
     writeln!(out, "fast-forwarding path: {fast}, {}", trace.fast_why)?;
     let express = if trace.express { "yes" } else { "no" };
     writeln!(out, "express path: {express}, {}", trace.express_why)?;
+    let waits = if trace.port_cache { "yes" } else { "no" };
+    writeln!(out, "port cache: {waits}, {}", trace.port_cache_why)?;
     match &trace.reason {
         Some(reason) => writeln!(out, "result: {} ({reason}): {}", trace.outcome, trace.why),
         None => writeln!(out, "result: {}: {}", trace.outcome, trace.why),
