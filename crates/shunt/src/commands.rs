@@ -20,8 +20,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
-    Changes, Client, ClientError, ControlRequest, CountersReport, ExpressReport, Ffp, FlowForm, FlowPart,
-    Macs, Ports, StatelessReport, Tables,
+    CacheReport, Changes, Client, ClientError, ControlRequest, CountersReport, ExpressReport, Ffp, FlowForm,
+    FlowPart, Macs, Ports, StatelessReport, Tables,
 };
 use switch::daemon::{self, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
@@ -113,7 +113,9 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         (What::Express, json) => {
             answer::<ExpressReport>(client, &ControlRequest::Express, json, print::express::express)
         }
-        (What::Cache, json) => answer::<Value>(client, &ControlRequest::Cache, json, print::value),
+        (What::Cache, json) => {
+            answer::<CacheReport>(client, &ControlRequest::Cache, json, print::cache::cache)
+        }
         (What::Stateless, json) => {
             answer::<StatelessReport>(client, &ControlRequest::Stateless, json, print::stateless)
         }

@@ -2,6 +2,7 @@
 //! Answers of the switch as text for people. Zero counters are omitted where they would make other counters
 //! hard to find. Begin with [`counters`].
 
+pub mod cache;
 pub mod express;
 pub mod live;
 pub mod network;

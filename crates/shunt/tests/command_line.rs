@@ -164,7 +164,12 @@ fn a_switch_starts_answers_and_stops() {
     let express = place.prints(&["show", "express"]);
     assert!(express.contains(": keys of 18 bytes, in records of one cache line\n"), "{express}");
     assert!(express.contains("\n     0  open        0  8192  "), "{express}");
-    assert!(place.fails(&["show", "cache"]).contains("not in this build yet"));
+    assert!(place.prints(&["show", "cache"]).starts_with("the port cache is off; datapath.port_cache.mode"));
+    assert!(
+        place.prints(&["show", "cache", "--json"]).starts_with(
+            "{\"bytes\":0,\"entries\":0,\"mode\":\"off\",\"ports\":[],\"queue\":0,\"records\":0"
+        )
+    );
     assert_eq!(place.prints(&["show", "stateless"]), "stateless forwarding is off (datapath.stateless)\n");
     assert_eq!(place.prints(&["gates", "show"]), "there are no gates\n");
     assert_eq!(place.prints(&["gates", "clear"]), "all gates are removed\n");

@@ -300,9 +300,7 @@ impl Connection {
             ControlRequest::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
             ControlRequest::Ffp => self.answer(id, "done", &show::ffp(state.model)),
             ControlRequest::Express => self.answer(id, "done", &show::express(state.model)),
-            ControlRequest::Cache => {
-                self.error(Some(id), "the port cache is not in this build yet; there is nothing to show")
-            }
+            ControlRequest::Cache => self.answer(id, "done", &show::cache(state.model)),
             ControlRequest::Stateless => self.answer(id, "done", &show::stateless(state.model)),
             ControlRequest::Gates { gates, trusted } => {
                 match set_gates(gates.as_ref(), trusted.as_deref(), state) {

@@ -33,7 +33,7 @@ pub enum ControlRequest {
     Ffp,
     /// Asks for the state of the express path. The answer is [`ExpressReport`].
     Express,
-    /// Asks for the port caches, which this build does not have.
+    /// Asks for the state of the port caches. The answer is [`CacheReport`].
     Cache,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
@@ -316,6 +316,99 @@ impl ExpressCounts {
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.hits + self.misses + self.bypassed
+    }
+}
+
+/// State of the port caches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheReport {
+    /// Mode: `off`, `nonblocking` or `blocking`.
+    pub mode: String,
+    /// Maximum number of pending flows per port, or 0 if the mode is `off`.
+    pub entries: u64,
+    /// Maximum number of waiting packets per port, apart from the first packet of each flow.
+    pub queue: u64,
+    /// Maximum number of path records and pending flows per port, or 0 if they are not limited.
+    pub records: u64,
+    /// Maximum number of bytes of all waiting packets per port.
+    pub bytes: u64,
+    /// Counters of each worker and port.
+    pub ports: Vec<CachePort>,
+    /// Sums over the workers and ports.
+    pub sum: CacheCounts,
+}
+
+/// Port cache of one port at one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachePort {
+    /// Number of the worker.
+    pub worker: usize,
+    /// Port number.
+    pub port: PortNo,
+    /// Counters.
+    #[serde(flatten)]
+    pub counts: CacheCounts,
+}
+
+/// Counters of a port cache. `packets` equals `hits` + `new` + `merged` + `passed` + `uncached` + `dropped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheCounts {
+    /// Flows whose search is in progress, or whose packets are being released.
+    pub pending: u64,
+    /// Flows that cannot have a path record, and whose packets are not queued for now.
+    pub negative: u64,
+    /// Waiting packets, apart from the first packet of each flow.
+    pub waiting: u64,
+    /// Bytes of all waiting packets.
+    pub waiting_bytes: u64,
+    /// Packets that reached the port cache.
+    pub packets: u64,
+    /// Packets with a path record.
+    pub hits: u64,
+    /// Packets that started a search.
+    pub new: u64,
+    /// Packets that joined the queue of their flow.
+    pub merged: u64,
+    /// Packets of flows that cannot have a path record.
+    pub passed: u64,
+    /// Packets that were not queued because their port has too many pending flows.
+    pub uncached: u64,
+    /// Packets that were dropped because there was no space for them.
+    pub dropped: u64,
+    /// Flows that were released without an answer because there was no space for a packet.
+    pub forced: u64,
+    /// Searches that were repeated because no answer came in time.
+    pub retried: u64,
+    /// Packets that were dropped because no answer came in time.
+    pub timed_out: u64,
+    /// Answers that came too late.
+    pub stale: u64,
+    /// Packets that left after they had waited.
+    pub released: u64,
+    /// Path records that were removed because their port had too many.
+    pub evicted: u64,
+}
+
+impl CacheCounts {
+    /// Adds the counts of another worker or port.
+    pub fn add(&mut self, other: &Self) {
+        self.pending += other.pending;
+        self.negative += other.negative;
+        self.waiting += other.waiting;
+        self.waiting_bytes += other.waiting_bytes;
+        self.packets += other.packets;
+        self.hits += other.hits;
+        self.new += other.new;
+        self.merged += other.merged;
+        self.passed += other.passed;
+        self.uncached += other.uncached;
+        self.dropped += other.dropped;
+        self.forced += other.forced;
+        self.retried += other.retried;
+        self.timed_out += other.timed_out;
+        self.stale += other.stale;
+        self.released += other.released;
+        self.evicted += other.evicted;
     }
 }
 

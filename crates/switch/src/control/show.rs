@@ -3,15 +3,18 @@
 
 use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
-    CountersReport, ExaminedField, ExpressCounts, ExpressReport, ExpressWorker, FastTable, Ffp, Limit,
-    MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
+    CacheCounts, CachePort, CacheReport, CountersReport, ExaminedField, ExpressCounts, ExpressReport,
+    ExpressWorker, FastTable, Ffp, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport,
+    TableRow, Tables,
 };
 use crate::log::{self, LogCounts};
+use config::PortCacheMode;
 use config::stateless_form::StatelessForm;
 use dataplane::DropCounts;
 use flow::{DropReason, Field, Nanos, TableId};
 use model::Model;
 use model::agent::LostMessages;
+use port_cache::{MissFigures, MissUsage};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
@@ -162,6 +165,59 @@ fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
         inherited: figures.inherited,
         displaced: figures.displaced,
         refused: figures.refused,
+    }
+}
+
+pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
+    let plane = model.plane_mut();
+    let mode = PortCacheMode::of(plane.port_cache());
+    let Some(limits) = plane.port_cache().map(|cache| cache.limits) else {
+        let (ports, sum) = (Vec::new(), CacheCounts::default());
+        return CacheReport {
+            mode: mode.to_string(),
+            entries: 0,
+            queue: 0,
+            records: 0,
+            bytes: 0,
+            ports,
+            sum,
+        };
+    };
+    let port =
+        |(worker, port, figures, usage)| CachePort { worker, port, counts: cache_counts(&figures, &usage) };
+    let ports: Vec<_> = plane.port_caches().map(port).collect();
+    let mut sum = CacheCounts::default();
+    ports.iter().for_each(|port| sum.add(&port.counts));
+    CacheReport {
+        mode: mode.to_string(),
+        entries: limits.entries.into(),
+        queue: limits.queue.into(),
+        records: limits.records.into(),
+        bytes: limits.bytes.into(),
+        ports,
+        sum,
+    }
+}
+
+fn cache_counts(figures: &MissFigures, usage: &MissUsage) -> CacheCounts {
+    CacheCounts {
+        pending: usage.pending,
+        negative: usage.negative,
+        waiting: usage.followers,
+        waiting_bytes: usage.bytes,
+        packets: figures.arrived(),
+        hits: figures.hits,
+        new: figures.searched,
+        merged: figures.merged,
+        passed: figures.passed,
+        uncached: figures.uncached,
+        dropped: figures.dropped,
+        forced: figures.forced,
+        retried: figures.retried,
+        timed_out: figures.timed_out,
+        stale: figures.stale,
+        released: figures.released,
+        evicted: figures.evicted,
     }
 }
 

@@ -37,7 +37,7 @@ fn malformed_requests_get_an_error_and_the_connection_stays_open() {
             "\\\"form\\\" twice",
         ),
         ("{\"id\":4,\"id\":5,\"request\":\"ports\"}", "\"id\":null", "add one"),
-        ("{\"id\":6,\"request\":\"cache\"}", "\"id\":6", "not in this build yet"),
+        ("{\"id\":6,\"request\":\"cache\",\"port\":1}", "\"id\":6", "unknown field `port`"),
         (
             "{\"id\":7,\"request\":\"gates\",\"gates\":{\"ports\":[[1,0,\"\"]]},\"trusted\":null}",
             "\"id\":7",

@@ -64,9 +64,18 @@ impl Lab {
         flows: Option<&str>,
         waiting: &[Vec<u8>],
     ) -> Self {
+        Self::start_with(|socket| config(socket, workers, ports), flows, waiting)
+    }
+
+    /// Starts a daemon as [`Lab::start_under_traffic`] does, with a configuration for its control socket.
+    pub fn start_with(
+        config: impl FnOnce(&Path) -> Config,
+        flows: Option<&str>,
+        waiting: &[Vec<u8>],
+    ) -> Self {
         let folder = folder();
         let socket = folder.join("made/by/the/daemon/control.sock");
-        let config = config(&socket, workers, ports);
+        let config = config(&socket);
         std::fs::create_dir_all(&folder).unwrap();
         let flows = flows.map(|text| {
             let path = folder.join("start.flows");

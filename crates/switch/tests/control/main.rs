@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use flow::{PortNo, TableId};
+mod cache;
 mod clients;
 mod flows;
 mod lab;
