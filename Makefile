@@ -108,6 +108,12 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	lab/lanes.py
 	lab/rtt.py
 
+.PHONY: lab-cache
+lab-cache: ## run the experiments with the port cache in virtual time; writes plots to target/report/port-cache
+	scripts/setup.sh networks
+	cargo build --release --package port-cache-lab
+	lab/port_cache/figures.py
+
 # CONFORMANCE is a list of options for scripts/conformance/ryu.sh.
 CONFORMANCE ?=
 .PHONY: conformance

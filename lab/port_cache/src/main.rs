@@ -25,8 +25,11 @@ const CACHES: [u16; 5] = [8, 16, 32, 64, 128];
 const QUEUES: [u16; 6] = [0, 8, 16, 32, 64, 128];
 /// Packet lengths in bytes.
 const LENGTHS: [u16; 3] = [64, 512, 1_500];
-/// Service times in nanoseconds.
-const SERVICES_NS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
+/// Service times in nanoseconds apart from the usual one, each with the factor by which its experiments take
+/// longer, so that more flows are searched.
+const SERVICES: [(u64, f64); 3] = [(1_000, 1.0), (100_000, 4.0), (1_000_000, 8.0)];
+/// How many times as long experiments with longer packets take, because fewer packets arrive.
+const LONGER: f64 = 4.0;
 /// Usual service time in nanoseconds.
 const USUAL_NS: u64 = 10_000;
 
@@ -37,10 +40,10 @@ struct Arguments {
     #[arg(long)]
     part: Option<Part>,
     /// Duration of an experiment with 64-byte packets in virtual milliseconds, with the warm-up.
-    #[arg(long, default_value_t = 90.0)]
+    #[arg(long, default_value_t = 30.0)]
     millis: f64,
     /// Part of the duration that is not counted, in virtual milliseconds.
-    #[arg(long, default_value_t = 30.0)]
+    #[arg(long, default_value_t = 10.0)]
     warm_up: f64,
     /// Number of sources per host.
     #[arg(long, default_value_t = 200)]
@@ -79,72 +82,87 @@ enum Part {
     Routing,
 }
 
+/// Settings of the switch that are run with the same traffic.
+#[derive(Debug)]
+struct Experiments {
+    routing: Routing,
+    bytes: u16,
+    /// How many times as long as usual the experiments take.
+    longer: f64,
+    settings: Vec<Setting>,
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let mut out = std::io::stdout().lock();
-    for routing in Routing::ALL {
-        for bytes in LENGTHS {
-            let settings = settings(&arguments, routing, bytes);
-            if settings.is_empty() {
-                continue;
-            }
-            let (span_ns, warm_up_ns) = (arguments.millis * 1e6, arguments.warm_up * 1e6);
-            let traffic = Traffic {
-                routing,
-                bytes,
-                span_ns,
-                sources: arguments.sources,
-                interval_unit_ns: arguments.interval_unit * 1e3,
-                period_unit_ns: arguments.period_unit * 1e3,
-                seed: arguments.seed,
-            };
-            let sent = traffic.send();
-            for position in Position::ALL {
-                let input = Input::new(sent.arrivals(position), &traffic);
-                for setting in &settings {
-                    let counts = run(&input, setting, warm_up_ns, span_ns)?;
-                    let cell = Cell { position, routing, bytes, setting: *setting, counts };
-                    writeln!(out, "{}", serde_json::to_string(&cell)?)?;
-                }
+    for Experiments { routing, bytes, longer, settings } in arguments.experiments() {
+        let [span_ns, warm_up_ns] = [arguments.millis, arguments.warm_up].map(|ms| ms * 1e6 * longer);
+        let traffic = Traffic {
+            routing,
+            bytes,
+            span_ns,
+            sources: arguments.sources,
+            interval_unit_ns: arguments.interval_unit * 1e3,
+            period_unit_ns: arguments.period_unit * 1e3,
+            seed: arguments.seed,
+        };
+        let sent = traffic.send();
+        for position in Position::ALL {
+            let input = Input::new(sent.arrivals(position), &traffic);
+            for setting in &settings {
+                let counts = run(&input, setting, warm_up_ns, span_ns)?;
+                let cell = Cell { position, routing, bytes, setting: *setting, counts };
+                writeln!(out, "{}", serde_json::to_string(&cell)?)?;
             }
         }
     }
     Ok(())
 }
 
-/// Returns the settings that are run with this traffic.
-fn settings(arguments: &Arguments, routing: Routing, bytes: u16) -> Vec<Setting> {
-    let Arguments { part, pending_part, searches, .. } = *arguments;
-    let is_part = |it| part.is_none_or(|part| part == it);
-    let setting = |service_ns, cache, queue| Setting {
-        mode: Mode::Nonblocking,
-        service_ns,
-        cache,
-        pending_part,
-        searches,
-        victim: VictimPolicy::Clock,
-        queue,
-    };
-    // A port that is blocked has no packets that wait in its queue.
-    let blocking = |service_ns, cache| Setting { mode: Mode::Blocking, ..setting(service_ns, cache, 0) };
-    let sweep = move |service_ns| {
-        CACHES.into_iter().flat_map(move |cache| {
-            let queued = QUEUES.into_iter().map(move |queue| setting(service_ns, cache, queue));
-            queued.chain([blocking(service_ns, cache)])
-        })
-    };
-    let mut all = Vec::new();
-    if is_part(Part::Sizes) && routing == Routing::Ecmp {
-        all.extend(sweep(USUAL_NS));
+impl Arguments {
+    /// Returns the chosen experiments.
+    fn experiments(&self) -> Vec<Experiments> {
+        let is_part = |it| self.part.is_none_or(|part| part == it);
+        let mut all = Vec::new();
+        for bytes in LENGTHS {
+            let longer = if bytes > 64 { LONGER } else { 1.0 };
+            if is_part(Part::Sizes) {
+                let settings = self.sweep(USUAL_NS);
+                all.push(Experiments { routing: Routing::Ecmp, bytes, longer, settings });
+            }
+            for routing in Routing::ALL {
+                if is_part(Part::Routing) && (routing != Routing::Ecmp || self.part.is_some()) {
+                    let settings = vec![self.setting(USUAL_NS, 32, 64)];
+                    all.push(Experiments { routing, bytes, longer, settings });
+                }
+            }
+        }
+        for (service_ns, longer) in SERVICES {
+            if is_part(Part::Services) {
+                let settings = self.sweep(service_ns);
+                all.push(Experiments { routing: Routing::Ecmp, bytes: 64, longer, settings });
+            }
+        }
+        all.iter_mut().for_each(|these| {
+            these.settings.retain(|setting| self.cache.is_none_or(|cache| cache == setting.cache));
+        });
+        all.retain(|these| self.bytes.is_none_or(|bytes| bytes == these.bytes) && !these.settings.is_empty());
+        all
     }
-    if is_part(Part::Services) && routing == Routing::Ecmp && bytes == 64 {
-        let others = SERVICES_NS.into_iter().filter(|ns| *ns != USUAL_NS || part == Some(Part::Services));
-        all.extend(others.flat_map(sweep));
+
+    /// Returns the settings for all sizes of the cache and of the queue.
+    fn sweep(&self, service_ns: u64) -> Vec<Setting> {
+        let all = CACHES.into_iter().flat_map(|cache| {
+            let queued = QUEUES.into_iter().map(move |queue| self.setting(service_ns, cache, queue));
+            // The packets of a port that is blocked wait in its receive ring, and not in the queue.
+            queued.chain([Setting { mode: Mode::Blocking, ..self.setting(service_ns, cache, 0) }])
+        });
+        all.collect()
     }
-    if is_part(Part::Routing) && (routing != Routing::Ecmp || part == Some(Part::Routing)) {
-        all.extend([(32, 64), (8, 8)].map(|(cache, queue)| setting(USUAL_NS, cache, queue)));
+
+    fn setting(&self, service_ns: u64, cache: u16, queue: u16) -> Setting {
+        let Self { pending_part, searches, .. } = *self;
+        let victim = VictimPolicy::Clock;
+        Setting { mode: Mode::Nonblocking, service_ns, cache, pending_part, searches, victim, queue }
     }
-    let is_chosen = |one: Option<u16>, value| one.is_none_or(|one| one == value);
-    all.retain(|setting| is_chosen(arguments.cache, setting.cache) && is_chosen(arguments.bytes, bytes));
-    all
 }
