@@ -304,3 +304,44 @@ fn counts(begin: &Snapshot, end: &Snapshot, span_ns: f64, flows: u64) -> Counts 
         pps: forwarded as f64 / span_ns * 1e9,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(mode: Mode, queue: u16) -> Counts {
+        let traffic = Traffic {
+            routing: Routing::Ecmp,
+            bytes: 64,
+            span_ns: 1e7,
+            sources: 200,
+            interval_unit_ns: 2_000.0,
+            period_unit_ns: 100_000.0,
+            seed: 5,
+        };
+        let input = Input::new(traffic.send().arrivals(Position::Core), &traffic);
+        let victim = VictimPolicy::Lru;
+        let setting =
+            Setting { mode, service_ns: 10_000, cache: 32, pending_part: 4, searches: 64, victim, queue };
+        run(&input, &setting, 3e6, 1e7).unwrap()
+    }
+
+    #[test]
+    fn packets_leave_or_are_counted_as_lost() {
+        let [blocking, without, with] =
+            [(Mode::Blocking, 0), (Mode::Nonblocking, 0), (Mode::Nonblocking, 64)]
+                .map(|(mode, queue)| counts(mode, queue));
+        for counts in [blocking, without, with] {
+            let gone = counts.forwarded + counts.queue_full + counts.ring_full;
+            // The others wait in the rings and queues at the beginning or at the end.
+            let waits = 4 * (crate::line::RING as u64 + 8 + 64);
+            assert!(counts.offered > 20_000 && counts.offered.abs_diff(gone) <= waits, "{counts:?}");
+            assert!(counts.hits + counts.searched + counts.uncached <= counts.offered + waits, "{counts:?}");
+        }
+        assert!(blocking.ring_full > 1_000 && blocking.queue_full == 0, "{blocking:?}");
+        assert!(with.ring_full == 0 && with.queue_full > 1_000 && with.evicted > 100, "{with:?}");
+        assert!(without.queue_hits < 50 && with.queue_hits > 1_000, "{without:?}, {with:?}");
+        assert!(with.hits > without.hits && with.pps > 2.0 * blocking.pps, "{with:?}, {blocking:?}");
+        assert_eq!(with, counts(Mode::Nonblocking, 64), "equal seeds give equal results");
+    }
+}
