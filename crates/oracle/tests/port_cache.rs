@@ -39,7 +39,7 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         doubled: [0, 20][rng.usize(0..2)],
         delay_ns: Nanos([50_000_000, 300_000_000, 1_000_000_000][rng.usize(0..3)]),
     };
-    if seed / 48 % 2 == 0 {
+    if (seed / 48).is_multiple_of(2) {
         limits.records = entries + [0, 1, 8][rng.usize(0..3)];
         limits.victim = [Victim::Clock, Victim::LeastRecentlyUsed][rng.usize(0..2)];
     }
