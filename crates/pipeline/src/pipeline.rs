@@ -186,7 +186,7 @@ impl Pipeline {
             run_tables(&mut context, ffp, &mut slab.packets, rest, waiting, keys, probe);
         }
         if let Some(express) = express {
-            cache.iter_mut().for_each(|cache| express.overtake(cache, in_port));
+            cache.iter_mut().for_each(|cache| express.overtake(cache, &slab.packets, in_port, lanes_on));
             let mut budget = RecordBudget::new(cache.as_deref_mut(), in_port);
             express.learn(&context, &mut slab.packets, &mut self.waiting_keys, lanes_on, &mut budget, probe);
             cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
@@ -219,10 +219,8 @@ impl Pipeline {
         context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {
-            let mut cache = port_cache.as_deref_mut();
-            express.overtake_waiting(cache.as_deref_mut(), &slab.packets, &quantum, waiting_keys);
-            let mut budget = RecordBudget::new(cache, PortNo(0));
-            express.learn_waiting(&context, &mut slab.packets, &quantum, waiting_keys, &mut budget, probe);
+            let cache = port_cache.as_deref_mut();
+            express.learn_waiting(&context, cache, &mut slab.packets, &quantum, waiting_keys, probe);
         }
         slab.free(&quantum);
         let mut worked = quantum.len();
@@ -235,22 +233,15 @@ impl Pipeline {
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
             run_tables(&mut context, ffp, &mut slab.packets, &released, Waiting::Anywhere, keys, probe);
             if let Some(express) = express {
-                let mut cache = port_cache.as_deref_mut();
-                express.overtake_waiting(cache.as_deref_mut(), &slab.packets, &released, waiting_keys);
-                let mut budget = RecordBudget::new(cache, PortNo(0));
-                express.learn_waiting(
-                    &context,
-                    &mut slab.packets,
-                    &released,
-                    waiting_keys,
-                    &mut budget,
-                    probe,
-                );
+                let cache = port_cache.as_deref_mut();
+                express.learn_waiting(&context, cache, &mut slab.packets, &released, waiting_keys, probe);
             }
             slab.free(&released);
             worked += released.len();
         }
         context.add_counters();
+        let window = lanes.window();
+        port_cache.iter_mut().for_each(|cache| cache.settle(|end| window.may_have_burst(end)));
         self.set_held();
         worked
     }

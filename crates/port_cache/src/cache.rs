@@ -208,9 +208,53 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         self.queues.releases_firsts()
     }
 
-    /// Releases up to a burst of packets of one port, and calls `take` with each of them.
-    pub fn release(&mut self, take: impl FnMut(P)) {
-        self.queues.release(self.burst, take);
+    /// Returns the port of the next packets to release, or `None` if none can be released.
+    #[must_use]
+    pub fn next_port(&self) -> Option<PortNo> {
+        self.queues.next_port().and_then(|port| self.ports.get(usize::from(port)).copied())
+    }
+
+    /// Returns whether packets may wait longer than a burst.
+    #[must_use]
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// Releases up to a burst of packets of one port, and calls `take` with each of them. If packets without
+    /// a record join a backlog, `backlog` is the position of its end. Returns the number of packets. Call
+    /// [`Self::end_release`] when they have been processed.
+    pub fn release(&mut self, backlog: Option<u32>, take: impl FnMut(P)) -> usize {
+        // Frames of an immediate searcher are those of the receive pool. They do not wait for a backlog.
+        self.queues.release(self.burst, backlog.filter(|_| self.waits), take)
+    }
+
+    /// Notes that a packet with this key, which was released, has joined the backlog.
+    pub fn await_record(&mut self, in_port: PortNo, key: &K, hash: u64) {
+        if let Some(port) = self.port(in_port) {
+            self.queues.await_record(FlowKey { port, key, hash });
+        }
+    }
+
+    /// Notes that the last `packets` released packets have been processed. `waits` is that of
+    /// [`Self::settle`].
+    pub fn end_release(&mut self, packets: usize, waits: impl Fn(u32) -> bool) {
+        self.queues.end_release(packets);
+        self.queues.settle(waits);
+    }
+
+    /// Makes the flows ready whose first packets have left the backlog. `waits` returns whether a packet that
+    /// joined the backlog at a position may still wait in it.
+    #[inline]
+    pub fn settle(&mut self, waits: impl Fn(u32) -> bool) {
+        self.queues.settle(waits);
+    }
+
+    /// Returns whether flows are pending or being released.
+    #[must_use]
+    #[inline]
+    pub fn has_flows(&self) -> bool {
+        self.queues.waiting() > 0 || self.queues.is_learning()
     }
 
     /// Notes that a packet with this key is processed now although it has no record, so that a record may be

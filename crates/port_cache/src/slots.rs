@@ -13,6 +13,9 @@ pub(crate) enum SlotState {
     Pending,
     /// The packets of the flow are being released.
     Ready,
+    /// The first packet of the flow was released, but waits in the backlog before it makes a record. Its
+    /// followers wait for the record. There may be none.
+    Learning,
     /// The flow cannot have a record. It has no waiting packets.
     Negative,
 }
@@ -34,6 +37,10 @@ pub(crate) struct Slot<K> {
     pub turns_negative: bool,
     /// Time at which the search or the negative slot ends.
     pub ends: Nanos,
+    /// In state `Learning`: position of the end of the backlog before the first packet was released.
+    pub fence: u32,
+    /// In state `Learning`: whether the first packet has been processed and makes a record later.
+    pub awaits_record: bool,
     pub queue: Queue,
     before: u32,
     after: u32,
@@ -53,6 +60,11 @@ impl SlotList {
     pub fn first(self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
+
+    /// Returns the last slot of the list.
+    pub fn last(self) -> Option<u32> {
+        (self.last != NONE).then_some(self.last)
+    }
 }
 
 /// All slots of a worker.
@@ -62,6 +74,7 @@ pub(crate) struct Slots<K> {
     free: Vec<u32>,
     pub pending: SlotList,
     pub ready: SlotList,
+    pub learning: SlotList,
     pub negative: SlotList,
 }
 
@@ -77,6 +90,8 @@ impl<K: Default> Slots<K> {
             has_first: false,
             turns_negative: false,
             ends: Nanos(0),
+            fence: 0,
+            awaits_record: false,
             queue: Queue::EMPTY,
             before: NONE,
             after: NONE,
@@ -86,6 +101,7 @@ impl<K: Default> Slots<K> {
             free: (0..slots as u32).rev().collect(),
             pending: SlotList::EMPTY,
             ready: SlotList::EMPTY,
+            learning: SlotList::EMPTY,
             negative: SlotList::EMPTY,
         }
     }
@@ -163,8 +179,15 @@ impl<K> Slots<K> {
             SlotState::Free => None,
             SlotState::Pending => Some(&mut self.pending),
             SlotState::Ready => Some(&mut self.ready),
+            SlotState::Learning => Some(&mut self.learning),
             SlotState::Negative => Some(&mut self.negative),
         }
+    }
+
+    /// Returns the slot before another one in its list.
+    pub fn before(&self, number: u32) -> Option<u32> {
+        let before = self.get(number).before;
+        (before != NONE).then_some(before)
     }
 
     /// Returns the slot that follows another one in its list.

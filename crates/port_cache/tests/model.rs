@@ -148,7 +148,7 @@ impl Pair {
 
     fn release(&mut self, most: usize) {
         let mut released = Vec::new();
-        let count = self.queues.release(most, |packet| released.push(packet));
+        let count = self.queues.release(most, None, |packet| released.push(packet));
         assert!(count == released.len() && count <= most);
         assert_eq!(count > 0, self.model.releases());
         self.gone += count as u64;
@@ -254,7 +254,7 @@ fn without_answers_memory_is_bounded_and_every_drop_is_counted() {
                 gone += u64::from(matches!(due, Due::Drop(_)));
             }
             while queues.releases() {
-                gone += queues.release(BURST, drop) as u64;
+                gone += queues.release(BURST, None, drop) as u64;
             }
             assert!(queues.waiting() <= limits.packets());
         }
@@ -278,7 +278,7 @@ fn one_new_flow_is_searched_once_whatever_its_rate() {
     assert!(ticket.is_some_and(|ticket| queues.answer(ticket)));
     let mut released = Vec::new();
     while queues.releases() {
-        queues.release(BURST, |packet| released.push(packet));
+        queues.release(BURST, None, |packet| released.push(packet));
     }
     let expected: Vec<u64> = (0..=MissLimits::USUAL.queue.into()).collect();
     assert_eq!(released, expected, "all that fits the budget leaves in order");

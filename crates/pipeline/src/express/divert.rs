@@ -2,12 +2,12 @@
 //! Offers frames without a path record to the port cache, before they are admitted.
 
 use super::budget::{FrameCache, RecordBudget};
-use super::cache::Express;
+use super::cache::{Express, Missed};
 use super::leave::put_back;
 use super::waiting::WaitingKeys;
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::packet::Packet;
+use crate::packet::{self, Packet};
 use crate::slab::PacketSlot;
 use engines::NONE;
 use flow::PortNo;
@@ -57,28 +57,41 @@ impl Express {
         self.counters.removed(budget.removed);
     }
 
-    /// Tells the port cache which packets of the burst have no record and do not wait. Call it before
-    /// records are made.
-    pub(crate) fn overtake(&self, cache: &mut FrameCache, in_port: PortNo) {
-        if cache.waiting() == 0 {
+    /// Tells the port cache which packets of the burst leave without a record, and which of them join the
+    /// backlog. Call it before records are made.
+    pub(crate) fn overtake(
+        &self,
+        cache: &mut FrameCache,
+        packets: &[Packet],
+        in_port: PortNo,
+        lanes_on: bool,
+    ) {
+        if !cache.has_flows() {
             return;
         }
+        let waits = |missed: &Missed| lanes_on && packets[missed.slot.index()].path != packet::Path::Left;
         for at in self.kept.iter().filter(|at| self.burst.places[**at] == NONE) {
-            cache.overtake(in_port, &self.burst.keys[*at], self.burst.hashes[*at]);
+            let (key, hash) = (&self.burst.keys[*at], self.burst.hashes[*at]);
+            if self.missed.iter().any(|missed| missed.at == *at && waits(missed)) {
+                cache.await_record(in_port, key, hash);
+            } else {
+                cache.overtake(in_port, key, hash);
+            }
         }
     }
 
     /// Tells the port cache which packets of the backlog leave without a record. Call it before records are
     /// made.
-    #[inline]
-    pub(crate) fn overtake_waiting(
+    pub(super) fn overtake_waiting(
         &self,
-        cache: Option<&mut FrameCache>,
+        cache: &mut FrameCache,
         packets: &[Packet],
         burst: &[PacketSlot],
         waiting: &WaitingKeys,
     ) {
-        let Some(cache) = cache.filter(|cache| cache.waiting() > 0) else { return };
+        if !cache.has_flows() {
+            return;
+        }
         for slot in burst {
             let packet = &packets[slot.index()];
             if packet.awaits_record {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Makes records of the paths that packets have taken, after the whole burst has been processed.
 
-use super::budget::RecordBudget;
+use super::budget::{FrameCache, RecordBudget};
 use super::cache::{Express, Missed};
 use super::path::Path;
 use super::waiting::WaitingKeys;
@@ -61,17 +61,19 @@ impl Express {
         self.missed.clear();
     }
 
-    /// Makes records for packets that have left after they waited in the backlog or were held.
+    /// Makes records for packets that have left after they waited in the backlog or were held. Tells the port
+    /// cache which of them cannot have a record.
     #[inline]
     pub(crate) fn learn_waiting<E, P: Probe>(
         &mut self,
         context: &BurstContext<'_, E>,
+        mut cache: Option<&mut FrameCache>,
         packets: &mut [Packet],
         burst: &[PacketSlot],
         waiting: &WaitingKeys,
-        budget: &mut RecordBudget<'_>,
         probe: &mut P,
     ) {
+        cache.iter_mut().for_each(|cache| self.overtake_waiting(cache, packets, burst, waiting));
         let mut unknown = 0;
         for slot in burst {
             let packet = &mut packets[slot.index()];
@@ -79,13 +81,15 @@ impl Express {
                 continue;
             }
             unknown += 1;
-            if let Some(fence) = context.window.fence()
-                && let Some(path) = Path::of(context, packet, self.permitted_change)
-            {
-                let key = waiting.key(*slot);
-                let hash = self.reader.hash(&key);
-                budget.in_port = packet.data.ext.in_port();
-                self.learn_path(&key, hash, &path, fence, context, budget);
+            let Some(fence) = context.window.fence() else { continue };
+            let key = waiting.key(*slot);
+            let hash = self.reader.hash(&key);
+            let in_port = packet.data.ext.in_port();
+            if let Some(path) = Path::of(context, packet, self.permitted_change) {
+                let mut budget = RecordBudget::new(cache.as_deref_mut(), in_port);
+                self.learn_path(&key, hash, &path, fence, context, &mut budget);
+            } else if let Some(cache) = &mut cache {
+                cache.set_negative(in_port, &key, hash);
             }
         }
         if unknown > 0 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Positions of packets in the backlog, and fences at these positions.
 
+use crate::slab::BURST;
+
 /// Range of the positions of waiting packets. The position of a packet is the number of packets that joined
 /// the backlog before it, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,11 +33,21 @@ impl Window {
     /// Returns the fence for a record made now, or 0 if the backlog is empty. Returns `None` if the positions
     /// have wrapped around to 0; no record may be made then.
     pub fn fence(self) -> Option<u32> {
-        match self.head.wrapping_add(self.len) {
+        match self.end() {
             _ if self.len == 0 => Some(0),
             0 => None,
             fence => Some(fence),
         }
+    }
+
+    /// Returns the position of the next packet that joins the backlog.
+    pub fn end(self) -> u32 {
+        self.head.wrapping_add(self.len)
+    }
+
+    /// Returns whether a packet of a burst that found the end of the backlog at `end` may still wait.
+    pub fn may_have_burst(self, end: u32) -> bool {
+        self.len > 0 && self.head.wrapping_sub(end).cast_signed() < BURST as i32
     }
 
     /// Returns whether the backlog is empty.
@@ -47,6 +59,14 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_burst_may_wait_until_a_burst_has_left() {
+        let end = Window::new(u32::MAX - 4, 3).end();
+        let may_wait = |head: u32, len| Window::new(head, len).may_have_burst(end);
+        assert!(may_wait(u32::MAX - 4, 10) && may_wait(end, 1) && may_wait(29, 1));
+        assert!(!may_wait(30, 1) && !may_wait(u32::MAX - 4, 0));
+    }
 
     #[test]
     fn fences_hold_while_what_stood_before_them_waits() {

@@ -53,13 +53,14 @@ impl Pipeline {
     }
 
     /// Takes answers of the searcher, and processes a burst of packets of the port cache whose flow has been
-    /// searched. Returns the number of these packets. Call it while [`Self::releases_misses`] returns true,
-    /// and only while [`Self::may_hold_back`] returns true.
+    /// searched. Returns the number of these packets. Call it while [`Self::releases_misses`] returns true, and only while
+    /// [`Self::may_hold_back`] returns true.
     pub fn release<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
-        let Some(cache) = &mut self.port_cache else { return 0 };
+        let mut released = 0;
+        let Some(cache) = &mut self.port_cache else { return released };
         cache.begin(now);
         if cache.waiting() == 0 {
-            return 0;
+            return released;
         }
         if let Some(frame) = cache.poll() {
             let Self { rules, counters, slab, lanes, outputs, .. } = self;
@@ -71,16 +72,20 @@ impl Pipeline {
             }
             context.add_counters();
         }
-        let mut frames = std::mem::take(&mut self.released);
-        let waited = if cache.releases_firsts() { CacheWait::First } else { CacheWait::Follower };
-        cache.release(|frame| frames.push(frame));
-        let released = frames.len();
-        if released > 0 {
+        let lanes_on = self.ffp.is_open() && self.lanes.is_on();
+        if cache.releases() {
+            let mut frames = std::mem::take(&mut self.released);
+            let waited = if cache.releases_firsts() { CacheWait::First } else { CacheWait::Follower };
+            let backlog = lanes_on.then(|| self.lanes.window().end());
+            released = cache.release(backlog, |frame| frames.push(frame));
             probe.released(Some(waited));
             self.forward_burst(&mut frames, Origin::PortCache, now, egress, probe);
             probe.released(None);
+            self.released = frames;
+            let window = self.lanes.window();
+            let cache = self.port_cache.iter_mut();
+            cache.for_each(|cache| cache.end_release(released, |end| window.may_have_burst(end)));
         }
-        self.released = frames;
         self.set_held();
         released
     }

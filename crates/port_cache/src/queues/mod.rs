@@ -5,6 +5,8 @@
 //!
 //! ```text
 //! free ─ first packet ─► pending ─ answer ─► ready ─ last packet released ─► free, or negative
+//!                          │                     └─ first packet released into a backlog ─► learning
+//!                          │                                 learning ─ first packet has left it ─► ready
 //!                          │  no answer in time: asked again, then packets are dropped ─► free
 //! free ─ no record is possible ─► negative ─ time is over ─► free
 //! ```
@@ -77,7 +79,7 @@ pub enum Due<P> {
 /// Use of a port's budgets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PortUse {
-    /// Slots that are pending or ready.
+    /// Slots that are pending, ready or learning.
     flows: u32,
     /// Negative slots.
     negative: u32,
@@ -259,8 +261,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// packets of the flow wait.
     pub fn answer_flow(&mut self, flow: FlowKey<'_, K>) -> bool {
         let Some(number) = self.find(flow) else { return false };
-        if self.slots.get(number).state == SlotState::Pending {
-            self.slots.enter(number, SlotState::Ready);
+        match self.slots.get(number).state {
+            SlotState::Pending => self.slots.enter(number, SlotState::Ready),
+            SlotState::Learning => self.end_learning(number),
+            SlotState::Ready | SlotState::Negative | SlotState::Free => {}
         }
         self.slots.get(number).state == SlotState::Ready
     }
@@ -273,6 +277,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
 
     /// Ends all searches, so that all waiting packets can be released.
     pub fn answer_all(&mut self) {
+        self.settle(|_| false);
         while let Some(number) = self.slots.pending.first() {
             self.slots.enter(number, SlotState::Ready);
         }
@@ -299,6 +304,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.slots.get_mut(number).ends = now + self.limits.negative_ns;
         match self.slots.get(number).state {
             SlotState::Negative => self.slots.enter(number, SlotState::Negative),
+            SlotState::Learning => {
+                self.slots.get_mut(number).turns_negative = true;
+                self.end_learning(number);
+            }
             SlotState::Ready | SlotState::Pending => {
                 self.slots.enter(number, SlotState::Ready);
                 self.slots.get_mut(number).turns_negative = true;
@@ -412,7 +421,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let used = &mut self.ports[usize::from(slot.port)];
         match state {
             SlotState::Negative => used.negative -= 1,
-            SlotState::Pending | SlotState::Ready => used.flows -= 1,
+            SlotState::Pending | SlotState::Ready | SlotState::Learning => used.flows -= 1,
             SlotState::Free => {}
         }
         let stays = turns_negative && used.negative < self.limits.entries.into();

@@ -28,8 +28,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// for each flow whose packets were followers in another flow, and which must now be searched itself.
     ///
     /// The search of a flow goes on if its first packet still is the first one of a flow. The budgets of a
-    /// port may be exceeded afterwards, until enough packets have been released. Negative slots end.
+    /// port may be exceeded afterwards, until enough packets have been released. Negative slots end. The
+    /// backlog is empty, so all first packets that were released have left.
     pub fn rekey(&mut self, now: Nanos, mut key_of: impl FnMut(&P) -> (K, u64), mut ask: impl FnMut(Ticket)) {
+        self.settle(|_| false);
         while let Some(number) = self.slots.negative.first() {
             self.free_slot(number);
         }

@@ -2,9 +2,10 @@
 //! Release of the packets of ready slots, in bursts of one port.
 //!
 //! The first packets of several flows are released together, without their followers. Once they have been
-//! processed, their flows have records, and the followers find them.
+//! processed, their flows have records, and the followers find them. If first packets may wait in a backlog,
+//! the followers, and later packets of the flow, stay here until the first packet has left the backlog.
 
-use super::MissQueues;
+use super::{FlowKey, MissQueues};
 use crate::slots::SlotState;
 
 impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
@@ -21,10 +22,21 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.slots.ready.first().is_some_and(|number| self.slots.get(number).has_first)
     }
 
+    /// Returns the index of the port of the next packets to release, or `None` if none can be released.
+    #[must_use]
+    pub fn next_port(&self) -> Option<u16> {
+        self.slots.ready.first().map(|number| self.slots.get(number).port)
+    }
+
     /// Releases up to `most` packets of one port, and calls `take` with each of them. The packets are either
     /// first packets of different flows, or followers of flows whose first packets were released before.
     /// Returns the number of packets.
-    pub fn release(&mut self, most: usize, mut take: impl FnMut(P)) -> usize {
+    ///
+    /// `backlog` is the position of the end of a backlog that first packets may join. Then
+    /// [`Self::await_record`] must be called for each of them that joins it, and [`Self::end_release`] when
+    /// all have been processed. The flows of those that have joined it are ready again when
+    /// [`Self::answer_flow`] or [`Self::settle`] finds that they have left it.
+    pub fn release(&mut self, most: usize, backlog: Option<u32>, mut take: impl FnMut(P)) -> usize {
         let Some(first) = self.slots.ready.first() else { return 0 };
         let (port, firsts) = (self.slots.get(first).port, self.slots.get(first).has_first);
         let mut count = 0;
@@ -39,7 +51,11 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             take(packet);
             self.counters.released(port, 1);
             count += 1;
-            if is_last {
+            if let Some(fence) = backlog.filter(|_| firsts) {
+                let slot = self.slots.get_mut(number);
+                (slot.fence, slot.awaits_record) = (fence, false);
+                self.slots.enter(number, SlotState::Learning);
+            } else if is_last {
                 self.free_slot(number);
             } else if firsts {
                 self.slots.enter(number, SlotState::Ready);
@@ -48,8 +64,53 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         count
     }
 
+    /// Notes that the first packet of a flow, which was released, has joined the backlog.
+    pub fn await_record(&mut self, flow: FlowKey<'_, K>) {
+        if let Some(number) = self.find(flow) {
+            self.slots.get_mut(number).awaits_record = true;
+        }
+    }
+
+    /// Makes the flows ready whose first packets were among the last `packets` released packets and did not
+    /// join the backlog.
+    pub fn end_release(&mut self, packets: usize) {
+        let mut next = self.slots.learning.last();
+        for _ in 0..packets {
+            let Some(number) = next else { return };
+            next = self.slots.before(number);
+            if !self.slots.get(number).awaits_record {
+                self.end_learning(number);
+            }
+        }
+    }
+
+    /// Returns whether first packets that were released may still wait in the backlog.
+    #[must_use]
+    #[inline]
+    pub fn is_learning(&self) -> bool {
+        self.slots.learning.first().is_some()
+    }
+
+    /// Makes the slots ready whose first packets have left the backlog. `waits` returns whether a packet that
+    /// joined the backlog at a position, or was released together with it, may still wait.
+    pub fn settle(&mut self, waits: impl Fn(u32) -> bool) {
+        while let Some(number) = self.slots.learning.first().filter(|n| !waits(self.slots.get(*n).fence)) {
+            self.end_learning(number);
+        }
+    }
+
+    /// Releases the followers of a first packet that has left the backlog.
+    pub(super) fn end_learning(&mut self, number: u32) {
+        if self.slots.get(number).queue.is_empty() {
+            self.free_slot(number);
+        } else {
+            self.slots.enter(number, SlotState::Ready);
+        }
+    }
+
     /// Takes any waiting packet, because the worker ends. Returns `None` if no packet waits.
     pub fn take_any(&mut self) -> Option<P> {
+        self.settle(|_| false);
         let number = self.slots.ready.first().or(self.slots.pending.first())?;
         let (packet, is_last) = self.take(number)?;
         if is_last {

@@ -46,7 +46,7 @@ fn offer_all(queues: &mut Queues, packets: &[(u64, u32)]) {
 /// Releases up to `most` packets.
 fn release(queues: &mut Queues, most: usize) -> Vec<u32> {
     let mut released = Vec::new();
-    let count = queues.release(most, |packet| released.push(packet));
+    let count = queues.release(most, None, |packet| released.push(packet));
     assert_eq!(count, released.len());
     released
 }
@@ -76,6 +76,44 @@ fn packets_join_a_flow_that_is_being_released() {
     assert_eq!(queues.offer(flow(&7), 2, 100, Nanos(1), needs_no_memory), OfferResult::Merged);
     assert_eq!(release(&mut queues, 32), [1, 2]);
     assert!(matches!(offer(&mut queues, 7, 3, 1), OfferResult::New(_)), "the slot was free");
+}
+
+#[test]
+fn followers_wait_until_the_first_packet_has_left_the_backlog() {
+    let mut queues = queues(LIMITS);
+    offer_all(&mut queues, &[(7, 0), (7, 1), (9, 10), (8, 20)]);
+    queues.answer_all();
+    assert_eq!(queues.release(32, Some(5), drop), 3);
+    // The first packets of 7 and 9 join the backlog, that of 8 leaves.
+    [7, 9].iter().for_each(|key| queues.await_record(flow(key)));
+    queues.end_release(3);
+    assert_eq!((queues.releases(), queues.is_learning(), queues.usage(0)), (false, true, (2, 1, 100)));
+    assert_eq!([7, 9].map(|key| offer(&mut queues, key, key as u32, 1)), [OfferResult::Merged; 2]);
+    queues.settle(|end| end == 5);
+    assert!(!queues.releases() && queues.holds(flow(&7)));
+    assert!(queues.answer_flow(flow(&7)), "the packet has left the backlog");
+    assert_eq!(release(&mut queues, 9), [1, 7]);
+    queues.settle(|end| end == 6);
+    assert_eq!((release(&mut queues, 9), queues.usage(0)), (vec![9], (0, 0, 0)));
+}
+
+#[test]
+fn a_flow_whose_first_packet_is_in_the_backlog_can_turn_negative_or_get_a_new_key() {
+    let mut queues = queues(LIMITS);
+    offer_all(&mut queues, &[(7, 70), (8, 80), (8, 81)]);
+    queues.answer_all();
+    queues.release(32, Some(0), drop);
+    [7, 8].iter().for_each(|key| queues.await_record(flow(key)));
+    queues.end_release(2);
+    queues.set_negative(flow(&7), Nanos(0));
+    assert_eq!((offer(&mut queues, 7, 71, 1), queues.usage(0)), (OfferResult::Passed(71), (1, 1, 100)));
+    queues.rekey(Nanos(5), |_| (9, 9), |_| panic!("no new search"));
+    assert_eq!((queues.is_learning(), release(&mut queues, 9)), (false, vec![81]));
+    offer_all(&mut queues, &[(3, 30), (3, 31)]);
+    queues.answer_all();
+    queues.release(32, Some(0), drop);
+    queues.await_record(flow(&3));
+    assert_eq!((queues.take_any(), queues.take_any(), queues.usage(0)), (Some(31), None, (0, 0, 0)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use port::Queue;
 use port::mem::{self, MemHandle};
 use port_cache::{MissFigures, MissLimits, PortCacheConfig};
 use wire::PacketBuilder;
-use worker::{PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig, build};
+use worker::{PortQueues, Quanta, Turn, Worker, WorkerSet, WorkerSetConfig, build};
 
 pub const PORTS: u32 = 3;
 
@@ -35,8 +35,14 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Creates a switch that sends the packets for host `n` through port `n`.
+    /// Creates a switch that sends the packets for host `n` through port `n`, and takes one packet per
+    /// quantum from the backlog.
     pub fn new(cache: PortCacheConfig, lanes: LaneLimits) -> Self {
+        Self::with_quanta(cache, lanes, Quanta { small: 1, large: 1, quiet_ns: Nanos(0) })
+    }
+
+    /// Creates a switch as [`Self::new`] does, with quanta of these sizes.
+    pub fn with_quanta(cache: PortCacheConfig, lanes: LaneLimits, quanta: Quanta) -> Self {
         let (mut handles, mut ports) = (Vec::new(), Vec::new());
         for number in 1..=PORTS {
             let (made, handle) = mem::pair(number, 1, 10_000);
@@ -49,7 +55,7 @@ impl Lab {
             small_frames: 256,
             port_cache: Some(cache),
             lanes,
-            quanta: Quanta { small: 1, large: 1, quiet_ns: Nanos(0) },
+            quanta,
             ..WorkerSetConfig::default()
         };
         let (plane, mut workers) = build(&config, ports);
@@ -77,11 +83,17 @@ impl Lab {
     }
 
     pub fn turn(&mut self) {
+        self.poll();
+    }
+
+    /// Runs a poll iteration and returns its result.
+    pub fn poll(&mut self) -> Turn {
         self.now += TURN_NS;
-        self.worker.turn(self.now);
+        let turn = self.worker.turn(self.now);
         let Totals { received, forwarded, consumed, held, dropped, .. } = self.totals();
         let all = DropReason::ALL.iter().map(|reason| dropped.of(*reason)).sum::<u64>();
         assert_eq!(received, forwarded + consumed + all + held, "every packet is counted once");
+        turn
     }
 
     pub fn totals(&mut self) -> Totals {
@@ -90,6 +102,11 @@ impl Lab {
 
     pub fn figures(&mut self) -> MissFigures {
         self.model.plane_mut().miss_figures()
+    }
+
+    /// Returns the number of pending flows of all ports.
+    pub fn pending(&mut self) -> u64 {
+        self.model.plane_mut().port_caches().map(|(.., usage)| usage.pending).sum()
     }
 
     /// Returns the numbers of the packets that port `port` has sent.
@@ -104,15 +121,32 @@ impl Lab {
         (0..200).for_each(|_| self.turn());
     }
 
+    /// Lets the searcher answer, and runs until no packet waits.
+    pub fn drain(&mut self) {
+        self.answer();
+        for _ in 0..10_000 {
+            if self.totals().held == 0 {
+                return;
+            }
+            self.turn();
+        }
+        panic!("packets still wait: {:?}", self.totals());
+    }
+
     /// Returns a switch in which the packets of flow 1 from ports 1 and 3 have records.
     pub fn warm(cache: PortCacheConfig) -> Self {
-        let mut lab = Self::new(cache, LaneLimits::NONE);
-        [1, 3].into_iter().for_each(|port| lab.push(port, &packet(1, 2, 0)));
-        lab.turn();
-        lab.answer();
-        lab.answer();
-        assert_eq!((lab.sent(2).len(), lab.figures().searched), (2, 2));
-        lab
+        Self::new(cache, LaneLimits::NONE).warmed(2)
+    }
+
+    /// Sends packets of flow 1 to `host` from ports 1 and 3, until they have records.
+    pub fn warmed(mut self, host: u8) -> Self {
+        let before = self.figures().searched;
+        [1, 3].into_iter().for_each(|port| self.push(port, &packet(1, host, 0)));
+        self.turn();
+        self.answer();
+        self.answer();
+        assert_eq!((self.sent(2).len(), self.figures().searched - before), (2, 2));
+        self
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod blocking;
 mod lab;
+mod lanes;
 mod order;
 mod records;
 

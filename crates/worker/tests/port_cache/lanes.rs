@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The port cache together with two lanes: released packets join the backlog, and nothing that the cache has
+//! accepted is dropped there.
+
+use crate::lab::{LIMITS, Lab, SERVICE_NS, packet, slow};
+use flow::Nanos;
+use pipeline::LaneLimits;
+use port_cache::{MissFigures, MissLimits, PortCacheConfig, WhenFull};
+
+#[test]
+fn a_flow_whose_path_cannot_be_recorded_waits_once() {
+    for lanes in [LaneLimits::NONE, LaneLimits::USUAL] {
+        let mut lab = Lab::new(slow(), lanes);
+        // Table 1 examines a header field that table 0 has changed.
+        lab.flow("table=0,priority=60000,udp,dl_dst=02:00:00:00:00:05,actions=push_vlan:0x8100,goto_table:1");
+        lab.flow("table=1,priority=5,actions=output:3");
+        lab.turn();
+        (0..10).for_each(|number| lab.push(1, &packet(1, 5, number)));
+        lab.turn();
+        lab.drain();
+        assert_eq!(lab.sent(3), (0..10).collect::<Vec<_>>());
+        for number in 10..20 {
+            lab.push(1, &packet(1, 5, number));
+            lab.turn();
+        }
+        let MissFigures { searched, merged, passed, .. } = lab.figures();
+        assert_eq!((searched, merged, passed, lab.sent(3)), (1, 9, 10, (10..20).collect()), "{lanes:?}");
+    }
+}
+
+#[test]
+fn a_flow_is_searched_once_although_its_first_packet_waits_in_the_backlog() {
+    for when_full in [WhenFull::Drop, WhenFull::Forward] {
+        let limits = MissLimits { entries: 2, queue: 200, when_full, ..LIMITS };
+        let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, LaneLimits::USUAL);
+        lab.push(1, &packet(1, 3, 0));
+        lab.turn();
+        lab.push(1, &packet(1, 1, 0));
+        lab.turn();
+        lab.now += SERVICE_NS - Nanos(10_000);
+        // Both slots are taken, so these packets join the backlog, which one packet leaves per quantum.
+        for number in 0..200 {
+            lab.push(1, &packet(1, 8, number));
+        }
+        lab.turn();
+        for number in 1..120 {
+            lab.push(1, &packet(1, 3, number));
+            lab.turn();
+        }
+        let MissFigures { searched, merged, .. } = lab.figures();
+        assert_eq!((searched, merged), (2, 119), "{when_full:?}");
+        lab.drain();
+        let flow: Vec<u32> = lab.sent(3);
+        assert_eq!((flow, lab.figures().searched), ((0..120).collect(), 2), "{when_full:?}");
+        lab.push(1, &packet(1, 3, 120));
+        lab.turn();
+        assert_eq!((lab.sent(3), lab.figures().searched), (vec![120], 2), "the flow has a record");
+        assert!(lab.pending() == 0, "no slot is left behind");
+    }
+}
+
+#[test]
+fn a_slot_ends_although_its_first_packet_is_dropped() {
+    // Port 2 is down, so the first packet makes no record that sends it.
+    let mut lab = Lab::new(slow(), LaneLimits::USUAL);
+    lab.flow("priority=60000,dl_dst=02:00:00:00:00:05,actions=drop");
+    lab.turn();
+    lab.push(1, &packet(1, 5, 0));
+    lab.turn();
+    assert_eq!(lab.pending(), 1);
+    lab.drain();
+    assert_eq!(lab.pending(), 0);
+}
