@@ -272,8 +272,9 @@ impl<P: Probe> Worker<P> {
         self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut both)
     }
 
-    /// Processes packets of the port cache whose flow has been searched, while there is room for them.
-    /// Returns their number. Adds the number of frames sent to `sent`.
+    /// Processes packets of the port cache whose flow has been searched, while there is room for them in the
+    /// hold queue. If there is no room in the backlog, a quantum of it is processed first. Returns the number
+    /// of processed packets. Adds the number of frames sent to `sent`.
     #[inline(never)]
     fn release_misses(&mut self, sent: &mut usize) -> usize {
         let mut worked = 0;
@@ -284,11 +285,14 @@ impl<P: Probe> Worker<P> {
             } else {
                 self.pipeline.release(self.now, &mut self.egress, &mut self.probe)
             };
-            if released == 0 {
+            if released > 0 {
+                worked += released;
+                self.latency.worked(released);
+            } else if self.pipeline.releases_misses() {
+                worked += self.work_quantum(self.quantum.size(self.now), sent);
+            } else {
                 break;
             }
-            worked += released;
-            self.latency.worked(released);
             *sent += self.send_long();
         }
         worked

@@ -29,6 +29,7 @@ mod window;
 use crate::packet::Packet;
 use crate::slab::{BURST, Burst, PacketSlot};
 use dataplane::Usage;
+use flow::PortNo;
 use hold::Hold;
 use shares::Shares;
 use std::collections::VecDeque;
@@ -190,6 +191,11 @@ impl Lanes {
         self.shares.enter(packet);
         self.backlog.push_back(slot);
         true
+    }
+
+    /// Returns whether the backlog accepts a whole burst from a port.
+    pub fn has_room_for_burst(&self, port: PortNo) -> bool {
+        self.backlogged() == 0 || self.shares.has_room_for_burst(port, self.last_burst.len())
     }
 
     /// Takes up to `most` packets from the front of the backlog, but no packet after the first fence of a

@@ -7,7 +7,7 @@
 use super::limits::LaneLimits;
 use crate::packet::{Packet, Path};
 use crate::slab::BURST;
-use flow::DropReason;
+use flow::{DropReason, PortNo};
 
 /// Number of port counters. The low bits of a port number select its counter.
 const PORTS: usize = 64;
@@ -91,6 +91,15 @@ impl Shares {
         self.shrunk(self.limits.normal).saturating_sub(self.normal)
     }
 
+    /// Returns whether a burst from a port may join the backlog after `others` packets that are not counted
+    /// yet.
+    pub fn has_room_for_burst(&self, port: PortNo, others: usize) -> bool {
+        let more = others + BURST - 1;
+        // Each unknown packet of the port counts for the port and for the share.
+        let unknown = usize::from(self.ports[port.0 as usize % PORTS]) + self.unknown + 2 * more;
+        self.normal + more < self.shrunk(self.limits.normal) && unknown < self.shrunk(self.limits.unknown)
+    }
+
     /// Counts a packet that joins the backlog.
     pub fn enter(&mut self, packet: &Packet) {
         match BacklogShare::of(packet) {
@@ -136,7 +145,6 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::PortNo;
     use frame::Frame;
 
     fn packet(in_port: u32, path: Path) -> Packet {
@@ -165,6 +173,25 @@ mod tests {
         assert_eq!(fill(&mut shares, &packet(1, Path::Tables)), 100);
         let mut one = Shares::new(LaneLimits { normal: 0, unknown: 1, hold: 0 });
         assert_eq!((fill(&mut one, &a), fill(&mut one, &packet(1, Path::Tables))), (1, 0));
+    }
+
+    #[test]
+    fn a_burst_for_which_there_is_room_is_accepted_whatever_its_packets_are() {
+        let limits = LaneLimits { normal: 100, unknown: 200, hold: 0 };
+        for path in [Path::Missed, Path::Tables] {
+            let mut shares = Shares::new(limits);
+            let packet = packet(1, path);
+            let mut bursts = 0;
+            while shares.has_room_for_burst(PortNo(1), 3) {
+                (0..BURST + 3).for_each(|_| {
+                    assert!(shares.has_room(&packet));
+                    shares.enter(&packet);
+                });
+                bursts += 1;
+            }
+            assert!(bursts == 2, "{path:?}: {bursts}");
+            assert!(!Shares { closing: 20, ..Shares::new(limits) }.has_room_for_burst(PortNo(1), 0));
+        }
     }
 
     #[test]

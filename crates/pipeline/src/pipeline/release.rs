@@ -54,7 +54,8 @@ impl Pipeline {
 
     /// Takes answers of the searcher, and processes a burst of packets of the port cache whose flow has been
     /// searched. Returns the number of these packets. Call it while [`Self::releases_misses`] returns true, and only while
-    /// [`Self::may_hold_back`] returns true.
+    /// [`Self::may_hold_back`] returns true. If it releases nothing then, the backlog has no room for a
+    /// burst: call [`Self::work`] first.
     pub fn release<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
         let mut released = 0;
         let Some(cache) = &mut self.port_cache else { return released };
@@ -73,7 +74,10 @@ impl Pipeline {
             context.add_counters();
         }
         let lanes_on = self.ffp.is_open() && self.lanes.is_on();
-        if cache.releases() {
+        // The backlog must not drop a packet that the port cache has accepted. Packets of an immediate
+        // searcher are newly received, and have to make do with what room there is.
+        let must_fit = lanes_on && cache.waits();
+        if cache.next_port().is_some_and(|port| !must_fit || self.lanes.has_room_for_burst(port)) {
             let mut frames = std::mem::take(&mut self.released);
             let waited = if cache.releases_firsts() { CacheWait::First } else { CacheWait::Follower };
             let backlog = lanes_on.then(|| self.lanes.window().end());

@@ -6,6 +6,54 @@ use crate::lab::{LIMITS, Lab, SERVICE_NS, packet, slow};
 use flow::Nanos;
 use pipeline::LaneLimits;
 use port_cache::{MissFigures, MissLimits, PortCacheConfig, WhenFull};
+use worker::Quanta;
+
+/// Number of the host whose packets are low-latency and leave through port 2.
+const FAST: u8 = 0x77;
+
+#[test]
+fn a_million_packets_of_an_unknown_flow_hold_up_no_low_latency_flow() {
+    let lab = Lab::with_quanta(slow(), LaneLimits::USUAL, Quanta::DEFAULT);
+    crate::flood(lab.warmed(FAST), FAST);
+}
+
+#[test]
+fn released_packets_that_exceed_their_share_of_the_backlog_are_not_dropped() {
+    // A port may have half of the 1,024 unknown packets of the backlog.
+    let limits = MissLimits { queue: 1_000, ..LIMITS };
+    let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, LaneLimits::USUAL);
+    (0..1_001).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    (0..40).for_each(|_| lab.turn());
+    assert_eq!(lab.totals().held, 1_001);
+    lab.drain();
+    assert_eq!(lab.sent(3), (0..1_001).collect::<Vec<_>>());
+}
+
+#[test]
+fn released_packets_wait_for_a_backlog_that_is_smaller_than_a_burst() {
+    let lanes = LaneLimits { normal: 5, unknown: 3, hold: 4 };
+    let mut lab = Lab::new(slow(), lanes);
+    (0..200).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    (0..20).for_each(|_| lab.turn());
+    lab.drain();
+    assert_eq!(lab.sent(3), (0..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn released_packets_are_not_dropped_while_operations_wait() {
+    let mut lab = Lab::new(slow(), LaneLimits::USUAL);
+    (0..257).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    (0..20).for_each(|_| lab.turn());
+    assert_eq!(lab.totals().held, 257);
+    lab.now += SERVICE_NS;
+    for host in 0..60 {
+        lab.flow(&format!("priority=9,dl_dst=02:00:00:00:01:{host:02x},actions=output:1"));
+    }
+    let barrier = lab.model.barrier();
+    (0..600).for_each(|_| lab.turn());
+    assert!(lab.model.is_applied(barrier));
+    assert_eq!((lab.totals().held, lab.sent(3)), (0, (0..257).collect()));
+}
 
 #[test]
 fn a_flow_whose_path_cannot_be_recorded_waits_once() {
