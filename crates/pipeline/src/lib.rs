@@ -79,7 +79,7 @@ pub use express::{BypassLimits, Express, ExpressSize, FrameCache, HitsToCount, P
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
 pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
 pub use packet_out::CompiledPacketOut;
-pub use pipeline::{Pipeline, PipelineUsage};
+pub use pipeline::{Pipeline, PipelineUsage, ReleasedPackets};
 pub use probe::{Leaving, Probe, ProbeStep, Via};
 pub use recorder::{RECORDER, Recorder};
 pub use slab::{BURST, PacketSlot};

@@ -14,6 +14,8 @@
 
 mod release;
 
+pub use release::ReleasedPackets;
+
 use crate::context::{HitCounters, Rules, TABLES};
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};

@@ -101,6 +101,8 @@ pub struct Turn {
     pub applied: usize,
     /// Packets of the backlog that were processed.
     pub worked: usize,
+    /// Packets that the port cache released.
+    pub released: usize,
     /// Whether path records have hits that are not yet added to the counters of their entries.
     pub counting: bool,
     /// Whether frames still wait for a device.
@@ -139,7 +141,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) quantum: Quantum,
     /// Packets that the last poll iteration received.
     pub(crate) received: usize,
-    /// Number of poll iterations since the last one that received packets.
+    /// Number of poll iterations since the last one that received or processed packets.
     pub(crate) idle_turns: u32,
     /// Index of the queue polled first: the queue at which the previous iteration stopped for lack of space,
     /// so that no queue is favoured.
@@ -164,7 +166,7 @@ impl<P: Probe> Worker<P> {
         self.egress.collect();
         self.quantum.begin();
         if self.pipeline.has_misses() {
-            turn.worked += self.release_misses(&mut turn.sent);
+            self.release_misses(&mut turn);
         }
         let (first, mut lacks) = (self.first, false);
         for at in (first..self.served.len()).chain(0..first) {
@@ -197,16 +199,14 @@ impl<P: Probe> Worker<P> {
             };
             self.quantum.saw(received, low_latency, now);
             if self.pipeline.has_misses() {
-                turn.worked += self.release_misses(&mut turn.sent);
+                self.release_misses(&mut turn);
             }
-            // Low-latency frames are sent before the next burst is received.
-            let has_low_latency = low_latency > 0 && self.egress.lanes;
-            turn.sent += if has_low_latency { self.send() } else { self.send_long() };
+            turn.sent += self.send_after(low_latency > 0);
             if self.quantum.is_due() {
                 turn.worked += self.work_quantum(self.quantum.size(now), &mut turn.sent);
                 // The quantum may have included packets of low-latency flows: first packets of new flows, or
                 // held packets.
-                turn.sent += if self.egress.lanes { self.send() } else { self.send_long() };
+                turn.sent += self.send_after(true);
             }
         }
         // An operation waits until the backlog is empty, so the backlog is processed even if queues have more
@@ -221,7 +221,8 @@ impl<P: Probe> Worker<P> {
         turn.sent += self.take_over();
         turn.sent += self.send();
         self.received = turn.received;
-        self.idle_turns = if turn.received > 0 { 0 } else { self.idle_turns.saturating_add(1) };
+        let is_busy = turn.received + turn.worked + turn.released > 0;
+        self.idle_turns = if is_busy { 0 } else { self.idle_turns.saturating_add(1) };
         turn.counting = !if self.idle_turns > IDLE_TURNS {
             self.count_hits(HitsToCount::All, IDLE_COUNTS)
         } else {
@@ -273,11 +274,9 @@ impl<P: Probe> Worker<P> {
     }
 
     /// Processes packets of the port cache whose flow has been searched, while there is room for them in the
-    /// hold queue. If there is no room in the backlog, a quantum of it is processed first. Returns the number
-    /// of processed packets. Adds the number of frames sent to `sent`.
+    /// hold queue. If there is no room in the backlog, a quantum of it is processed first.
     #[inline(never)]
-    fn release_misses(&mut self, sent: &mut usize) -> usize {
-        let mut worked = 0;
+    fn release_misses(&mut self, turn: &mut Turn) {
         while self.may_process() {
             let released = if self.instruments.listens(&self.channel.applied) {
                 let mut both = (&mut self.probe, &mut self.instruments);
@@ -285,17 +284,24 @@ impl<P: Probe> Worker<P> {
             } else {
                 self.pipeline.release(self.now, &mut self.egress, &mut self.probe)
             };
-            if released > 0 {
-                worked += released;
-                self.latency.worked(released);
+            if released.packets > 0 {
+                turn.released += released.packets;
+                self.latency.worked(released.packets);
+                self.quantum.saw(0, released.low_latency, self.now);
+                turn.sent += self.send_after(released.low_latency > 0);
             } else if self.pipeline.releases_misses() {
-                worked += self.work_quantum(self.quantum.size(self.now), sent);
+                turn.worked += self.work_quantum(self.quantum.size(self.now), &mut turn.sent);
+                turn.sent += self.send_after(true);
             } else {
                 break;
             }
-            *sent += self.send_long();
         }
-        worked
+    }
+
+    /// Sends after a burst. If it contained low-latency packets, they are sent before the next burst is
+    /// received. Returns the number of frames sent.
+    fn send_after(&mut self, has_low_latency: bool) -> usize {
+        if has_low_latency && self.egress.lanes { self.send() } else { self.send_long() }
     }
 
     /// Returns whether a burst can be received. Packets that the port cache releases come first, because

@@ -227,7 +227,7 @@ impl Switch {
     fn turns(&mut self, now: Nanos) -> Turn {
         loop {
             let turn = self.worker.turn(now);
-            if turn.received + turn.sent + turn.worked + turn.applied == 0 {
+            if turn.received + turn.sent + turn.worked + turn.released + turn.applied == 0 {
                 return turn;
             }
         }

@@ -13,6 +13,15 @@ use dataplane::CacheWait;
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
 
+/// Packets that the port cache has released.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReleasedPackets {
+    /// Number of packets.
+    pub packets: usize,
+    /// Number of low-latency packets among them, as [`Pipeline::forward`] counts them.
+    pub low_latency: usize,
+}
+
 impl Pipeline {
     /// Uses a port cache. It is effective while there are path records.
     #[must_use]
@@ -53,11 +62,16 @@ impl Pipeline {
     }
 
     /// Takes answers of the searcher, and processes a burst of packets of the port cache whose flow has been
-    /// searched. Returns the number of these packets. Call it while [`Self::releases_misses`] returns true, and only while
+    /// searched. Call it while [`Self::releases_misses`] returns true, and only while
     /// [`Self::may_hold_back`] returns true. If it releases nothing then, the backlog has no room for a
     /// burst: call [`Self::work`] first.
-    pub fn release<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
-        let mut released = 0;
+    pub fn release<E: Egress, P: Probe>(
+        &mut self,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+    ) -> ReleasedPackets {
+        let mut released = ReleasedPackets::default();
         let Some(cache) = &mut self.port_cache else { return released };
         cache.begin(now);
         if cache.waiting() == 0 {
@@ -81,14 +95,14 @@ impl Pipeline {
             let mut frames = std::mem::take(&mut self.released);
             let waited = if cache.releases_firsts() { CacheWait::First } else { CacheWait::Follower };
             let backlog = lanes_on.then(|| self.lanes.window().end());
-            released = cache.release(backlog, |frame| frames.push(frame));
+            released.packets = cache.release(backlog, |frame| frames.push(frame));
             probe.released(Some(waited));
-            self.forward_burst(&mut frames, Origin::PortCache, now, egress, probe);
+            released.low_latency = self.forward_burst(&mut frames, Origin::PortCache, now, egress, probe);
             probe.released(None);
             self.released = frames;
             let window = self.lanes.window();
             let cache = self.port_cache.iter_mut();
-            cache.for_each(|cache| cache.end_release(released, |end| window.may_have_burst(end)));
+            cache.for_each(|cache| cache.end_release(released.packets, |end| window.may_have_burst(end)));
         }
         self.set_held();
         released

@@ -117,7 +117,7 @@ impl Loop<'_> {
         while !self.shared.0.is_stopped() {
             let now = self.clock.now();
             let turn = self.turn(&mut worker, now);
-            if turn.received + turn.sent + turn.applied + turn.worked > 0 {
+            if turn.received + turn.sent + turn.applied + turn.worked + turn.released > 0 {
                 active_ns = now;
             }
             if now.saturating_sub(kept_ns) >= keeping_ns {

@@ -2,8 +2,8 @@
 //! The port cache together with two lanes: released packets join the backlog, and nothing that the cache has
 //! accepted is dropped there.
 
-use crate::lab::{LIMITS, Lab, SERVICE_NS, packet, slow};
-use flow::Nanos;
+use crate::lab::{BURST, LIMITS, Lab, SERVICE_NS, packet, slow};
+use flow::{DropReason, Nanos};
 use pipeline::LaneLimits;
 use port_cache::{MissFigures, MissLimits, PortCacheConfig, WhenFull};
 use worker::Quanta;
@@ -118,4 +118,55 @@ fn a_slot_ends_although_its_first_packet_is_dropped() {
     assert_eq!(lab.pending(), 1);
     lab.drain();
     assert_eq!(lab.pending(), 0);
+}
+
+#[test]
+fn quanta_are_small_after_low_latency_packets_were_released() {
+    let quanta = Quanta { small: 1, large: BURST, quiet_ns: Nanos(50_000) };
+    let limits = MissLimits { entries: 1, ..LIMITS };
+    let mut lab =
+        Lab::with_quanta(PortCacheConfig { limits, ..slow() }, LaneLimits::USUAL, quanta).warmed(FAST);
+    // The record of port 3 is one of the port; the LUT record serves both flows of port 1.
+    lab.flow("priority=40000,dl_dst=02:00:00:00:00:01,udp,tp_dst=7,actions=output:2");
+    lab.turn();
+    lab.now += Nanos(1_000_000);
+    (0..4).for_each(|number| lab.push(1, &packet(9, FAST, number)));
+    lab.turn();
+    lab.now += SERVICE_NS - Nanos(1_500);
+    // These packets are not queued. They join the backlog in the poll iteration of the release.
+    (0..BURST as u32).for_each(|number| lab.push(1, &packet(10, 1, number)));
+    lab.turn();
+    lab.turn();
+    assert_eq!(lab.sent(2), [0, 1, 2, 3]);
+    assert_eq!(lab.poll().worked, 1, "a low-latency packet left less than 50 us ago");
+}
+
+#[test]
+fn hits_are_not_counted_while_released_packets_are_processed() {
+    let mut lab = Lab::new(slow(), LaneLimits::USUAL).warmed(FAST);
+    (0..50).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    (0..2).for_each(|_| lab.turn());
+    lab.now += SERVICE_NS;
+    lab.turn();
+    lab.turn();
+    lab.push(1, &packet(1, FAST, 0));
+    for _ in 0..45 {
+        let turn = lab.poll();
+        assert!(turn.worked > 0 && turn.counting, "{turn:?}");
+    }
+    (0..100).for_each(|_| lab.turn());
+    assert!(!lab.poll().counting);
+}
+
+#[test]
+fn unknown_packets_that_arrive_one_at_a_time_do_not_fill_the_backlog() {
+    let mut lab = Lab::with_quanta(PortCacheConfig::default(), LaneLimits::USUAL, Quanta::DEFAULT);
+    lab.flow("priority=40000,dl_dst=02:00:00:00:00:02,udp,tp_dst=7,actions=output:2");
+    lab.turn();
+    for flow in 100..4_100 {
+        lab.push(1, &packet(flow, 2, flow.into()));
+        lab.turn();
+    }
+    assert_eq!(lab.totals().dropped.of(DropReason::BacklogUnknown), 0);
+    assert_eq!(lab.sent(2).len(), 4_000);
 }
