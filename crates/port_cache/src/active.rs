@@ -9,11 +9,14 @@ use flow::Nanos;
 /// Number that stands for no record.
 const NONE: u32 = u32::MAX;
 
+/// Maximum number of records that are examined to find a victim by [`Victim::Clock`].
+const CLOCK_STEPS: u32 = 64;
+
 /// Which record of a port is removed if the port has too many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Victim {
     /// The first record in the list without a hit since it joined the list. Records with a hit join the list
-    /// again, at its end (CLOCK).
+    /// again, at its end (CLOCK). If 64 records in succession have a hit, the first one of them is removed.
     #[default]
     Clock,
     /// The record whose last hit is oldest. All records of the port are compared.
@@ -124,18 +127,23 @@ impl ActiveRecords {
         victim.inspect(|place| self.remove(*place))
     }
 
-    /// Returns the first record without a hit. Records before it join the list again, at its end.
+    /// Returns the first record without a hit. Records before it join the list again, at its end. If none of
+    /// the first [`CLOCK_STEPS`] records is without a hit, returns the first of them that need not stay.
     fn next_unused(&mut self, port: u16, used: impl Fn(u32) -> Option<Nanos>) -> Option<u32> {
+        let mut other = None;
         // In the second round, no record has a hit since it joined.
-        for _ in 0..2 * self.count(port) {
+        for _ in 0..CLOCK_STEPS.min(2 * self.count(port)) {
             let place = self.ports.get(usize::from(port))?.first;
             let joined = self.links.get(place as usize)?.joined;
             match used(place) {
                 Some(time) if time <= joined => return Some(place),
-                time => self.add(port, place, time.unwrap_or(joined)),
+                time => {
+                    self.add(port, place, time.unwrap_or(joined));
+                    other = other.or(time.map(|_| place));
+                }
             }
         }
-        None
+        other
     }
 
     /// Returns the records of a port in the order of the list.
@@ -228,6 +236,20 @@ mod tests {
             assert!((0..PORTS).all(|port| records.count(port) == 0 && records.places(port).count() == 0));
         }
         assert!(victims > 2_000 && none > 100, "{victims} {none}");
+    }
+
+    #[test]
+    fn a_victim_is_found_in_a_bounded_number_of_steps() {
+        let mut records = ActiveRecords::new(1, 1_000);
+        (0..1_000).for_each(|place| records.add(0, place, Nanos(0)));
+        let examined = std::cell::Cell::new(0);
+        let use_of = |place: u32| {
+            examined.set(examined.get() + 1);
+            (place >= 10).then_some(Nanos(9))
+        };
+        assert_eq!(records.take_victim(0, Victim::Clock, use_of), Some(10), "records 0 to 9 must stay");
+        assert_eq!((examined.get(), records.count(0)), (64, 999));
+        assert_eq!(records.take_victim(0, Victim::Clock, |_| None), None);
     }
 
     #[test]
