@@ -118,6 +118,7 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         retried,
         timed_out,
         stale,
+        unserved: _,
         released,
         evicted,
     } = coverage.misses;

@@ -4,7 +4,7 @@
 
 use crate::active::ActiveRecords;
 use crate::counters::MissCounters;
-use crate::limits::MissLimits;
+use crate::limits::{LimitError, MissLimits};
 use crate::queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};
 use crate::searcher::{Searcher, SearcherFaults};
 use flow::{Nanos, PortNo};
@@ -28,8 +28,8 @@ pub struct PortCacheConfig {
     pub mode: MissMode,
     /// Budgets and times of the queues.
     pub limits: MissLimits,
-    /// Time in nanoseconds that the searcher takes for a search. With 0 it answers at once. Then no packet
-    /// waits longer than a burst.
+    /// Time in nanoseconds that the searcher takes for a search, at most [`MissLimits::TIME_MAX`]. With 0 it
+    /// answers at once. Then no packet waits longer than a burst.
     pub service_ns: Nanos,
     /// Maximum number of unserved searches, for experiments. While there are as many, packets that do not
     /// wait because their port has too many pending flows are dropped. If `None`, they are never dropped.
@@ -39,6 +39,17 @@ pub struct PortCacheConfig {
 }
 
 impl PortCacheConfig {
+    /// Checks the ranges of all limits and times.
+    ///
+    /// # Errors
+    /// Returns the first value that is out of its range.
+    pub fn check(&self) -> Result<(), LimitError> {
+        self.limits.check()?;
+        LimitError::check("service_ns", self.service_ns.0, 0, MissLimits::TIME_MAX.0)?;
+        let delay = self.faults.map_or(0, |faults| faults.delay_ns.0);
+        LimitError::check("delay_ns", delay, 0, MissLimits::TIME_MAX.0)
+    }
+
     /// Returns whether packets may wait longer than a burst.
     #[must_use]
     pub fn waits(&self) -> bool {
@@ -81,12 +92,15 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         ports.sort_unstable();
         ports.dedup();
         let packets = ports.len() * config.limits.packets();
-        let answers = 2 * (usize::from(config.limits.retries) + 1) * packets;
+        // There is a search for each waiting packet, and as many searches for packets that do not wait. Each
+        // search is repeated, and may be answered twice.
+        let searches = 2 * packets + burst;
+        let answers = 2 * (usize::from(config.limits.retries) + 1) * packets + burst;
         Self {
             mode: config.mode,
             unserved_max: config.unserved_max,
             queues: MissQueues::new(config.limits, ports.len(), burst, counters),
-            searcher: Searcher::new(config.service_ns, answers + burst, config.faults),
+            searcher: Searcher::new(config.service_ns, searches, answers, config.faults),
             active: ActiveRecords::new(ports.len(), if config.limits.records > 0 { records } else { 0 }),
             limits: config.limits,
             ports: ports.into_boxed_slice(),
@@ -159,12 +173,12 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let hold = |packet| if waits { copy(packet) } else { Ok(packet) };
         match self.queues.offer(FlowKey { port, key, hash }, packet, bytes, self.now, hold) {
             OfferResult::New(ticket) => {
-                self.searcher.ask(ticket, self.now);
+                self.ask(port, ticket);
                 None
             }
             OfferResult::Merged | OfferResult::Forced => None,
             OfferResult::Passed(packet) => {
-                self.searcher.occupy(self.now);
+                self.occupy(port);
                 Some(packet)
             }
             OfferResult::Uncached(packet) => {
@@ -172,13 +186,28 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
                     self.full.push(packet);
                     return None;
                 }
-                self.searcher.occupy(self.now);
+                self.occupy(port);
                 Some(packet)
             }
             OfferResult::Full(packet) => {
                 self.full.push(packet);
                 None
             }
+        }
+    }
+
+    /// Asks for a search. If the searcher has too many, this one is repeated at its timeout.
+    fn ask(&mut self, port: u16, ticket: Ticket) {
+        let Self { queues, searcher, now, .. } = self;
+        if !searcher.ask(ticket, *now, |ticket| queues.is_pending(ticket)) {
+            queues.counters().unserved(port, 1);
+        }
+    }
+
+    /// Notes that a packet is looked up without a search.
+    fn occupy(&mut self, port: u16) {
+        if !self.searcher.occupy(self.now) {
+            self.queues.counters().unserved(port, 1);
         }
     }
 
@@ -196,7 +225,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         }
         loop {
             match self.queues.next_due(self.now)? {
-                Due::Ask(ticket) => self.searcher.ask(ticket, self.now),
+                Due::Ask(ticket) => self.ask(self.queues.port_of(ticket), ticket),
                 Due::Drop(packet) => return Some(packet),
             }
         }
@@ -340,7 +369,11 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     /// Gives all waiting packets new keys. `key_of` returns the key and the hash of a packet.
     pub fn rekey(&mut self, key_of: impl FnMut(&P) -> (K, u64)) {
         let Self { queues, searcher, now, .. } = self;
-        queues.rekey(*now, key_of, |ticket: Ticket| searcher.ask(ticket, *now));
+        // The other answers leave room for all new searches.
+        searcher.retain(|ticket| queues.is_pending(ticket));
+        queues.rekey(*now, key_of, |ticket: Ticket| {
+            searcher.ask(ticket, *now, |_| true);
+        });
     }
 
     /// Takes any waiting packet, because the worker ends.

@@ -78,6 +78,9 @@ counters! {
     /// Answers that were ignored because their search was over. They count for the port of that search, or
     /// for the first port if it is not known.
     stale;
+    /// Searches that got no answer because the searcher had too many, and packets that were looked up without
+    /// a search while it had too many.
+    unserved;
     /// Packets that were released from the queues.
     released;
     /// Path records that were removed because their port had too many records and pending flows.

@@ -24,7 +24,7 @@ pub struct MissLimits {
     /// [`Self::QUEUE_MAX`].
     pub queue: u16,
     /// Maximum number of path records and pending flows per port, or 0 for no limit. It is at least `entries`
-    /// and at most [`Self::RECORDS_MAX`].
+    /// and at most [`Self::records_max`].
     pub records: u16,
     /// Which record is removed if a port has too many records and pending flows. Pending flows are never
     /// removed.
@@ -55,6 +55,14 @@ pub struct LimitError {
     pub max: u64,
 }
 
+impl LimitError {
+    /// Returns an error if a value is out of its range.
+    pub(crate) fn check(name: &'static str, value: u64, min: u64, max: u64) -> Result<(), Self> {
+        let is_right = (min..=max).contains(&value);
+        is_right.then_some(()).ok_or(Self { name, value, min, max })
+    }
+}
+
 impl MissLimits {
     /// Default limits.
     pub const USUAL: Self = Self {
@@ -78,6 +86,9 @@ impl MissLimits {
     /// Greatest value of `records`.
     pub const RECORDS_MAX: u16 = u16::MAX;
 
+    /// Greatest value of `records` with [`Victim::LeastRecentlyUsed`], which compares all records of a port.
+    pub const LRU_RECORDS_MAX: u16 = 1_024;
+
     /// Least value of `bytes`: one packet of the usual maximum length.
     pub const BYTES_MIN: u32 = 2_048;
 
@@ -95,19 +106,25 @@ impl MissLimits {
     /// # Errors
     /// Returns the first limit that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
-        let check = |name, value: u64, min: u64, max: u64| {
-            let is_right = (min..=max).contains(&value);
-            is_right.then_some(()).ok_or(LimitError { name, value, min, max })
-        };
+        let check = LimitError::check;
         check("entries", self.entries.into(), 1, Self::ENTRIES_MAX.into())?;
         check("queue", self.queue.into(), 0, Self::QUEUE_MAX.into())?;
         if self.records > 0 {
-            check("records", self.records.into(), self.entries.into(), Self::RECORDS_MAX.into())?;
+            check("records", self.records.into(), self.entries.into(), self.records_max().into())?;
         }
         check("bytes", self.bytes.into(), Self::BYTES_MIN.into(), Self::BYTES_MAX.into())?;
         check("timeout_ns", self.timeout_ns.0, 1, Self::TIME_MAX.0)?;
         check("retries", self.retries.into(), 0, Self::RETRIES_MAX.into())?;
         check("negative_ns", self.negative_ns.0, 0, Self::TIME_MAX.0)
+    }
+
+    /// Returns the greatest value of `records` with this choice of victims.
+    #[must_use]
+    pub fn records_max(&self) -> u16 {
+        match self.victim {
+            Victim::Clock => Self::RECORDS_MAX,
+            Victim::LeastRecentlyUsed => Self::LRU_RECORDS_MAX,
+        }
     }
 
     /// Returns the maximum number of waiting packets per port.
@@ -126,6 +143,7 @@ impl Default for MissLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PortCacheConfig, SearcherFaults};
 
     #[test]
     fn limits_out_of_range_are_refused_with_the_range() {
@@ -139,6 +157,10 @@ mod tests {
             (MissLimits { entries: 4_097, ..MissLimits::USUAL }, "entries is 4097, but must be 1 to 4096"),
             (MissLimits { queue: u16::MAX, ..MissLimits::USUAL }, "queue is 65535, but must be 0 to 4096"),
             (MissLimits { records: 127, ..MissLimits::USUAL }, "records is 127, but must be 128 to 65535"),
+            (
+                MissLimits { records: 1_025, victim: Victim::LeastRecentlyUsed, ..MissLimits::USUAL },
+                "records is 1025, but must be 128 to 1024",
+            ),
             (MissLimits { bytes: 0, ..MissLimits::USUAL }, "bytes is 0, but must be 2048 to 16777216"),
             (
                 MissLimits { timeout_ns: Nanos(0), ..MissLimits::USUAL },
@@ -149,5 +171,13 @@ mod tests {
         for (limits, says) in wrong {
             assert_eq!(limits.check().map_err(|error| error.to_string()), Err(format!("port cache: {says}")));
         }
+        let config = PortCacheConfig::default();
+        let minute = PortCacheConfig { service_ns: MissLimits::TIME_MAX, ..config };
+        let longer = PortCacheConfig { service_ns: MissLimits::TIME_MAX + Nanos(1), ..config };
+        assert_eq!((config.check(), minute.check().is_ok(), longer.check().is_ok()), (Ok(()), true, false));
+        let limits = MissLimits { entries: 0, ..MissLimits::USUAL };
+        assert!(PortCacheConfig { limits, ..config }.check().is_err());
+        let faults = SearcherFaults { seed: 0, lost: 0, doubled: 0, delay_ns: Nanos(u64::MAX) };
+        assert!(PortCacheConfig { faults: Some(faults), ..config }.check().is_err());
     }
 }

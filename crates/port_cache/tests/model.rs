@@ -230,6 +230,7 @@ fn queues_do_what_the_model_does() {
         stale,
         released,
         evicted: _,
+        unserved: _,
     } = sum;
     let all = [searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released];
     assert!(all.iter().all(|count| *count > 3_000), "{sum:?}");

@@ -244,17 +244,26 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Ends a search. The packets of its flow can be released. Returns false, and changes nothing, if the
     /// search is already over.
     pub fn answer(&mut self, ticket: Ticket) -> bool {
-        let is_right = self
-            .slots
-            .checked(ticket.slot)
-            .is_some_and(|slot| slot.state == SlotState::Pending && slot.generation == ticket.generation);
+        let is_right = self.is_pending(ticket);
         if is_right {
             self.slots.enter(ticket.slot, SlotState::Ready);
         } else {
-            let port = self.slots.checked(ticket.slot).map_or(0, |slot| slot.port);
-            self.counters.stale(port, 1);
+            self.counters.stale(self.port_of(ticket), 1);
         }
         is_right
+    }
+
+    /// Returns whether a search waits for its answer.
+    #[must_use]
+    pub fn is_pending(&self, ticket: Ticket) -> bool {
+        let slot = self.slots.checked(ticket.slot);
+        slot.is_some_and(|slot| slot.state == SlotState::Pending && slot.generation == ticket.generation)
+    }
+
+    /// Returns the index of the port of a search, or of the last search with the same slot.
+    #[must_use]
+    pub fn port_of(&self, ticket: Ticket) -> u16 {
+        self.slots.checked(ticket.slot).map_or(0, |slot| slot.port)
     }
 
     /// Ends the search of a flow, if there is one, because the flow has got a record. Returns whether
@@ -349,9 +358,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Returns the first packet of a flow that is being searched.
     #[must_use]
     pub fn first_packet(&self, ticket: Ticket) -> Option<&P> {
-        let slot = self.slots.checked(ticket.slot)?;
-        let is_right = slot.state == SlotState::Pending && slot.generation == ticket.generation;
-        self.waiting.packet(slot.queue.first()).filter(|_| is_right)
+        let slot = self.slots.checked(ticket.slot).filter(|_| self.is_pending(ticket))?;
+        self.waiting.packet(slot.queue.first())
     }
 
     fn fits(&self, used: PortUse, bytes: u32) -> bool {
