@@ -3,6 +3,7 @@
 //! accepted is dropped there.
 
 use crate::lab::{BURST, LIMITS, Lab, SERVICE_NS, packet, slow};
+use fastrand::Rng;
 use flow::{DropReason, Nanos};
 use pipeline::LaneLimits;
 use port_cache::{MissFigures, MissLimits, PortCacheConfig, WhenFull};
@@ -118,6 +119,51 @@ fn a_slot_ends_although_its_first_packet_is_dropped() {
     assert_eq!(lab.pending(), 1);
     lab.drain();
     assert_eq!(lab.pending(), 0);
+}
+
+#[test]
+fn short_bursts_of_many_flows_stay_in_order() {
+    let mut rng = Rng::with_seed(22);
+    for _ in 0..10 {
+        let limits = MissLimits { entries: 8, negative_ns: Nanos(20_000), ..LIMITS };
+        let service_ns = Nanos(rng.u64(500..5_000));
+        let config = PortCacheConfig { limits, service_ns, ..PortCacheConfig::default() };
+        let mut lab = Lab::with_quanta(config, LaneLimits::USUAL, Quanta::DEFAULT);
+        lab.flow("priority=40000,dl_dst=02:00:00:00:00:02,udp,tp_dst=7,actions=output:2");
+        let (mut pushed, mut left) = ([0; FLOWS], [0; FLOWS]);
+        for step in 0..4_000 {
+            for _ in 0..rng.usize(0..=8) {
+                let flow = rng.usize(0..FLOWS);
+                let host = if flow % 4 == 0 { FAST } else { 2 };
+                lab.push(1, &packet(100 + flow as u16, host, (flow * 65_536 + pushed[flow]) as u32));
+                pushed[flow] += 1;
+            }
+            // All records become outdated, and some of them are different afterwards.
+            if step % 500 == 250 {
+                let low_latency = if step % 1_000 == 250 { "low_latency," } else { "" };
+                lab.flow(&format!("{low_latency}dl_dst=02:00:00:00:00:77,actions=output:2"));
+            }
+            lab.turn();
+            check_order(&mut lab, &mut left);
+        }
+        lab.drain();
+        check_order(&mut lab, &mut left);
+        assert_eq!(left, pushed, "nothing is dropped");
+        let MissFigures { hits, merged, uncached, .. } = lab.figures();
+        assert!(hits > 1_000 && merged > 10 && uncached > 5, "{:?}", lab.figures());
+    }
+}
+
+/// Number of flows of [`short_bursts_of_many_flows_stay_in_order`].
+const FLOWS: usize = 40;
+
+/// Checks that the packets that port 2 has sent follow the `left` packets of each flow that left before.
+fn check_order(lab: &mut Lab, left: &mut [usize; FLOWS]) {
+    for number in lab.sent(2) {
+        let (flow, sequence) = (number as usize / 65_536, number as usize % 65_536);
+        assert_eq!(sequence, left[flow], "flow {flow}");
+        left[flow] += 1;
+    }
 }
 
 #[test]
