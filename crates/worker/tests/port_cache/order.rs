@@ -124,6 +124,33 @@ fn a_path_of_the_previous_plan_needs_no_search() {
     assert_eq!((inherited, lab.totals().held), (8, 1));
 }
 
+#[test]
+fn a_path_of_the_previous_plan_is_not_used_while_an_earlier_packet_waits() {
+    let limits = MissLimits { entries: 1, ..LIMITS };
+    let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, LaneLimits::USUAL).warmed(2);
+    lab.model.poll(lab.now);
+    lab.turn();
+    lab.flow("priority=60000,udp,tp_dst=1,dl_dst=02:00:00:00:00:03,actions=output:2");
+    lab.turn();
+    // The first of these packets takes the only slot of port 3. The others join the backlog.
+    (100..106).for_each(|number| lab.push(3, &packet(number as u16, 8, number)));
+    lab.turn();
+    // No path of the previous plan is used while packets are in the backlog, so this packet is searched.
+    let searched = lab.figures().searched;
+    lab.push(1, &packet(1, 2, 0));
+    lab.turn();
+    assert_eq!(lab.figures().searched, searched + 1);
+    (0..10).for_each(|_| lab.turn());
+    assert_eq!((lab.totals().held, lab.sent(2)), (2, (101..106).collect()));
+    lab.push(1, &packet(1, 2, 1));
+    lab.turn();
+    assert_eq!((lab.sent(2), lab.figures().merged), (vec![], 1));
+    lab.answer();
+    lab.drain();
+    let sent: Vec<u32> = lab.sent(2).into_iter().filter(|number| *number < 100).collect();
+    assert_eq!(sent, [0, 1]);
+}
+
 /// Returns a packet with a payload before its number.
 fn long(mut packet: Vec<u8>) -> Vec<u8> {
     let number = packet.split_off(packet.len() - 4);
