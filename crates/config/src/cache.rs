@@ -4,14 +4,14 @@
 use crate::mistakes::Mistakes;
 use crate::value::{duration, in_range};
 use flow::Nanos;
-use port_cache::{MissLimits, MissMode, PortCacheConfig, Victim, WhenFull};
+use port_cache::{LimitError, MissLimits, MissMode, PortCacheConfig, Victim, WhenFull};
 use serde::Deserialize;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Maximum number of packets of all ports that wait in the port cache of a worker. The worker's pool has a
-/// frame for each of them.
+/// Maximum number of packets of all ports that wait in the port caches of all workers. The workers' pools have
+/// a frame for each of them.
 pub const WAITING_MAX: usize = 131_072;
 
 /// Least time after which a search is repeated, in nanoseconds.
@@ -131,8 +131,18 @@ pub(crate) fn port_cache(
     }
     let limits = limits(key, section, mistakes);
     let service_ns = searcher(key, section, mistakes);
-    let (limits, service_ns) = (limits?, service_ns?);
-    Some(mode?.map(|mode| PortCacheConfig { mode, limits, service_ns, ..PortCacheConfig::default() }))
+    let config = PortCacheConfig {
+        mode: mode?.unwrap_or_default(),
+        limits: limits?,
+        service_ns: service_ns?,
+        ..PortCacheConfig::default()
+    };
+    if let Err(LimitError { name, value, min, max }) = config.check() {
+        mistakes
+            .wrong(key(name.trim_end_matches("_ns")), format!("{value} is out of range; use {min} to {max}"));
+        return None;
+    }
+    Some(mode?.map(|_| config))
 }
 
 /// Reads the budgets and times.
@@ -171,6 +181,14 @@ fn limits(
         && (1..entries).contains(&records)
     {
         let problem = format!("{records} is less than entries; use at least {entries}, or 0 for no limit");
+        mistakes.wrong(key("records"), problem);
+        return None;
+    }
+    let lru_max = MissLimits::LRU_RECORDS_MAX;
+    if records > Some(lru_max.into()) && victim == Some(Victim::LeastRecentlyUsed) {
+        let problem = format!(
+            "victim = \"lru\" compares all records of a port; use at most {lru_max} records, or victim = \"clock\""
+        );
         mistakes.wrong(key("records"), problem);
         return None;
     }
@@ -227,17 +245,23 @@ fn searcher(
     }
 }
 
-/// Checks that the packets that may wait at `ports` ports fit the pool of a worker.
-pub(crate) fn check_pool(key: &str, cache: &PortCacheConfig, ports: usize, mistakes: &mut Mistakes) {
+/// Checks that the packets that may wait at `ports` ports of `workers` workers fit the pools of the workers.
+pub(crate) fn check_pool(
+    key: &str,
+    cache: &PortCacheConfig,
+    ports: usize,
+    workers: usize,
+    mistakes: &mut Mistakes,
+) {
     let MissLimits { entries, queue, .. } = cache.limits;
-    if ports * cache.limits.packets() > WAITING_MAX {
-        let most = (WAITING_MAX / ports).saturating_sub(entries.into());
-        let remedy = match most {
-            0 => format!("lower entries and queue to {} in total", WAITING_MAX / ports),
+    if ports * workers * cache.limits.packets() > WAITING_MAX {
+        let all = WAITING_MAX / (ports * workers);
+        let remedy = match all.saturating_sub(entries.into()) {
+            0 => format!("lower entries and queue to {all} in total"),
             most => format!("use at most {most}"),
         };
         let problem = format!(
-            "{queue} packets and {entries} entries of each of {ports} ports exceed a worker's pool of {WAITING_MAX} frames; {remedy}"
+            "{queue} packets and {entries} entries of each of {ports} ports and {workers} workers exceed the pools of {WAITING_MAX} frames; {remedy}"
         );
         mistakes.wrong(format!("{key}.port_cache.queue"), problem);
     }

@@ -15,6 +15,7 @@ use crate::settings::{
 };
 use crate::socket::SocketPurpose;
 use crate::value::in_range;
+use port_cache::MissMode;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -245,7 +246,11 @@ fn datapath(
         mistakes.wrong(format!("{key}.port_cache.searcher"), problem);
     }
     if let Some(cache) = forwarding.as_ref().and_then(|forwarding| forwarding.port_cache) {
-        check_pool(key, &cache, d.port.len().max(1), mistakes);
+        if cache.mode == MissMode::Blocking {
+            let problem = "\"blocking\" needs drivers that receive single packets, and is for shunt replay and scenarios of shunt sim; use \"nonblocking\"";
+            mistakes.wrong(format!("{key}.port_cache.mode"), problem);
+        }
+        check_pool(key, &cache, d.port.len().max(1), workers.unwrap_or(1).max(1), mistakes);
     }
     let mut ports = ports(key, &d.port, &Around { workers, outstanding_bytes, scope }, mistakes);
     let stateless = d.stateless.map(|form| form.read_all());

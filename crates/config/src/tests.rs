@@ -6,7 +6,7 @@ use crate::forwarding::LaneSettings;
 use flow::{EgressQueue, Nanos, PortNo, QueueId};
 use model::{CookieMask, Learning};
 use pipeline::LaneLimits;
-use port_cache::{MissLimits, MissMode, PortCacheConfig, Victim, WhenFull};
+use port_cache::{MissLimits, PortCacheConfig, Victim, WhenFull};
 use std::path::Path;
 use worker::Quanta;
 
@@ -568,8 +568,14 @@ fn the_port_cache_is_off_by_default_and_takes_its_limits_from_the_file() {
     };
     assert_eq!((with(""), with("mode = \"off\"\nqueue = 0")), (Ok(None), Ok(None)));
     assert_eq!(with("mode = \"nonblocking\""), Ok(Some(PortCacheConfig::default())));
-    let blocking = PortCacheConfig { mode: MissMode::Blocking, ..PortCacheConfig::default() };
-    assert_eq!(with("mode = \"blocking\""), Ok(Some(blocking)));
+    let problems = lines_of(with("mode = \"blocking\"").unwrap_err());
+    assert!(problems[0].contains("port_cache.mode: \"blocking\" needs drivers"), "{problems:?}");
+    assert!(problems[0].ends_with("use \"nonblocking\""), "{problems:?}");
+    let lru = |records| with(&format!("mode = \"nonblocking\"\nvictim = \"lru\"\nrecords = {records}"));
+    assert!(lru(1_024).is_ok());
+    let problems = lines_of(lru(1_025).unwrap_err());
+    assert!(problems[0].contains("port_cache.records: victim = \"lru\" compares"), "{problems:?}");
+    assert!(problems[0].contains("use at most 1024 records"), "{problems:?}");
     let keys = "mode = \"nonblocking\"\nentries = 1\nqueue = 0\nrecords = 9\nvictim = \"lru\"\nbytes = 4096\ntimeout = \"5ms\"\nretries = 0\nnegative = \"0us\"\nwhen_full = \"forward\"\nsearcher = \"inline\"";
     let limits = MissLimits {
         entries: 1,
@@ -590,7 +596,7 @@ fn the_port_cache_is_off_by_default_and_takes_its_limits_from_the_file() {
 
 #[test]
 fn packets_that_may_wait_in_the_port_cache_fit_the_pool() {
-    let with = |ports: usize, entries: usize, queue: usize| {
+    let on = |workers: usize, ports: usize, entries: usize, queue: usize| {
         let port = |n| {
             format!(
                 "[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [0]\n"
@@ -599,8 +605,13 @@ fn packets_that_may_wait_in_the_port_cache_fit_the_pool() {
         let cache =
             format!("[datapath.port_cache]\nmode = \"nonblocking\"\nentries = {entries}\nqueue = {queue}\n");
         let ports: String = (1..=ports).map(port).collect();
-        Config::parse(&format!("[[worker]]\n[[datapath]]\nid = 1\n{cache}{ports}")).map_err(lines_of)
+        let workers = "[[worker]]\n".repeat(workers);
+        Config::parse(&format!("{workers}[[datapath]]\nid = 1\n{cache}{ports}")).map_err(lines_of)
     };
+    let with = |ports, entries, queue| on(1, ports, entries, queue);
+    let problems = on(2, 16, 4_096, 4_096).unwrap_err();
+    assert!(problems[0].contains("16 ports and 2 workers exceed"), "{problems:?}");
+    assert!(on(2, 16, 2_048, 2_048).is_ok());
     assert!(with(16, 4_096, 4_096).is_ok() && with(256, 256, 256).is_ok());
     let problems = with(32, 1_000, 4_096).unwrap_err();
     assert!(problems[0].contains("port_cache.queue: 4096 packets and 1000 entries"), "{problems:?}");
