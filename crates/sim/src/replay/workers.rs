@@ -10,7 +10,7 @@ use model::Model;
 use pipeline::{BypassLimits, LaneLimits};
 use port_cache::{MissFigures, PortCacheConfig};
 use std::collections::{BTreeMap, BTreeSet};
-use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
+use worker::{Clock, Consistency, PortQueues, Quanta, Turn, Worker, WorkerSet, WorkerSetConfig};
 
 /// Sizes sufficient for any burst, so that no copy is lost for lack of a frame.
 const SIZES: WorkerSetConfig = WorkerSetConfig {
@@ -39,16 +39,12 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
 pub(super) struct Workers {
     worker: Worker,
     sides: BTreeMap<PortNo, Side>,
+    /// Time of the last poll iteration.
+    now: Nanos,
 }
 
 impl Workers {
     pub fn build(ports: &BTreeSet<PortNo>, options: &Options) -> (WorkerSet, Self) {
-        let sides: BTreeMap<PortNo, Side> = ports.iter().map(|port| (*port, Side::default())).collect();
-        let queues = sides.iter().map(|(number, side)| PortQueues {
-            number: *number,
-            queues: vec![(0, Box::new(ReplayQueue::new(number.0, side.clone())))],
-            egress: Vec::new(),
-        });
         let size = |is_on, size| if is_on { size } else { 0 };
         let sizes = WorkerSetConfig {
             lut_entries: size(options.ffp, SIZES.lut_entries),
@@ -59,8 +55,24 @@ impl Workers {
                 .map(|mode| PortCacheConfig { mode, ..PortCacheConfig::default() }),
             ..SIZES
         };
-        let (set, mut workers) = worker::build(&sizes, queues.collect());
-        (set, Self { worker: workers.remove(0), sides })
+        Self::with_sizes(ports, &sizes)
+    }
+
+    fn with_sizes(ports: &BTreeSet<PortNo>, sizes: &WorkerSetConfig) -> (WorkerSet, Self) {
+        let sides: BTreeMap<PortNo, Side> = ports.iter().map(|port| (*port, Side::default())).collect();
+        let queues = sides.iter().map(|(number, side)| PortQueues {
+            number: *number,
+            queues: vec![(0, Box::new(ReplayQueue::new(number.0, side.clone())))],
+            egress: Vec::new(),
+        });
+        let (set, mut workers) = worker::build(sizes, queues.collect());
+        (set, Self { worker: workers.remove(0), sides, now: Nanos(0) })
+    }
+
+    /// Runs a poll iteration at this time, or at the time of the last one if it is later.
+    fn turn(&mut self, now: Nanos) -> Turn {
+        self.now = self.now.max(now);
+        self.worker.turn(self.now)
     }
 }
 
@@ -69,7 +81,7 @@ impl Forwarder for Workers {
 
     fn settle(&mut self, model: &mut Model<WorkerSet>, now: Nanos) {
         while !model.is_applied(model.barrier()) {
-            self.worker.turn(now);
+            self.turn(now);
         }
     }
 
@@ -77,7 +89,12 @@ impl Forwarder for Workers {
         if let Some(side) = self.sides.get(&burst.in_port) {
             side.line().arriving.extend((burst.first..).zip(burst.packets.iter().map(|p| p.bytes.clone())));
         }
-        while !self.worker.turn(now).is_idle() {}
+        let mut turn = self.turn(now);
+        while !turn.is_idle() {
+            // If packets wait only for a searcher, the time advances to its next answer.
+            let is_idle = Turn { answers_ns: None, ..turn }.is_idle();
+            turn = self.turn(turn.answers_ns.filter(|_| is_idle).unwrap_or(now));
+        }
     }
 
     fn misses(model: &mut Model<WorkerSet>) -> MissFigures {
@@ -94,5 +111,39 @@ impl Forwarder for Workers {
                 each(*port, sent);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::input::Arrival;
+    use flow::FlowModCommand;
+    use flow::syntax::{ParseOptions, parse_flow};
+    use model::{ModelConfig, PortDesc};
+
+    #[test]
+    fn packets_that_wait_for_a_searcher_leave_at_the_time_of_its_answer() {
+        let cache = PortCacheConfig { service_ns: Nanos(1_000_000), ..PortCacheConfig::default() };
+        let ports = [1, 2].map(PortNo);
+        let sizes = WorkerSetConfig { port_cache: Some(cache), ..SIZES };
+        let (plane, mut workers) = Workers::with_sizes(&ports.into(), &sizes);
+        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
+        for number in ports {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            model.add_port(Nanos(0), desc, true).unwrap();
+        }
+        let flow = parse_flow("actions=output:2", FlowModCommand::Add, ParseOptions::default()).unwrap();
+        model.flow_mod(Nanos(0), flow).unwrap();
+        workers.settle(&mut model, Nanos(0));
+        let arrival = |_| Arrival { timestamp_ns: Nanos(5), missing: 0, bytes: vec![2; 60] };
+        let burst = Burst { in_port: PortNo(1), first: 0, packets: (0..3).map(arrival).collect() };
+        workers.forward(&mut model, Nanos(5), &burst);
+        let mut sent = Vec::new();
+        workers.take_sent(&mut model, |port, packets| sent.push((port, packets.len())));
+        assert_eq!((sent, workers.now), (vec![(PortNo(2), 3)], Nanos(1_000_005)));
+        assert_eq!(Workers::misses(&mut model).searched, 1);
+        workers.settle(&mut model, Nanos(6));
+        assert_eq!(workers.now, Nanos(1_000_005), "the time never goes back");
     }
 }
