@@ -615,7 +615,7 @@ fn packets_that_may_wait_in_the_port_cache_fit_the_pool() {
     assert!(with(16, 4_096, 4_096).is_ok() && with(256, 256, 256).is_ok());
     let problems = with(32, 1_000, 4_096).unwrap_err();
     assert!(problems[0].contains("port_cache.queue: 4096 packets and 1000 entries"), "{problems:?}");
-    assert!(problems[0].contains("pool of 131072 frames; use at most 3096"), "{problems:?}");
+    assert!(problems[0].contains("pools of 131072 frames; use at most 3096"), "{problems:?}");
     let problems = with(256, 4_096, 0).unwrap_err();
     assert!(problems[0].contains("lower entries and queue to 512 in total"), "{problems:?}");
 }

@@ -7,6 +7,7 @@ use flow::{Nanos, PortNo};
 use pipeline::LaneLimits;
 use port_cache::{MissLimits, PortCacheConfig};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 #[test]
@@ -145,10 +146,44 @@ fn a_path_of_the_previous_plan_is_not_used_while_an_earlier_packet_waits() {
     lab.push(1, &packet(1, 2, 1));
     lab.turn();
     assert_eq!((lab.sent(2), lab.figures().merged), (vec![], 1));
-    lab.answer();
+    // The packets without a slot took the searcher's time, too.
+    (0..6).for_each(|_| lab.answer());
     lab.drain();
     let sent: Vec<u32> = lab.sent(2).into_iter().filter(|number| *number < 100).collect();
     assert_eq!(sent, [0, 1]);
+}
+
+#[test]
+fn a_record_with_a_fence_is_no_victim_while_packets_wait_for_the_fence() {
+    let limits = MissLimits { entries: 1, records: 1, ..LIMITS };
+    let mut lab = Lab::new(PortCacheConfig { limits, ..PortCacheConfig::default() }, LaneLimits::USUAL);
+    // Packets of different flows: followers of one flow would wait in the port cache.
+    let fill = |lab: &mut Lab, hosts: Range<u8>| hosts.for_each(|host| lab.push(3, &packet(1, host, 100)));
+    // One packet leaves the backlog per poll iteration.
+    fill(&mut lab, 10..14);
+    lab.push(3, &packet(1, 0x77, 100));
+    lab.turn();
+    lab.push(1, &packet(1, 0x77, 0));
+    lab.turn();
+    fill(&mut lab, 20..30);
+    // The packet of port 3 leaves, and makes a LUT record. Its fence is behind the ten packets.
+    (0..3).for_each(|_| lab.turn());
+    fill(&mut lab, 30..40);
+    // Packet 0 leaves, and makes a path record with a later fence. Packet 1 waits for this fence.
+    lab.turn();
+    lab.push(1, &packet(1, 0x77, 1));
+    lab.turn();
+    let own = |lab: &mut Lab| lab.sent(2).into_iter().filter(|number| *number < 100).collect::<Vec<_>>();
+    assert_eq!(own(&mut lab), [0]);
+    (0..10).for_each(|_| lab.turn());
+    // The fence of the LUT record has passed. Without its path record, packet 2 would leave at once.
+    lab.push(1, &packet(1, 8, 100));
+    lab.turn();
+    lab.push(1, &packet(1, 0x77, 2));
+    lab.turn();
+    assert!(own(&mut lab).is_empty());
+    lab.drain();
+    assert_eq!(own(&mut lab), [1, 2]);
 }
 
 /// Returns a packet with a payload before its number.
