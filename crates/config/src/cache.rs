@@ -10,8 +10,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Maximum number of packets of all ports that wait in the port caches of all workers. The workers' pools have
-/// a frame for each of them.
+/// Maximum number of packets of all ports that wait in the port caches of all workers. The workers' pools
+/// have a frame for each of them.
 pub const WAITING_MAX: usize = 131_072;
 
 /// Least time after which a search is repeated, in nanoseconds.

@@ -124,13 +124,12 @@ impl Lab {
     /// Lets the searcher answer, and runs until no packet waits.
     pub fn drain(&mut self) {
         self.answer();
-        for _ in 0..10_000 {
-            if self.totals().held == 0 {
-                return;
-            }
+        let mut turns = 0;
+        while self.totals().held > 0 {
+            assert!(turns < 10_000, "packets still wait: {:?}", self.totals());
             self.turn();
+            turns += 1;
         }
-        panic!("packets still wait: {:?}", self.totals());
     }
 
     /// Returns a switch in which the packets of flow 1 from ports 1 and 3 have records.

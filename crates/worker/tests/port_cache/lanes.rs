@@ -134,7 +134,7 @@ fn short_bursts_of_many_flows_stay_in_order() {
         for step in 0..4_000 {
             for _ in 0..rng.usize(0..=8) {
                 let flow = rng.usize(0..FLOWS);
-                let host = if flow % 4 == 0 { FAST } else { 2 };
+                let host = if flow.is_multiple_of(4) { FAST } else { 2 };
                 lab.push(1, &packet(100 + flow as u16, host, (flow * 65_536 + pushed[flow]) as u32));
                 pushed[flow] += 1;
             }

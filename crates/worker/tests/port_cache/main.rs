@@ -19,8 +19,8 @@ fn a_million_packets_of_an_unknown_flow_cause_one_search_and_hold_up_no_other_fl
     flood(Lab::warm(slow()), 2);
 }
 
-/// Sends 10^6 packets from port 1. Every 32nd packet is one of flow 1 to the host `known`, which has a record.
-/// The others belong to one unknown flow. The search takes longer than all these packets.
+/// Sends 10^6 packets from port 1. Every 32nd packet is one of flow 1 to the host `known`, which has a
+/// record. The others belong to one unknown flow. The search takes longer than all these packets.
 fn flood(mut lab: Lab, known: u8) {
     let before = lab.figures();
     for burst in 0..1_000_000 / BURST as u32 {

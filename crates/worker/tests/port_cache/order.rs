@@ -32,8 +32,8 @@ fn a_record_made_by_a_packet_of_the_backlog_is_not_used_before_held_packets_have
     let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
     let limits = MissLimits { entries: 1, ..LIMITS };
     let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, lanes);
-    // The first packet of port 1 finds the LUT record that the packet of port 3 has made. It does not join the
-    // backlog when it is released, so its slot is free at once.
+    // The first packet of port 1 finds the LUT record that the packet of port 3 has made. It does not join
+    // the backlog when it is released, so its slot is free at once.
     lab.push(3, &packet(1, 0x77, 1_000));
     lab.turn();
     lab.answer();
