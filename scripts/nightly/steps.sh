@@ -24,7 +24,7 @@ done
 # continues where it stopped.
 step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
-step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,keys,stateless,pipeline"
+step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates actions,keys,stateless,backlog,port_cache,pipeline"
 
 # Threads of the daemon: 5 tests, each with 20 seeds and 2 numbers of workers: 200 runs of 10 s.
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"

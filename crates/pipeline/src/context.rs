@@ -4,10 +4,10 @@
 //! Many stages are methods of [`BurstContext`], with an `impl` block in the stage's file. The methods in this
 //! file are called by several stages.
 
-use crate::lanes::Window;
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutputs;
 use actions::{Cell, Cells, GroupTable, MeterTable, Program};
+use backlog::Window;
 use dataplane::{BurstCounters, Counters, PortTable};
 use flow::stateless::TagTypes;
 use flow::{DropReason, EntryId, Nanos, Settings};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trait by which forwarding gives frames and events to the worker.
 
-use crate::lanes::BacklogShare;
 use crate::slab::BURST;
 use arrayvec::ArrayVec;
+use backlog::BacklogShare;
 use dataplane::Event;
 use flow::{DropReason, PortNo, QueueId};
 use frame::{Frame, Lane};

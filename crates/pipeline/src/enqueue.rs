@@ -4,7 +4,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
-use crate::lanes::{BacklogShare, Lanes};
+use crate::lanes::Lanes;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, Via};
 use crate::slab::{PacketSlot, Slab};
@@ -44,12 +44,12 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
                 lanes.last_burst.push(*slot);
                 continue;
             }
-            _ if context.egress.may_hold(&packet.data.frame, BacklogShare::of(packet))
+            _ if context.egress.may_hold(&packet.data.frame, packet.share())
                 && lanes.admit(*slot, packet) =>
             {
                 continue;
             }
-            _ => refuse(context, packet, *slot, BacklogShare::of(packet).refused(), probe),
+            _ => refuse(context, packet, *slot, packet.share().refused(), probe),
         }
         slab.free(&[*slot]);
     }

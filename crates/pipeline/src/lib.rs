@@ -73,11 +73,12 @@ mod pending_outputs;
 
 mod packet_out;
 
+pub use backlog::{BacklogShare, LaneLimits};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{BypassLimits, Express, ExpressSize, FrameCache, HitsToCount, PathChanges, Predecessor};
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
-pub use lanes::{BacklogShare, LaneLimits, LaneUsage};
+pub use lanes::LaneUsage;
 pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage, ReleasedPackets};
 pub use probe::{Leaving, Probe, ProbeStep, Via};

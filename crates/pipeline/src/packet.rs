@@ -3,6 +3,7 @@
 
 use crate::pending_outputs::OutputList;
 use actions::{ActionSet, PacketData};
+use backlog::BacklogShare;
 use engines::NONE;
 use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::{Frame, Lane};
@@ -174,6 +175,12 @@ impl Packet {
     #[inline]
     pub fn lane(&self) -> Lane {
         if self.low_latency { Lane::LowLatency } else { Lane::Normal }
+    }
+
+    /// Returns the share of the backlog in which the packet is counted.
+    #[inline]
+    pub fn share(&self) -> BacklogShare {
+        if self.path == Path::Missed { BacklogShare::Unknown } else { BacklogShare::Normal }
     }
 
     /// Returns whether a LUT record should be made for the entry just hit.

@@ -2,7 +2,7 @@
 //! Limit of the number of records per port, if the port cache has one. The port cache knows which records
 //! belong to a port, and chooses the records to remove.
 
-use crate::lanes::Window;
+use backlog::Window;
 use flow::{Nanos, PortNo};
 use frame::Frame;
 use keys::ExpressKey;

@@ -12,7 +12,7 @@
 
 use super::paths::{HotPath, HotPaths};
 use super::tags::{Tags, WAYS};
-use crate::lanes::Window;
+use backlog::Window;
 use engines::NONE;
 use engines::pages::repeated;
 use engines::recency::{Seen, Use};

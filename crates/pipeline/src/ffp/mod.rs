@@ -28,10 +28,10 @@ mod resolve;
 mod walk;
 
 use crate::context::TableSlot;
-use crate::lanes::Window;
 use crate::packet::{Packet, Path};
 use crate::slab::PacketSlot;
 use actions::Cells;
+use backlog::Window;
 use flow::{EntryId, Limits, TableId};
 use tables::Table;
 use wire::Depth;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hold queue of low-latency packets that wait until earlier packets of their flow have left.
 
-use super::window::Window;
 use crate::slab::{BURST, Burst, PacketSlot};
+use backlog::Window;
 use std::collections::VecDeque;
 
 /// Packets in the hold queue.

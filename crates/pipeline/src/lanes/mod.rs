@@ -13,7 +13,7 @@
 //! A normal packet with a record of its whole path ([`crate::express`]) joins the backlog with the record's
 //! entries and needs no table lookup. If a short burst finds nothing waiting, such packets with a direct path
 //! leave at once. Known normal and unknown packets share one queue, so they cannot
-//! overtake one another. Each kind has a share of it ([`shares`]).
+//! overtake one another. Each kind has a share of it ([`Shares`]).
 //!
 //! A packet on the fast-forwarding path could overtake an earlier packet of its flow that waits in the
 //! backlog, if a record was made meanwhile. Such a record therefore has a *fence* (an order barrier, not a
@@ -22,21 +22,14 @@
 //! too, and do not join the backlog. A held packet therefore waits for at most one full backlog.
 
 mod hold;
-mod limits;
-mod shares;
-mod window;
 
 use crate::packet::Packet;
 use crate::slab::{BURST, Burst, PacketSlot};
+use backlog::{BacklogShare, LaneLimits, Shares, Window};
 use dataplane::Usage;
 use flow::PortNo;
 use hold::Hold;
-use shares::Shares;
 use std::collections::VecDeque;
-
-pub use limits::LaneLimits;
-pub use shares::BacklogShare;
-pub(crate) use window::Window;
 
 /// Maximum number of packets in a short burst. If a short burst finds nothing waiting, its normal packets
 /// with a direct path leave at once. In the backlog, they would delay later packets for about as long.
@@ -142,7 +135,7 @@ impl Lanes {
     /// Returns the number of known normal packets that may join the backlog behind `last_burst`.
     #[inline(never)]
     fn normal_room(&self, packets: &[Packet]) -> usize {
-        let is_normal = |slot: &&PacketSlot| BacklogShare::of(&packets[slot.index()]) == BacklogShare::Normal;
+        let is_normal = |slot: &&PacketSlot| packets[slot.index()].share() == BacklogShare::Normal;
         self.shares.normal_room().saturating_sub(self.last_burst.iter().filter(is_normal).count())
     }
 
@@ -150,7 +143,7 @@ impl Lanes {
     pub fn usage(&self, packets: &[Packet]) -> LaneUsage {
         let (mut normal, mut unknown) = self.shares.used();
         for slot in &self.last_burst {
-            match BacklogShare::of(&packets[slot.index()]) {
+            match packets[slot.index()].share() {
                 BacklogShare::Normal => normal += 1,
                 BacklogShare::Unknown => unknown += 1,
             }
@@ -178,17 +171,19 @@ impl Lanes {
     pub fn queue_last_burst(&mut self, packets: &[Packet]) {
         for slot in self.last_burst.take() {
             // The backlog has capacity for a burst beyond all shares.
-            self.shares.enter(&packets[slot.index()]);
+            let packet = &packets[slot.index()];
+            self.shares.enter(packet.share(), packet.data.ext.in_port());
             self.backlog.push_back(slot);
         }
     }
 
     /// Appends a packet to the backlog. Returns false if the backlog or the packet's share is full.
     pub fn admit(&mut self, slot: PacketSlot, packet: &Packet) -> bool {
-        if self.backlog.len() == self.backlog.capacity() || !self.shares.has_room(packet) {
+        let (share, in_port) = (packet.share(), packet.data.ext.in_port());
+        if self.backlog.len() == self.backlog.capacity() || !self.shares.has_room(share, in_port) {
             return false;
         }
-        self.shares.enter(packet);
+        self.shares.enter(share, in_port);
         self.backlog.push_back(slot);
         true
     }
@@ -212,7 +207,8 @@ impl Lanes {
         let count = most.min(self.backlog.len());
         let quantum: Burst = self.backlog.drain(..count).collect();
         for slot in &quantum {
-            self.shares.leave(&packets[slot.index()]);
+            let packet = &packets[slot.index()];
+            self.shares.leave(packet.share(), packet.data.ext.in_port());
         }
         self.head = self.head.wrapping_add(count as u32);
         quantum

@@ -19,6 +19,7 @@ const LAYERS: &[&str] = &[
     "actions",
     "keys",
     "stateless",
+    "backlog",
     "port_cache",
     "pipeline",
     "port",

@@ -23,6 +23,8 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("actions", 60, &["-p actions --lib"]),
     ("keys", 60, &["-p keys --lib"]),
     ("stateless", 60, &["-p stateless --lib"]),
+    ("backlog", 60, &["-p backlog --lib"]),
+    ("port_cache", 60, &["-p port_cache --lib --tests"]),
     ("pipeline", 60, &["-p pipeline --lib"]),
     ("openflow", 60, &["-p openflow --lib --tests"]),
     ("model", 60, &["-p model --lib", "-p model --tests"]),

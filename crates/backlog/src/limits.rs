@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Limits of a worker's lanes.
 
-use crate::slab::BURST;
+use flow::Limits;
+
+const BURST: usize = Limits::BURST_PACKETS;
 
 /// Limits of a worker's lanes, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,18 +30,21 @@ impl LaneLimits {
 
     /// Returns whether packets may wait.
     #[must_use]
+    #[inline]
     pub fn is_on(&self) -> bool {
         self.normal > 0 || self.unknown > 0
     }
 
     /// Returns the maximum number of packets in the pipeline. The backlog and the hold queue may each exceed
     /// their limits by the burst being processed.
-    pub(crate) fn packets(&self) -> usize {
+    #[must_use]
+    pub fn packets(&self) -> usize {
         if self.is_on() { self.backlog() + usize::from(self.hold) + 3 * BURST } else { BURST }
     }
 
     /// Returns the capacity of the backlog: both shares and a burst.
-    pub(super) fn backlog(&self) -> usize {
+    #[must_use]
+    pub fn backlog(&self) -> usize {
         usize::from(self.normal) + usize::from(self.unknown) + BURST
     }
 }

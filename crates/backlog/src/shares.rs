@@ -4,10 +4,10 @@
 //! A port may use as many places of the unknown packets' share as are still free (dynamic thresholds, after
 //! Choudhury and Hahne). A port that floods thus leaves capacity to other ports.
 
-use super::limits::LaneLimits;
-use crate::packet::{Packet, Path};
-use crate::slab::BURST;
-use flow::{DropReason, PortNo};
+use crate::LaneLimits;
+use flow::{DropReason, Limits, PortNo};
+
+const BURST: usize = Limits::BURST_PACKETS;
 
 /// Number of port counters. The low bits of a port number select its counter.
 const PORTS: usize = 64;
@@ -28,14 +28,9 @@ pub enum BacklogShare {
 }
 
 impl BacklogShare {
-    /// Returns the share in which a packet is counted.
-    #[inline]
-    pub(crate) fn of(packet: &Packet) -> Self {
-        if packet.path == Path::Missed { Self::Unknown } else { Self::Normal }
-    }
-
     /// Returns the drop reason of a packet that arrives when this share is full.
-    pub(crate) fn refused(self) -> DropReason {
+    #[must_use]
+    pub fn refused(self) -> DropReason {
         match self {
             Self::Normal => DropReason::BacklogNormal,
             Self::Unknown => DropReason::BacklogUnknown,
@@ -45,7 +40,7 @@ impl BacklogShare {
 
 /// Number of packets in the backlog, by share and port.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub struct Shares {
     limits: LaneLimits,
     normal: usize,
     unknown: usize,
@@ -58,6 +53,8 @@ pub(super) struct Shares {
 }
 
 impl Shares {
+    /// Creates the shares of an empty backlog.
+    #[must_use]
     pub fn new(limits: LaneLimits) -> Self {
         Self { limits, normal: 0, unknown: 0, ports: [0; PORTS], closing: 0, most: usize::MAX }
     }
@@ -70,22 +67,25 @@ impl Shares {
         usize::from(share).min(self.most).saturating_sub(turns.saturating_mul(BURST))
     }
 
-    fn port(packet: &Packet) -> usize {
-        packet.data.ext.in_port().0 as usize % PORTS
+    fn port(in_port: PortNo) -> usize {
+        in_port.0 as usize % PORTS
     }
 
-    /// Returns whether the packet may join the backlog.
-    pub fn has_room(&self, packet: &Packet) -> bool {
-        match BacklogShare::of(packet) {
+    /// Returns whether a packet of a port may join the backlog in this share.
+    #[must_use]
+    #[inline]
+    pub fn has_room(&self, share: BacklogShare, in_port: PortNo) -> bool {
+        match share {
             BacklogShare::Normal => self.normal_room() > 0,
             BacklogShare::Unknown => {
                 let free = self.shrunk(self.limits.unknown).saturating_sub(self.unknown);
-                usize::from(self.ports[Self::port(packet)]) < free
+                usize::from(self.ports[Self::port(in_port)]) < free
             }
         }
     }
 
     /// Returns the number of known normal packets that may join the backlog.
+    #[must_use]
     #[inline]
     pub fn normal_room(&self) -> usize {
         self.shrunk(self.limits.normal).saturating_sub(self.normal)
@@ -93,44 +93,50 @@ impl Shares {
 
     /// Returns whether a burst from a port may join the backlog after `others` packets that are not counted
     /// yet.
+    #[must_use]
     pub fn has_room_for_burst(&self, port: PortNo, others: usize) -> bool {
         let more = others + BURST - 1;
         // Each unknown packet of the port counts for the port and for the share.
-        let unknown = usize::from(self.ports[port.0 as usize % PORTS]) + self.unknown + 2 * more;
+        let unknown = usize::from(self.ports[Self::port(port)]) + self.unknown + 2 * more;
         self.normal + more < self.shrunk(self.limits.normal) && unknown < self.shrunk(self.limits.unknown)
     }
 
-    /// Counts a packet that joins the backlog.
-    pub fn enter(&mut self, packet: &Packet) {
-        match BacklogShare::of(packet) {
+    /// Counts a packet of a port that joins the backlog.
+    #[inline]
+    pub fn enter(&mut self, share: BacklogShare, in_port: PortNo) {
+        match share {
             BacklogShare::Normal => self.normal += 1,
             BacklogShare::Unknown => {
                 self.unknown += 1;
-                self.ports[Self::port(packet)] += 1;
+                self.ports[Self::port(in_port)] += 1;
             }
         }
     }
 
-    /// Counts a packet that leaves the backlog.
-    pub fn leave(&mut self, packet: &Packet) {
-        match BacklogShare::of(packet) {
+    /// Counts a packet of a port that leaves the backlog.
+    #[inline]
+    pub fn leave(&mut self, share: BacklogShare, in_port: PortNo) {
+        match share {
             BacklogShare::Normal => self.normal -= 1,
             BacklogShare::Unknown => {
                 self.unknown -= 1;
-                self.ports[Self::port(packet)] -= 1;
+                self.ports[Self::port(in_port)] -= 1;
             }
         }
     }
 
     /// Returns the numbers of known normal and unknown packets in the backlog.
+    #[must_use]
     pub fn used(&self) -> (usize, usize) {
         (self.normal, self.unknown)
     }
 
+    /// Notes that a poll iteration begins in which an operation waits until the backlog has drained.
     pub fn close(&mut self) {
         self.closing = self.closing.saturating_add(1);
     }
 
+    /// Notes that no operation waits any longer.
     pub fn reopen(&mut self) {
         (self.closing, self.most) = (0, usize::MAX);
     }
@@ -145,19 +151,9 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frame::Frame;
 
-    fn packet(in_port: u32, path: Path) -> Packet {
-        let mut frame = Frame::from_bytes(&[0; 14]);
-        frame.meta.in_port = in_port;
-        let mut packet = Packet::empty();
-        packet.admit(frame, PortNo(in_port));
-        packet.path = path;
-        packet
-    }
-
-    fn fill(shares: &mut Shares, packet: &Packet) -> usize {
-        let room = |shares: &mut Shares| shares.has_room(packet).then(|| shares.enter(packet));
+    fn fill(shares: &mut Shares, share: BacklogShare, port: PortNo) -> usize {
+        let room = |shares: &mut Shares| shares.has_room(share, port).then(|| shares.enter(share, port));
         std::iter::from_fn(|| room(shares)).count()
     }
 
@@ -165,31 +161,30 @@ mod tests {
     fn each_kind_has_its_share_and_a_port_as_much_as_it_leaves_free() {
         let limits = LaneLimits { normal: 100, unknown: 120, hold: 0 };
         let mut shares = Shares::new(limits);
-        let [a, b] = [1, 2].map(|port| packet(port, Path::Missed));
-        assert_eq!(fill(&mut shares, &a), 60);
-        assert_eq!(fill(&mut shares, &b), 30);
-        (0..60).for_each(|_| shares.leave(&a));
-        assert_eq!(fill(&mut shares, &b), 30, "b may use what a has freed");
-        assert_eq!(fill(&mut shares, &packet(1, Path::Tables)), 100);
+        let ([a, b], unknown, normal) = ([1, 2].map(PortNo), BacklogShare::Unknown, BacklogShare::Normal);
+        assert_eq!(fill(&mut shares, unknown, a), 60);
+        assert_eq!(fill(&mut shares, unknown, b), 30);
+        (0..60).for_each(|_| shares.leave(unknown, a));
+        assert_eq!(fill(&mut shares, unknown, b), 30, "b may use what a has freed");
+        assert_eq!(fill(&mut shares, normal, a), 100);
         let mut one = Shares::new(LaneLimits { normal: 0, unknown: 1, hold: 0 });
-        assert_eq!((fill(&mut one, &a), fill(&mut one, &packet(1, Path::Tables))), (1, 0));
+        assert_eq!((fill(&mut one, unknown, a), fill(&mut one, normal, a)), (1, 0));
     }
 
     #[test]
     fn a_burst_for_which_there_is_room_is_accepted_whatever_its_packets_are() {
         let limits = LaneLimits { normal: 100, unknown: 200, hold: 0 };
-        for path in [Path::Missed, Path::Tables] {
+        for share in [BacklogShare::Unknown, BacklogShare::Normal] {
             let mut shares = Shares::new(limits);
-            let packet = packet(1, path);
             let mut bursts = 0;
             while shares.has_room_for_burst(PortNo(1), 3) {
                 (0..BURST + 3).for_each(|_| {
-                    assert!(shares.has_room(&packet));
-                    shares.enter(&packet);
+                    assert!(shares.has_room(share, PortNo(1)));
+                    shares.enter(share, PortNo(1));
                 });
                 bursts += 1;
             }
-            assert!(bursts == 2, "{path:?}: {bursts}");
+            assert!(bursts == 2, "{share:?}: {bursts}");
             assert!(!Shares { closing: 20, ..Shares::new(limits) }.has_room_for_burst(PortNo(1), 0));
         }
     }

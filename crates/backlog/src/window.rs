@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Positions of packets in the backlog, and fences at these positions.
 
-use crate::slab::BURST;
+use flow::Limits;
 
 /// Range of the positions of waiting packets. The position of a packet is the number of packets that joined
 /// the backlog before it, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     head: u32,
     len: u32,
 }
 
 impl Window {
     /// Returns the range of `len` positions from `head` on.
+    #[must_use]
+    #[inline]
     pub fn new(head: u32, len: u32) -> Self {
         Self { head, len }
     }
 
     /// Returns whether a packet before the fence still waits. After the positions wrap around, an old fence
     /// may be mistaken for a recent one. Packets are then held needlessly, for at most one full backlog.
+    #[must_use]
     #[inline]
     pub fn waits(self, fence: u32) -> bool {
         fence.wrapping_sub(self.head).wrapping_sub(1) < self.len
     }
 
     /// Returns the number of packets that leave before the fence passes.
+    #[must_use]
     #[inline]
     pub fn distance(self, fence: u32) -> u32 {
         fence.wrapping_sub(self.head)
@@ -32,6 +36,8 @@ impl Window {
 
     /// Returns the fence for a record made now, or 0 if the backlog is empty. Returns `None` if the positions
     /// have wrapped around to 0; no record may be made then.
+    #[must_use]
+    #[inline]
     pub fn fence(self) -> Option<u32> {
         match self.end() {
             _ if self.len == 0 => Some(0),
@@ -41,16 +47,22 @@ impl Window {
     }
 
     /// Returns the position of the next packet that joins the backlog.
+    #[must_use]
+    #[inline]
     pub fn end(self) -> u32 {
         self.head.wrapping_add(self.len)
     }
 
     /// Returns whether a packet of a burst that found the end of the backlog at `end` may still wait.
+    #[must_use]
+    #[inline]
     pub fn may_have_burst(self, end: u32) -> bool {
-        self.len > 0 && self.head.wrapping_sub(end).cast_signed() < BURST as i32
+        self.len > 0 && self.head.wrapping_sub(end).cast_signed() < Limits::BURST_PACKETS as i32
     }
 
     /// Returns whether the backlog is empty.
+    #[must_use]
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
