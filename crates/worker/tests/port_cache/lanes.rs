@@ -20,14 +20,17 @@ fn a_million_packets_of_an_unknown_flow_hold_up_no_low_latency_flow() {
 
 #[test]
 fn released_packets_that_exceed_their_share_of_the_backlog_are_not_dropped() {
-    // A port may have half of the 1,024 unknown packets of the backlog.
-    let limits = MissLimits { queue: 1_000, ..LIMITS };
-    let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, LaneLimits::USUAL);
-    (0..1_001).for_each(|number| lab.push(1, &packet(1, 3, number)));
-    (0..40).for_each(|_| lab.turn());
-    assert_eq!(lab.totals().held, 1_001);
-    lab.drain();
-    assert_eq!(lab.sent(3), (0..1_001).collect::<Vec<_>>());
+    // Followers are known normal packets, because the first packet has made a record.
+    for normal in [400, LaneLimits::USUAL.normal] {
+        let limits = MissLimits { queue: 1_000, ..LIMITS };
+        let lanes = LaneLimits { normal, ..LaneLimits::USUAL };
+        let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, lanes);
+        (0..1_001).for_each(|number| lab.push(1, &packet(1, 3, number)));
+        (0..40).for_each(|_| lab.turn());
+        assert_eq!(lab.totals().held, 1_001);
+        lab.drain();
+        assert_eq!(lab.sent(3), (0..1_001).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -79,33 +82,56 @@ fn a_flow_whose_path_cannot_be_recorded_waits_once() {
 
 #[test]
 fn a_flow_is_searched_once_although_its_first_packet_waits_in_the_backlog() {
-    for when_full in [WhenFull::Drop, WhenFull::Forward] {
+    // Before the next packets of the flow arrive, its first packet is still searched, or in the backlog.
+    for (when_full, turns) in [(WhenFull::Drop, 1), (WhenFull::Forward, 1), (WhenFull::Drop, 20)] {
+        let case = (when_full, turns);
         let limits = MissLimits { entries: 2, queue: 200, when_full, ..LIMITS };
         let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, LaneLimits::USUAL);
         lab.push(1, &packet(1, 3, 0));
         lab.turn();
-        lab.push(1, &packet(1, 1, 0));
-        lab.turn();
-        lab.now += SERVICE_NS - Nanos(10_000);
-        // Both slots are taken, so these packets join the backlog, which one packet leaves per quantum.
-        for number in 0..200 {
-            lab.push(1, &packet(1, 8, number));
-        }
-        lab.turn();
-        for number in 1..120 {
+        fill_backlog(&mut lab);
+        (0..turns).for_each(|_| lab.turn());
+        for number in 1..80 {
             lab.push(1, &packet(1, 3, number));
             lab.turn();
         }
         let MissFigures { searched, merged, .. } = lab.figures();
-        assert_eq!((searched, merged), (2, 119), "{when_full:?}");
+        assert_eq!((searched, merged), (2, 79), "{case:?}");
         lab.drain();
         let flow: Vec<u32> = lab.sent(3);
-        assert_eq!((flow, lab.figures().searched), ((0..120).collect(), 2), "{when_full:?}");
-        lab.push(1, &packet(1, 3, 120));
+        assert_eq!((flow, lab.figures().searched), ((0..80).collect(), 2), "{case:?}");
+        lab.push(1, &packet(1, 3, 80));
         lab.turn();
-        assert_eq!((lab.sent(3), lab.figures().searched), (vec![120], 2), "the flow has a record");
+        assert_eq!((lab.sent(3), lab.figures().searched), (vec![80], 2), "the flow has a record");
         assert!(lab.pending() == 0, "no slot is left behind");
     }
+}
+
+/// Fills the backlog with packets of port 1, which must have one of two slots, until ten poll iterations
+/// before its search ends.
+fn fill_backlog(lab: &mut Lab) {
+    lab.push(1, &packet(1, 1, 1_000));
+    lab.turn();
+    lab.now += SERVICE_NS - Nanos(10_000);
+    // Both slots are taken, so these packets join the backlog, which one packet leaves per quantum.
+    (0..120).for_each(|number| lab.push(1, &packet(1, 8, 1_000 + number)));
+}
+
+#[test]
+fn followers_of_a_packet_that_left_at_once_do_not_wait_for_the_backlog() {
+    let limits = MissLimits { entries: 2, ..LIMITS };
+    let mut lab = Lab::new(PortCacheConfig { limits, ..slow() }, LaneLimits::USUAL);
+    // The packet of port 3 makes a LUT record, which the first packet of port 1 hits when it is released.
+    lab.push(3, &packet(1, FAST, 1_000));
+    lab.turn();
+    lab.answer();
+    (0..5).for_each(|number| lab.push(1, &packet(1, FAST, number)));
+    lab.turn();
+    fill_backlog(&mut lab);
+    (0..20).for_each(|_| lab.turn());
+    let flow: Vec<u32> = lab.sent(2).into_iter().filter(|number| *number < 1_000).collect();
+    assert_eq!(flow, [0, 1, 2, 3, 4]);
+    assert!(lab.totals().held > 80, "the backlog is not empty");
 }
 
 #[test]
