@@ -156,6 +156,16 @@ pub struct Worker<P: Probe = ()> {
 impl<P: Probe> Worker<P> {
     /// Runs one poll iteration. Never blocks. Called by the worker's thread with the current time.
     pub fn turn(&mut self, now: Nanos) -> Turn {
+        if self.pipeline.has_port_cache() {
+            self.turn_with::<true>(now)
+        } else {
+            self.turn_with::<false>(now)
+        }
+    }
+
+    /// Runs one poll iteration. `CACHE` is whether there is a port cache: workers without one do not pay for
+    /// it.
+    fn turn_with<const CACHE: bool>(&mut self, now: Nanos) -> Turn {
         self.probe.mark(ProbeStep::Turn, 1);
         (self.now, self.egress.now) = (now, now);
         self.latency.begin(&self.probe);
@@ -165,18 +175,18 @@ impl<P: Probe> Worker<P> {
         }
         self.egress.collect();
         self.quantum.begin();
-        if self.pipeline.has_misses() {
+        if CACHE && self.pipeline.has_misses() {
             self.release_misses(&mut turn);
         }
         let (first, mut lacks) = (self.first, false);
         for at in (first..self.served.len()).chain(0..first) {
             // Packets in the hold queue are never dropped, so a burst is received only if the hold queue has
             // space for it.
-            if !self.has_room() {
+            if !self.has_room::<CACHE>() {
                 self.first = at;
                 break;
             }
-            let received = self.receive(at);
+            let received = self.receive::<CACHE>(at);
             if !lacks && self.egress.pools.is_used_up() {
                 // The next poll iteration begins with the queue that found no free frame.
                 lacks = true;
@@ -198,7 +208,7 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut self.probe)
             };
             self.quantum.saw(received, low_latency, now);
-            if self.pipeline.has_misses() {
+            if CACHE && self.pipeline.has_misses() {
                 self.release_misses(&mut turn);
             }
             turn.sent += self.send_after(low_latency > 0);
@@ -213,7 +223,7 @@ impl<P: Probe> Worker<P> {
         // packets.
         let closing = !self.channel.requests.is_empty();
         let hurry = closing && self.pipeline.backlogged() > LONG_PACKETS;
-        if hurry || !self.has_room() {
+        if hurry || !self.has_room::<CACHE>() {
             turn.worked += self.work_quantum(BURST, &mut turn.sent);
         } else if turn.worked == 0 && (closing || !self.quantum.is_more()) {
             turn.worked = self.work_quantum(self.quantum.size(now), &mut turn.sent);
@@ -229,15 +239,15 @@ impl<P: Probe> Worker<P> {
             self.count_hits(HitsToCount::Due, BUSY_COUNTS.max(turn.received / BUSY_PART))
         };
         turn.waiting = self.egress.outboxes.iter().any(Outbox::is_waiting);
-        turn.answers_ns = self.pipeline.misses_due();
+        turn.answers_ns = if CACHE { self.pipeline.misses_due() } else { None };
         turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
     }
 
     /// Receives a burst from a queue, unless the port cache blocks its port. Returns the number of packets.
     #[inline]
-    fn receive(&mut self, at: usize) -> usize {
-        let most = self.pipeline.accepts(self.served[at].number);
+    fn receive<const CACHE: bool>(&mut self, at: usize) -> usize {
+        let most = if CACHE { self.pipeline.accepts(self.served[at].number) } else { BURST };
         if most == 0 {
             return 0;
         }
@@ -306,8 +316,8 @@ impl<P: Probe> Worker<P> {
 
     /// Returns whether a burst can be received. Packets that the port cache releases come first, because
     /// later packets of their flows may have path records.
-    fn has_room(&self) -> bool {
-        self.may_process() && !self.pipeline.releases_misses()
+    fn has_room<const CACHE: bool>(&self) -> bool {
+        self.may_process() && !(CACHE && self.pipeline.releases_misses())
     }
 
     /// Returns whether a burst can be processed. The hold queue must have space for all of it, and held

@@ -31,6 +31,13 @@ impl Pipeline {
         self
     }
 
+    /// Returns whether there is a port cache.
+    #[must_use]
+    #[inline]
+    pub fn has_port_cache(&self) -> bool {
+        self.port_cache.is_some()
+    }
+
     /// Returns whether packets wait in the port cache.
     #[must_use]
     #[inline]
