@@ -11,7 +11,6 @@ use model::{Model, ModelConfig, PortDesc};
 use port::{Queue, Statistics};
 use port_cache::{MissFigures, MissLimits, MissMode, PortCacheConfig, Victim, WhenFull};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 use worker::{PortQueues, Turn, Worker, WorkerSet, WorkerSetConfig, build};
@@ -60,6 +59,30 @@ impl From<VictimPolicy> for Victim {
     }
 }
 
+/// Question that an experiment answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Cache and queue sizes by packet length.
+    Sizes,
+    /// Cache and queue sizes by service time, with 64-byte packets.
+    Services,
+    /// Routing policies.
+    Routing,
+    /// Number of sources, share of pending entries and number of unserved searches.
+    Selection,
+    /// Victim policies.
+    Victims,
+    /// Searches per flow in a cache that removes no record.
+    Flows,
+}
+
+impl Part {
+    /// All parts.
+    pub const ALL: [Self; 6] =
+        [Self::Services, Self::Sizes, Self::Selection, Self::Routing, Self::Victims, Self::Flows];
+}
+
 /// Settings of the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
@@ -83,6 +106,12 @@ pub struct Setting {
 /// Traffic of an experiment and its settings, with the results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
+    /// Question that the experiment answers.
+    pub part: Part,
+    /// Seed of the traffic.
+    pub seed: u64,
+    /// Number of sources per host.
+    pub sources: usize,
     /// Switch whose traffic arrives.
     pub position: Position,
     /// Method that selects paths.
@@ -121,10 +150,18 @@ pub struct Counts {
     pub queue_full: u64,
     /// Packets that found the receive ring full.
     pub ring_full: u64,
-    /// Flows with packets, with the warm-up.
+    /// Flows with packets that arrived, with the warm-up.
     pub flows: u64,
-    /// Packets that started a search, or went to the tables without waiting, with the warm-up.
+    /// Packets that started a search, with the warm-up.
     pub searched_ever: u64,
+    /// Packets that went to the tables without waiting, with the warm-up.
+    pub uncached_ever: u64,
+    /// Records that were removed from a full cache, with the warm-up.
+    pub evicted_ever: u64,
+    /// Packets that arrived, without those that the receive ring lost or still holds, with the warm-up.
+    pub received_ever: u64,
+    /// Sum of the counters of the port cache that count each packet once, with the warm-up.
+    pub counted_ever: u64,
     /// Share of the offered packets that were forwarded without a search of their own.
     pub hit_rate: f64,
     /// Forwarded packets per second.
@@ -136,15 +173,25 @@ pub struct Input {
     /// Packets.
     pub recording: Recording,
     frames: Arc<[Vec<u8>]>,
-    flows: u64,
+    /// Index of the first packet of each flow, in ascending order.
+    firsts: Vec<usize>,
 }
 
 impl Input {
     /// Prepares the frames of a recording.
     pub fn new(recording: Recording, traffic: &Traffic) -> Self {
-        let flows =
-            recording.arrivals.iter().map(|arrival| arrival.flow).collect::<BTreeSet<_>>().len() as u64;
-        Self { frames: frames(&recording, traffic.bytes), recording, flows }
+        let mut seen = vec![false; recording.flows.len()];
+        let numbered = recording.arrivals.iter().enumerate();
+        let firsts = numbered
+            .filter(|(_, arrival)| !std::mem::replace(&mut seen[arrival.flow as usize], true))
+            .map(|(at, _)| at)
+            .collect();
+        Self { firsts, frames: frames(&recording, traffic.bytes), recording }
+    }
+
+    /// Returns the number of flows of the first `packets` packets.
+    fn flows(&self, packets: usize) -> u64 {
+        self.firsts.partition_point(|first| *first < packets) as u64
     }
 }
 
@@ -274,7 +321,7 @@ pub fn run(
     }
     let begin = warm.unwrap_or_default();
     let end = switch.snapshot(next as u64);
-    Ok(counts(&begin, &end, span_ns - warm_up_ns, input.flows))
+    Ok(counts(&begin, &end, span_ns - warm_up_ns, input.flows(next)))
 }
 
 fn full(snapshot: &Snapshot) -> u64 {
@@ -299,7 +346,11 @@ fn counts(begin: &Snapshot, end: &Snapshot, span_ns: f64, flows: u64) -> Counts 
         queue_full: full(end) - full(begin),
         ring_full: end.lost - begin.lost,
         flows,
-        searched_ever: end.misses.searched + end.misses.uncached,
+        searched_ever: end.misses.searched,
+        uncached_ever: end.misses.uncached,
+        evicted_ever: end.misses.evicted,
+        received_ever: end.totals.received,
+        counted_ever: end.misses.arrived(),
         hit_rate: hits as f64 / offered.max(1) as f64,
         pps: forwarded as f64 / span_ns * 1e9,
     }
@@ -310,6 +361,15 @@ mod tests {
     use super::*;
 
     fn counts(mode: Mode, queue: u16) -> Counts {
+        counts_of(&setting(mode, queue))
+    }
+
+    fn setting(mode: Mode, queue: u16) -> Setting {
+        let victim = VictimPolicy::Lru;
+        Setting { mode, service_ns: 10_000, cache: 32, pending_part: 4, searches: 64, victim, queue }
+    }
+
+    fn counts_of(setting: &Setting) -> Counts {
         let traffic = Traffic {
             routing: Routing::Ecmp,
             bytes: 64,
@@ -320,10 +380,7 @@ mod tests {
             seed: 5,
         };
         let input = Input::new(traffic.send().arrivals(Position::Core), &traffic);
-        let victim = VictimPolicy::Lru;
-        let setting =
-            Setting { mode, service_ns: 10_000, cache: 32, pending_part: 4, searches: 64, victim, queue };
-        run(&input, &setting, 3e6, 1e7).unwrap()
+        run(&input, setting, 3e6, 1e7).unwrap()
     }
 
     #[test]
@@ -336,12 +393,23 @@ mod tests {
             // The others wait in the rings and queues at the beginning or at the end.
             let waits = 4 * (crate::line::RING as u64 + 8 + 64);
             assert!(counts.offered > 20_000 && counts.offered.abs_diff(gone) <= waits, "{counts:?}");
-            assert!(counts.hits + counts.searched + counts.uncached <= counts.offered + waits, "{counts:?}");
+            assert_eq!(counts.counted_ever, counts.received_ever, "{counts:?}");
         }
         assert!(blocking.ring_full > 1_000 && blocking.queue_full == 0, "{blocking:?}");
         assert!(with.ring_full == 0 && with.queue_full > 1_000 && with.evicted > 100, "{with:?}");
         assert!(without.queue_hits < 50 && with.queue_hits > 1_000, "{without:?}, {with:?}");
         assert!(with.hits > without.hits && with.pps > 2.0 * blocking.pps, "{with:?}, {blocking:?}");
         assert_eq!(with, counts(Mode::Nonblocking, 64), "equal seeds give equal results");
+    }
+
+    #[test]
+    fn a_flow_is_searched_once_while_its_record_lives() {
+        let most = Setting { cache: 4_096, ..setting(Mode::Nonblocking, 4_096) };
+        for service_ns in [1_000, 10_000, 100_000] {
+            let counts = counts_of(&Setting { service_ns, ..most });
+            assert_eq!((counts.uncached_ever, counts.evicted_ever), (0, 0), "{counts:?}");
+            assert_eq!((counts.searched_ever, counts.queue_full), (counts.flows, 0), "{counts:?}");
+            assert!(counts.flows > 500 && counts.queue_hits > 100, "{counts:?}");
+        }
     }
 }

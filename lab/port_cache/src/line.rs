@@ -14,8 +14,8 @@ pub const RING: usize = 512;
 /// Length of the FCS, which frames do not contain.
 const FCS_BYTES: usize = 4;
 
-/// UDP destination port of all packets.
-pub const DESTINATION_PORT: u16 = 9;
+/// UDP destination port of the first flows.
+const DESTINATION_PORT: u16 = 9;
 
 /// Returns the IPv4 address of a host.
 pub fn address(host: u8) -> [u8; 4] {
@@ -37,7 +37,7 @@ pub fn frames(recording: &Recording, bytes: u16) -> Arc<[Vec<u8>]> {
 fn packet(flow: &Flow, bytes: usize) -> Vec<u8> {
     let headers = PacketBuilder::ethernet([2, 0, 0, 0, 0, flow.to], [2, 0, 0, 0, 0, flow.from])
         .ipv4(address(flow.from), address(flow.to))
-        .udp(flow.source_port, DESTINATION_PORT);
+        .udp(flow.source_port, DESTINATION_PORT + flow.round);
     let empty = headers.clone().build().len();
     headers.payload(&vec![0; (bytes - FCS_BYTES).saturating_sub(empty)]).build()
 }

@@ -12,8 +12,8 @@ mod line;
 mod traffic;
 mod tree;
 
-use cell::{Cell, Input, Mode, Setting, VictimPolicy, run};
-use clap::{Parser, ValueEnum};
+use cell::{Cell, Input, Mode, Part, Setting, VictimPolicy, run};
+use clap::Parser;
 use std::error::Error;
 use std::io::Write;
 use traffic::Traffic;
@@ -25,13 +25,14 @@ const CACHES: [u16; 5] = [8, 16, 32, 64, 128];
 const QUEUES: [u16; 6] = [0, 8, 16, 32, 64, 128];
 /// Packet lengths in bytes.
 const LENGTHS: [u16; 3] = [64, 512, 1_500];
-/// Service times in nanoseconds apart from the usual one, each with the factor by which its experiments take
-/// longer, so that more flows are searched.
-const SERVICES: [(u64, f64); 3] = [(1_000, 1.0), (100_000, 4.0), (1_000_000, 8.0)];
-/// How many times as long experiments with longer packets take, because fewer packets arrive.
-const LONGER: f64 = 4.0;
+/// Service times in nanoseconds, apart from the usual one.
+const SERVICES: [u64; 3] = [1_000, 100_000, 1_000_000];
 /// Usual service time in nanoseconds.
 const USUAL_NS: u64 = 10_000;
+/// Usual number of sources per host, share of pending entries, and number of unserved searches.
+const SOURCES: usize = 200;
+const PENDING_PART: u16 = 4;
+const SEARCHES: u32 = 64;
 
 /// Runs the experiments of the thesis: all parts, unless an option selects one.
 #[derive(Debug, Parser)]
@@ -39,69 +40,66 @@ struct Arguments {
     /// Run only this part.
     #[arg(long)]
     part: Option<Part>,
-    /// Duration of an experiment with 64-byte packets in virtual milliseconds, with the warm-up.
-    #[arg(long, default_value_t = 30.0)]
-    millis: f64,
-    /// Part of the duration that is not counted, in virtual milliseconds.
-    #[arg(long, default_value_t = 10.0)]
-    warm_up: f64,
-    /// Number of sources per host.
-    #[arg(long, default_value_t = 200)]
-    sources: usize,
+    /// Factor of all durations. Below 1, some experiments end before the answers of their first searches.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
     /// Unit of the intervals between packets of a source in microseconds, for packets of 64 bytes.
     #[arg(long, default_value_t = 2.0)]
     interval_unit: f64,
     /// Unit of the ON and OFF periods in microseconds.
     #[arg(long, default_value_t = 100.0)]
     period_unit: f64,
-    /// One in this many entries of a cache may be pending.
-    #[arg(long, default_value_t = 4)]
-    pending_part: u16,
-    /// Number of unserved searches up to which the searcher also takes packets of flows that cannot be
-    /// pending.
-    #[arg(long, default_value_t = 64)]
-    searches: u32,
-    /// Run only experiments with this cache size.
-    #[arg(long)]
-    cache: Option<u16>,
-    /// Run only experiments with this packet length in bytes.
-    #[arg(long)]
-    bytes: Option<u16>,
     /// Seed of the traffic.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
-    /// Cache and queue sizes by packet length.
-    Sizes,
-    /// Cache and queue sizes by service time, with 64-byte packets.
-    Services,
-    /// Routing policies.
-    Routing,
-}
-
 /// Settings of the switch that are run with the same traffic.
 #[derive(Debug)]
 struct Experiments {
+    part: Part,
     routing: Routing,
     bytes: u16,
-    /// How many times as long as usual the experiments take.
-    longer: f64,
+    sources: usize,
+    duration: Duration,
     settings: Vec<Setting>,
+}
+
+/// Duration of an experiment in virtual milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Duration {
+    warm_up: f64,
+    counted: f64,
+}
+
+impl Duration {
+    /// Returns a duration in which the searcher ends at least 1,000 searches, with a warm-up that is longer
+    /// than the time of an answer: up to 128 pending flows and 64 other searches come before it.
+    fn of(bytes: u16, service_ns: u64) -> Self {
+        match service_ns {
+            1_000_000.. => Self { warm_up: 250.0, counted: 1_250.0 },
+            100_000.. => Self { warm_up: 40.0, counted: 160.0 },
+            // Fewer of the longer packets arrive.
+            _ if bytes > 64 => Self { warm_up: 40.0, counted: 160.0 },
+            _ => Self { warm_up: 10.0, counted: 60.0 },
+        }
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
+    let parts = arguments.part.map_or(Part::ALL.to_vec(), |part| vec![part]);
     let mut out = std::io::stdout().lock();
-    for Experiments { routing, bytes, longer, settings } in arguments.experiments() {
-        let [span_ns, warm_up_ns] = [arguments.millis, arguments.warm_up].map(|ms| ms * 1e6 * longer);
+    for Experiments { part, routing, bytes, sources, duration, settings } in
+        parts.into_iter().flat_map(experiments)
+    {
+        let warm_up_ns = duration.warm_up * 1e6 * arguments.scale;
+        let span_ns = warm_up_ns + duration.counted * 1e6 * arguments.scale;
         let traffic = Traffic {
             routing,
             bytes,
             span_ns,
-            sources: arguments.sources,
+            sources,
             interval_unit_ns: arguments.interval_unit * 1e3,
             period_unit_ns: arguments.period_unit * 1e3,
             seed: arguments.seed,
@@ -110,8 +108,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         for position in Position::ALL {
             let input = Input::new(sent.arrivals(position), &traffic);
             for setting in &settings {
-                let counts = run(&input, setting, warm_up_ns, span_ns)?;
-                let cell = Cell { position, routing, bytes, setting: *setting, counts };
+                let (seed, setting) = (arguments.seed, *setting);
+                let counts = run(&input, &setting, warm_up_ns, span_ns)?;
+                let cell = Cell { part, seed, sources, position, routing, bytes, setting, counts };
                 writeln!(out, "{}", serde_json::to_string(&cell)?)?;
             }
         }
@@ -119,50 +118,76 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-impl Arguments {
-    /// Returns the chosen experiments.
-    fn experiments(&self) -> Vec<Experiments> {
-        let is_part = |it| self.part.is_none_or(|part| part == it);
-        let mut all = Vec::new();
-        for bytes in LENGTHS {
-            let longer = if bytes > 64 { LONGER } else { 1.0 };
-            if is_part(Part::Sizes) {
-                let settings = self.sweep(USUAL_NS);
-                all.push(Experiments { routing: Routing::Ecmp, bytes, longer, settings });
-            }
-            for routing in Routing::ALL {
-                if is_part(Part::Routing) && (routing != Routing::Ecmp || self.part.is_some()) {
-                    let settings = vec![self.setting(USUAL_NS, 32, 64)];
-                    all.push(Experiments { routing, bytes, longer, settings });
-                }
-            }
+/// Returns the experiments of a part.
+fn experiments(part: Part) -> Vec<Experiments> {
+    let of = |routing, bytes, sources, settings: Vec<Setting>| {
+        let service_ns = settings.iter().map(|setting| setting.service_ns).max().unwrap_or(USUAL_NS);
+        let duration = Duration::of(bytes, service_ns);
+        Experiments { part, routing, bytes, sources, duration, settings }
+    };
+    let usual = |settings| of(Routing::Ecmp, 64, SOURCES, settings);
+    match part {
+        Part::Sizes => {
+            LENGTHS.map(|bytes| of(Routing::Ecmp, bytes, SOURCES, sweep(USUAL_NS))).into_iter().collect()
         }
-        for (service_ns, longer) in SERVICES {
-            if is_part(Part::Services) {
-                let settings = self.sweep(service_ns);
-                all.push(Experiments { routing: Routing::Ecmp, bytes: 64, longer, settings });
-            }
+        Part::Services => SERVICES.map(|service_ns| usual(sweep(service_ns))).into_iter().collect(),
+        Part::Routing => {
+            let by_length =
+                LENGTHS.into_iter().flat_map(|bytes| Routing::ALL.map(|routing| (routing, bytes)));
+            by_length.map(|(routing, bytes)| of(routing, bytes, SOURCES, vec![queued(32, 64)])).collect()
         }
-        all.iter_mut().for_each(|these| {
-            these.settings.retain(|setting| self.cache.is_none_or(|cache| cache == setting.cache));
-        });
-        all.retain(|these| self.bytes.is_none_or(|bytes| bytes == these.bytes) && !these.settings.is_empty());
-        all
+        Part::Selection => [SOURCES / 2, SOURCES, 2 * SOURCES]
+            .map(|sources| of(Routing::Ecmp, 64, sources, selection()))
+            .into_iter()
+            .collect(),
+        Part::Victims => {
+            let victims = |cache| {
+                [VictimPolicy::Clock, VictimPolicy::Lru].map(|victim| Setting { victim, ..queued(cache, 64) })
+            };
+            vec![usual(CACHES.into_iter().flat_map(victims).collect())]
+        }
+        Part::Flows => {
+            let most = queued(4_096, 4_096);
+            let with = |service_ns| usual(vec![Setting { service_ns, ..most }]);
+            [1_000, USUAL_NS, 100_000].map(with).into_iter().collect()
+        }
     }
+}
 
-    /// Returns the settings for all sizes of the cache and of the queue.
-    fn sweep(&self, service_ns: u64) -> Vec<Setting> {
-        let all = CACHES.into_iter().flat_map(|cache| {
-            let queued = QUEUES.into_iter().map(move |queue| self.setting(service_ns, cache, queue));
-            // The packets of a port that is blocked wait in its receive ring, and not in the queue.
-            queued.chain([Setting { mode: Mode::Blocking, ..self.setting(service_ns, cache, 0) }])
-        });
-        all.collect()
-    }
+/// Returns the settings for all sizes of the cache and of the queue.
+fn sweep(service_ns: u64) -> Vec<Setting> {
+    let all = CACHES.into_iter().flat_map(|cache| {
+        let queues = QUEUES.into_iter().map(move |queue| Setting { service_ns, ..queued(cache, queue) });
+        queues.chain([Setting { service_ns, ..blocking(cache) }])
+    });
+    all.collect()
+}
 
-    fn setting(&self, service_ns: u64, cache: u16, queue: u16) -> Setting {
-        let Self { pending_part, searches, .. } = *self;
-        let victim = VictimPolicy::Clock;
-        Setting { mode: Mode::Nonblocking, service_ns, cache, pending_part, searches, victim, queue }
+/// Returns the settings that were compared before the usual ones were chosen.
+fn selection() -> Vec<Setting> {
+    let all = CACHES.into_iter().flat_map(|cache| {
+        let parts = [1, 2, 4, 8].map(|pending_part| Setting { pending_part, ..queued(cache, 64) });
+        let searches = [16, 256, u32::MAX].map(|searches| Setting { searches, ..queued(cache, 64) });
+        parts.into_iter().chain(searches).chain([blocking(cache)])
+    });
+    all.collect()
+}
+
+/// Returns the usual settings of the mode `nonblocking`.
+fn queued(cache: u16, queue: u16) -> Setting {
+    Setting {
+        mode: Mode::Nonblocking,
+        service_ns: USUAL_NS,
+        cache,
+        pending_part: PENDING_PART,
+        searches: SEARCHES,
+        victim: VictimPolicy::Clock,
+        queue,
     }
+}
+
+/// Returns the usual settings of the mode `blocking`. The packets of a blocked port wait in its receive ring,
+/// and not in the queue.
+fn blocking(cache: u16) -> Setting {
+    Setting { mode: Mode::Blocking, ..queued(cache, 0) }
 }

@@ -24,6 +24,9 @@ const PREPARATION_NS: f64 = 5e8;
 /// Number of ON periods from which a flow is long for the policy that distributes long flows.
 const LONG_PERIODS: u32 = 2 * FLOW_PERIODS;
 
+/// Number of UDP source ports.
+const SOURCE_PORTS: u32 = 60_000;
+
 /// Bytes of preamble and gap on the wire.
 const WIRE_BYTES: f64 = 20.0;
 /// Duration of a byte on a link of 1 Gbit/s, in nanoseconds.
@@ -60,6 +63,8 @@ pub struct Flow {
     pub to: u8,
     /// UDP source port.
     pub source_port: u16,
+    /// Number of times that the source ports were used up before. The UDP destination port contains it.
+    pub round: u16,
     is_long: bool,
     path: Path,
 }
@@ -152,7 +157,8 @@ impl Flows {
         let hash = mixed(self.seed ^ (u64::from(number) << 16) ^ u64::from(from));
         let is_long = periods >= LONG_PERIODS;
         let path = self.router.begin((from.into(), to.into()), hash, is_long, rng);
-        self.all.push(Flow { from, to, source_port: 1_024 + (number % 60_000) as u16, is_long, path });
+        let (source_port, round) = (1_024 + (number % SOURCE_PORTS) as u16, (number / SOURCE_PORTS) as u16);
+        self.all.push(Flow { from, to, source_port, round, is_long, path });
         (number, periods)
     }
 
