@@ -5,14 +5,17 @@
 `make lab-cache` runs this program. It writes these files to target/report/port-cache:
 
 - cells.jsonl: one line per experiment and seed, as `port-cache-lab` prints it;
+- captures.jsonl: one line per experiment with a recorded capture, if there are captures;
 - NAME.svg: the plots, and tables.md: the values of each plot.
 
 It also writes the comparisons that have a target to target/report/port_cache.jsonl, which it replaces.
-`--cells FILE` draws the experiments of an earlier run. `--into FOLDER` copies the plots there, and replaces the
+`--cells FILE` draws the experiments of an earlier run. `--captures FOLDER` names a folder of captures, by default
+the folder shared/data/pcap beside the repository. `--into FOLDER` copies the plots there, and replaces the
 tables of docs/port-cache-figures.md.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -22,7 +25,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import tables
-from cells import gains, mean_and_half, percent, read, twins, verdict
+from cells import Cells, gains, mean_and_half, percent, read, twins, verdict
 from plots import Panel, drawing
 from tables import POSITIONS, ROUTINGS, service
 
@@ -170,10 +173,25 @@ def run(scale):
     return text
 
 
+def run_captures(folder):
+    """Runs the experiments with the captures of a folder, and returns the table of their results."""
+    if not os.path.isdir(folder):
+        print("%s: no such folder; captures are not run" % folder)
+        return {}
+    command = [PROGRAM, "--captures", folder]
+    text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    with open(os.path.join(FOLDER, "captures.jsonl"), "w", encoding="utf-8") as file:
+        file.write(text)
+    cells = Cells([json.loads(line) for line in text.splitlines()])
+    return {"captures": "\n".join(tables.captures(cells))}
+
+
 def main():
     """Runs or reads the experiments, and writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", help="draw the experiments in this file")
+    shared = os.path.join(os.path.dirname(ROOT), "shared/data/pcap")
+    parser.add_argument("--captures", default=shared, help="folder with captures")
     parser.add_argument("--scale", type=float, default=1, help="factor of all durations, for a trial")
     parser.add_argument("--into", help="copy the plots to this folder, and the tables to docs/port-cache-figures.md")
     options = parser.parse_args()
@@ -187,7 +205,7 @@ def main():
         file.write(lines)
     cells = read(lines.splitlines())
     sweep = cells.having("part", ("sizes", "services"))
-    texts, names = other_tables(cells, sweep), []
+    texts, names = other_tables(cells, sweep) | run_captures(options.captures), []
     for name, of_thesis, panels in pictures(cells):
         names.append(name)
         with open(os.path.join(FOLDER, name + ".svg"), "w", encoding="utf-8") as file:

@@ -140,6 +140,19 @@ def searches(small, largest):
     yield ""
 
 
+def captures(cells):
+    """Yields the hit rates and losses with recorded captures in both modes."""
+    yield head("capture", "packets", "time of a search", "hit rate", "with `blocking`", "lost", "with `blocking`")
+    for name in cells.values("capture"):
+        for nanos in cells.values("service_ns"):
+            here = cells.where(capture=name, service_ns=nanos)
+            both = here.one(mode="nonblocking"), here.one(mode="blocking")
+            rates = ["%.4g" % percent("hits")(cell) for cell in both]
+            lost = [cell["queue_full"] + cell["ring_full"] for cell in both]
+            yield row(name, both[0]["offered"], service(nanos), *rates, *lost)
+    yield ""
+
+
 def fewest(cells):
     """Returns the fewest searches of an experiment, with the name of the experiment."""
     runs = [run for cell in cells.cells for run in cell["each"].values()]

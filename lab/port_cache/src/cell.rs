@@ -2,7 +2,7 @@
 //! One experiment: a switch with given sizes, a recording of traffic, and the counters at the end.
 
 use crate::line::{Port, SharedLine, address, frames, lock};
-use crate::traffic::{Recording, Traffic};
+use crate::traffic::{Arrival, Recording, Traffic};
 use crate::tree::{HOSTS, Position, Routing};
 use dataplane::{DataPlane, Totals};
 use flow::syntax::{ParseOptions, parse_flow};
@@ -141,7 +141,7 @@ pub struct Counts {
     pub queue_hits: u64,
     /// Packets that started a search.
     pub searched: u64,
-    /// Packets that went to the tables because their port had too many pending flows.
+    /// Packets that were searched without an entry, because their port had too many pending flows.
     pub uncached: u64,
     /// Records that were removed from a full cache.
     pub evicted: u64,
@@ -154,7 +154,7 @@ pub struct Counts {
     pub flows: u64,
     /// Packets that started a search, with the warm-up.
     pub searched_ever: u64,
-    /// Packets that went to the tables without waiting, with the warm-up.
+    /// Packets that were searched without an entry, with the warm-up.
     pub uncached_ever: u64,
     /// Records that were removed from a full cache, with the warm-up.
     pub evicted_ever: u64,
@@ -187,6 +187,12 @@ impl Input {
             .map(|(at, _)| at)
             .collect();
         Self { firsts, frames: frames(&recording, traffic.bytes), recording }
+    }
+
+    /// Uses given frames. The flow of an arrival is the index of its frame. Flows are not counted.
+    pub fn of_frames(arrivals: Vec<Arrival>, frames: Vec<Vec<u8>>) -> Self {
+        let recording = Recording { flows: Vec::new(), arrivals };
+        Self { recording, frames: frames.into(), firsts: Vec::new() }
     }
 
     /// Returns the number of flows of the first `packets` packets.
@@ -253,8 +259,12 @@ impl Switch {
             model.add_port(START, desc, true)?;
         }
         let mut switch = Self { model, worker: workers.swap_remove(0), lines };
-        // A rule that no packet hits examines the whole 5-tuple, so each flow has a key of its own.
-        switch.add("priority=9,udp,nw_src=1.1.1.1,nw_dst=1.1.1.1,tp_src=1,tp_dst=1,actions=drop")?;
+        // Rules that no packet hits examine the whole 5-tuple, so each flow has a key of its own.
+        for protocol in ["tcp", "udp"] {
+            let tuple = "nw_src=1.1.1.1,nw_dst=1.1.1.1,tp_src=1,tp_dst=1";
+            switch.add(&format!("priority=9,{protocol},{tuple},actions=drop"))?;
+        }
+        switch.add(&format!("priority=0,actions=output:{SINK}"))?;
         for host in 0..HOSTS as u8 {
             let [a, b, c, d] = address(host);
             switch.add(&format!("priority=1,ip,nw_dst={a}.{b}.{c}.{d},actions=output:{SINK}"))?;
@@ -328,6 +338,12 @@ fn full(snapshot: &Snapshot) -> u64 {
     snapshot.totals.dropped.of(DropReason::MissQueueFull)
 }
 
+/// Returns the number of packets that the searcher took without an entry. The counter of the cache contains
+/// those that were dropped because the searcher had too many searches.
+fn uncached(snapshot: &Snapshot) -> u64 {
+    (snapshot.misses.uncached + snapshot.misses.dropped).saturating_sub(full(snapshot))
+}
+
 fn counts(begin: &Snapshot, end: &Snapshot, span_ns: f64, flows: u64) -> Counts {
     let offered = end.offered - begin.offered;
     let forwarded = end.totals.forwarded - begin.totals.forwarded;
@@ -342,12 +358,12 @@ fn counts(begin: &Snapshot, end: &Snapshot, span_ns: f64, flows: u64) -> Counts 
         queue_hits: released.saturating_sub(searched),
         searched,
         evicted: end.misses.evicted - begin.misses.evicted,
-        uncached: end.misses.uncached - begin.misses.uncached,
+        uncached: uncached(end) - uncached(begin),
         queue_full: full(end) - full(begin),
         ring_full: end.lost - begin.lost,
         flows,
         searched_ever: end.misses.searched,
-        uncached_ever: end.misses.uncached,
+        uncached_ever: uncached(end),
         evicted_ever: end.misses.evicted,
         received_ever: end.totals.received,
         counted_ever: end.misses.arrived(),
@@ -394,6 +410,8 @@ mod tests {
             let waits = 4 * (crate::line::RING as u64 + 8 + 64);
             assert!(counts.offered > 20_000 && counts.offered.abs_diff(gone) <= waits, "{counts:?}");
             assert_eq!(counts.counted_ever, counts.received_ever, "{counts:?}");
+            // The searcher takes 10 us for each search, and has at most 64 and those of the pending flows.
+            assert!(counts.searched_ever + counts.uncached_ever <= 1_000 + 64 + 32, "{counts:?}");
         }
         assert!(blocking.ring_full > 1_000 && blocking.queue_full == 0, "{blocking:?}");
         assert!(with.ring_full == 0 && with.queue_full > 1_000 && with.evicted > 100, "{with:?}");
@@ -408,8 +426,8 @@ mod tests {
         for service_ns in [1_000, 10_000, 100_000] {
             let counts = counts_of(&Setting { service_ns, ..most });
             assert_eq!((counts.uncached_ever, counts.evicted_ever), (0, 0), "{counts:?}");
-            assert_eq!((counts.searched_ever, counts.queue_full), (counts.flows, 0), "{counts:?}");
-            assert!(counts.flows > 500 && counts.queue_hits > 100, "{counts:?}");
+            assert_eq!(counts.searched_ever, counts.flows, "{counts:?}");
+            assert!(counts.flows > 500, "{counts:?}");
         }
     }
 }

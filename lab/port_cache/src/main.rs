@@ -7,6 +7,7 @@
 //!
 //! Prints one JSON object per experiment. `lab/port_cache/figures.py` draws them.
 
+mod captures;
 mod cell;
 mod line;
 mod traffic;
@@ -16,6 +17,7 @@ use cell::{Cell, Input, Mode, Part, Setting, VictimPolicy, run};
 use clap::Parser;
 use std::error::Error;
 use std::io::Write;
+use std::path::PathBuf;
 use traffic::Traffic;
 use tree::{Position, Routing};
 
@@ -40,6 +42,9 @@ struct Arguments {
     /// Run only this part.
     #[arg(long)]
     part: Option<Part>,
+    /// Run only the captures in this folder.
+    #[arg(long)]
+    captures: Option<PathBuf>,
     /// Factor of all durations. Below 1, some experiments end before the answers of their first searches.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
@@ -88,8 +93,12 @@ impl Duration {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let parts = arguments.part.map_or(Part::ALL.to_vec(), |part| vec![part]);
     let mut out = std::io::stdout().lock();
+    if let Some(folder) = &arguments.captures {
+        let usual = |mode| Setting { mode, ..queued(32, 64) };
+        return captures::run_all(folder, usual, |line| writeln!(out, "{line}"));
+    }
+    let parts = arguments.part.map_or(Part::ALL.to_vec(), |part| vec![part]);
     for Experiments { part, routing, bytes, sources, duration, settings } in
         parts.into_iter().flat_map(experiments)
     {
