@@ -246,6 +246,7 @@ fn searcher(
 }
 
 /// Checks that the packets that may wait at `ports` ports of `workers` workers fit the pools of the workers.
+/// These have frames for such packets only if the searcher takes time.
 pub(crate) fn check_pool(
     key: &str,
     cache: &PortCacheConfig,
@@ -254,7 +255,7 @@ pub(crate) fn check_pool(
     mistakes: &mut Mistakes,
 ) {
     let MissLimits { entries, queue, .. } = cache.limits;
-    if ports * workers * cache.limits.packets() > WAITING_MAX {
+    if cache.waits() && ports * workers * cache.limits.packets() > WAITING_MAX {
         let all = WAITING_MAX / (ports * workers);
         let remedy = match all.saturating_sub(entries.into()) {
             0 => format!("lower entries and queue to {all} in total"),

@@ -28,7 +28,7 @@ pub mod text;
 pub mod trace;
 pub mod value;
 
-pub use cache::PortCacheMode;
+pub use cache::{PortCacheMode, check_pool};
 pub use endpoint::Endpoint;
 pub use load::ConfigError;
 pub use machine::Scope;

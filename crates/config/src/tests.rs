@@ -596,27 +596,40 @@ fn the_port_cache_is_off_by_default_and_takes_its_limits_from_the_file() {
 
 #[test]
 fn packets_that_may_wait_in_the_port_cache_fit_the_pool() {
-    let on = |workers: usize, ports: usize, entries: usize, queue: usize| {
+    let on = |workers: usize, ports: usize, entries: usize, queue: usize, searcher: &str| {
         let port = |n| {
             format!(
                 "[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [0]\n"
             )
         };
-        let cache =
-            format!("[datapath.port_cache]\nmode = \"nonblocking\"\nentries = {entries}\nqueue = {queue}\n");
+        let cache = format!(
+            "[datapath.port_cache]\nmode = \"nonblocking\"\nentries = {entries}\nqueue = {queue}\n{searcher}"
+        );
         let ports: String = (1..=ports).map(port).collect();
         let workers = "[[worker]]\n".repeat(workers);
         Config::parse(&format!("{workers}[[datapath]]\nid = 1\n{cache}{ports}")).map_err(lines_of)
     };
-    let with = |ports, entries, queue| on(1, ports, entries, queue);
-    let problems = on(2, 16, 4_096, 4_096).unwrap_err();
+    // No packet waits for tables that answer at once, so the pool has no frames for such packets.
+    for (ports, entries, queue) in
+        [(16, 4_096, 4_096), (256, 256, 256), (32, 1_000, 4_096), (256, 4_096, 4_096)]
+    {
+        let inline = on(1, ports, entries, queue, "searcher = \"inline\"\n");
+        assert!(inline.is_ok(), "{ports} {entries} {queue}");
+    }
+    let lab = "searcher = \"lab\"\nservice = \"10us\"\n";
+    let of_pool = |workers, ports, entries, queue| {
+        let mut problems = on(workers, ports, entries, queue, lab).unwrap_err();
+        problems.retain(|problem| problem.contains("port_cache.queue"));
+        problems
+    };
+    let problems = of_pool(2, 16, 4_096, 4_096);
     assert!(problems[0].contains("16 ports and 2 workers exceed"), "{problems:?}");
-    assert!(on(2, 16, 2_048, 2_048).is_ok());
-    assert!(with(16, 4_096, 4_096).is_ok() && with(256, 256, 256).is_ok());
-    let problems = with(32, 1_000, 4_096).unwrap_err();
+    assert!(of_pool(2, 16, 2_048, 2_048).is_empty());
+    assert!(of_pool(1, 16, 4_096, 4_096).is_empty() && of_pool(1, 256, 256, 256).is_empty());
+    let problems = of_pool(1, 32, 1_000, 4_096);
     assert!(problems[0].contains("port_cache.queue: 4096 packets and 1000 entries"), "{problems:?}");
     assert!(problems[0].contains("pools of 131072 frames; use at most 3096"), "{problems:?}");
-    let problems = with(256, 4_096, 0).unwrap_err();
+    let problems = of_pool(1, 256, 4_096, 0);
     assert!(problems[0].contains("lower entries and queue to 512 in total"), "{problems:?}");
 }
 
