@@ -5,11 +5,11 @@ use crate::file;
 use crate::limits::{LONGEST_NS, PORTS};
 use crate::run::SwitchScenario;
 use crate::traffic::{self, Traffic};
-use config::Mistake;
 use config::flow_file::{FlowFile, PIECE_BYTES, read_pieces};
 use config::forwarding::{ForwardingSections, forwarding};
 use config::mistakes::{Mistakes, at, wrong};
 use config::value::{duration, in_range};
+use config::{Mistake, check_pool};
 use flow::{Nanos, PortNo};
 use model::Model;
 use sim::arrivals::{Class, Load, Marks};
@@ -53,6 +53,9 @@ pub fn switch(
     let SwitchSettings { config, marks, rules } = settings?;
     let key = if datapath?.rules.is_some() { "datapath.rules" } else { "datapath.flows" };
     let (model, ports) = mistakes.take(model(&rules, key, marks, &classes))?;
+    if let Some(cache) = &config.port_cache {
+        check_pool("datapath", cache, ports as usize, mistakes);
+    }
     for class in &mut classes {
         let low_latency = |frame: &Vec<u8>| {
             let processed = model.trace(class.port, frame).processed;
