@@ -247,13 +247,7 @@ fn searcher(
 
 /// Checks that the packets that may wait at `ports` ports of `workers` workers fit the pools of the workers.
 /// These have frames for such packets only if the searcher takes time.
-pub(crate) fn check_pool(
-    key: &str,
-    cache: &PortCacheConfig,
-    ports: usize,
-    workers: usize,
-    mistakes: &mut Mistakes,
-) {
+pub fn check_pool(key: &str, cache: &PortCacheConfig, ports: usize, workers: usize, mistakes: &mut Mistakes) {
     let MissLimits { entries, queue, .. } = cache.limits;
     if cache.waits() && ports * workers * cache.limits.packets() > WAITING_MAX {
         let all = WAITING_MAX / (ports * workers);

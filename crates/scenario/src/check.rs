@@ -54,7 +54,7 @@ pub fn switch(
     let key = if datapath?.rules.is_some() { "datapath.rules" } else { "datapath.flows" };
     let (model, ports) = mistakes.take(model(&rules, key, marks, &classes))?;
     if let Some(cache) = &config.port_cache {
-        check_pool("datapath", cache, ports as usize, mistakes);
+        check_pool("datapath", cache, ports as usize, 1, mistakes);
     }
     for class in &mut classes {
         let low_latency = |frame: &Vec<u8>| {

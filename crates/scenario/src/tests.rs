@@ -493,7 +493,7 @@ fn the_port_cache_counts_each_received_packet_once() {
         let offered: u64 = outcome.traffic.iter().map(|part| part.offered).sum();
         let lost: u64 = outcome.traffic.iter().filter_map(|part| part.dropped.get("ring_full")).sum();
         assert_eq!(cache.packets, offered - lost, "{mode} {when_full}: {outcome:?}");
-        assert!(cache.hits > 1_000 && cache.new > 50 && cache.passed > 500, "{cache:?}");
+        assert!(cache.hits > 1_000 && cache.new > 5, "{mode} {when_full}: {cache:?}");
         if mode == "nonblocking" {
             assert!(cache.merged > 10 && cache.uncached > 1_000 && lost == 0, "{cache:?}");
             assert_eq!(cache.dropped > 10, when_full == "drop", "{cache:?}");
