@@ -246,10 +246,10 @@ fn searcher(
 }
 
 /// Checks that the packets that may wait at `ports` ports of `workers` workers fit the pools of the workers.
-/// These have frames for such packets only if the searcher takes time.
+/// With a searcher that answers at once, this bounds the memory for flows.
 pub fn check_pool(key: &str, cache: &PortCacheConfig, ports: usize, workers: usize, mistakes: &mut Mistakes) {
     let MissLimits { entries, queue, .. } = cache.limits;
-    if cache.waits() && ports * workers * cache.limits.packets() > WAITING_MAX {
+    if ports * workers * cache.limits.packets() > WAITING_MAX {
         let all = WAITING_MAX / (ports * workers);
         let remedy = match all.saturating_sub(entries.into()) {
             0 => format!("lower entries and queue to {all} in total"),

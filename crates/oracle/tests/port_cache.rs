@@ -85,7 +85,7 @@ fn options(seed: u64, packets: usize) -> CaseOptions {
 }
 
 #[test]
-fn packets_of_unknown_flows_wait_and_the_law_holds() {
+fn packets_of_unknown_flows_wait_as_the_equivalence_rule_allows() {
     let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 1_000) as usize);
     let first = number("ORACLE_SEED", 1);
     let (mut coverage, mut breaches) = (Coverage::default(), Vec::new());

@@ -99,7 +99,8 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         Self {
             mode: config.mode,
             unserved_max: config.unserved_max,
-            queues: MissQueues::new(config.limits, ports.len(), burst, counters),
+            queues: MissQueues::new(config.limits, ports.len(), burst, counters)
+                .with_immediate_answers(!config.waits()),
             searcher: Searcher::new(config.service_ns, searches, answers, config.faults),
             active: ActiveRecords::new(ports.len(), if config.limits.records > 0 { records } else { 0 }),
             limits: config.limits,

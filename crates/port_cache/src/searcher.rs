@@ -29,7 +29,7 @@ pub struct Searcher {
     free_from: Nanos,
     /// Tickets to answer, each with the time of its answer, in order of these times.
     answers: VecDeque<(Nanos, Ticket)>,
-    /// Maximum number of answers that are on their way. Further searches get no answer.
+    /// Maximum number of answers that have not arrived. Further searches get no answer.
     answers_max: usize,
     /// Maximum number of searches that are not served yet. Half of them may be packets that are looked up
     /// without a search.

@@ -163,8 +163,7 @@ impl<P: Probe> Worker<P> {
         }
     }
 
-    /// Runs one poll iteration. `CACHE` is whether there is a port cache: workers without one do not pay for
-    /// it.
+    /// Runs one poll iteration. `CACHE` is whether there is a port cache.
     fn turn_with<const CACHE: bool>(&mut self, now: Nanos) -> Turn {
         self.probe.mark(ProbeStep::Turn, 1);
         (self.now, self.egress.now) = (now, now);
@@ -287,6 +286,10 @@ impl<P: Probe> Worker<P> {
     /// hold queue. If there is no room in the backlog, a quantum of it is processed first.
     #[inline(never)]
     fn release_misses(&mut self, turn: &mut Turn) {
+        if turn.received == 0 && self.pipeline.has_express() {
+            // Released packets may hit records before a burst is received.
+            self.publish_counted(self.pipeline.counted_until().min(self.now));
+        }
         while self.may_process() {
             let released = if self.instruments.listens(&self.channel.applied) {
                 let mut both = (&mut self.probe, &mut self.instruments);

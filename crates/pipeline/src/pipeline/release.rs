@@ -95,8 +95,8 @@ impl Pipeline {
             context.add_counters();
         }
         let lanes_on = self.ffp.is_open() && self.lanes.is_on();
-        // The backlog must not drop a packet that the port cache has accepted. Packets of an immediate
-        // searcher are newly received, and have to make do with what room there is.
+        // The backlog must not drop a packet that has waited in the port cache. Packets of a searcher that
+        // answers at once were just received, so the backlog may drop them.
         let must_fit = lanes_on && cache.waits();
         if cache.next_port().is_some_and(|port| !must_fit || self.lanes.has_room_for_burst(port)) {
             let mut frames = std::mem::take(&mut self.released);

@@ -102,6 +102,8 @@ impl PortUse {
 #[derive(Debug)]
 pub struct MissQueues<K, P> {
     limits: MissLimits,
+    /// Whether packets wait at most until their burst has been offered. Then followers need no budget.
+    is_immediate: bool,
     slots: Slots<K>,
     index: Index,
     waiting: WaitingPackets<P>,
@@ -122,6 +124,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let slots = packets + ports * usize::from(limits.entries);
         Self {
             limits,
+            is_immediate: false,
             slots: Slots::new(slots),
             index: Index::new(slots),
             waiting: WaitingPackets::new(packets),
@@ -129,6 +132,13 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             counters,
             order: Vec::with_capacity(packets),
         }
+    }
+
+    /// Sets whether packets wait at most until their burst has been offered, because the searcher answers at
+    /// once. The packets of a burst then need no budget to follow the first packet of their flow.
+    #[must_use]
+    pub fn with_immediate_answers(self, is_immediate: bool) -> Self {
+        Self { is_immediate, ..self }
     }
 
     /// Returns the number of waiting packets.
@@ -218,7 +228,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let port = slot.port;
         let used = self.ports[usize::from(port)];
         let is_ready = slot.state == SlotState::Ready;
-        let has_room = used.followers < self.limits.queue.into() && self.fits(used, bytes);
+        let has_room = match self.is_immediate {
+            true => self.waiting.has_room(),
+            false => used.followers < self.limits.queue.into() && self.fits(used, bytes),
+        };
         // A ready slot is released before the next burst, so its packets need no memory of their own.
         let held = if has_room && !is_ready { hold(packet) } else { Err(packet) };
         let packet = match held {

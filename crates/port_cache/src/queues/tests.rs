@@ -281,7 +281,7 @@ fn shorter_keys_merge_flows_in_order_of_arrival() {
 }
 
 #[test]
-fn a_flow_that_is_being_released_takes_merged_flows_along() {
+fn flows_merged_into_a_flow_that_is_being_released_are_released_too() {
     let mut queues = queues(LIMITS);
     ticket(offer(&mut queues, 1, 0, 0));
     let second = ticket(offer(&mut queues, 2, 1, 0));

@@ -12,7 +12,7 @@ mod records;
 use flow::DropReason;
 use lab::{BURST, LIMITS, Lab, packet, slow};
 use pipeline::LaneLimits;
-use port_cache::PortCacheConfig;
+use port_cache::{MissLimits, PortCacheConfig};
 
 #[test]
 fn a_million_packets_of_an_unknown_flow_cause_one_search_and_hold_up_no_other_flow() {
@@ -116,4 +116,20 @@ fn packets_that_wait_when_a_worker_ends_are_counted() {
     let lost = lab.worker.end();
     let totals = lab.totals();
     assert_eq!((lost.packets, totals.dropped.of(DropReason::Shutdown), totals.held), (5, 5, 0));
+}
+
+/// Packets of a burst wait only until the whole burst has been looked up, so no budget limits them.
+#[test]
+fn a_searcher_that_answers_at_once_drops_nothing() {
+    let limits = MissLimits { queue: 0, bytes: MissLimits::BYTES_MIN, ..MissLimits::USUAL };
+    for limits in [limits, MissLimits { queue: 4, ..MissLimits::USUAL }] {
+        let mut lab = Lab::new(PortCacheConfig { limits, ..PortCacheConfig::default() }, LaneLimits::NONE);
+        (0..32).for_each(|number| lab.push(1, &packet(1, 3, number)));
+        lab.turn();
+        assert_eq!(lab.sent(3), (0..32).collect::<Vec<_>>(), "a new flow");
+        lab.flow("priority=60000,dl_dst=02:00:00:00:00:03,actions=output:3");
+        (0..32).for_each(|number| lab.push(1, &packet(1, 3, number)));
+        lab.turn();
+        assert_eq!(lab.sent(3), (0..32).collect::<Vec<_>>(), "a known flow after a change of its rule");
+    }
 }

@@ -37,16 +37,17 @@ const fn idiom(
     Idiom { needle, crates, reach, why }
 }
 
-const FAST: &[&str] = &["actions", "keys", "stateless", "port_cache", "pipeline", "tables", "engines"];
+const FAST: &[&str] =
+    &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines"];
 #[rustfmt::skip]
 const NO_IO: &[&str] =
-    &["actions", "keys", "stateless", "port_cache", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model"];
+    &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model"];
 const NO_CLOCK: &[&str] = NO_IO;
 const NO_SOCKET: &[&str] =
     &["frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
 #[rustfmt::skip]
 const NO_THREAD: &[&str] =
-    &["actions", "keys", "stateless", "port_cache", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
+    &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
 
 const IO: &str = "this crate does no I/O";
 const SOCKET: &str = "sockets are opened by `switch`";
