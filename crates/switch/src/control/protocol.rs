@@ -371,7 +371,7 @@ pub struct CacheCounts {
     pub merged: u64,
     /// Packets of flows that cannot have a path record.
     pub passed: u64,
-    /// Packets that were not queued because their port has too many pending flows.
+    /// Packets that were not queued because their port has too many pending flows, or no memory.
     pub uncached: u64,
     /// Packets that were dropped because there was no space for them.
     pub dropped: u64,
