@@ -94,7 +94,9 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let packets = ports.len() * config.limits.packets();
         // There is a search for each waiting packet, and as many searches for packets that do not wait. Each
         // search is repeated, and may be answered twice.
-        let searches = 2 * packets + burst;
+        // An experiment's limit of unserved searches must be reached before packets take no time.
+        let unserved = config.unserved_max.map_or(0, |most| usize::try_from(most).unwrap_or(usize::MAX / 2));
+        let searches = (2 * packets + burst).max(unserved.saturating_mul(2));
         let answers = 2 * (usize::from(config.limits.retries) + 1) * packets + burst;
         Self {
             mode: config.mode,
