@@ -257,7 +257,8 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     /// a record join a backlog, `backlog` is the position of its end. Returns the number of packets. Call
     /// [`Self::end_release`] when they have been processed.
     pub fn release(&mut self, backlog: Option<u32>, take: impl FnMut(P)) -> usize {
-        // Frames of an immediate searcher are those of the receive pool. They do not wait for a backlog.
+        // With a searcher that answers at once, the frames belong to the receive pool and do not wait for a
+        // backlog.
         self.queues.release(self.burst, backlog.filter(|_| self.waits), take)
     }
 

@@ -149,7 +149,7 @@ impl Router {
         }
     }
 
-    /// Returns the links of a path that depend on the path.
+    /// Returns the links that only some of the paths between two hosts use.
     fn links(&self, (from, to): (usize, usize), path: Path) -> [Option<(usize, usize)>; 3] {
         let level = level(from, to);
         [

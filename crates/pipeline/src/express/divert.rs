@@ -51,7 +51,7 @@ impl Express {
         }
         cache.count_hits(in_port, hits);
         put_back(frames, &mut self.rest);
-        // Pending flows take the places of records.
+        // A pending flow counts as a record, so records of the port may have to go.
         let mut budget = RecordBudget::new(Some(cache), in_port);
         budget.evict(0, context.window, &mut self.store);
         self.counters.removed(budget.removed);

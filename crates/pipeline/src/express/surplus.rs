@@ -16,7 +16,7 @@ use frame::{Frame, Lane, take_each};
 use keys::HopList;
 
 impl Express {
-    /// Drops the frames in `frames` whose plain record has a normal path, except the first `room` of them.
+    /// Drops known normal frames, except the first `room` of them. A frame is known if it has a plain record.
     /// `slots` has a free slot for each frame if a probe listens.
     #[inline(never)]
     pub(super) fn drop_surplus<E: Egress, P: Probe>(
