@@ -177,15 +177,13 @@ impl Pipeline {
         }
         let fast = context.burst_counters.fast as usize;
         low_latency += fast;
-        if fast == count {
-            probe.mark(ProbeStep::Finish, count as u32);
-        } else if lanes_on {
+        if fast < count && lanes_on {
             // Enqueue: the other packets wait for `work`, unless they are done.
             slab.take(burst.len());
             low_latency += enqueue_or_finish(&mut context, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
             probe.mark(ProbeStep::Enqueue, count as u32);
-        } else {
+        } else if fast < count {
             // Tables and finish: the other packets are processed immediately.
             let is_whole = admitted == burst.len();
             let waiting = if is_open || !is_whole { Waiting::Anywhere } else { Waiting::First };

@@ -122,14 +122,16 @@ fn finish_burst<E: Egress, P: Probe>(
     burst: &[PacketSlot],
     probe: &mut P,
 ) {
+    let mut finished = 0;
     for slot in burst {
         let packet = &mut packets[slot.index()];
         if packet.path != Path::Left {
             let via = if packet.path == Path::Recorded { Via::Express } else { Via::Tables };
             context.finish(packet, *slot, via, probe);
+            finished += 1;
         }
     }
-    probe.mark(ProbeStep::Finish, burst.len() as u32);
+    probe.mark(ProbeStep::Finish, finished);
 }
 
 /// Runs the entries of packets that need no lookup in a table. Returns the number of entries that ran, and

@@ -157,8 +157,10 @@ struct Law {
 }
 
 impl Law {
-    fn new(large: f64, small: f64) -> Self {
-        let (big, few) = (BURST as f64, SMALL as f64);
+    /// Derives the model from the cost per packet in large and in small bursts, of whose packets the stage
+    /// processes `share`.
+    fn new(large: f64, small: f64, share: f64) -> Self {
+        let (big, few) = (BURST as f64 * share, SMALL as f64 * share);
         let batch = ((small - large) / (1.0 / few - 1.0 / big)).max(0.0);
         Self { packet: large - batch / big, batch }
     }
@@ -176,6 +178,8 @@ struct Switches {
     path: [Course<Stages>; 2],
     /// Like `path`, but for switches without the path.
     tables: [Course<Stages>; 2],
+    /// Like `path`, but half of the packets are normal. They give t_k, which other traffic cannot give.
+    half: [Course<Stages>; 2],
     mixed: Course<Stages>,
 }
 
@@ -183,24 +187,28 @@ struct Switches {
 fn round(switches: &mut Switches) -> Vec<Pair> {
     let [path, small_path] = switches.path.each_mut().map(measured);
     let [tables, small_tables] = switches.tables.each_mut().map(measured);
+    let [half, small_half] = switches.half.each_mut().map(measured);
     let mix = measured(&mut switches.mixed);
     let normal = switches.mixed.normal_share();
     // A switch without the path visits tables in ascending order only, so all time is assigned to the path.
     let laws = |large: &Run, small: &Run| -> Vec<Law> {
         let parts = large.path.iter().zip(&small.path);
-        parts.map(|(large, small)| Law::new(large.each(), small.each())).collect()
+        parts.map(|(large, small)| Law::new(large.each(), small.each(), 1.0)).collect()
     };
     let (l, p) = (laws(&path, &small_path), laws(&tables, &small_tables));
     let burst = BURST as f64;
     let (stay, leave) = (burst * (1.0 - normal), burst * normal);
     let t_l = [l[0].of(burst), l[1].of(burst), l[2].of(stay)];
     let t_p = p[2].of(leave);
+    let known = |run: &Run| run.tables[1].ns / run.tables[1].ran.max(1.0);
+    let t_k = Law::new(known(&half), known(&small_half), switches.half[0].normal_share()).of(leave);
     let mut pairs: Vec<Pair> = Vec::new();
     for (i, (t_l, part)) in t_l.iter().zip(&mix.path).enumerate() {
         pairs.push((format!("t_l of stage {}", i + 1), *t_l, part.each()));
     }
     // Normal packets of mixed traffic leave the path at stage 2, so they need table lookups only in stage 3.
     pairs.push(("t_p of stage 3".into(), t_p, mix.tables[2].each()));
+    pairs.push(("t_k of stage 2".into(), t_k, known(&mix)));
     let rho = [1.0, 1.0 - normal, 1.0];
     for (i, rho) in rho.into_iter().enumerate() {
         let part = mix.path[i];
@@ -209,10 +217,9 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     // The LUT of stage 2 has records of normal flows, so their packets leave the path there without a table
     // lookup. Their instructions in stage 2 are still executed.
     let low_latency = path.rest + t_l.iter().sum::<f64>();
-    let leaving = path.rest + t_l[0] + t_l[1] + t_p;
+    let leaving = path.rest + t_l[0] + t_l[1] + t_k + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();
-    let known = mix.tables[1].ns / mix.tables[1].ran.max(1.0);
-    let mix_normal = mix.rest + mix.path[0].each() + mix.path[1].each() + known + mix.tables[2].each();
+    let mix_normal = mix.rest + mix.path[0].each() + mix.path[1].each() + known(&mix) + mix.tables[2].each();
     pairs.push(("latency of low-latency packets".into(), low_latency, mix_low));
     pairs.push(("latency of normal packets".into(), leaving, mix_normal));
     let mean = low_latency * (1.0 - normal) + leaving * normal;
@@ -239,6 +246,7 @@ pub fn run(case: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
         let mut switches = Switches {
             path: [course(LUT_ENTRIES, (0, BURST))?, course(LUT_ENTRIES, (0, SMALL))?],
             tables: [course(0, (0, BURST))?, course(0, (0, SMALL))?],
+            half: [course(LUT_ENTRIES, (500, BURST))?, course(LUT_ENTRIES, (500, SMALL))?],
             mixed: course(LUT_ENTRIES, (NORMAL_PER_MILLE, BURST))?,
         };
         let rounds: Vec<Vec<Pair>> = (0..rounds.max(6)).map(|_| round(&mut switches)).collect();

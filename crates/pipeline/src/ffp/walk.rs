@@ -102,14 +102,17 @@ fn finish_fast<E: Egress, P: Probe>(
     burst: &[PacketSlot],
     probe: &mut P,
 ) {
+    let mut finished = 0;
     for slot in burst {
         let packet = &mut packets[slot.index()];
         if packet.path == Path::Fast {
             context.finish(packet, *slot, Via::FastPath, probe);
-            context.burst_counters.fast += 1;
+            finished += 1;
             packet.path = Path::Left;
         }
     }
+    context.burst_counters.fast += finished;
+    probe.mark(ProbeStep::Finish, finished as u32);
 }
 
 /// Runs the entries of a shared table and returns the number of packets that hit one. Packets that hit a
