@@ -36,7 +36,8 @@ impl BurstInstruments {
         times || self.records
     }
 
-    /// Like `listens`, but for bursts from the backlog, which the stopwatch neither times nor counts.
+    /// Like `listens`, but for bursts from the backlog and from the port cache, which the stopwatch neither
+    /// times nor counts.
     #[inline]
     pub fn records_next(&mut self, applied: &AtomicU64) -> bool {
         self.times = false;

@@ -291,7 +291,7 @@ impl<P: Probe> Worker<P> {
             self.publish_counted(self.pipeline.counted_until().min(self.now));
         }
         while self.may_process() {
-            let released = if self.instruments.listens(&self.channel.applied) {
+            let released = if self.instruments.records_next(&self.channel.applied) {
                 let mut both = (&mut self.probe, &mut self.instruments);
                 self.pipeline.release(self.now, &mut self.egress, &mut both)
             } else {
