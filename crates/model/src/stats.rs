@@ -148,22 +148,37 @@ impl<D: DataPlane> Model<D> {
         })
     }
 
+    /// Returns the accepted entries among the next `work` ones. If the index of matches excludes most entries
+    /// of a table, the others are examined at once.
     fn walk(&self, filter: &FlowFilter, cursor: &mut FlowCursor, work: usize) -> Vec<EntryId> {
         let mut found = Vec::new();
-        let mut left = work.max(1);
+        let work = work.max(1);
+        let mut left = work;
+        let accepts = |id: &EntryId| self.rules.store.entry(*id).is_some_and(|entry| filter.accepts(entry));
         let last = filter.table.unwrap_or(TableId::LAST);
         if let Some(table) = filter.table.filter(|&t| t > cursor.table) {
             *cursor = FlowCursor { table, ..FlowCursor::default() };
         }
         while !cursor.done {
-            for (serial, id) in self.rules.store.table(cursor.table).range_from(cursor.serial) {
-                if left == 0 {
-                    cursor.serial = serial;
-                    return found;
+            let table = self.rules.store.table(cursor.table);
+            let cost =
+                if cursor.serial == 0 { table.covered_cost_within(&filter.matching, work) } else { None };
+            match cost {
+                Some(cost) if cost > left => return found,
+                Some(cost) => {
+                    left -= cost;
+                    let ids = table.covered(self.rules.store.slots(), &filter.matching);
+                    found.extend(ids.into_iter().filter(|id| accepts(id)));
                 }
-                left -= 1;
-                if self.rules.store.entry(id).is_some_and(|e| filter.accepts(e)) {
-                    found.push(id);
+                None => {
+                    for (serial, id) in table.range_from(cursor.serial) {
+                        if left == 0 {
+                            cursor.serial = serial;
+                            return found;
+                        }
+                        left -= 1;
+                        found.extend(Some(id).filter(accepts));
+                    }
                 }
             }
             cursor.done = cursor.table >= last;

@@ -6,6 +6,7 @@
 mod common;
 
 use common::*;
+use flow::syntax::{ParseOptions, parse_flow};
 use flow::validate::ValidateError;
 use flow::{
     Action, EntryChange, EntryFlags, EntryId, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
@@ -325,6 +326,72 @@ fn a_walk_during_changes_visits_each_remaining_entry_once() {
     }
     assert_eq!(sum.flows, m.table(TableId(2)).active);
     assert!(sum.flows > 0 && sum.flows < m.flow_count());
+}
+
+#[test]
+fn statistics_of_one_entry_do_not_examine_the_others() {
+    let mut m = plain();
+    for n in 0..2_000 {
+        m.flow_mod(Nanos(0), FlowMod { table: Some(TableId((n % 2) as u8)), ..add(1, mac(n), PortNo(1)) })
+            .unwrap();
+    }
+    let mut cursor = FlowCursor::default();
+    let filter = FlowFilter { matching: mac(1_000), ..FlowFilter::default() };
+    let found = m.flows(Nanos(0), &filter, &mut cursor, 8);
+    assert!(cursor.is_done());
+    assert_eq!(found.iter().map(|f| &f.entry.matching).collect::<Vec<_>>(), [&mac(1_000)]);
+    let (mut sum, mut cursor) = (Aggregate::default(), FlowCursor::default());
+    m.aggregate(&filter, &mut cursor, 8, &mut sum);
+    assert!(cursor.is_done() && sum.flows == 1);
+}
+
+#[test]
+fn filtered_statistics_contain_the_same_entries_for_parts_of_any_size() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    let shapes = [
+        "dl_type=0x800",
+        "ip,nw_src=10.0.0.0/8",
+        "ip,nw_src=10.1.0.0/16",
+        "ip,nw_src=10.1.0.0/16,nw_proto=6",
+        "tcp,nw_src=10.1.0.0/16,tp_dst=80",
+        "ip,nw_dst=10.2.0.0/16",
+        "",
+        "in_port=1",
+    ];
+    let flow = |text: &str| {
+        let line = format!("{text}{}actions=drop", if text.is_empty() { "" } else { "," });
+        parse_flow(&line, FlowModCommand::Add, ParseOptions::default()).unwrap()
+    };
+    let mut m = plain();
+    for n in 0..300_u64 {
+        let text = shapes[rng.usize(..shapes.len())];
+        let text = text.replace("10.1.", &format!("10.{}.", rng.u8(1..6)));
+        let flow = FlowMod {
+            table: Some(TableId(rng.u8(..3))),
+            priority: rng.u16(..40),
+            cookie: n % 4,
+            ..flow(&text)
+        };
+        m.flow_mod(Nanos(0), flow).unwrap();
+    }
+    let all = dump(&mut m, Nanos(0));
+    for text in shapes {
+        for (cookie_mask, table) in [(0, None), (3, None), (0, Some(TableId(1))), (3, Some(TableId(2)))] {
+            let matching = flow(text).matching;
+            let filter = FlowFilter { table, matching, cookie: 1, cookie_mask, ..FlowFilter::default() };
+            let expected: Vec<_> =
+                all.iter().map(|f| &f.entry).filter(|entry| filter.accepts(entry)).collect();
+            for work in [1, 3, 40, 100, 256, 10_000] {
+                let (mut cursor, mut found) = (FlowCursor::default(), Vec::new());
+                while !cursor.is_done() {
+                    let part = m.flows(Nanos(0), &filter, &mut cursor, work);
+                    assert!(part.len() <= work);
+                    found.extend(part.into_iter().map(|f| f.entry));
+                }
+                assert!(found.iter().eq(expected.iter().copied()), "{filter:?} by {work}");
+            }
+        }
+    }
 }
 
 #[test]

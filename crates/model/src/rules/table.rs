@@ -174,6 +174,14 @@ impl Table {
         if matching.is_any() { self.len() } else { self.groups + self.looked_at(matching) }
     }
 
+    /// Returns [`Table::covered_cost`] if the index excludes entries and the cost is at most `most`.
+    pub fn covered_cost_within(&self, matching: &Match, most: usize) -> Option<usize> {
+        if matching.is_any() || self.groups > most {
+            return None;
+        }
+        Some(self.covered_cost(matching)).filter(|cost| *cost <= most)
+    }
+
     /// Returns whether an entry of this priority overlaps `matching`. In OpenFlow 1.3, an identical match
     /// overlaps as well.
     pub fn overlaps(&self, slots: &[Slot], priority: u16, matching: &Match) -> bool {
