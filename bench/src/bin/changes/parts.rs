@@ -111,7 +111,6 @@ pub fn statistics(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     );
     let name = "packets/s with statistics requests, by without";
     tell(&Figure::new(name, &case, "Mpps/CPU-s", &speed, Bar::AtLeast(STATISTICS_RATIO)))?;
-    // A request examines all routes, so the control thread may be too slow for this rate.
     let due = arguments.requests as f64 * (WINDOW_NS + WARM_UP_NS) as f64 / 1e9;
     let answered: Vec<f64> = work.iter().map(|work| 100.0 * work.statistics as f64 / due).collect();
     tell(&Figure::alone("requests answered within the window", &case, "%", &alone(&answered)?))?;

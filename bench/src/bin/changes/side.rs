@@ -29,6 +29,9 @@ const BEHIND_NS: u64 = 1_000_000;
 /// Time for which a waiting worker sleeps before it checks again.
 const WAIT: Duration = Duration::from_micros(20);
 
+/// Maximum length of a window at full speed, as a multiple of its planned length.
+const SPAN_MAX: u64 = 50;
+
 /// Time between two calls of `Worker::housekeeping`, as in the daemon.
 const KEEPING_NS: u64 = 100_000_000;
 
@@ -228,7 +231,8 @@ impl Side {
         self.begin(job, None)?;
         let begin_ns = lock(&self.traffic).clock.now_ns();
         let mut window = Window { units: 0, cpu_ns: 0, wall_ns: 0, gaps: 0, stolen_ns: 0 };
-        while window.wall_ns < span_ns {
+        // Under preemption, the window may end without an iteration that counts. It is then extended.
+        while window.wall_ns < span_ns || window.units == 0 && window.wall_ns < SPAN_MAX * span_ns {
             let turned = self.turn()?;
             window.wall_ns = turned.now_ns - begin_ns;
             if turned.is_whole {
