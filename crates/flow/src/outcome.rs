@@ -111,6 +111,14 @@ reasons! {
     NoBuffer = "no_buffer";
     /// The path to the controller is full.
     PacketInFull = "packet_in_full";
+    /// A packet-in of a table-miss entry exceeded its rate limit.
+    PacketInRateNoMatch = "packet_in_rate_no_match";
+    /// A packet-in of another entry exceeded its rate limit.
+    PacketInRateAction = "packet_in_rate_action";
+    /// A packet-in for an expired TTL exceeded its rate limit.
+    PacketInRateInvalidTtl = "packet_in_rate_invalid_ttl";
+    /// The controller was asked about the flow before, and the packet cannot wait, because it was changed.
+    PacketInQuenched = "packet_in_quenched";
     /// The path to the output port is full.
     TransmitFull = "transmit_full";
     /// An egress queue of the port is full, or frames became scarce while the packet waited in it.
@@ -132,6 +140,10 @@ impl DropReason {
     pub const SCARCITY: &'static [Self] = &[
         Self::NoBuffer,
         Self::PacketInFull,
+        Self::PacketInRateNoMatch,
+        Self::PacketInRateAction,
+        Self::PacketInRateInvalidTtl,
+        Self::PacketInQuenched,
         Self::TransmitFull,
         Self::QueueFull,
         Self::BacklogNormal,
