@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events that the data plane reports to the control thread.
 
-use flow::{EntryId, PacketInReason, PortNo, TableId};
+use flow::{EntryId, HeldFlow, Nanos, PacketInReason, PortNo, TableId};
 use frame::Frame;
 
 /// An event of the data plane.
@@ -34,6 +34,17 @@ pub struct PacketInEvent {
     pub metadata: u64,
     /// Value of the tunnel ID.
     pub tunnel_id: u64,
+    /// Later packets of the flow, if they wait for the controller's answer.
+    pub question: Option<Question>,
+}
+
+/// A packet-in for whose answer later packets of the flow wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The waiting packets.
+    pub flow: HeldFlow,
+    /// Time at which the packets no longer wait.
+    pub ends: Nanos,
 }
 
 /// A source address seen at a port.

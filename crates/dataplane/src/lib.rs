@@ -26,7 +26,7 @@ pub use counters::{
 };
 pub use data_plane::DataPlane;
 pub use drop_counts::DropCounts;
-pub use event::{Event, MacSeen, PacketInEvent};
+pub use event::{Event, MacSeen, PacketInEvent, Question};
 pub use express_counters::{ExpressCounters, ExpressFigures};
 pub use ports::PortTable;
 pub use trace_record::{CacheWait, FoundBy, TraceCopy, TraceHit, TraceRecord};

@@ -40,7 +40,7 @@ pub use instruction::{Instructions, Next};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};
 pub use number::{EntryId, GroupId, MeterId, Nanos, PortNo, QueueId, RuleVersion, TableId};
-pub use operation::{EntryChange, Operation, PortState, Settings};
+pub use operation::{EntryChange, HeldFlow, Operation, PortState, Settings};
 pub use outcome::{DropReason, Outcome, PacketInReason};
 pub use packed::Fields;
 pub use queue::EgressQueue;

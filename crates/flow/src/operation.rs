@@ -61,6 +61,19 @@ pub struct PacketOut {
     pub actions: Vec<Action>,
     /// Bytes of the frame.
     pub bytes: Vec<u8>,
+    /// Packets that waited for the controller's answer to a packet-in, and are released by this one.
+    pub releases: Option<HeldFlow>,
+}
+
+/// Identifies the packets of a flow that wait in the port cache of a worker for an answer of the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HeldFlow {
+    /// Number of the worker.
+    pub worker: u16,
+    /// Number of the flow's slot in the port cache.
+    pub slot: u32,
+    /// Generation of the slot. If the slot has another generation, the answer came too late.
+    pub generation: u32,
 }
 
 /// Change of one entry.

@@ -2,6 +2,7 @@
 //! A bounded queue of asynchronous messages to controllers.
 
 use crate::port::Port;
+use dataplane::Question;
 use flow::{FlowEntry, Nanos, PacketInReason, TableId};
 use frame::Frame;
 use std::collections::VecDeque;
@@ -40,6 +41,8 @@ pub struct PacketIn {
     pub metadata: u64,
     /// Tunnel ID of the packet.
     pub tunnel_id: u64,
+    /// Later packets of the flow, if they wait for the controller's answer.
+    pub question: Option<Question>,
 }
 
 /// Reason why an entry was removed (OFPRR_*).

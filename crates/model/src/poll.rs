@@ -70,6 +70,7 @@ fn packet_in<D: DataPlane>(
         max_len: event.max_len,
         metadata: event.metadata,
         tunnel_id: event.tunnel_id,
+        question: event.question,
     };
     if let Some(frame) = async_messages.packet_in(packet_in) {
         plane.recycle(frame);

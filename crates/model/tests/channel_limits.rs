@@ -262,6 +262,7 @@ fn packet_ins_are_queued_up_to_the_limit_of_the_session() {
             max_len: 128,
             metadata: 0,
             tunnel_id: 0,
+            question: None,
         }));
         bench.report();
         assert_eq!(bench.output(one) > unread, is_reported, "{unread} unread bytes");

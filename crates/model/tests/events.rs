@@ -307,6 +307,7 @@ fn packet_ins_carry_the_cookie_and_are_dropped_when_the_queue_is_full() {
             max_len: 128,
             metadata: 0,
             tunnel_id: 0,
+            question: None,
         }));
     }
     m.flow_mod(Nanos(0), delete_all()).unwrap();

@@ -138,6 +138,7 @@ impl<E: Egress> BurstContext<'_, E> {
             max_len,
             metadata: packet.data.ext.metadata(),
             tunnel_id: packet.data.ext.tunnel_id(),
+            question: None,
         };
         let (lane, report) = (packet.lane(), PendingOutput::Report(report));
         if let Err(PendingOutput::Report(report)) = self.outputs.push(&mut packet.outputs, lane, report) {

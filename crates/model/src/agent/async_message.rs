@@ -61,6 +61,9 @@ fn removed_reason(reason: RemovedReason) -> flow_mod::FlowRemovedReason {
 
 /// Encodes packet-ins. A packet longer than `max_len` is buffered, and only its beginning is sent. Without a
 /// free buffer, the whole packet is sent (OpenFlow 1.3, section 7.4.1).
+///
+/// If later packets of the flow wait for the answer, a packet of any length is buffered, so that the answer
+/// names them by the buffer ID. They belong to the last of the packets, if there are several.
 fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let mut conditions = vec![FieldMatch::exact(Field::InPort, p.frame.meta.in_port.into())];
     if p.metadata != 0 {
@@ -71,11 +74,14 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
     }
     // This cannot fail: each value fits into its field, and each field occurs once.
     let matching = Match::unchecked_prerequisites(conditions).unwrap_or_default();
-    let message = |mut data: Vec<u8>| {
+    let packets = finish_offloads::packets(&p.frame);
+    let count = packets.len();
+    let message = |(at, mut data): (usize, Vec<u8>)| {
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
         let mut buffer_id = None;
-        if max_len != WHOLE_PACKET && usize::from(max_len) < data.len() {
-            buffer_id = buffers.hold(now, PortNo(p.frame.meta.in_port), &data);
+        let question = p.question.filter(|_| at + 1 == count);
+        if max_len != WHOLE_PACKET && (usize::from(max_len) < data.len() || question.is_some()) {
+            buffer_id = buffers.hold(now, PortNo(p.frame.meta.in_port), &data, question);
         }
         if buffer_id.is_some() {
             data.truncate(max_len.into());
@@ -90,7 +96,7 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
             data,
         })
     };
-    finish_offloads::packets(&p.frame).into_iter().map(message).collect()
+    packets.into_iter().enumerate().map(message).collect()
 }
 
 fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemovedMessage {
@@ -111,6 +117,7 @@ fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemovedMessage {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buffers::Buffered;
     use super::*;
     use flow::{EntryId, FlowEntry, PacketInReason, TableId};
     use frame::Frame;
@@ -129,6 +136,7 @@ mod tests {
             max_len,
             metadata,
             tunnel_id,
+            question: None,
         })
     }
 
@@ -173,12 +181,13 @@ mod tests {
                 assert_eq!((reported.total_len, reported.data), (60, vec![7; data]), "{max_len} bytes");
                 assert_eq!(reported.buffer_id.is_some(), data < 60, "{max_len} bytes");
                 let held = reported.buffer_id.and_then(|id| buffers.take(Nanos(0), id));
-                assert!(held.is_none_or(|held| held == (PortNo(3), vec![7; 60])));
+                let expected = Buffered { in_port: PortNo(3), bytes: vec![7; 60], releases: None };
+                assert!(held.is_none_or(|held| held == expected));
             }
         }
         // Without space in the buffers, the whole packet is sent.
         let mut buffers = Buffers::default();
-        while buffers.hold(Nanos(0), PortNo(1), &[]).is_some() {}
+        while buffers.hold(Nanos(0), PortNo(1), &[], None).is_some() {}
         let reported = reported(&packet_in(10, 0, 0), None, &mut buffers);
         assert_eq!((reported.buffer_id, reported.data.len()), (None, 60));
     }

@@ -2,7 +2,8 @@
 //! Packets that are kept because their packet-ins carry only the first bytes. Their number and age are
 //! bounded.
 
-use flow::{Nanos, PortNo};
+use dataplane::Question;
+use flow::{HeldFlow, Nanos, PortNo};
 use std::collections::VecDeque;
 
 /// Maximum number of buffered packets.
@@ -16,37 +17,56 @@ const NO_BUFFER: u32 = u32::MAX;
 struct Held {
     id: u32,
     until_ns: Nanos,
-    in_port: PortNo,
-    bytes: Vec<u8>,
+    packet: Buffered,
+}
+
+/// A buffered packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffered {
+    /// Ingress port of the packet.
+    pub in_port: PortNo,
+    /// Bytes of the packet.
+    pub bytes: Vec<u8>,
+    /// Packets that wait until this one is sent.
+    pub releases: Option<HeldFlow>,
 }
 
 /// The buffered packets of a datapath.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    /// Packets, oldest first.
+    /// Packets in the order of their IDs.
     held: VecDeque<Held>,
     next: u32,
 }
 
 impl Buffers {
-    /// Buffers a packet and returns its buffer ID, or `None` if all buffers are in use.
-    pub fn hold(&mut self, now: Nanos, in_port: PortNo, bytes: &[u8]) -> Option<u32> {
+    /// Buffers a packet and returns its buffer ID, or `None` if all buffers are in use. If later packets of
+    /// its flow wait for the controller's answer (`question`), the packet is kept as long as they wait.
+    pub fn hold(
+        &mut self,
+        now: Nanos,
+        in_port: PortNo,
+        bytes: &[u8],
+        question: Option<Question>,
+    ) -> Option<u32> {
         self.expire(now);
         if self.held.len() >= BUFFERS {
             return None;
         }
         let id = self.next;
         self.next = (self.next + 1) % NO_BUFFER;
-        let until_ns = now.saturating_add(HELD_NS);
-        self.held.push_back(Held { id, until_ns, in_port, bytes: bytes.to_vec() });
+        let until_ns = question.map_or(now.saturating_add(HELD_NS), |question| question.ends);
+        let releases = question.map(|question| question.flow);
+        let packet = Buffered { in_port, bytes: bytes.to_vec(), releases };
+        self.held.push_back(Held { id, until_ns, packet });
         Some(id)
     }
 
-    /// Removes the packet with this buffer ID. Returns its ingress port and bytes.
-    pub fn take(&mut self, now: Nanos, id: u32) -> Option<(PortNo, Vec<u8>)> {
+    /// Removes and returns the packet with this buffer ID.
+    pub fn take(&mut self, now: Nanos, id: u32) -> Option<Buffered> {
         self.expire(now);
         let at = self.held.iter().position(|held| held.id == id)?;
-        self.held.remove(at).map(|held| (held.in_port, held.bytes))
+        self.held.remove(at).map(|held| held.packet)
     }
 
     /// Returns whether a packet is buffered under this ID.
@@ -56,9 +76,7 @@ impl Buffers {
     }
 
     fn expire(&mut self, now: Nanos) {
-        while self.held.front().is_some_and(|held| held.until_ns <= now) {
-            self.held.pop_front();
-        }
+        self.held.retain(|held| held.until_ns > now);
     }
 }
 
@@ -69,14 +87,17 @@ mod tests {
     #[test]
     fn packets_are_returned_once_and_within_their_lifetime() {
         let mut buffers = Buffers { next: NO_BUFFER - 1, ..Buffers::default() };
-        assert_eq!(buffers.hold(Nanos(0), PortNo(3), &[1]), Some(NO_BUFFER - 1));
+        assert_eq!(buffers.hold(Nanos(0), PortNo(3), &[1], None), Some(NO_BUFFER - 1));
         assert_eq!(
-            buffers.hold(Nanos(1), PortNo(4), &[2]),
+            buffers.hold(Nanos(1), PortNo(4), &[2], None),
             Some(0),
             "the ID that means no buffer is skipped"
         );
         assert!(buffers.holds(Nanos(2), 0));
-        assert_eq!(buffers.take(Nanos(2), 0), Some((PortNo(4), vec![2])));
+        assert_eq!(
+            buffers.take(Nanos(2), 0),
+            Some(Buffered { in_port: PortNo(4), bytes: vec![2], releases: None })
+        );
         assert_eq!(buffers.take(Nanos(2), 0), None);
         // A packet is kept for ten seconds.
         assert!(buffers.holds(Nanos(9_999_999_999), NO_BUFFER - 1));
@@ -87,10 +108,23 @@ mod tests {
     fn buffers_are_limited_and_can_be_reused() {
         let mut buffers = Buffers::default();
         for _ in 0..256 {
-            assert!(buffers.hold(Nanos(5), PortNo(1), &[]).is_some());
+            assert!(buffers.hold(Nanos(5), PortNo(1), &[], None).is_some());
         }
-        assert_eq!(buffers.hold(Nanos(5), PortNo(1), &[]), None);
-        assert_eq!(buffers.hold(Nanos(10_000_000_004), PortNo(1), &[]), None);
-        assert!(buffers.hold(Nanos(10_000_000_005), PortNo(1), &[]).is_some());
+        assert_eq!(buffers.hold(Nanos(5), PortNo(1), &[], None), None);
+        assert_eq!(buffers.hold(Nanos(10_000_000_004), PortNo(1), &[], None), None);
+        assert!(buffers.hold(Nanos(10_000_000_005), PortNo(1), &[], None).is_some());
+    }
+
+    #[test]
+    fn a_packet_is_kept_as_long_as_later_packets_of_its_flow_wait() {
+        let mut buffers = Buffers::default();
+        let flow = HeldFlow { worker: 1, slot: 2, generation: 3 };
+        let question = Question { flow, ends: Nanos(50) };
+        let usual = buffers.hold(Nanos(0), PortNo(1), &[1], None).unwrap();
+        let ids = [0, 1].map(|_| buffers.hold(Nanos(0), PortNo(1), &[2], Some(question)).unwrap());
+        let taken = buffers.take(Nanos(49), ids[0]).unwrap();
+        assert_eq!((taken.bytes, taken.releases), (vec![2], Some(flow)));
+        assert_eq!(buffers.take(Nanos(50), ids[1]), None);
+        assert!(buffers.holds(Nanos(50), usual));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow-mods of controllers. A flow-mod may name a buffered packet, which is then sent through the tables.
 
+use super::buffers::Buffered;
 use super::context::{Context, Refusal};
 use super::shared::Shared;
 use dataplane::DataPlane;
@@ -19,10 +20,11 @@ pub fn known_buffer(m: &FlowModMessage, shared: &mut Shared, now: Nanos) -> Resu
 
 /// Sends a buffered packet through the tables.
 pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: &mut Context<'_, D>) {
-    if let Some((in_port, bytes)) = buffer.and_then(|id| shared.buffers.take(context.now, id)) {
+    if let Some(packet) = buffer.and_then(|id| shared.buffers.take(context.now, id)) {
+        let Buffered { in_port, bytes, releases } = packet;
         let actions = vec![Action::output(port_no::TABLE)];
         // If the ingress port no longer exists, the packet is dropped.
-        let _ = context.model.packet_out(PacketOut { in_port, actions, bytes });
+        let _ = context.model.packet_out(PacketOut { in_port, actions, bytes, releases });
     }
 }
 

@@ -13,10 +13,10 @@ pub fn packet_out<D: DataPlane>(
     shared: &mut Shared,
     m: &PacketOutMessage,
 ) -> Result<(), Refusal> {
-    let bytes = match m.buffer_id {
-        None => m.data.clone(),
+    let (bytes, releases) = match m.buffer_id {
+        None => (m.data.clone(), None),
         Some(id) => match shared.buffers.take(context.now, id) {
-            Some((_, bytes)) => bytes,
+            Some(packet) => (packet.bytes, packet.releases),
             None => return Err(flow_mod::unknown(id)),
         },
     };
@@ -24,6 +24,7 @@ pub fn packet_out<D: DataPlane>(
         in_port: m.in_port,
         actions: m.actions.clone(),
         bytes,
+        releases,
     })?;
     Ok(())
 }

@@ -50,6 +50,7 @@ impl PlainPlane {
                 max_len: copy.max_len,
                 metadata: copy.metadata,
                 tunnel_id: copy.tunnel_id,
+                question: None,
             }));
         }
         for seen in processed.learn {

@@ -109,7 +109,7 @@ impl Driver {
             actions.push(Action::output(port_no::TABLE));
         }
         let bytes = self.templates[template].tagged(tag);
-        let packet = PacketOut { in_port, actions, bytes: bytes.clone() };
+        let packet = PacketOut { in_port, actions, bytes: bytes.clone(), releases: None };
         if self.model.packet_out(packet).is_ok() {
             let version = self.model.barrier();
             self.record.injected.insert(version, tag);
