@@ -5,6 +5,7 @@
 use crate::active::ActiveRecords;
 use crate::counters::MissCounters;
 use crate::limits::{LimitError, MissLimits};
+use crate::quench::QuenchConfig;
 use crate::queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};
 use crate::searcher::{Searcher, SearcherFaults};
 use flow::{Nanos, PortNo};
@@ -36,6 +37,8 @@ pub struct PortCacheConfig {
     pub unserved_max: Option<u64>,
     /// Faults of the searcher, for tests.
     pub faults: Option<SearcherFaults>,
+    /// Quenching of packet-ins.
+    pub quench: Option<QuenchConfig>,
 }
 
 impl PortCacheConfig {
@@ -53,7 +56,7 @@ impl PortCacheConfig {
     /// Returns whether packets may wait longer than a burst.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.service_ns > Nanos(0) || self.faults.is_some()
+        self.service_ns > Nanos(0) || self.faults.is_some() || self.quench.is_some()
     }
 }
 
@@ -62,7 +65,7 @@ impl PortCacheConfig {
 pub struct PortCache<K, P> {
     mode: MissMode,
     unserved_max: Option<u64>,
-    queues: MissQueues<K, P>,
+    pub(crate) queues: MissQueues<K, P>,
     searcher: Searcher,
     active: ActiveRecords,
     limits: MissLimits,
@@ -70,8 +73,11 @@ pub struct PortCache<K, P> {
     ports: Box<[PortNo]>,
     /// Whether packets may wait longer than a burst.
     waits: bool,
+    pub(crate) quench: Option<QuenchConfig>,
+    /// Number of the worker.
+    pub(crate) worker: u16,
     /// Time of the current or the last poll iteration.
-    now: Nanos,
+    pub(crate) now: Nanos,
     /// Number of packets in a burst.
     burst: usize,
     /// Packets of the last burst that must be dropped.
@@ -108,6 +114,8 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
             limits: config.limits,
             ports: ports.into_boxed_slice(),
             waits: config.waits(),
+            quench: config.quench,
+            worker: 0,
             now: Nanos(0),
             burst,
             full: Vec::with_capacity(burst),
@@ -149,7 +157,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         next.filter(|_| self.waiting() > 0)
     }
 
-    fn port(&self, number: PortNo) -> Option<u16> {
+    pub(crate) fn port(&self, number: PortNo) -> Option<u16> {
         self.ports.binary_search(&number).ok().map(|at| at as u16)
     }
 
@@ -172,11 +180,15 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         copy: impl FnOnce(P) -> Result<P, P>,
     ) -> Option<P> {
         let Some(port) = self.port(in_port) else { return Some(packet) };
+        let flow = FlowKey { port, key, hash };
+        if self.passes(flow) {
+            return Some(packet);
+        }
         let waits = self.waits;
         let hold = |packet| if waits { copy(packet) } else { Ok(packet) };
-        match self.queues.offer(FlowKey { port, key, hash }, packet, bytes, self.now, hold) {
+        match self.queues.offer(flow, packet, bytes, self.now, hold) {
             OfferResult::New(ticket) => {
-                self.ask(port, ticket);
+                self.search(port, ticket);
                 None
             }
             OfferResult::Merged | OfferResult::Forced => None,
@@ -200,7 +212,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     }
 
     /// Asks for a search. If the searcher has too many, this one is repeated at its timeout.
-    fn ask(&mut self, port: u16, ticket: Ticket) {
+    fn search(&mut self, port: u16, ticket: Ticket) {
         let Self { queues, searcher, now, .. } = self;
         if !searcher.ask(ticket, *now, |ticket| queues.is_pending(ticket)) {
             queues.counters().unserved(port, 1);
@@ -221,14 +233,15 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     }
 
     /// Takes the answers that have come by now. Returns a packet to drop because its search was given up, if
-    /// there is one. Call it until it returns `None`.
-    pub fn poll(&mut self) -> Option<P> {
+    /// there is one. Call it until it returns `None`. `may_end` returns whether a question to the
+    /// controller may end: all packets before its fence have left the backlog.
+    pub fn poll(&mut self, may_end: impl Fn(u32) -> bool) -> Option<P> {
         while let Some(ticket) = self.searcher.next_answer(self.now) {
             self.queues.answer(ticket);
         }
         loop {
-            match self.queues.next_due(self.now)? {
-                Due::Ask(ticket) => self.ask(self.queues.port_of(ticket), ticket),
+            match self.queues.next_due(self.now, &may_end)? {
+                Due::Ask(ticket) => self.search(self.queues.port_of(ticket), ticket),
                 Due::Drop(packet) => return Some(packet),
             }
         }

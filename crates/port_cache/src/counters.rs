@@ -85,6 +85,14 @@ counters! {
     released;
     /// Path records that were removed because their port had too many records and pending flows.
     evicted;
+    /// Flows about which the controller was asked.
+    asked;
+    /// Packets that returned to the queue of their flow because the controller had been asked already.
+    returned;
+    /// Packets about which the controller was asked although their port had no space for another flow.
+    unquenched;
+    /// Questions that got no answer of the controller in time.
+    unanswered;
 }
 
 /// Counters of one worker, which the control thread reads.

@@ -11,6 +11,10 @@ pub(crate) enum SlotState {
     Free,
     /// The flow is being searched.
     Pending,
+    /// The controller was asked about the flow. The slot may have no waiting packets.
+    Asked,
+    /// As [`Self::Asked`], but a rule for the flow was added, so the answer must come soon.
+    Confirmed,
     /// The packets of the flow are being released.
     Ready,
     /// The first packet of the flow was released, but waits in the backlog before it makes a record. Its
@@ -20,6 +24,13 @@ pub(crate) enum SlotState {
     Negative,
 }
 
+impl SlotState {
+    /// Returns whether packets wait for an answer of the controller.
+    pub fn awaits_controller(self) -> bool {
+        matches!(self, Self::Asked | Self::Confirmed)
+    }
+}
+
 /// A slot. Slots in the same state, other than `Free`, form a list.
 #[derive(Debug)]
 pub(crate) struct Slot<K> {
@@ -27,7 +38,7 @@ pub(crate) struct Slot<K> {
     pub hash: u64,
     pub port: u16,
     pub state: SlotState,
-    /// Number of flows that have used the slot before, modulo 2^32.
+    /// Number of searches and questions to the controller that the slot was used for before, modulo 2^32.
     pub generation: u32,
     /// Number of times that the search was repeated.
     pub tries: u8,
@@ -37,13 +48,23 @@ pub(crate) struct Slot<K> {
     pub turns_negative: bool,
     /// Time at which the search or the negative slot ends.
     pub ends: Nanos,
-    /// In state `Learning`: position of the end of the backlog before the first packet was released.
+    /// Position in the backlog. In state `Learning`, its end before the first packet was released. After a
+    /// question to the controller, its end then: earlier packets of the flow may return to the queue.
     pub fence: u32,
     /// In state `Learning`: whether the first packet has been processed and makes a record later.
     pub awaits_record: bool,
     pub queue: Queue,
+    /// Place of the last packet that has returned to the queue since the controller was asked, or [`NONE`].
+    pub returned: u32,
     before: u32,
     after: u32,
+}
+
+impl<K> Slot<K> {
+    /// Returns whether packets of the flow wait for an answer.
+    pub fn awaits_answer(&self) -> bool {
+        self.state == SlotState::Pending || self.state.awaits_controller()
+    }
 }
 
 /// List of slots, in the order in which they were appended.
@@ -73,6 +94,8 @@ pub(crate) struct Slots<K> {
     all: Box<[Slot<K>]>,
     free: Vec<u32>,
     pub pending: SlotList,
+    pub asked: SlotList,
+    pub confirmed: SlotList,
     pub ready: SlotList,
     pub learning: SlotList,
     pub negative: SlotList,
@@ -93,6 +116,7 @@ impl<K: Default> Slots<K> {
             fence: 0,
             awaits_record: false,
             queue: Queue::EMPTY,
+            returned: NONE,
             before: NONE,
             after: NONE,
         };
@@ -100,6 +124,8 @@ impl<K: Default> Slots<K> {
             all: (0..slots).map(|_| slot()).collect(),
             free: (0..slots as u32).rev().collect(),
             pending: SlotList::EMPTY,
+            asked: SlotList::EMPTY,
+            confirmed: SlotList::EMPTY,
             ready: SlotList::EMPTY,
             learning: SlotList::EMPTY,
             negative: SlotList::EMPTY,
@@ -121,13 +147,26 @@ impl<K> Slots<K> {
         self.all.get(number as usize)
     }
 
+    /// Returns the first slot in the list of a state other than `Free`.
+    pub fn first(&self, state: SlotState) -> Option<u32> {
+        match state {
+            SlotState::Free => None,
+            SlotState::Pending => self.pending.first(),
+            SlotState::Asked => self.asked.first(),
+            SlotState::Confirmed => self.confirmed.first(),
+            SlotState::Ready => self.ready.first(),
+            SlotState::Learning => self.learning.first(),
+            SlotState::Negative => self.negative.first(),
+        }
+    }
+
     /// Takes a free slot for a flow. It is in state `Free` and in no list until [`Self::enter`] is called.
     pub fn take(&mut self, port: u16, key: K, hash: u64) -> Option<u32> {
         let number = self.free.pop()?;
         let slot = self.get_mut(number);
         debug_assert!(slot.state == SlotState::Free && slot.queue.is_empty());
         (slot.key, slot.hash, slot.port) = (key, hash, port);
-        (slot.tries, slot.has_first, slot.turns_negative) = (0, false, false);
+        (slot.tries, slot.has_first, slot.turns_negative, slot.returned) = (0, false, false, NONE);
         Some(number)
     }
 
@@ -178,6 +217,8 @@ impl<K> Slots<K> {
         match state {
             SlotState::Free => None,
             SlotState::Pending => Some(&mut self.pending),
+            SlotState::Asked => Some(&mut self.asked),
+            SlotState::Confirmed => Some(&mut self.confirmed),
             SlotState::Ready => Some(&mut self.ready),
             SlotState::Learning => Some(&mut self.learning),
             SlotState::Negative => Some(&mut self.negative),

@@ -65,11 +65,37 @@ impl<P> WaitingPackets<P> {
 
     /// Appends a packet to a queue. The caller has checked that there is room.
     pub fn append(&mut self, queue: &mut Queue, packet: P, bytes: u32) {
-        let Some(place) = self.free.pop() else { return debug_assert!(false, "no packet can wait") };
+        if let Some(place) = self.put(packet, bytes) {
+            self.link(queue, place);
+        }
+    }
+
+    /// Inserts a packet into a queue after the packet at place `before`, or at the front if `before` is
+    /// [`NONE`]. Returns the place of the packet. The caller has checked that there is room.
+    pub fn insert(&mut self, queue: &mut Queue, before: u32, packet: P, bytes: u32) -> u32 {
+        let Some(place) = self.put(packet, bytes) else { return before };
+        let next = match self.all.get_mut(before as usize) {
+            Some(before) => std::mem::replace(&mut before.next, place),
+            None => std::mem::replace(&mut queue.first, place),
+        };
+        self.all[place as usize].next = next;
+        // The order of arrival follows the order in the queue.
+        match self.all.get(next as usize).map(|next| next.arrival) {
+            Some(arrival) => self.all[place as usize].arrival = arrival.saturating_sub(1),
+            None => queue.last = place,
+        }
+        place
+    }
+
+    fn put(&mut self, packet: P, bytes: u32) -> Option<u32> {
+        let Some(place) = self.free.pop() else {
+            debug_assert!(false, "no packet can wait");
+            return None;
+        };
         let arrival = self.arrivals;
         self.arrivals += 1;
         self.all[place as usize] = Waiting { packet: Some(packet), bytes, arrival, next: NONE };
-        self.link(queue, place);
+        Some(place)
     }
 
     /// Appends the packet in a place, which belongs to no queue, to a queue.

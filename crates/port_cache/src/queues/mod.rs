@@ -9,12 +9,15 @@
 //!                          │                                 learning ─ first packet has left it ─► ready
 //!                          │  no answer in time: asked again, then packets are dropped ─► free
 //! free ─ no record is possible ─► negative ─ time is over ─► free
+//! free, ready, learning ─ the controller is asked ─► asked ─ answer or timeout ─► ready, or free
 //! ```
 //!
 //! A slot's generation advances whenever the slot is freed. An answer for an earlier generation is ignored.
 //!
-//! `release.rs` takes packets out of ready slots, and `rekey.rs` adapts the queues to new keys.
+//! `controller.rs` has the flows about which the controller was asked, `release.rs` takes packets out of ready
+//! slots, and `rekey.rs` adapts the queues to new keys.
 
+mod controller;
 mod rekey;
 mod release;
 
@@ -24,8 +27,9 @@ mod tests;
 use crate::counters::{MissCounters, MissUsage};
 use crate::index::Index;
 use crate::limits::{MissLimits, WhenFull};
-use crate::slots::{SlotState, Slots};
-use crate::waiting::WaitingPackets;
+use crate::slots::{Slot, SlotState, Slots};
+use crate::waiting::{NONE, WaitingPackets};
+pub use controller::AskResult;
 use flow::Nanos;
 use rekey::Rekeyed;
 use std::sync::Arc;
@@ -33,8 +37,10 @@ use std::sync::Arc;
 /// Identifies a search. An answer with a ticket whose search is over is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    slot: u32,
-    generation: u32,
+    /// Number of the flow's slot.
+    pub slot: u32,
+    /// Generation of the slot.
+    pub generation: u32,
 }
 
 /// Key of a flow, and the port on which its packets arrive.
@@ -172,6 +178,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         hold: impl FnOnce(P) -> Result<P, P>,
     ) -> OfferResult<P> {
         match self.find(flow) {
+            Some(number) if self.is_over(number, now) => {
+                self.free_slot(number);
+                self.begin(flow, packet, bytes, now, hold)
+            }
             Some(number) if self.slots.get(number).state != SlotState::Negative => {
                 self.merge(number, packet, bytes, hold)
             }
@@ -195,6 +205,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         now: Nanos,
         hold: impl FnOnce(P) -> Result<P, P>,
     ) -> OfferResult<P> {
+        self.free_over(now);
         let used = self.ports[usize::from(flow.port)];
         let has_room = used.flows < self.limits.entries.into() && self.fits(used, bytes);
         let held = if has_room { hold(packet) } else { Err(packet) };
@@ -227,8 +238,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let slot = self.slots.get(number);
         let port = slot.port;
         let used = self.ports[usize::from(port)];
-        let is_ready = slot.state == SlotState::Ready;
-        let has_room = match self.is_immediate {
+        let (is_ready, is_asked) = (slot.state == SlotState::Ready, slot.state.awaits_controller());
+        let has_room = match self.is_immediate && !is_asked {
             true => self.waiting.has_room(),
             false => used.followers < self.limits.queue.into() && self.fits(used, bytes),
         };
@@ -237,7 +248,9 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let packet = match held {
             Ok(packet) => packet,
             Err(packet) if is_ready && self.waiting.has_room() => packet,
-            Err(packet) if self.limits.when_full == WhenFull::Forward && self.waiting.has_room() => {
+            Err(packet)
+                if self.limits.when_full == WhenFull::Forward && !is_asked && self.waiting.has_room() =>
+            {
                 self.slots.enter(number, SlotState::Ready);
                 self.append(number, packet, bytes);
                 self.counters.forced(port, 1);
@@ -257,9 +270,9 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Ends a search. The packets of its flow can be released. Returns false, and changes nothing, if the
     /// search is already over.
     pub fn answer(&mut self, ticket: Ticket) -> bool {
-        let is_right = self.is_pending(ticket);
+        let is_right = self.current(ticket).is_some_and(Slot::awaits_answer);
         if is_right {
-            self.slots.enter(ticket.slot, SlotState::Ready);
+            self.end_search(ticket.slot);
         } else {
             self.counters.stale(self.port_of(ticket), 1);
         }
@@ -269,8 +282,12 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Returns whether a search waits for its answer.
     #[must_use]
     pub fn is_pending(&self, ticket: Ticket) -> bool {
-        let slot = self.slots.checked(ticket.slot);
-        slot.is_some_and(|slot| slot.state == SlotState::Pending && slot.generation == ticket.generation)
+        self.current(ticket).is_some_and(|slot| slot.state == SlotState::Pending)
+    }
+
+    /// Returns the slot of a search or of a question to the controller, unless another one uses the slot.
+    fn current(&self, ticket: Ticket) -> Option<&Slot<K>> {
+        self.slots.checked(ticket.slot).filter(|slot| slot.generation == ticket.generation)
     }
 
     /// Returns the index of the port of a search, or of the last search with the same slot.
@@ -280,13 +297,14 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     }
 
     /// Ends the search of a flow, if there is one, because the flow has got a record. Returns whether
-    /// packets of the flow wait.
+    /// packets of the flow are released. A flow about which the controller was asked gets no record.
     pub fn answer_flow(&mut self, flow: FlowKey<'_, K>) -> bool {
         let Some(number) = self.find(flow) else { return false };
         match self.slots.get(number).state {
             SlotState::Pending => self.slots.enter(number, SlotState::Ready),
             SlotState::Learning => self.end_learning(number),
             SlotState::Ready | SlotState::Negative | SlotState::Free => {}
+            SlotState::Asked | SlotState::Confirmed => {}
         }
         self.slots.get(number).state == SlotState::Ready
     }
@@ -300,8 +318,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Ends all searches, so that all waiting packets can be released.
     pub fn answer_all(&mut self) {
         self.settle(|_| false);
-        while let Some(number) = self.slots.pending.first() {
-            self.slots.enter(number, SlotState::Ready);
+        for list in [SlotState::Pending, SlotState::Asked, SlotState::Confirmed] {
+            while let Some(number) = self.slots.first(list) {
+                self.end_search(number);
+            }
         }
     }
 
@@ -334,16 +354,20 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 self.slots.enter(number, SlotState::Ready);
                 self.slots.get_mut(number).turns_negative = true;
             }
+            // Other packets of the flow lead to a question to the controller.
+            SlotState::Asked | SlotState::Confirmed => {}
             SlotState::Free => debug_assert!(false, "a free slot is not in the index"),
         }
     }
 
     /// Returns what to do because searches have got no answer in time, or `None` if nothing is to be done
-    /// now. Call it until it returns `None`.
-    pub fn next_due(&mut self, now: Nanos) -> Option<Due<P>> {
+    /// now. Call it until it returns `None`. A question to the controller ends only if `is_passed` returns
+    /// true for its fence.
+    pub fn next_due(&mut self, now: Nanos, is_passed: impl Fn(u32) -> bool) -> Option<Due<P>> {
         while let Some(number) = self.slots.negative.first().filter(|n| self.slots.get(*n).ends <= now) {
             self.free_slot(number);
         }
+        self.end_questions(now, is_passed);
         let number = self.slots.pending.first().filter(|number| self.slots.get(*number).ends <= now)?;
         let slot = self.slots.get_mut(number);
         let port = slot.port;
@@ -365,7 +389,9 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// progress.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Nanos> {
-        self.slots.pending.first().map(|number| self.slots.get(number).ends)
+        let states = [SlotState::Pending, SlotState::Asked, SlotState::Confirmed];
+        let firsts = states.into_iter().filter_map(|state| self.slots.first(state));
+        firsts.map(|number| self.slots.get(number).ends).min()
     }
 
     /// Returns the first packet of a flow that is being searched.
@@ -426,6 +452,9 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Takes the first packet of a slot's queue. Also returns whether the queue is empty afterwards.
     fn take(&mut self, number: u32) -> Option<(P, bool)> {
         let slot = self.slots.get_mut(number);
+        if slot.returned == slot.queue.first() {
+            slot.returned = NONE;
+        }
         let (packet, bytes) = self.waiting.take(&mut slot.queue)?;
         let used = &mut self.ports[usize::from(slot.port)];
         used.followers -= u32::from(!std::mem::take(&mut slot.has_first));
@@ -443,6 +472,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         match state {
             SlotState::Negative => used.negative -= 1,
             SlotState::Pending | SlotState::Ready | SlotState::Learning => used.flows -= 1,
+            SlotState::Asked | SlotState::Confirmed => used.flows -= 1,
             SlotState::Free => {}
         }
         let stays = turns_negative && used.negative < self.limits.entries.into();

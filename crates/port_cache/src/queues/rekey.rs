@@ -6,14 +6,15 @@
 
 use super::{FlowKey, MissQueues, PortUse, Ticket};
 use crate::slots::SlotState;
-use crate::waiting::Queue;
+use crate::waiting::{NONE, Queue};
 use flow::Nanos;
 
 /// A waiting packet that gets a new key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rekeyed {
-    /// Place of the packet.
+    /// Place of the packet, and its position in the list before sorting.
     place: u32,
+    position: u32,
     /// Slot and port of the packet's flow before.
     slot: u32,
     port: u16,
@@ -27,9 +28,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Gives all waiting packets new keys. `key_of` returns the key and the hash of a packet. `ask` is called
     /// for each flow whose packets were followers in another flow, and which must now be searched itself.
     ///
-    /// The search of a flow goes on if its first packet still is the first one of a flow. The budgets of a
-    /// port may be exceeded afterwards, until enough packets have been released. Negative slots end. The
-    /// backlog is empty, so all first packets that were released have left.
+    /// The search of a flow goes on if its first packet still is the first one of a flow. A question to the
+    /// controller ends if no packet waits for its answer. The budgets of a port may be exceeded afterwards,
+    /// until enough packets have been released. Negative slots end. The backlog is empty, so all first packets
+    /// that were released have left.
     pub fn rekey(&mut self, now: Nanos, mut key_of: impl FnMut(&P) -> (K, u64), mut ask: impl FnMut(Ticket)) {
         self.settle(|_| false);
         while let Some(number) = self.slots.negative.first() {
@@ -61,6 +63,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             self.waiting.link(&mut self.slots.get_mut(number).queue, before.place);
         }
         self.order.clear();
+        self.free_empty(self.slots.asked.first());
+        self.free_empty(self.slots.confirmed.first());
         self.free_empty(self.slots.pending.first());
         self.free_empty(self.slots.ready.first());
     }
@@ -68,17 +72,20 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Empties the queues of all slots, and lists their packets in order of arrival.
     fn collect(&mut self) {
         let Self { slots, waiting, order, .. } = self;
-        for (list, is_ready) in [(slots.pending, false), (slots.ready, true)] {
+        for list in [slots.asked, slots.confirmed, slots.pending, slots.ready] {
             let mut next = list.first();
             while let Some(number) = next {
                 next = slots.after(number);
                 let slot = slots.get_mut(number);
-                let (port, has_first) = (slot.port, slot.has_first);
+                let (port, is_ready) = (slot.port, slot.state == SlotState::Ready);
+                // The first waiting packet keeps the slot for which the controller was asked.
+                let has_first = slot.has_first || slot.state.awaits_controller();
                 let queue = std::mem::replace(&mut slot.queue, Queue::EMPTY);
-                slot.turns_negative = false;
+                (slot.turns_negative, slot.returned) = (false, NONE);
                 for (at, place) in waiting.places(queue).enumerate() {
                     order.push(Rekeyed {
                         place,
+                        position: order.len() as u32,
                         slot: number,
                         port,
                         is_first: has_first && at == 0,
@@ -87,13 +94,13 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 }
             }
         }
-        order.sort_unstable_by_key(|moved| waiting.arrival(moved.place));
+        order.sort_unstable_by_key(|moved| (waiting.arrival(moved.place), moved.position));
     }
 
     /// Gives a slot without packets, which stays pending or ready, the new key of its flow.
     fn adopt(&mut self, flow: FlowKey<'_, K>, number: u32) -> u32 {
         let slot = self.slots.get_mut(number);
-        debug_assert!(slot.has_first && slot.queue.is_empty(), "only its first packet adopts a slot");
+        debug_assert!(slot.queue.is_empty(), "only the first packet of a slot adopts it");
         (slot.key, slot.hash) = (*flow.key, flow.hash);
         self.index.insert(flow.hash, number);
         self.ports[usize::from(flow.port)].flows += 1;

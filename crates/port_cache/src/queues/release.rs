@@ -111,6 +111,9 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Takes any waiting packet, because the worker ends. Returns `None` if no packet waits.
     pub fn take_any(&mut self) -> Option<P> {
         self.settle(|_| false);
+        while let Some(number) = self.slots.asked.first().or(self.slots.confirmed.first()) {
+            self.end_search(number);
+        }
         let number = self.slots.ready.first().or(self.slots.pending.first())?;
         let (packet, is_last) = self.take(number)?;
         if is_last {

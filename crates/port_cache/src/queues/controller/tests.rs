@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+use crate::{Due, MissCounters, MissLimits, OfferResult};
+use std::sync::Arc;
+
+const LIMITS: MissLimits = MissLimits { entries: 3, queue: 4, ..MissLimits::USUAL };
+const TIMEOUT_NS: Nanos = Nanos(100);
+
+/// Queues of one port. Packets are numbers, and the key of a packet is its number divided by `divisor`.
+struct Lab {
+    queues: MissQueues<u64, u64>,
+    divisor: u64,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let counters = Arc::<MissCounters>::default();
+        Self { queues: MissQueues::new(LIMITS, 1, 8, counters), divisor: 100 }
+    }
+
+    fn flow<R>(
+        &mut self,
+        packet: u64,
+        then: impl FnOnce(&mut MissQueues<u64, u64>, FlowKey<'_, u64>) -> R,
+    ) -> R {
+        let key = packet / self.divisor;
+        then(&mut self.queues, FlowKey { port: 0, key: &key, hash: key })
+    }
+
+    fn ask(&mut self, packet: u64, at: u64) -> AskResult {
+        self.flow(packet, |queues, flow| queues.ask(flow, Nanos(at), TIMEOUT_NS, 0))
+    }
+
+    fn ticket(&mut self, packet: u64, at: u64) -> Ticket {
+        match self.ask(packet, at) {
+            AskResult::New(ticket) => ticket,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn offer(&mut self, packet: u64, at: u64) -> OfferResult<u64> {
+        self.flow(packet, |queues, flow| queues.offer(flow, packet, 60, Nanos(at), Ok))
+    }
+
+    fn give_back(&mut self, packet: u64) -> Result<(), u64> {
+        self.flow(packet, |queues, flow| queues.give_back(flow, packet, 60, Ok))
+    }
+
+    /// Releases all packets, in order. Each inner list was released together.
+    fn released(&mut self) -> Vec<Vec<u64>> {
+        let next = || {
+            let mut burst = Vec::new();
+            (self.queues.release(8, None, |packet| burst.push(packet)) > 0).then_some(burst)
+        };
+        std::iter::from_fn(next).collect()
+    }
+}
+
+#[test]
+fn packets_wait_for_the_answer_to_their_own_question() {
+    let mut lab = Lab::new();
+    let first = lab.ticket(100, 0);
+    assert_eq!(lab.ask(101, 1), AskResult::Asked);
+    assert!([101, 102].into_iter().all(|packet| lab.offer(packet, 1) == OfferResult::Merged));
+    assert_eq!((lab.released(), lab.queues.usage(0)), (vec![], (1, 2, 120)));
+    assert!(lab.queues.answer(first));
+    // The first waiting packet is released alone. It causes the next question.
+    let mut alone = Vec::new();
+    lab.queues.release(8, None, |packet| alone.push(packet));
+    assert_eq!(alone, [101]);
+    let second = lab.ticket(101, 2);
+    assert!(first != second && !lab.queues.answer(first), "a late answer is ignored");
+    assert_eq!(lab.released(), [[0; 0]; 0]);
+    assert!(lab.queues.answer(second));
+    assert_eq!((lab.released(), lab.queues.usage(0)), (vec![vec![102]], (0, 0, 0)));
+    // Without waiting packets, the answer frees the slot.
+    let third = lab.ticket(100, 3);
+    assert!(lab.queues.answer(third) && !lab.queues.answer(third) && !lab.queues.is_asking());
+}
+
+#[test]
+fn packets_that_return_go_before_those_that_were_never_released() {
+    let mut lab = Lab::new();
+    lab.ticket(100, 0);
+    assert_eq!(lab.offer(103, 1), OfferResult::Merged);
+    assert_eq!((lab.give_back(101), lab.give_back(102)), (Ok(()), Ok(())));
+    assert_eq!(lab.offer(104, 1), OfferResult::Merged);
+    assert_eq!((lab.give_back(105), lab.offer(106, 1)), (Err(105), OfferResult::Full(106)));
+    lab.queues.answer_all();
+    assert_eq!(lab.released(), [vec![101], vec![102, 103, 104]]);
+    // A new plan of keys keeps this order, too.
+    lab.ticket(100, 0);
+    assert_eq!(lab.offer(103, 1), OfferResult::Merged);
+    assert_eq!((lab.give_back(101), lab.give_back(102)), (Ok(()), Ok(())));
+    lab.queues.rekey(Nanos(1), |_| (7, 7), |_| panic!("the question stays"));
+    lab.queues.answer_all();
+    assert_eq!(lab.released(), [vec![101], vec![102, 103]]);
+}
+
+#[test]
+fn a_question_ends_in_time() {
+    let mut lab = Lab::new();
+    lab.ticket(100, 0);
+    lab.ticket(200, 10);
+    assert_eq!(lab.offer(101, 20), OfferResult::Merged);
+    assert_eq!((lab.queues.next_due(Nanos(99), |_| true), lab.released()), (None, vec![]));
+    assert_eq!(lab.queues.next_timeout(), Some(Nanos(100)));
+    assert_eq!((lab.queues.next_due(Nanos(100), |_| true), lab.released()), (None, vec![vec![101]]));
+    // A rule for the flow shortens the time, but not for other flows.
+    lab.ticket(300, 200);
+    assert_eq!(lab.offer(301, 200), OfferResult::Merged);
+    lab.queues.note_rules(Nanos(220), |key| *key == 3);
+    lab.queues.note_rules(Nanos(220), |_| false);
+    let end = 220 + CONFIRMED_NS.0;
+    assert_eq!((lab.queues.next_due(Nanos(299), |_| true), lab.released()), (None, vec![]));
+    assert_eq!((lab.queues.next_due(Nanos(300.min(end)), |_| true), lab.released()), (None, vec![vec![301]]));
+    assert_eq!(lab.queues.counters().read().unanswered, 2);
+    assert!(!lab.queues.is_asking());
+    let long = |lab: &mut Lab, packet| {
+        lab.flow(packet, |queues, flow| queues.ask(flow, Nanos(0), Nanos(1_000_000_000), 0))
+    };
+    long(&mut lab, 400);
+    assert_eq!(lab.offer(401, 0), OfferResult::Merged);
+    lab.queues.note_rules(Nanos(0), |_| true);
+    assert_eq!((lab.queues.next_due(Nanos(CONFIRMED_NS.0 - 1), |_| true), lab.released()), (None, vec![]));
+    assert_eq!((lab.queues.next_due(CONFIRMED_NS, |_| true), lab.released()), (None, vec![vec![401]]));
+}
+
+#[test]
+fn questions_use_the_budget_of_flows_until_their_time_is_over() {
+    let mut lab = Lab::new();
+    for flow in 1..=3 {
+        lab.ticket(100 * flow, 0);
+    }
+    assert_eq!((lab.ask(400, 50), lab.offer(500, 50)), (AskResult::Full, OfferResult::Uncached(500)));
+    assert!(matches!(lab.ask(400, 100), AskResult::New(_)), "the other questions are over");
+    let counters = lab.queues.counters().read();
+    assert_eq!((counters.asked, counters.unquenched, counters.unanswered), (4, 1, 3));
+    // A question that could not be sent ends at once.
+    let ticket = lab.ticket(500, 100);
+    assert_eq!(lab.offer(501, 100), OfferResult::Merged);
+    lab.queues.withdraw(ticket);
+    assert_eq!((lab.released(), lab.queues.usage(0)), (vec![vec![501]], (1, 0, 0)));
+}
+
+#[test]
+fn a_flow_that_is_searched_can_become_one_that_is_asked_about() {
+    let mut lab = Lab::new();
+    let OfferResult::New(search) = lab.offer(101, 0) else { panic!("a search") };
+    // A packet that did not wait leads to a question.
+    let question = lab.ticket(100, 0);
+    assert_eq!((lab.queues.answer(search), lab.queues.usage(0)), (false, (1, 1, 60)));
+    assert!(lab.queues.answer(question));
+    assert_eq!((lab.released(), lab.queues.usage(0)), (vec![vec![101]], (0, 0, 0)));
+    // Negative slots, and the end of the worker.
+    lab.flow(600, |queues, flow| queues.set_negative(flow, Nanos(0)));
+    let question = lab.ticket(600, 0);
+    assert_eq!(lab.offer(601, 0), OfferResult::Merged);
+    lab.ticket(700, 0);
+    assert_eq!((lab.queues.take_any(), lab.queues.take_any()), (Some(601), None));
+    assert!(!lab.queues.answer(question));
+}
+
+#[test]
+fn new_keys_keep_a_question_for_its_first_waiting_packet() {
+    let mut lab = Lab::new();
+    let question = lab.ticket(100, 0);
+    (101..104).for_each(|packet| assert_eq!(lab.offer(packet, 0), OfferResult::Merged));
+    lab.ticket(200, 0);
+    let mut asked = Vec::new();
+    lab.divisor = 1;
+    // All packets have different keys now. No packet waits for the answer about flow 2.
+    lab.queues.rekey(Nanos(1), |packet| (*packet, *packet), |ticket| asked.push(ticket));
+    assert_eq!((asked.len(), lab.queues.usage(0)), (2, (3, 1, 180)));
+    asked.iter().for_each(|ticket| assert!(lab.queues.answer(*ticket)));
+    assert_eq!(lab.released(), [vec![102, 103]]);
+    assert_eq!(lab.offer(101, 2), OfferResult::Merged);
+    assert!(lab.queues.answer(question));
+    assert_eq!(lab.released(), [vec![101], vec![101]]);
+    assert_eq!((lab.queues.next_due(Nanos(1_000), |_| true), lab.queues.waiting()), (None::<Due<u64>>, 0));
+}
