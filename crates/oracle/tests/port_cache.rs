@@ -51,8 +51,8 @@ fn port_cache(seed: u64) -> PortCacheConfig {
             PortCacheConfig { mode, limits, service_ns, ..PortCacheConfig::default() }
         }
         _ => {
-            let service_ns = Nanos(1_000_000);
-            PortCacheConfig { mode, limits, service_ns, faults: Some(faults), ..PortCacheConfig::default() }
+            let (service_ns, faults) = (Nanos(1_000_000), Some(faults));
+            PortCacheConfig { mode, limits, service_ns, faults, ..PortCacheConfig::default() }
         }
     }
 }
@@ -121,6 +121,10 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         unserved: _,
         released,
         evicted,
+        asked: _,
+        returned: _,
+        unquenched: _,
+        unanswered: _,
     } = coverage.misses;
     let counts = [
         hits, searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released,

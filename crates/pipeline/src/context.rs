@@ -6,12 +6,15 @@
 
 use crate::packet::Packet;
 use crate::pending_outputs::PendingOutputs;
-use actions::{Cell, Cells, GroupTable, MeterTable, Program};
+use crate::slab::{BURST, PacketSlot};
+use actions::{Cell, Cells, GroupTable, MeterTable, PacketInLimits, Program};
+use arrayvec::ArrayVec;
 use backlog::Window;
 use dataplane::{BurstCounters, Counters, PortTable};
 use flow::stateless::TagTypes;
 use flow::{DropReason, EntryId, Nanos, Settings};
 use keys::Extractor;
+use port_cache::QuenchedTables;
 use stateless::StatelessForwarder;
 use std::sync::Arc;
 use tables::Table;
@@ -36,6 +39,9 @@ pub(crate) struct Rules {
     pub meters: Arc<MeterTable>,
     pub stateless: Option<Arc<StatelessForwarder>>,
     pub settings: Settings,
+    pub packet_in_limits: Arc<PacketInLimits>,
+    /// Tables whose table-miss entries send one packet-in per flow at a time.
+    pub quench: QuenchedTables,
 }
 
 impl Rules {
@@ -53,6 +59,8 @@ impl Rules {
             meters: Arc::default(),
             stateless: None,
             settings: Settings::default(),
+            packet_in_limits: Arc::default(),
+            quench: QuenchedTables::default(),
         }
     }
 
@@ -76,10 +84,15 @@ impl Rules {
             meters: &self.meters,
             stateless: self.stateless.as_deref(),
             settings: self.settings,
+            packet_in_limits: &self.packet_in_limits,
+            quench: &self.quench,
+            quenches: false,
             egress,
             outputs,
             counters,
             burst_counters: BurstCounters::default(),
+            asking: ArrayVec::new(),
+            unsent: false,
             notes_hops: false,
             window,
             released: false,
@@ -108,11 +121,20 @@ pub(crate) struct BurstContext<'a, E> {
     pub meters: &'a MeterTable,
     pub stateless: Option<&'a StatelessForwarder>,
     pub settings: Settings,
+    pub packet_in_limits: &'a PacketInLimits,
+    pub quench: &'a QuenchedTables,
+    /// Whether packets that lead to a packet-in of a table in `quench` are listed in `asking`, and are not
+    /// finished.
+    pub quenches: bool,
     pub egress: &'a mut E,
     pub outputs: &'a mut PendingOutputs,
     /// Counters of the worker. The counters of the burst are added to them at its end.
     pub counters: &'a Counters,
     pub burst_counters: BurstCounters,
+    /// Packets that are to be finished by [`crate::pipeline`] because their packet-ins may be quenched.
+    pub asking: ArrayVec<PacketSlot, BURST>,
+    /// Whether the last packet-in was not sent.
+    pub unsent: bool,
     /// Whether the entries that a packet hits are stored in [`Packet::hops`], so that a path record can be
     /// made from them.
     pub notes_hops: bool,

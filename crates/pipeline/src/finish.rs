@@ -9,7 +9,7 @@ use crate::pending_outputs::PendingOutput;
 use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;
 use dataplane::{Event, PacketInEvent};
-use flow::{DropReason, Outcome, PortNo, QueueId};
+use flow::{DropReason, Outcome, PacketInReason, PortNo, QueueId};
 use frame::Frame;
 
 impl<E: Egress> BurstContext<'_, E> {
@@ -25,6 +25,9 @@ impl<E: Egress> BurstContext<'_, E> {
     ) {
         if packet.state == State::Finish {
             self.action_set(packet);
+        }
+        if !packet.outputs.is_empty() && self.quenches && self.asks_controller(packet, slot) {
+            return;
         }
         probe.leaving(slot, &Leaving::of(packet, self.outputs));
         let mut left = Released::default();
@@ -45,6 +48,22 @@ impl<E: Egress> BurstContext<'_, E> {
         if packet.leaves.is_none() && !packet.data.frame.is_hollow() {
             self.egress.free(packet.data.take_frame());
         }
+    }
+
+    /// Returns whether the packet has a packet-in that may be quenched. Lists the packet if so.
+    #[inline(never)]
+    fn asks_controller(&mut self, packet: &Packet, slot: PacketSlot) -> bool {
+        let may_quench = |out: &PendingOutput| match out {
+            PendingOutput::Report(report) => {
+                report.reason == PacketInReason::NoMatch && self.quench.has(report.table)
+            }
+            PendingOutput::Copy { .. } | PendingOutput::Gone => false,
+        };
+        let asks = self.outputs.of(packet.outputs).any(may_quench);
+        if asks {
+            self.asking.push(slot);
+        }
+        asks
     }
 
     /// Counts the outcome of a packet that was not sent, or that had a failed output.
@@ -97,8 +116,22 @@ impl<E: Egress> BurstContext<'_, E> {
     /// Gives a report to the egress. Returns whether the egress took it.
     fn report(&mut self, packet: &mut Packet, mut report: PacketInEvent) -> bool {
         report.frame.meta.lane = packet.lane();
+        self.unsent = true;
+        if !self.packet_in_limits.take(report.reason, self.now) {
+            self.egress.free(report.frame);
+            let reason = match report.reason {
+                PacketInReason::NoMatch => DropReason::PacketInRateNoMatch,
+                PacketInReason::Action => DropReason::PacketInRateAction,
+                PacketInReason::InvalidTtl => DropReason::PacketInRateInvalidTtl,
+            };
+            self.fail(packet, reason);
+            return false;
+        }
         match self.egress.report(Event::PacketIn(report)) {
-            Ok(()) => return true,
+            Ok(()) => {
+                self.unsent = false;
+                return true;
+            }
             Err(Event::PacketIn(report)) => {
                 self.egress.free(report.frame);
                 self.fail(packet, DropReason::PacketInFull);

@@ -2,7 +2,7 @@
 //! Packet-outs of the controller, compiled by the control thread.
 
 use actions::ProgramStep;
-use flow::{Action, PortNo, operation, port_no};
+use flow::{Action, HeldFlow, PortNo, operation, port_no};
 
 /// A compiled packet-out of the controller.
 #[derive(Debug)]
@@ -11,6 +11,9 @@ pub struct CompiledPacketOut {
     pub(crate) steps: Box<[ProgramStep]>,
     pub(crate) to_tables: bool,
     pub(crate) bytes: Vec<u8>,
+    pub(crate) releases: Option<HeldFlow>,
+    /// Whether the packet is sent. Otherwise it only tells the worker that the controller has answered.
+    pub(crate) sends: bool,
 }
 
 impl CompiledPacketOut {
@@ -25,6 +28,22 @@ impl CompiledPacketOut {
             steps: ProgramStep::applied(actions),
             to_tables,
             bytes: out.bytes.clone(),
+            releases: out.releases,
+            sends: true,
+        }
+    }
+
+    /// Returns the packet-out for another worker, which does not send it, but releases packets that wait for
+    /// it.
+    #[must_use]
+    pub fn only_answer(out: &operation::PacketOut) -> Self {
+        Self {
+            in_port: out.in_port,
+            steps: Box::default(),
+            to_tables: false,
+            bytes: out.bytes.clone(),
+            releases: out.releases,
+            sends: false,
         }
     }
 }

@@ -4,8 +4,8 @@
 //! A burst is processed table by table, but its outputs leave packet by packet. This keeps the order of
 //! packets of one flow, and of all packets of one receive queue, on every port.
 
-use dataplane::{PacketInEvent, Usage};
-use flow::{PortNo, QueueId};
+use dataplane::{PacketInEvent, Question, Usage};
+use flow::{PacketInReason, PortNo, QueueId};
 use frame::{Frame, Lane};
 
 /// Index that marks the end of a list.
@@ -112,6 +112,19 @@ impl PendingOutputs {
         let next = std::mem::replace(next, std::mem::replace(&mut self.free, at));
         self.used -= 1;
         Some((std::mem::replace(out, PendingOutput::Gone), next))
+    }
+
+    /// Adds the question to the packet-ins of a list.
+    pub fn set_question(&mut self, list: OutputList, question: Question) {
+        let mut at = list.first;
+        while let Some((out, next)) = self.list.get_mut(at as usize) {
+            at = *next;
+            if let PendingOutput::Report(report) = out
+                && report.reason == PacketInReason::NoMatch
+            {
+                report.question = Some(question);
+            }
+        }
     }
 
     /// Iterates over the outputs of a list in order. The list does not contain the frame that leaves without

@@ -12,6 +12,7 @@
 //! The backlog is processed between bursts, in batches of bounded size (quanta). Operations are applied
 //! between bursts only, so a packet sees one version of all rules.
 
+mod quench;
 mod release;
 
 pub use release::ReleasedPackets;
@@ -153,6 +154,7 @@ impl Pipeline {
             }
             count = frames.len();
             context.notes_hops = express.asks();
+            context.quenches = cache.as_ref().is_some_and(|cache| cache.quench().is_some());
         }
         if count == 0 {
             context.add_counters();
@@ -191,6 +193,9 @@ impl Pipeline {
         }
         if let Some(express) = express {
             cache.iter_mut().for_each(|cache| express.overtake(cache, &slab.packets, in_port, lanes_on));
+            if !context.asking.is_empty() {
+                context.quench(cache.as_deref_mut(), express, &mut slab.packets, &self.waiting_keys, probe);
+            }
             let mut budget = RecordBudget::new(cache.as_deref_mut(), in_port);
             express.learn(&context, &mut slab.packets, &mut self.waiting_keys, lanes_on, &mut budget, probe);
             cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
@@ -220,10 +225,15 @@ impl Pipeline {
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.notes_hops = express.is_some();
+        context.quenches =
+            express.is_some() && port_cache.as_ref().is_some_and(|cache| cache.quench().is_some());
         context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {
-            let cache = port_cache.as_deref_mut();
+            let mut cache = port_cache.as_deref_mut();
+            if !context.asking.is_empty() {
+                context.quench(cache.as_deref_mut(), express, &mut slab.packets, waiting_keys, probe);
+            }
             express.learn_waiting(&context, cache, &mut slab.packets, &quantum, waiting_keys, probe);
         }
         slab.free(&quantum);
@@ -237,7 +247,10 @@ impl Pipeline {
             ffp.walk(&mut context, &mut slab.packets, &released, keys, probe);
             run_tables(&mut context, ffp, &mut slab.packets, &released, Waiting::Anywhere, keys, probe);
             if let Some(express) = express {
-                let cache = port_cache.as_deref_mut();
+                let mut cache = port_cache.as_deref_mut();
+                if !context.asking.is_empty() {
+                    context.quench(cache.as_deref_mut(), express, &mut slab.packets, waiting_keys, probe);
+                }
                 express.learn_waiting(&context, cache, &mut slab.packets, &released, waiting_keys, probe);
             }
             slab.free(&released);
@@ -259,6 +272,12 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) {
+        if let Some(cache) = &mut self.port_cache {
+            quench::note_packet_out(cache, out, self.express.as_deref(), now);
+        }
+        if !out.sends {
+            return;
+        }
         let Self { rules, counters, ffp, slab, lanes, keys, outputs, .. } = self;
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         let burst = slab.burst(1);
@@ -326,6 +345,8 @@ impl Pipeline {
                         (Some(cache), None) => cache.answer_all(),
                         (None, _) => {}
                     }
+                    // The rules for which the plan was made may concern any flow.
+                    self.port_cache.iter_mut().for_each(|cache| cache.note_rules(|_| true));
                 }
                 Update::EndPrevious(previous) => {
                     *previous = self.express.as_mut().and_then(|express| express.take_previous());
@@ -335,7 +356,13 @@ impl Pipeline {
                 }
                 Update::PathChanges(changes) => {
                     let cells = &self.rules.cells;
-                    self.express.iter_mut().for_each(|express| express.note(changes, cells));
+                    if let Some(express) = &mut self.express {
+                        let before = express.rules_version();
+                        express.note(changes, cells);
+                        if let Some(cache) = self.port_cache.as_mut().filter(|cache| cache.is_asking()) {
+                            cache.note_rules(|key| express.may_hit_added(key, before));
+                        }
+                    }
                 }
                 // Packets that wait may now be forwarded before any table, like all later packets of their
                 // flows.

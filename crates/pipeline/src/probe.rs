@@ -120,6 +120,10 @@ pub trait Probe {
     #[inline]
     fn refused(&mut self, _frame: &Frame, _table: Option<TableId>, _reason: DropReason) {}
 
+    /// Called when a packet returns to the port cache unprocessed. It arrives again when it is released.
+    #[inline]
+    fn returned(&mut self, _slot: PacketSlot) {}
+
     /// Called for the packet with number `sequence` of this worker's receive queue at `port`, before it is
     /// admitted.
     #[inline]
@@ -249,6 +253,12 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     fn released(&mut self, waited: Option<CacheWait>) {
         self.0.released(waited);
         self.1.released(waited);
+    }
+
+    #[inline]
+    fn returned(&mut self, slot: PacketSlot) {
+        self.0.returned(slot);
+        self.1.returned(slot);
     }
 
     #[inline]

@@ -186,6 +186,14 @@ impl Probe for Recorder {
         }
     }
 
+    fn returned(&mut self, slot: PacketSlot) {
+        let number = self.slots.get_mut(slot.index()).map(|number| std::mem::replace(number, NOBODY));
+        if let Some(number) = number.filter(|number| *number != NOBODY) {
+            let _ = self.free.try_push(number);
+            self.left += 1;
+        }
+    }
+
     fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, burst_counters: &BurstCounters) {
         if self.open(slot).is_none() {
             return;

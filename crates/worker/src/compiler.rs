@@ -42,6 +42,8 @@ pub(crate) struct OperationCompiler {
     requeues: Requeues,
     pub express: ExpressPlanner,
     pub records: ExpressCaches,
+    /// Whether packets may wait for packet-outs of the controller.
+    quenches: bool,
 }
 
 impl OperationCompiler {
@@ -59,6 +61,7 @@ impl OperationCompiler {
             requeues,
             express: ExpressPlanner::new(),
             records: ExpressCaches::new(workers, config.express_records, bypass),
+            quenches: config.port_cache.is_some_and(|cache| cache.quench.is_some()),
         }
     }
 
@@ -141,10 +144,15 @@ impl OperationCompiler {
                 changed.meters = true;
             }
             Operation::PacketOut(packet) => {
-                // Only the first worker sends the packet. The packet is queued among the updates, so that the
-                // order of operations is preserved.
-                if let Some(parts) = parts.first_mut() {
-                    parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
+                // One worker sends the packet: the one that holds later packets of the flow, or the first.
+                // The packet is queued among the updates, so that the order of operations is preserved.
+                let sender = packet.releases.map_or(0, |flow| usize::from(flow.worker));
+                for (worker, parts) in parts.iter_mut().enumerate() {
+                    if worker == sender {
+                        parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
+                    } else if self.quenches && packet.releases.is_none() {
+                        parts.push(Update::PacketOut(Box::new(CompiledPacketOut::only_answer(&packet))));
+                    }
                 }
             }
             Operation::RemoveGroup(id) => {

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::outbox::OUTBOX_FRAMES;
 use crate::quantum::Quanta;
+use actions::PacketInRates;
 use flow::{EgressQueue, Nanos, PortNo};
 use pipeline::{BypassLimits, LaneLimits};
 use port::Queue;
@@ -44,6 +45,8 @@ pub struct WorkerSetConfig {
     /// Limits and searcher of the port cache; `None` turns it off. It needs path records. With it, the
     /// express path is never bypassed.
     pub port_cache: Option<PortCacheConfig>,
+    /// Rate limits of packet-ins.
+    pub packet_in_rates: PacketInRates,
     /// Method by which LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
     /// Clock that times the steps of one burst in many. If `None`, nothing is timed.
@@ -71,6 +74,7 @@ impl Default for WorkerSetConfig {
             express_records: 0,
             express_bypass: BypassLimits::USUAL,
             port_cache: None,
+            packet_in_rates: PacketInRates::default(),
             stopwatch: None,
             consistency: Consistency::default(),
             timed_bursts: 1_024,

@@ -46,6 +46,7 @@ mod usage;
 mod wiring;
 mod worker;
 
+pub use actions::PacketInRates;
 pub use background_compile::{BACKGROUND_ADDITIONS_MIN, BackgroundTask};
 pub use clock::Clock;
 pub use config::{PortQueues, WorkerSetConfig};

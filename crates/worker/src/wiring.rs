@@ -19,6 +19,7 @@ use crate::set::WorkerSet;
 use crate::stopwatch::{Costs, Stopwatch};
 use crate::table_compiler::TableCompiler;
 use crate::worker::{Channel, Served, Worker};
+use actions::PacketInLimits;
 use dataplane::{Counters, Event};
 use flow::{EgressQueue, Nanos, PortNo};
 use frame::Frame;
@@ -51,7 +52,12 @@ pub fn build_with<P: Probe>(
     ports: Vec<PortQueues>,
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
-    let wiring = Wiring { config, sizes: Sizes::of(config, ports.len()), plan: TransmitPlan::of(&ports) };
+    let wiring = Wiring {
+        config,
+        sizes: Sizes::of(config, ports.len()),
+        plan: TransmitPlan::of(&ports),
+        limits: Arc::new(PacketInLimits::new(config.packet_in_rates)),
+    };
     let (served, port_reports) = share_queues(ports, config.workers);
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     let mut workers = Vec::with_capacity(config.workers);
@@ -75,6 +81,7 @@ struct Wiring<'c> {
     config: &'c WorkerSetConfig,
     sizes: Sizes,
     plan: TransmitPlan,
+    limits: Arc<PacketInLimits>,
 }
 
 impl Wiring<'_> {
@@ -142,7 +149,7 @@ impl Wiring<'_> {
         end: WorkerEnd,
         probe: P,
     ) -> Worker<P> {
-        let Self { config, sizes, plan } = self;
+        let Self { config, sizes, plan, limits } = self;
         let WorkerRings { peers, arrivals, homes, mut returned } = rings;
         let WorkerEnd { channel, events, recycled, counters, costs, latencies, misses, published } = end;
         returned.push(CachePadded(recycled));
@@ -169,10 +176,12 @@ impl Wiring<'_> {
         let records = Express::places(config.express_records);
         let cache = config.port_cache.filter(|_| config.express_records > 0).map(|config| {
             let ports = served.iter().map(|served| served.number).collect();
-            PortCache::new(&config, ports, BURST, records, misses)
+            PortCache::new(&config, ports, BURST, records, misses).for_worker(home)
         });
         Worker {
-            pipeline: Pipeline::new(Arc::clone(&counters), config.lanes).with_port_cache(cache),
+            pipeline: Pipeline::new(Arc::clone(&counters), config.lanes)
+                .with_port_cache(cache)
+                .with_packet_in_limits(Arc::clone(limits)),
             counters,
             egress,
             served,

@@ -291,11 +291,12 @@ impl<P: Probe> Worker<P> {
             self.publish_counted(self.pipeline.counted_until().min(self.now));
         }
         while self.may_process() {
+            let awaits_operation = !self.channel.requests.is_empty();
             let released = if self.instruments.records_next(&self.channel.applied) {
                 let mut both = (&mut self.probe, &mut self.instruments);
-                self.pipeline.release(self.now, &mut self.egress, &mut both)
+                self.pipeline.release(self.now, awaits_operation, &mut self.egress, &mut both)
             } else {
-                self.pipeline.release(self.now, &mut self.egress, &mut self.probe)
+                self.pipeline.release(self.now, awaits_operation, &mut self.egress, &mut self.probe)
             };
             if released.packets > 0 {
                 turn.released += released.packets;

@@ -160,6 +160,13 @@ impl RecentChanges {
         }
     }
 
+    /// Returns whether packets with this key may hit a rule that was added since version `of_version`, after
+    /// earlier entries have changed them in any way that is known not to matter.
+    pub fn may_concern(&self, key: &ExpressKey, of_version: u64) -> bool {
+        let Some(mut changes) = self.all.since(of_version) else { return true };
+        changes.kinds().any(|rules| changes.add_match(rules, key.words(), Rewritten::Nothing, |_| true))
+    }
+
     /// Returns whether packets with this key still take this path, which was right for version `of_version`.
     /// Returns false if that is not certain.
     pub fn uphold<E>(

@@ -111,10 +111,45 @@ impl Express {
         }
     }
 
+    /// Returns the key of a packet of the last burst that had no record, and the key's hash. No record will be
+    /// made for the packet.
+    pub(crate) fn take_missed(&mut self, slot: PacketSlot) -> Option<(ExpressKey, u64)> {
+        let at = self.missed.iter().position(|missed| missed.slot == slot)?;
+        let at = self.missed.remove(at).at;
+        Some((self.burst.keys[at], self.burst.hashes[at]))
+    }
+
+    /// Returns the key of a packet of the backlog that had no record, and the key's hash. No record will be
+    /// made for the packet.
+    pub(crate) fn take_waiting(
+        &self,
+        packet: &mut Packet,
+        slot: PacketSlot,
+        waiting: &WaitingKeys,
+    ) -> Option<(ExpressKey, u64)> {
+        let key = std::mem::take(&mut packet.awaits_record).then(|| waiting.key(slot))?;
+        Some((key, self.reader.hash(&key)))
+    }
+
+    /// Returns whether packets with this key may hit a rule that was added since a version of the rules.
+    pub(crate) fn may_hit_added(&self, key: &ExpressKey, since: u64) -> bool {
+        self.changes.may_concern(key, since)
+    }
+
+    /// Returns the version of the rules.
+    pub(crate) fn rules_version(&self) -> u64 {
+        self.changes.version()
+    }
+
+    /// Returns the key of a packet that arrives at a port, and the key's hash.
+    pub(crate) fn key_of_bytes(&self, bytes: &[u8], in_port: PortNo) -> (ExpressKey, u64) {
+        let mut key = ExpressKey::default();
+        self.reader.key_of(bytes, in_port, &mut key);
+        (key, self.reader.hash(&key))
+    }
+
     /// Returns the key of a frame and its hash.
     pub(crate) fn key_of(&self, frame: &Frame) -> (ExpressKey, u64) {
-        let mut key = ExpressKey::default();
-        self.reader.key_of(frame.bytes(), PortNo(frame.meta.in_port), &mut key);
-        (key, self.reader.hash(&key))
+        self.key_of_bytes(frame.bytes(), PortNo(frame.meta.in_port))
     }
 }

@@ -9,9 +9,11 @@ use crate::express::FrameCache;
 use crate::packet::State;
 use crate::probe::{Probe, Via};
 use crate::slab::{BURST, Slab};
+use actions::PacketInLimits;
 use dataplane::CacheWait;
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
+use std::sync::Arc;
 
 /// Packets that the port cache has released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +29,15 @@ impl Pipeline {
     #[must_use]
     pub fn with_port_cache(mut self, cache: Option<FrameCache>) -> Self {
         self.released = Vec::with_capacity(if cache.is_some() { BURST } else { 0 });
+        self.rules.quench = cache.as_ref().and_then(FrameCache::quench).unwrap_or_default();
         self.port_cache = cache.map(Box::new);
+        self
+    }
+
+    /// Uses rate limits for packet-ins, which other workers may share.
+    #[must_use]
+    pub fn with_packet_in_limits(mut self, limits: Arc<PacketInLimits>) -> Self {
+        self.rules.packet_in_limits = limits;
         self
     }
 
@@ -72,9 +82,13 @@ impl Pipeline {
     /// searched. Call it while [`Self::releases_misses`] returns true, and only while
     /// [`Self::may_hold_back`] returns true. If it releases nothing then, the backlog has no room for a
     /// burst: call [`Self::work`] first.
+    ///
+    /// If `awaits_operation`, packets that wait for the controller do so regardless of the time, because one of
+    /// the operations that wait may be its answer.
     pub fn release<E: Egress, P: Probe>(
         &mut self,
         now: Nanos,
+        awaits_operation: bool,
         egress: &mut E,
         probe: &mut P,
     ) -> ReleasedPackets {
@@ -84,13 +98,15 @@ impl Pipeline {
         if cache.waiting() == 0 {
             return released;
         }
-        if let Some(frame) = cache.poll() {
+        let window = self.lanes.window();
+        let may_end = |fence| !awaits_operation && !window.waits(fence);
+        if let Some(frame) = cache.poll(may_end) {
             let Self { rules, counters, slab, lanes, outputs, .. } = self;
             let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
             let mut next = Some(frame);
             while let Some(frame) = next {
                 context.drop_frame(slab, frame, DropReason::MissTimeout, probe);
-                next = cache.poll();
+                next = cache.poll(may_end);
             }
             context.add_counters();
         }

@@ -27,6 +27,7 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     express_records: 16_384,
     express_bypass: BypassLimits::USUAL,
     port_cache: None,
+    packet_in_rates: worker::PacketInRates::NONE,
     stopwatch: None,
     consistency: Consistency::Auto,
     timed_bursts: 1_024,
