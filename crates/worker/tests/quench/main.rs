@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Quenching of packet-ins with complete workers and a controller on an OpenFlow channel, in virtual time: one
+//! packet-in per flow in flight, later packets of the flow wait and leave in order, and nobody else waits.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
+
+mod lab;
+mod random;
+
+use actions::{PacketInRate, PacketInRates};
+use flow::{DropReason, Nanos, PortNo, TableId};
+use frame::Frame;
+use lab::{BURST, LATE_NS, LIMITS, Lab, MISS, TIMEOUT_NS, packet, quench};
+use openflow::error;
+use openflow::packet::PacketInCode;
+use pipeline::LaneLimits;
+use port_cache::OtherPackets;
+use worker::WorkerSetConfig;
+
+#[test]
+fn a_million_packets_of_a_new_flow_cause_one_packet_in_and_hold_up_nobody() {
+    let mut lab = Lab::usual();
+    let mut packet_ins = Vec::new();
+    for burst in 0..1_000_000 / BURST as u32 {
+        for at in 0..BURST as u32 {
+            // Every 32nd packet belongs to a known flow.
+            lab.push(1, &packet(1, if at == 7 { 2 } else { 3 }, burst * BURST as u32 + at));
+        }
+        lab.turn();
+        packet_ins.extend(lab.packet_ins());
+        assert_eq!((lab.sent(2).len(), lab.sent(3).len()), (1, 0), "known packets leave at once");
+    }
+    let [packet_in] = &packet_ins[..] else { panic!("{} packet-ins", packet_ins.len()) };
+    assert_eq!((packet_in.reason, packet_in.data.len()), (PacketInCode::NoMatch, 64));
+    let figures = lab.figures();
+    assert_eq!((figures.asked, figures.searched), (1, 0));
+    assert_eq!(figures.merged + figures.returned, LIMITS.queue.into());
+    assert_eq!((lab.totals().held, lab.totals().consumed), (LIMITS.queue.into(), 1));
+    assert_eq!(lab.dropped(DropReason::MissQueueFull), figures.dropped);
+    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", packet_in.buffer_id);
+    lab.turns();
+    let expected: Vec<u32> = (0..).filter(|n| n % 32 != 7).take(1 + usize::from(LIMITS.queue)).collect();
+    assert_eq!(lab.sent(3), expected, "what fits the queue leaves in order, after the first packet");
+    lab.push(1, &packet(1, 3, 9));
+    lab.turn();
+    assert_eq!((lab.sent(3), lab.totals().held, lab.packet_ins()), (vec![9], 0, vec![]));
+    assert_eq!(lab.errors, []);
+}
+
+#[test]
+fn a_packet_out_without_a_rule_asks_again_for_each_waiting_packet() {
+    let mut lab = Lab::usual();
+    (0..5).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    for number in 0..5 {
+        lab.turns();
+        let packet_ins = lab.packet_ins();
+        assert_eq!(packet_ins.len(), 1, "one packet-in in flight");
+        assert_eq!(lab.totals().held, 4 - number);
+        lab.packet_out(packet_ins[0].buffer_id, &[], PortNo(2));
+    }
+    lab.turns();
+    assert_eq!((lab.sent(2), lab.sent(3), lab.packet_ins()), ((0..5).collect(), vec![], vec![]));
+    assert_eq!(lab.figures().asked, 5);
+}
+
+#[test]
+fn a_controller_that_asks_for_whole_packets_is_recognised_by_the_packet_that_it_returns() {
+    let rules = ["dl_dst=02:00:00:00:00:02,actions=output:2", "priority=0,actions=controller:65535"];
+    let mut lab = Lab::new(&quench(0, OtherPackets::Pass), &rules);
+    (0..5).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    lab.turns();
+    let packet_ins = lab.packet_ins();
+    assert_eq!((packet_ins.len(), packet_ins[0].buffer_id), (1, None));
+    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", None);
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.totals().held), (vec![], 4), "the first packet leaves first");
+    lab.packet_out(None, &packet_ins[0].data, PortNo(3));
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.packet_ins()), ((0..5).collect(), vec![]));
+    // A rule without a packet-out releases the packets soon.
+    (0..3).for_each(|number| lab.push(1, &packet(1, 4, number)));
+    lab.turns();
+    assert_eq!(lab.packet_ins().len(), 1);
+    lab.add("dl_dst=02:00:00:00:00:04,actions=output:3", None);
+    lab.now += Nanos(20_000_000);
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.packet_ins()), (vec![1, 2], vec![]));
+    // A rule for another flow does not.
+    (0..3).for_each(|number| lab.push(1, &packet(1, 5, number)));
+    lab.turns();
+    lab.add("dl_dst=02:00:00:00:00:06,actions=output:3", None);
+    lab.now += Nanos(20_000_000);
+    lab.turns();
+    assert_eq!((lab.packet_ins().len(), lab.totals().held), (1, 2));
+}
+
+#[test]
+fn without_an_answer_in_time_the_next_packet_asks_and_the_buffer_is_unknown() {
+    let mut lab = Lab::usual();
+    (0..3).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    lab.turns();
+    let late = lab.packet_ins()[0].buffer_id;
+    lab.now += TIMEOUT_NS + LATE_NS;
+    lab.turns();
+    let second = lab.packet_ins();
+    assert_eq!((second.len(), lab.totals().held, lab.figures().unanswered), (1, 1, 1));
+    lab.packet_out(late, &[], PortNo(3));
+    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", late);
+    lab.turns();
+    assert_eq!((lab.packet_ins(), lab.sent(3)), (vec![], vec![]));
+    assert_eq!(lab.errors, [error::BUFFER_UNKNOWN, error::BUFFER_UNKNOWN]);
+    // The answer to the second question releases the third packet.
+    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", second[0].buffer_id);
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.totals().held), (vec![1, 2], 0));
+    // A buffer is used once.
+    lab.packet_out(second[0].buffer_id, &[], PortNo(3));
+    lab.packet_ins();
+    assert_eq!(lab.errors.len(), 3);
+}
+
+#[test]
+fn only_table_miss_entries_of_the_marked_tables_are_quenched() {
+    let rules =
+        ["dl_dst=02:00:00:00:00:04,actions=controller:64", "dl_dst=02:00:00:00:00:05,actions=goto_table:1"];
+    let miss = "table=1,priority=0,actions=controller:64";
+    for others in [OtherPackets::Pass, OtherPackets::Search] {
+        let mut lab = Lab::new(&quench(0, others), &[rules[0], rules[1], MISS, miss]);
+        for host in 3..6 {
+            (0..20).for_each(|number| lab.push(1, &packet(1, host, number)));
+        }
+        lab.turns();
+        let packet_ins = lab.packet_ins();
+        let of = |host| packet_ins.iter().filter(|packet_in| packet_in.data[5] == host).count();
+        assert_eq!([3, 4, 5].map(of), [1, 20, 20], "{others:?}");
+    }
+}
+
+#[test]
+fn many_new_flows_have_one_packet_in_each_and_keep_their_order() {
+    let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
+    for (lanes, others) in [
+        (LaneLimits::NONE, OtherPackets::Pass),
+        (LaneLimits::NONE, OtherPackets::Search),
+        (lanes, OtherPackets::Pass),
+        (lanes, OtherPackets::Search),
+    ] {
+        let config = WorkerSetConfig { lanes, ..quench(0, others) };
+        let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
+        let rules = ["dl_dst=02:00:00:00:00:02,udp,tp_dst=77,actions=output:2", low_latency, MISS];
+        let mut lab = Lab::new(&config, &rules);
+        // Ten flows with twenty packets each, in turns.
+        for number in 0..200u32 {
+            lab.push(1, &packet((number % 10) as u16, 3, number));
+            if number % 7 == 0 {
+                lab.turn();
+            }
+        }
+        lab.turns();
+        let packet_ins = lab.packet_ins();
+        assert_eq!(packet_ins.len(), 10, "{lanes:?} {others:?}");
+        // The rule examines another field, so the key plan changes.
+        for packet_in in &packet_ins {
+            let flow = u16::from_be_bytes([packet_in.data[36], packet_in.data[37]]);
+            let rule = format!("dl_dst=02:00:00:00:00:03,udp,tp_dst={flow},nw_tos=0,actions=output:3");
+            lab.add(&rule, packet_in.buffer_id);
+            lab.turns();
+        }
+        lab.turns();
+        lab.now += TIMEOUT_NS;
+        lab.turns();
+        let sent = lab.sent(3);
+        for flow in 0..10 {
+            let of_flow: Vec<u32> = sent.iter().copied().filter(|number| number % 10 == flow).collect();
+            let expected: Vec<u32> = (0..200).filter(|number| number % 10 == flow).collect();
+            assert_eq!(of_flow, expected, "{lanes:?} {others:?} flow {flow}");
+        }
+        assert_eq!(lab.totals().held, 0);
+    }
+}
+
+#[test]
+fn packets_that_earlier_tables_change_wait_unchanged() {
+    let change = "dl_dst=02:00:00:00:00:03,actions=set_field:9->ip_dscp,goto_table:1";
+    let mut lab = Lab::new(
+        &quench(1, OtherPackets::Pass),
+        &[
+            change,
+            "table=1,dl_dst=02:00:00:00:00:02,actions=output:2",
+            "table=1,priority=0,actions=controller:64",
+        ],
+    );
+    (0..3).for_each(|number| {
+        lab.push(1, &packet(1, 3, number));
+        lab.turn();
+    });
+    let packet_ins = lab.packet_ins();
+    assert_eq!((packet_ins.len(), packet_ins[0].table, packet_ins[0].data[15]), (1, TableId(1), 9 << 2));
+    lab.add("table=1,dl_dst=02:00:00:00:00:03,actions=output:3", packet_ins[0].buffer_id);
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.dropped(DropReason::PacketInQuenched)), ((0..3).collect(), 0));
+}
+
+#[test]
+fn each_worker_releases_its_own_packets() {
+    let config = WorkerSetConfig { workers: 2, ..quench(0, OtherPackets::Pass) };
+    let mut lab = Lab::new(&config, &["dl_dst=02:00:00:00:00:02,actions=output:2", MISS]);
+    for number in 0..5 {
+        assert!(lab.handles[0].push_frame(1, &Frame::from_bytes(&packet(1, 3, number))));
+    }
+    lab.turns();
+    let buffer_id = lab.packet_ins()[0].buffer_id;
+    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", buffer_id);
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.totals().held), ((0..5).collect(), 0));
+    // The second worker also recognises a packet that the first one sends.
+    for number in 0..5 {
+        assert!(lab.handles[0].push_frame(1, &Frame::from_bytes(&packet(1, 4, number))));
+    }
+    lab.turns();
+    assert_eq!(lab.packet_ins().len(), 1);
+    lab.packet_out(None, &packet(1, 4, 0), PortNo(3));
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.packet_ins().len()), (vec![0], 1));
+}
+
+#[test]
+fn a_port_without_space_sends_further_packet_ins_and_keeps_known_flows() {
+    let mut lab = Lab::new(
+        &quench(0, OtherPackets::Pass),
+        &[
+            "dl_dst=02:00:00:00:00:02,udp,tp_dst=9,actions=output:2",
+            "priority=7,dl_dst=02:00:00:00:00:02,actions=output:2",
+            MISS,
+        ],
+    );
+    let flows = LIMITS.entries + 20;
+    for flow in 100..100 + flows {
+        (0..2).for_each(|number| lab.push(1, &packet(flow, 3, number)));
+        lab.turn();
+    }
+    let figures = lab.figures();
+    assert_eq!((figures.asked, figures.unquenched), (LIMITS.entries.into(), 40));
+    assert_eq!(lab.packet_ins().len(), usize::from(LIMITS.entries) + 40);
+    // Without an answer, nothing is held for ever.
+    lab.now += Nanos(2 * TIMEOUT_NS.0);
+    lab.turns();
+    lab.now += Nanos(2 * TIMEOUT_NS.0);
+    lab.turns();
+    assert_eq!(lab.totals().held, 0);
+}
+
+#[test]
+fn packet_ins_are_limited_by_reason() {
+    let no_match = PacketInRate { rate: 100, burst: 5 };
+    let rates = PacketInRates { no_match, ..PacketInRates::default() };
+    let rules =
+        ["dl_dst=02:00:00:00:00:04,actions=controller:64", "udp,tp_dst=7,priority=1,actions=drop", MISS];
+    let config =
+        WorkerSetConfig { port_cache: None, packet_in_rates: rates, ..quench(0, OtherPackets::Pass) };
+    let mut lab = Lab::new(&config, &rules);
+    for number in 0..50 {
+        lab.push(1, &packet(1, 3, number));
+        lab.push(1, &packet(1, 4, number));
+    }
+    lab.turns();
+    let packet_ins = lab.packet_ins();
+    let of = |reason| packet_ins.iter().filter(|packet_in| packet_in.reason == reason).count();
+    assert_eq!((of(PacketInCode::NoMatch), of(PacketInCode::Action)), (5, 50));
+    assert_eq!(lab.dropped(DropReason::PacketInRateNoMatch), 45);
+    // With quenching, a packet-in above the limit asks nothing, so later packets do not wait for an answer.
+    let config = WorkerSetConfig { packet_in_rates: rates, ..quench(0, OtherPackets::Pass) };
+    let mut lab = Lab::new(&config, &rules);
+    for flow in 100..120 {
+        lab.push(1, &packet(flow, 3, 0));
+        lab.turn();
+    }
+    assert_eq!((lab.packet_ins().len(), lab.totals().held), (5, 0));
+    (100..120).for_each(|flow| lab.push(1, &packet(flow, 3, 1)));
+    lab.turns();
+    assert_eq!((lab.packet_ins().len(), lab.totals().held), (0, 5));
+}

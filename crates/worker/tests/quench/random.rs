@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random flows, rules and answers. Whatever the controller does, packets of a flow that were not sent to it
+//! leave in order, and every packet is counted once.
+
+use crate::lab::{LATE_NS, LIMITS, Lab, number, packet, quench};
+use flow::syntax::{ParseOptions, parse_flow};
+use flow::{FlowModCommand, Nanos, PortNo};
+use openflow::packet::PacketInMessage;
+use pipeline::LaneLimits;
+use port_cache::{MissFigures, MissLimits, OtherPackets, QuenchConfig};
+use std::collections::{BTreeMap, BTreeSet};
+use worker::WorkerSetConfig;
+
+const FLOWS: u32 = 12;
+
+/// How the controller and the rules behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behaviour {
+    /// Each packet-in is answered with its packet, in order, or not at all. The rules always examine the same
+    /// fields.
+    Orderly,
+    /// Answers come in any order, twice, or without the packet. The rules examine changing fields.
+    Wild,
+}
+
+struct Run {
+    lab: Lab,
+    rng: fastrand::Rng,
+    behaviour: Behaviour,
+    timeout_ns: Nanos,
+    /// Packet-ins that were not answered.
+    asked: Vec<(Nanos, PacketInMessage)>,
+    /// Numbers of the packets of each flow that were sent to the controller.
+    reported: BTreeSet<(u32, u32)>,
+    pushed: [u32; FLOWS as usize],
+}
+
+/// Returns the flow of a packet, by its destination address and its UDP port.
+fn flow_of(bytes: &[u8]) -> u32 {
+    (u32::from(bytes[5]) - 3) * 4 + u32::from(bytes[37])
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let behaviour = if seed.is_multiple_of(2) { Behaviour::Orderly } else { Behaviour::Wild };
+        let others = [OtherPackets::Pass, OtherPackets::Search][rng.usize(0..2)];
+        let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
+        let mut config =
+            WorkerSetConfig { lanes: [LaneLimits::NONE, lanes][rng.usize(0..2)], ..quench(0, others) };
+        let entries = if behaviour == Behaviour::Orderly { 16 } else { [2, 4, 16][rng.usize(0..3)] };
+        let limits = MissLimits { entries, queue: [4, 16, 64][rng.usize(0..3)], ..LIMITS };
+        let timeout_ns = Nanos([30_000, 300_000][rng.usize(0..2)]);
+        if let Some(cache) = &mut config.port_cache {
+            let quench = cache.quench.map(|quench| QuenchConfig { timeout_ns, ..quench });
+            (cache.limits, cache.quench) = (limits, quench);
+        }
+        let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
+        let fields = "dl_dst=02:00:00:00:00:02,udp,tp_dst=9,actions=output:2";
+        let lab = Lab::new(&config, &[fields, low_latency, "priority=0,actions=controller:200"]);
+        let (asked, reported) = (Vec::new(), BTreeSet::new());
+        Self { lab, rng, behaviour, timeout_ns, asked, reported, pushed: [0; FLOWS as usize] }
+    }
+
+    fn push(&mut self) {
+        let flow = self.rng.u32(0..FLOWS);
+        let next = &mut self.pushed[flow as usize];
+        self.lab.push(1, &packet((flow % 4) as u16, (flow / 4) as u8 + 3, *next));
+        *next += 1;
+    }
+
+    fn turn(&mut self) {
+        self.lab.turn();
+        let now = self.lab.now;
+        for packet_in in self.lab.packet_ins() {
+            let flow = flow_of(&packet_in.data);
+            self.reported.insert((flow, number(&packet_in.data)));
+            if self.behaviour == Behaviour::Orderly {
+                let in_flight = |(at, earlier): &&(Nanos, PacketInMessage)| {
+                    flow_of(&earlier.data) == flow && now < *at + self.timeout_ns
+                };
+                let earlier = self.asked.iter().find(in_flight);
+                assert!(earlier.is_none(), "two packet-ins of flow {flow} are in flight");
+            }
+            self.asked.push((now, packet_in));
+        }
+    }
+
+    /// Returns the text of a rule for a flow.
+    fn rule(&mut self, flow: u32) -> String {
+        let more = match self.behaviour {
+            Behaviour::Orderly => "",
+            Behaviour::Wild => ["", ",nw_tos=0", ",nw_src=10.10.10.10", ",in_port=1"][self.rng.usize(0..4)],
+        };
+        format!("dl_dst=02:00:00:00:00:0{},udp,tp_dst={}{more},actions=output:3", flow / 4 + 3, flow % 4)
+    }
+
+    fn answer(&mut self) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let at = if self.behaviour == Behaviour::Orderly { 0 } else { self.rng.usize(0..self.asked.len()) };
+        let (_, packet_in) = self.asked[at].clone();
+        if self.behaviour == Behaviour::Orderly || self.rng.bool() {
+            self.asked.remove(at);
+        }
+        let rule = self.rule(flow_of(&packet_in.data));
+        let data = if packet_in.buffer_id.is_none() { &packet_in.data[..] } else { &[] };
+        match self.rng.u32(0..if self.behaviour == Behaviour::Orderly { 3 } else { 5 }) {
+            0 => self.lab.add(&rule, packet_in.buffer_id),
+            1 => self.lab.packet_out(packet_in.buffer_id, data, PortNo(3)),
+            2 => {
+                self.lab.add(&rule, None);
+                self.lab.packet_out(packet_in.buffer_id, data, PortNo(3));
+            }
+            3 => self.lab.add(&rule, None),
+            _ => self.lab.packet_out(packet_in.buffer_id, data, PortNo(2)),
+        }
+    }
+
+    /// Removes the rules of a flow.
+    fn remove(&mut self) {
+        let flow = self.rng.u32(0..FLOWS);
+        let text = format!("dl_dst=02:00:00:00:00:0{},udp,tp_dst={}", flow / 4 + 3, flow % 4);
+        let flow = parse_flow(&text, FlowModCommand::Delete, ParseOptions::default()).unwrap();
+        self.lab.model.flow_mod(self.lab.now, flow).unwrap();
+    }
+
+    fn step(&mut self) {
+        match self.rng.u32(0..20) {
+            0..10 => self.push(),
+            10..16 => self.turn(),
+            16 | 17 => self.answer(),
+            18 => self.remove(),
+            _ if self.rng.u32(0..10) == 0 => self.lab.now += self.timeout_ns + LATE_NS,
+            _ => {}
+        }
+    }
+
+    /// Lets all packets leave, and checks their order.
+    fn finish(mut self) -> MissFigures {
+        let flows: Vec<String> = (0..FLOWS).map(|flow| self.rule(flow)).collect();
+        flows.iter().for_each(|rule| self.lab.add(rule, None));
+        for _ in 0..100 {
+            self.lab.now += Nanos(20_000_000);
+            (0..20).for_each(|_| self.turn());
+        }
+        assert_eq!(self.lab.totals().held, 0, "nothing waits for ever");
+        let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+        for bytes in std::iter::from_fn(|| self.lab.handles[2].pop(0)) {
+            let (flow, number) = (flow_of(&bytes), number(&bytes));
+            if self.behaviour == Behaviour::Wild && self.reported.contains(&(flow, number)) {
+                continue;
+            }
+            let before = last.insert(flow, number);
+            assert!(before.is_none_or(|before| before < number), "flow {flow}: {number} after {before:?}");
+        }
+        self.lab.figures()
+    }
+}
+
+#[test]
+fn packets_keep_their_order_whatever_the_controller_does() {
+    let mut sum = MissFigures::default();
+    for seed in 0..200 {
+        let run = std::panic::catch_unwind(|| {
+            let mut run = Run::new(seed);
+            (0..600).for_each(|_| run.step());
+            run.finish()
+        });
+        let Ok(figures) = run else { panic!("seed {seed}") };
+        sum.add(&figures);
+    }
+    let MissFigures { asked, returned, unquenched, unanswered, merged, dropped, .. } = sum;
+    let counts = [asked, returned, unquenched, unanswered, merged, dropped];
+    assert!(counts.iter().all(|count| *count > 200), "{sum:?}");
+}
