@@ -9,6 +9,7 @@ use crate::file::{self, ConfigFile};
 use crate::forwarding::{ForwardingSections, forwarding};
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
+use crate::packet_in::packet_ins;
 use crate::ports::{Around, ports};
 use crate::settings::{
     Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig,
@@ -262,6 +263,10 @@ fn datapath(
         None
     });
     let forwarding = forwarding?;
+    if openflow.packet_ins.quench.is_some() && forwarding.express_records == 0 {
+        let problem = "packet-ins are quenched per path record; use express.enabled = true";
+        mistakes.wrong(format!("{key}.openflow.packet_in.quench"), problem);
+    }
     if forwarding.learning.is_some() && forwarding.lut_entries == 0 {
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
@@ -311,7 +316,8 @@ fn openflow(o: &file::OpenFlowSection, context: &Context<'_>, mistakes: &mut Mis
             false
         }
     };
-    OpenFlow { standalone, controllers, listen }
+    let packet_ins = packet_ins(&key("packet_in"), &o.packet_in, mistakes);
+    OpenFlow { standalone, controllers, listen, packet_ins }
 }
 
 /// Parses a list of distinct endpoints, and omits invalid endpoints.

@@ -57,6 +57,24 @@ pub(crate) struct OpenFlowSection {
     #[serde(deserialize_with = "one_or_more")]
     pub listen: Vec<String>,
     pub fail_mode: Option<String>,
+    pub packet_in: PacketInSection,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PacketInSection {
+    pub quench: Vec<i64>,
+    pub quench_timeout: Option<String>,
+    pub no_match: Option<PacketInRateSection>,
+    pub action: Option<PacketInRateSection>,
+    pub invalid_ttl: Option<PacketInRateSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PacketInRateSection {
+    pub rate: Option<i64>,
+    pub burst: Option<i64>,
 }
 
 /// Table `low_latency` of a datapath.

@@ -19,6 +19,7 @@ mod load;
 mod machine;
 pub mod mistakes;
 pub mod packet;
+mod packet_in;
 mod places;
 mod ports;
 mod settings;
@@ -33,6 +34,7 @@ pub use endpoint::Endpoint;
 pub use load::ConfigError;
 pub use machine::Scope;
 pub use mistakes::{FileMistakes, Mistake};
+pub use packet_in::PacketIns;
 pub use places::TextPlace;
 pub use settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig};
 

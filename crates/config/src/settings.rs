@@ -3,10 +3,12 @@
 
 use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
+use crate::packet_in::PacketIns;
 use flow::{Nanos, StatelessConfig};
 use port::Spec;
 use std::path::PathBuf;
 use std::sync::Arc;
+use worker::WorkerSetConfig;
 
 /// Default path of the control socket.
 pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
@@ -84,6 +86,14 @@ pub struct Datapath {
     pub ports: Vec<ConfiguredPort>,
 }
 
+impl Datapath {
+    /// Returns the configuration of a set of workers with these settings and defaults.
+    #[must_use]
+    pub fn worker_set(&self) -> WorkerSetConfig {
+        self.openflow.packet_ins.worker_set(&self.forwarding)
+    }
+}
+
 /// Settings of OpenFlow connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
@@ -93,6 +103,8 @@ pub struct OpenFlow {
     pub listen: Vec<Endpoint>,
     /// Whether the datapath acts as a learning switch while it is connected to none of `controllers`.
     pub standalone: bool,
+    /// Quenching and rate limits of packet-ins.
+    pub packet_ins: PacketIns,
 }
 
 /// Settings of a port.

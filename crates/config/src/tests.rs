@@ -3,10 +3,11 @@
 
 use super::*;
 use crate::forwarding::LaneSettings;
-use flow::{EgressQueue, Nanos, PortNo, QueueId};
+use actions::PacketInRate;
+use flow::{EgressQueue, Nanos, PortNo, QueueId, TableId};
 use model::{CookieMask, Learning};
 use pipeline::LaneLimits;
-use port_cache::{MissLimits, PortCacheConfig, Victim, WhenFull};
+use port_cache::{MissLimits, PortCacheConfig, QuenchedTables, Victim, WhenFull};
 use std::path::Path;
 use worker::Quanta;
 
@@ -525,6 +526,8 @@ fn the_grammar_has_the_keys_that_are_read() {
         "[[worker]]\nx = 1",
         "[[datapath]]\nx = 1",
         "[[datapath]]\nopenflow.x = 1",
+        "[[datapath]]\nopenflow.packet_in.x = 1",
+        "[[datapath]]\nopenflow.packet_in.action.x = 1",
         "[[datapath]]\nlow_latency.x = 1",
         "[[datapath]]\nlow_latency.learn.x = 1",
         "[[datapath]]\nffp.x = 1",
@@ -626,6 +629,45 @@ fn packets_that_may_wait_in_the_port_cache_fit_the_pool() {
     assert!(problems[0].contains("pools of 131072 frames; use at most 3096"), "{problems:?}");
     let problems = of_pool(1, 256, 4_096, 0);
     assert!(problems[0].contains("lower entries and queue to 512 in total"), "{problems:?}");
+}
+
+#[test]
+fn packet_ins_are_quenched_and_limited_as_configured() {
+    let with = |keys: &str| {
+        let text =
+            GOOD.replace("[datapath.ffp]", &format!("[datapath.openflow.packet_in]\n{keys}\n[datapath.ffp]"));
+        Config::parse(&text)
+    };
+    let read = |keys: &str| with(keys).unwrap().datapath.openflow.packet_ins;
+    assert_eq!(read(""), PacketIns::default());
+    let all = read(
+        "quench = [0, 254]\nquench_timeout = \"20ms\"\nno_match = { rate = 50 }\naction = { rate = 7, burst = 3 }",
+    );
+    let quench = all.quench.unwrap();
+    assert_eq!(quench.tables, QuenchedTables::of([TableId(0), TableId(254)]));
+    assert_eq!(quench.timeout_ns, Nanos(20_000_000));
+    assert_eq!(all.rates.no_match, PacketInRate { rate: 50, burst: 50 });
+    assert_eq!(all.rates.action, PacketInRate { rate: 7, burst: 3 });
+    assert_eq!(all.rates.invalid_ttl, PacketInRate::default());
+    let workers = with("quench = [3]").unwrap().datapath.worker_set();
+    assert_eq!(workers.port_cache.unwrap().quench.unwrap().timeout_ns, Nanos(1_000_000_000));
+    for (keys, says) in [
+        ("quench = [255]", "packet_in.quench[0]: 255 is out of range; use 0 to 254"),
+        ("quench_timeout = \"2m\"", "packet_in.quench_timeout: is out of range; use \"1ms\" to \"1m\""),
+        ("action = {}", "packet_in.action.rate"),
+        ("action = { rate = 0 }", "packet_in.action.rate: 0 is out of range; use 1 to 10000000"),
+        (
+            "no_match = { rate = 1, burst = 0 }",
+            "packet_in.no_match.burst: 0 is out of range; use 1 to 1000000",
+        ),
+        (
+            "quench = [0]\n[datapath.express]\nenabled = false",
+            "packet_in.quench: packet-ins are quenched per path",
+        ),
+    ] {
+        let problems = lines_of(with(keys).unwrap_err());
+        assert!(problems.len() == 1 && problems[0].contains(says), "{problems:?}");
+    }
 }
 
 /// A file with two datapaths that each have a stateless forwarder.

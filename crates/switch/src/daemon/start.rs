@@ -119,7 +119,7 @@ impl Daemon {
             workers: config.workers.len(),
             stopwatch: Some(clock::elapsed),
             clock: worker::Clock::of_machine(),
-            ..config.datapath.forwarding.worker_set()
+            ..config.datapath.worker_set()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);
         let shared: Vec<Arc<Shared>> = workers
