@@ -9,6 +9,7 @@ it has been idle for some time.
 """
 
 import logging
+import time
 
 from os_ken import cfg
 from os_ken.base.app_manager import OSKenApp
@@ -18,7 +19,10 @@ from os_ken.lib.packet import ethernet, packet
 from os_ken.ofproto import ofproto_v1_3
 
 cfg.CONF.register_cli_opts(
-    [cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds after which an idle flow is removed")]
+    [
+        cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds after which an idle flow is removed"),
+        cfg.IntOpt("answer-delay-ms", default=0, min=0, help="milliseconds before each answer, for experiments"),
+    ]
 )
 
 # Number of a packet's bytes that the controller receives: enough for learning. The switch holds the whole
@@ -60,6 +64,8 @@ class Learning(OSKenApp):
         ofp, parser = switch.ofproto, switch.ofproto_parser
         header = packet.Packet(message.data).get_protocol(ethernet.ethernet)
         self.learn(switch, header.src, in_port)
+        # Packet-ins are handled one after the other, so the delay stands for a slow controller.
+        time.sleep(cfg.CONF.answer_delay_ms / 1000)
         out_port = self.ports[switch.id].get(header.dst)
         if out_port == in_port:
             # The receiver is at the ingress port, so it has already received the packet.
