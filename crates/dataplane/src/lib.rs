@@ -7,7 +7,8 @@
 //! `flow`, because `reference` applies operations too.
 //!
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
-//! that it returns, [`Counters`] and [`ExpressCounters`] those that a worker writes, [`event`] the reports of
+//! that it returns, [`Counters`], [`ExpressCounters`]
+//! and [`LutCounters`] those that a worker writes, [`event`] the reports of
 //! workers, [`usage`] the usage of bounded resources, and [`trace_record`] the records of individual packets.
 //! [`PortTable`] has the ports of the datapath as forwarding looks them up.
 
@@ -16,6 +17,7 @@ mod data_plane;
 mod drop_counts;
 pub mod event;
 mod express_counters;
+mod lut_counters;
 mod ports;
 pub mod trace_record;
 pub mod usage;
@@ -28,6 +30,7 @@ pub use data_plane::DataPlane;
 pub use drop_counts::DropCounts;
 pub use event::{Event, MacSeen, PacketInEvent, Question};
 pub use express_counters::{ExpressCounters, ExpressFigures};
+pub use lut_counters::{LutCounters, LutFigures};
 pub use ports::PortTable;
 pub use trace_record::{CacheWait, FoundBy, TraceCopy, TraceHit, TraceRecord};
 pub use usage::Usage;

@@ -2,8 +2,7 @@
 //! Coverage counters, which show whether the generator still produces every situation.
 
 use super::path_use::PathUse;
-use dataplane::ExpressFigures;
-use pipeline::LutFigures;
+use dataplane::{ExpressFigures, LutFigures};
 use port_cache::MissFigures;
 use std::collections::BTreeMap;
 use std::fmt;

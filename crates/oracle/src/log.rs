@@ -437,7 +437,7 @@ pub(super) struct Record {
     pub judged: usize,
     /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
-    pub luts: pipeline::LutFigures,
+    pub luts: dataplane::LutFigures,
     /// Counters of the express path.
     pub express: dataplane::ExpressFigures,
     /// Hits of path records, if the keys need no header at the end of the case, but distant slices. Else 0.

@@ -4,9 +4,9 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, State, Take};
-use crate::packet_out::CompiledPacketOut;
 use crate::probe::Probe;
 use crate::slab::PacketSlot;
+use actions::CompiledPacketOut;
 use flow::{DropReason, EntryId, Next, PortNo, TableId};
 use frame::Frame;
 use wire::Depth;

@@ -5,9 +5,8 @@
 //! file are called by several stages.
 
 use crate::packet::Packet;
-use crate::pending_outputs::PendingOutputs;
 use crate::slab::{BURST, PacketSlot};
-use actions::{Cell, Cells, GroupTable, MeterTable, PacketInLimits, Program};
+use actions::{Cell, Cells, GroupTable, MeterTable, PacketInLimits, PendingOutputs, Program};
 use arrayvec::ArrayVec;
 use backlog::Window;
 use dataplane::{BurstCounters, Counters, PortTable};

@@ -5,9 +5,9 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, State};
-use crate::pending_outputs::PendingOutput;
 use crate::probe::{Leaving, Probe, Via};
 use crate::slab::PacketSlot;
+use actions::PendingOutput;
 use dataplane::{Event, PacketInEvent};
 use flow::{DropReason, Outcome, PacketInReason, PortNo, QueueId};
 use frame::Frame;

@@ -64,22 +64,17 @@ mod recorder;
 
 mod probe;
 
-// Packets, their slots and their outputs.
+// Packets and their slots.
 mod slab;
 
 mod packet;
-
-mod pending_outputs;
-
-mod packet_out;
 
 pub use backlog::{BacklogShare, LaneLimits};
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{BypassLimits, Express, ExpressSize, FrameCache, HitsToCount, PathChanges, Predecessor};
-pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures};
+pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut};
 pub use lanes::LaneUsage;
-pub use packet_out::CompiledPacketOut;
 pub use pipeline::{Pipeline, PipelineUsage, ReleasedPackets};
 pub use probe::{Leaving, Probe, ProbeStep, Via};
 pub use recorder::{RECORDER, Recorder};

@@ -2,13 +2,13 @@
 //! Outputs to one port, to several ports and to the controller.
 //!
 //! If an output is the last use of a packet, the frame itself leaves. All other outputs are copies. Outputs
-//! stay pending until the whole burst is finished ([`crate::pending_outputs`]).
+//! stay pending until the whole burst is finished ([`actions::PendingOutputs`]).
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::normal;
 use crate::packet::{Packet, Take};
-use crate::pending_outputs::PendingOutput;
+use actions::PendingOutput;
 use dataplane::PacketInEvent;
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
 

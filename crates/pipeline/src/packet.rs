@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet in the pipeline: its frame, its headers and its forwarding state.
 
-use crate::pending_outputs::OutputList;
-use actions::{ActionSet, PacketData};
+use actions::{ActionSet, OutputList, PacketData};
 use backlog::BacklogShare;
 use engines::NONE;
 use flow::{DropReason, EntryId, Next, PortNo, TableId};

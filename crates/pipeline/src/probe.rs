@@ -6,8 +6,8 @@
 //! probes, the second of which is an instrument for that burst.
 
 use crate::packet::Packet;
-use crate::pending_outputs::{OutputList, PendingOutput, PendingOutputs};
 use crate::slab::PacketSlot;
+use actions::{OutputList, PendingOutput, PendingOutputs};
 use dataplane::{BurstCounters, CacheWait, FoundBy};
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo, RuleVersion, TableId};
 use frame::Frame;

@@ -6,9 +6,8 @@
 
 use crate::express::{Express, PathChanges};
 use crate::ffp::{Clean, Coherence, FastMode};
-use crate::packet_out::CompiledPacketOut;
 use crate::recorder::Recorder;
-use actions::{Cells, GroupTable, MeterTable, Program, ProgramId};
+use actions::{Cells, CompiledPacketOut, GroupTable, MeterTable, Program, ProgramId};
 use dataplane::PortTable;
 use flow::{EntryId, RuleVersion, Settings, TableId};
 use keys::Extractor;

@@ -7,8 +7,8 @@
 //! packet costs a lookup. A bypassed LUT is tried again after a pause, which doubles with each failed trial.
 
 use crate::stopwatch::{Sums, TableCosts};
+use dataplane::LutFigures;
 use flow::Nanos;
-use pipeline::LutFigures;
 
 /// Period of decisions in nanoseconds.
 const PERIOD_NS: Nanos = Nanos(1_000_000_000);

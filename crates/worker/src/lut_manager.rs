@@ -5,10 +5,11 @@
 use crate::bypass::{Bypass, BypassChoice, Measured};
 use crate::consistency::{Consistency, list_max};
 use crate::programs::is_low_latency;
+use dataplane::{LutCounters, LutFigures};
 use engines::KeyPlan;
 use flow::{EntryId, Field, FlowEntry, Nanos, TableId};
 use keys::Extractor;
-use pipeline::{Clean, Coherence, FastMode, Inheritance, Lut, LutCounters, LutFigures, Update};
+use pipeline::{Clean, Coherence, FastMode, Inheritance, Lut, Update};
 use std::sync::Arc;
 use tables::RuleTable;
 use tables::rule_table::RuleChange;

@@ -8,12 +8,12 @@ mod counting;
 mod traffic;
 
 use counting::Counted;
-use dataplane::{DataPlane, Totals};
+use dataplane::{DataPlane, LutFigures, Totals};
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, Nanos, PortNo, QueueId, TableId};
 use model::{AsyncMessage, Model, ModelConfig, PortConfig, PortDesc};
-use pipeline::{LaneLimits, LutFigures};
+use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
 use std::sync::OnceLock;

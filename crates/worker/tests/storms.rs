@@ -4,12 +4,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
 
-use dataplane::DataPlane;
+use dataplane::{DataPlane, LutFigures};
 use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flow, parse_flows};
 use flow::{FlowModCommand, Limits, Nanos, PortNo, TableId};
 use model::{Model, ModelConfig, PortDesc};
-use pipeline::{LaneLimits, LutFigures};
+use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
 use std::path::Path;

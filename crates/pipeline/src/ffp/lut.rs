@@ -10,9 +10,9 @@
 //! decides which record is displaced in a full LUT.
 
 use super::change::{Cleaning, LutRole};
-use super::counters::LutCounters;
 use super::recent::Recent;
 use crate::slab::BURST;
+use dataplane::LutCounters;
 use engines::NONE;
 use engines::hash::Seed;
 use engines::pages::zeros;

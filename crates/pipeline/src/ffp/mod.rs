@@ -18,7 +18,6 @@ mod admission;
 mod batch;
 mod change;
 mod clean;
-mod counters;
 mod inherit;
 mod lazy;
 mod lut;
@@ -37,7 +36,6 @@ use tables::Table;
 use wire::Depth;
 
 pub use change::{Clean, Coherence};
-pub use counters::{LutCounters, LutFigures};
 pub use lut::{Inheritance, Lut};
 
 /// Method by which the fast-forwarding path passes a table.

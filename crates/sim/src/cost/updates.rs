@@ -11,9 +11,9 @@ mod plan;
 mod stream;
 
 use crate::cost::{CostError, CostProbe, CostTable, MeasurePlan as Measuring, Rig, Workload, measure};
-use dataplane::DataPlane;
+use dataplane::{DataPlane, LutFigures};
 use flow::{Nanos, TableId};
-use pipeline::{BURST, LutFigures, ProbeStep};
+use pipeline::{BURST, ProbeStep};
 use plan::{PORTS, Plan, Rule};
 use std::collections::VecDeque;
 use std::sync::Arc;

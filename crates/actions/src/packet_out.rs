@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet-outs of the controller, compiled by the control thread.
 
-use actions::ProgramStep;
+use crate::program::ProgramStep;
 use flow::{Action, HeldFlow, PortNo, operation, port_no};
 
 /// A compiled packet-out of the controller.
 #[derive(Debug)]
 pub struct CompiledPacketOut {
-    pub(crate) in_port: PortNo,
-    pub(crate) steps: Box<[ProgramStep]>,
-    pub(crate) to_tables: bool,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) releases: Option<HeldFlow>,
+    /// Ingress port with which the packet is processed.
+    pub in_port: PortNo,
+    /// Steps of the actions, without an output to the tables.
+    pub steps: Box<[ProgramStep]>,
+    /// Whether the packet passes the tables after the actions.
+    pub to_tables: bool,
+    /// Bytes of the frame.
+    pub bytes: Vec<u8>,
+    /// Packets that wait until this one is sent.
+    pub releases: Option<HeldFlow>,
     /// Whether the packet is sent. Otherwise it only tells the worker that the controller has answered.
-    pub(crate) sends: bool,
+    pub sends: bool,
 }
 
 impl CompiledPacketOut {

@@ -22,8 +22,9 @@ macro_rules! counters {
 
         impl LutCounters {
             $(
+                $(#[$doc])*
                 #[inline]
-                pub(crate) fn $name(&self, by: u64) {
+                pub fn $name(&self, by: u64) {
                     self.$name.store(self.$name.load(Relaxed) + by, Relaxed);
                 }
             )*
@@ -69,7 +70,8 @@ counters! {
 }
 
 impl LutCounters {
-    pub(crate) fn records(&self, by: i64) {
+    /// Adds to the number of records.
+    pub fn records(&self, by: i64) {
         self.records.store(self.records.load(Relaxed).wrapping_add_signed(by), Relaxed);
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pending outputs of the packets in the pipeline.
+//! Pending outputs of the packets in a worker.
 //!
 //! A burst is processed table by table, but its outputs leave packet by packet. This keeps the order of
 //! packets of one flow, and of all packets of one receive queue, on every port.
@@ -11,7 +11,7 @@ use frame::{Frame, Lane};
 /// Index that marks the end of a list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Maximum number of pending copies and packet-ins of all packets in the pipeline. Frames that leave without
+/// Maximum number of pending copies and packet-ins of all packets in a worker. Frames that leave without
 /// a copy do not count. Normal packets may use half of the places, which is enough for a burst of 32 packets
 /// to flood 256 ports.
 const PENDING_OUTPUTS: usize = 16_384;
@@ -22,9 +22,16 @@ const RESERVED: usize = PENDING_OUTPUTS / 2;
 
 /// One pending output.
 #[derive(Debug)]
-pub(crate) enum PendingOutput {
+pub enum PendingOutput {
     /// A frame for an egress queue of a port.
-    Copy { port: PortNo, queue: QueueId, frame: Frame },
+    Copy {
+        /// Port by which the frame leaves.
+        port: PortNo,
+        /// Egress queue of the port.
+        queue: QueueId,
+        /// The frame.
+        frame: Frame,
+    },
     /// A packet for the controller.
     Report(PacketInEvent),
     /// The output was already taken.
@@ -33,13 +40,15 @@ pub(crate) enum PendingOutput {
 
 /// A packet's list of pending outputs, as the indices of its first and its last output.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OutputList {
+pub struct OutputList {
+    /// Index of the first output.
     pub first: u32,
     last: u32,
 }
 
 impl OutputList {
     /// Returns whether the packet has no pending copies or packet-ins.
+    #[must_use]
     #[inline]
     pub fn is_empty(self) -> bool {
         self.first == NOWHERE
@@ -52,9 +61,9 @@ impl Default for OutputList {
     }
 }
 
-/// Pending outputs of all packets in the pipeline, as linked lists in one array.
+/// Pending outputs of all packets in a worker, as linked lists in one array.
 #[derive(Debug)]
-pub(crate) struct PendingOutputs {
+pub struct PendingOutputs {
     list: Vec<(PendingOutput, u32)>,
     /// First free place. The free places also form a linked list.
     free: u32,
@@ -62,11 +71,14 @@ pub(crate) struct PendingOutputs {
 }
 
 impl PendingOutputs {
+    /// Creates a list without outputs. All its memory is allocated.
+    #[must_use]
     pub fn new() -> Self {
         Self { list: Vec::with_capacity(PENDING_OUTPUTS), free: NOWHERE, used: 0 }
     }
 
     /// Returns the number of places in use and their limit.
+    #[must_use]
     pub fn usage(&self) -> Usage {
         Usage::of("copies", self.used, PENDING_OUTPUTS)
     }
