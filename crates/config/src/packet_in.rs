@@ -7,7 +7,7 @@ use crate::mistakes::Mistakes;
 use crate::value::{duration, in_range};
 use actions::{PacketInRate, PacketInRates};
 use flow::{Nanos, TableId};
-use port_cache::{OtherPackets, PortCacheConfig, QuenchConfig, QuenchedTables};
+use port_cache::{PortCacheConfig, QuenchConfig, QuenchedTables};
 use worker::WorkerSetConfig;
 
 /// Range of the time for which packets wait for the controller.
@@ -28,11 +28,9 @@ impl PacketIns {
     #[must_use]
     pub fn worker_set(&self, forwarding: &Forwarding) -> WorkerSetConfig {
         let config = forwarding.worker_set();
-        let cache = self.quench.map(|quench| {
-            let others = if config.port_cache.is_some() { OtherPackets::Search } else { OtherPackets::Pass };
-            let quench = Some(QuenchConfig { others, ..quench });
-            PortCacheConfig { quench, ..config.port_cache.unwrap_or_default() }
-        });
+        let cache = self
+            .quench
+            .map(|quench| PortCacheConfig { quench: Some(quench), ..config.port_cache.unwrap_or_default() });
         WorkerSetConfig { port_cache: cache.or(config.port_cache), packet_in_rates: self.rates, ..config }
     }
 }
@@ -47,11 +45,7 @@ pub(crate) fn packet_ins(key: &str, section: &PacketInSection, mistakes: &mut Mi
     }
     let timeout = duration(section.quench_timeout.as_deref().unwrap_or("1s")).and_then(timeout_range);
     let timeout_ns = mistakes.at(format!("{key}.quench_timeout"), timeout).unwrap_or(QUENCH_MAX_NS);
-    let quench = QuenchConfig {
-        tables: QuenchedTables::of(tables.iter().copied()),
-        timeout_ns,
-        others: OtherPackets::Pass,
-    };
+    let quench = QuenchConfig { tables: QuenchedTables::of(tables.iter().copied()), timeout_ns };
     let mut rate = |name, rate: &Option<PacketInRateSection>| {
         rate.as_ref().map_or(PacketInRate::default(), |rate| limit(&format!("{key}.{name}"), rate, mistakes))
     };

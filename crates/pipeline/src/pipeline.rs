@@ -198,6 +198,7 @@ impl Pipeline {
             express.learn(&context, &mut slab.packets, &mut self.waiting_keys, lanes_on, &mut budget, probe);
             cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
         }
+        context.drop_asked(slab, port_cache.as_deref_mut(), probe);
         context.add_counters();
         low_latency
     }
@@ -254,6 +255,7 @@ impl Pipeline {
             slab.free(&released);
             worked += released.len();
         }
+        context.drop_asked(slab, port_cache.as_deref_mut(), probe);
         context.add_counters();
         let window = lanes.window();
         port_cache.iter_mut().for_each(|cache| cache.settle(|end| window.may_have_burst(end)));

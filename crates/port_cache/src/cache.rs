@@ -53,10 +53,17 @@ impl PortCacheConfig {
         LimitError::check("delay_ns", delay, 0, MissLimits::TIME_MAX.0)
     }
 
+    /// Returns whether the searcher answers at once. Then packets wait longer than a burst only for the
+    /// controller.
+    #[must_use]
+    pub fn answers_at_once(&self) -> bool {
+        self.service_ns == Nanos(0) && self.faults.is_none()
+    }
+
     /// Returns whether packets may wait longer than a burst.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.service_ns > Nanos(0) || self.faults.is_some() || self.quench.is_some()
+        !self.answers_at_once() || self.quench.is_some()
     }
 }
 
@@ -81,7 +88,7 @@ pub struct PortCache<K, P> {
     /// Number of packets in a burst.
     burst: usize,
     /// Packets of the last burst that must be dropped.
-    full: Vec<P>,
+    pub(crate) full: Vec<P>,
 }
 
 impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
@@ -108,7 +115,8 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
             mode: config.mode,
             unserved_max: config.unserved_max,
             queues: MissQueues::new(config.limits, ports.len(), burst, counters)
-                .with_immediate_answers(!config.waits()),
+                .with_immediate_answers(config.answers_at_once())
+                .with_questions(config.quench.is_some()),
             searcher: Searcher::new(config.service_ns, searches, answers, config.faults),
             active: ActiveRecords::new(ports.len(), if config.limits.records > 0 { records } else { 0 }),
             limits: config.limits,
@@ -181,12 +189,14 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     ) -> Option<P> {
         let Some(port) = self.port(in_port) else { return Some(packet) };
         let flow = FlowKey { port, key, hash };
-        if self.passes(flow) {
-            return Some(packet);
-        }
         let waits = self.waits;
         let hold = |packet| if waits { copy(packet) } else { Ok(packet) };
         match self.queues.offer(flow, packet, bytes, self.now, hold) {
+            // Followers that are released in this poll iteration need no space in the queue.
+            OfferResult::New(ticket) if self.quench.is_some() && self.searcher.is_immediate() => {
+                self.queues.answer(ticket);
+                None
+            }
             OfferResult::New(ticket) => {
                 self.search(port, ticket);
                 None
@@ -224,6 +234,13 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         if !self.searcher.occupy(self.now) {
             self.queues.counters().unserved(port, 1);
         }
+    }
+
+    /// Returns whether packets of the last burst must be dropped because there was no space for them.
+    #[must_use]
+    #[inline]
+    pub fn has_full(&self) -> bool {
+        !self.full.is_empty()
     }
 
     /// Takes a packet of the last burst that must be dropped because there was no space for it. Call it until

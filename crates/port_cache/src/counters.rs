@@ -134,6 +134,13 @@ impl MissCounters {
         self.of(port).usage.iter().zip(values).for_each(|(published, value)| published.store(value, Relaxed));
     }
 
+    /// Notes that a packet that had joined a queue is dropped.
+    pub(crate) fn dropped_later(&self, port: u16) {
+        let merged = &self.of(port).merged;
+        merged.store(merged.load(Relaxed).saturating_sub(1), Relaxed);
+        self.dropped(port, 1);
+    }
+
     /// Returns the values of all counters, summed over the ports.
     #[must_use]
     pub fn read(&self) -> MissFigures {

@@ -26,6 +26,6 @@ pub use active::Victim;
 pub use cache::{MissMode, PortCache, PortCacheConfig};
 pub use counters::{MissCounters, MissFigures, MissUsage};
 pub use limits::{LimitError, MissLimits, WhenFull};
-pub use quench::{Asked, OtherPackets, QuenchConfig, QuenchedTables};
+pub use quench::{Asked, QuenchConfig, QuenchedTables};
 pub use queues::{AskResult, Due, FlowKey, MissQueues, OfferResult, Ticket};
 pub use searcher::{Searcher, SearcherFaults};

@@ -37,18 +37,6 @@ pub struct QuenchConfig {
     pub tables: QuenchedTables,
     /// Time in nanoseconds within which the controller must answer. Soon after it, packets no longer wait.
     pub timeout_ns: Nanos,
-    /// Which packets wait besides those of flows about which the controller is asked.
-    pub others: OtherPackets,
-}
-
-/// Treatment of packets without a path record whose flow does not wait for the controller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OtherPackets {
-    /// They are processed at once, as without a port cache.
-    #[default]
-    Pass,
-    /// They wait for the searcher.
-    Search,
 }
 
 /// What happens to a packet that leads to a packet-in which may be quenched.
@@ -77,13 +65,6 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         self.quench.map(|quench| quench.tables)
     }
 
-    /// Returns whether a packet is processed at once because only packets wait whose flow waits for the
-    /// controller.
-    pub(crate) fn passes(&self, flow: FlowKey<'_, K>) -> bool {
-        self.quench.is_some_and(|quench| quench.others == OtherPackets::Pass)
-            && !self.queues.has_flow(flow, self.now)
-    }
-
     /// Returns whether the controller is asked about any flow.
     #[must_use]
     #[inline]
@@ -92,12 +73,14 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     }
 
     /// Begins a question to the controller about a flow, unless there is one already. `fence` is the present
-    /// end of the backlog: packets of the flow that joined the backlog before it return to the queue.
+    /// end of the backlog: packets of the flow that joined the backlog before it return to the queue. Packets
+    /// of the flow for which there is no space are then dropped; see [`Self::take_full`].
     pub fn ask(&mut self, in_port: PortNo, (key, hash): (&K, u64), fence: u32) -> Asked {
         let (Some(port), Some(quench)) = (self.port(in_port), self.quench) else { return Asked::Full };
         let waits_ns = quench.timeout_ns.saturating_add(LATE_NS);
         match self.queues.ask(FlowKey { port, key, hash }, self.now, waits_ns, fence) {
             AskResult::New(Ticket { slot, generation }) => {
+                self.queues.trim(slot, |packet| self.full.push(packet));
                 let flow = HeldFlow { worker: self.worker, slot, generation };
                 Asked::New(flow, self.now.saturating_add(quench.timeout_ns))
             }

@@ -9,6 +9,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 struct Waiting<P> {
     packet: Option<P>,
     bytes: u32,
+    /// Whether the packet may wait longer than a burst.
+    is_held: bool,
     /// Number of packets that were held before this one.
     arrival: u64,
     next: u32,
@@ -45,7 +47,7 @@ pub(crate) struct WaitingPackets<P> {
 impl<P> WaitingPackets<P> {
     /// Creates places for `packets` packets.
     pub fn new(packets: usize) -> Self {
-        let empty = || Waiting { packet: None, bytes: 0, arrival: 0, next: NONE };
+        let empty = || Waiting { packet: None, bytes: 0, is_held: false, arrival: 0, next: NONE };
         Self {
             all: (0..packets).map(|_| empty()).collect(),
             free: (0..packets as u32).rev().collect(),
@@ -63,9 +65,10 @@ impl<P> WaitingPackets<P> {
         !self.free.is_empty()
     }
 
-    /// Appends a packet to a queue. The caller has checked that there is room.
-    pub fn append(&mut self, queue: &mut Queue, packet: P, bytes: u32) {
-        if let Some(place) = self.put(packet, bytes) {
+    /// Appends a packet to a queue. `is_held` is whether it may wait longer than a burst. The caller has
+    /// checked that there is room.
+    pub fn append(&mut self, queue: &mut Queue, packet: P, bytes: u32, is_held: bool) {
+        if let Some(place) = self.put(packet, bytes, is_held) {
             self.link(queue, place);
         }
     }
@@ -73,7 +76,7 @@ impl<P> WaitingPackets<P> {
     /// Inserts a packet into a queue after the packet at place `before`, or at the front if `before` is
     /// [`NONE`]. Returns the place of the packet. The caller has checked that there is room.
     pub fn insert(&mut self, queue: &mut Queue, before: u32, packet: P, bytes: u32) -> u32 {
-        let Some(place) = self.put(packet, bytes) else { return before };
+        let Some(place) = self.put(packet, bytes, true) else { return before };
         let next = match self.all.get_mut(before as usize) {
             Some(before) => std::mem::replace(&mut before.next, place),
             None => std::mem::replace(&mut queue.first, place),
@@ -87,14 +90,14 @@ impl<P> WaitingPackets<P> {
         place
     }
 
-    fn put(&mut self, packet: P, bytes: u32) -> Option<u32> {
+    fn put(&mut self, packet: P, bytes: u32, is_held: bool) -> Option<u32> {
         let Some(place) = self.free.pop() else {
             debug_assert!(false, "no packet can wait");
             return None;
         };
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.all[place as usize] = Waiting { packet: Some(packet), bytes, arrival, next: NONE };
+        self.all[place as usize] = Waiting { packet: Some(packet), bytes, is_held, arrival, next: NONE };
         Some(place)
     }
 
@@ -119,6 +122,22 @@ impl<P> WaitingPackets<P> {
         }
         self.free.push(place);
         Some((packet, waiting.bytes))
+    }
+
+    /// Removes the packets of a queue that may not wait longer than a burst. Calls `take` with each of them and
+    /// its length in bytes.
+    pub fn retain_held(&mut self, queue: &mut Queue, mut take: impl FnMut(P, u32)) {
+        let mut place = std::mem::replace(queue, Queue::EMPTY).first;
+        while let Some(waiting) = self.all.get_mut(place as usize) {
+            let next = waiting.next;
+            if waiting.is_held {
+                self.link(queue, place);
+            } else if let Some(packet) = waiting.packet.take() {
+                take(packet, waiting.bytes);
+                self.free.push(place);
+            }
+            place = next;
+        }
     }
 
     /// Returns the places of a queue in order.

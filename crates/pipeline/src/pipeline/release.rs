@@ -146,6 +146,19 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
+    /// Drops the packets that had waited for a search and have no space to wait for the controller.
+    #[inline]
+    pub(super) fn drop_asked<P: Probe>(
+        &mut self,
+        slab: &mut Slab,
+        cache: Option<&mut FrameCache>,
+        probe: &mut P,
+    ) {
+        if let Some(cache) = cache.filter(|cache| cache.has_full()) {
+            self.drop_full(slab, cache, probe);
+        }
+    }
+
     /// Drops a frame that has not been admitted.
     #[inline(never)]
     pub(super) fn drop_frame<P: Probe>(

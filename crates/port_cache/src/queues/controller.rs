@@ -88,12 +88,20 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         Ok(())
     }
 
-    /// Returns whether packets of a flow wait, or must wait, because of an earlier packet of the flow.
-    #[must_use]
-    pub fn has_flow(&self, flow: FlowKey<'_, K>, now: Nanos) -> bool {
-        self.find(flow).is_some_and(|number| {
-            self.slots.get(number).state != SlotState::Negative && !self.is_over(number, now)
-        })
+    /// Removes the packets of a slot that cannot wait longer than a burst, and calls `take` with each of them.
+    /// They count as dropped.
+    pub(crate) fn trim(&mut self, number: u32, mut take: impl FnMut(P)) {
+        let Self { slots, waiting, ports, counters, .. } = self;
+        let slot = slots.get_mut(number);
+        debug_assert!(slot.state.awaits_controller(), "all packets of the slot are followers");
+        let (port, used) = (slot.port, &mut ports[usize::from(slot.port)]);
+        waiting.retain_held(&mut slot.queue, |packet, bytes| {
+            used.followers -= 1;
+            used.bytes -= u64::from(bytes);
+            counters.dropped_later(port);
+            take(packet);
+        });
+        used.publish(port, counters);
     }
 
     /// Returns whether the controller was asked about any flow.

@@ -115,6 +115,8 @@ pub struct MissQueues<K, P> {
     waiting: WaitingPackets<P>,
     ports: Box<[PortUse]>,
     counters: Arc<MissCounters>,
+    /// Whether the controller may be asked about flows that are being released.
+    asks: bool,
     /// Temporary list for [`Self::rekey`]: all waiting packets.
     order: Vec<Rekeyed>,
 }
@@ -136,6 +138,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             waiting: WaitingPackets::new(packets),
             ports: vec![PortUse::default(); ports].into_boxed_slice(),
             counters,
+            asks: false,
             order: Vec::with_capacity(packets),
         }
     }
@@ -145,6 +148,14 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     #[must_use]
     pub fn with_immediate_answers(self, is_immediate: bool) -> Self {
         Self { is_immediate, ..self }
+    }
+
+    /// Sets whether the controller may be asked about flows that are being released. Their packets then wait
+    /// for its answer.
+    #[must_use]
+    pub(crate) fn with_questions(mut self, asks: bool) -> Self {
+        self.asks = asks;
+        self
     }
 
     /// Returns the number of waiting packets.
@@ -222,7 +233,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             return OfferResult::Uncached(packet);
         };
         self.search(number, now);
-        self.append(number, packet, bytes);
+        self.append(number, packet, bytes, true);
         self.counters.searched(flow.port, 1);
         OfferResult::New(self.ticket(number))
     }
@@ -239,20 +250,19 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let port = slot.port;
         let used = self.ports[usize::from(port)];
         let (is_ready, is_asked) = (slot.state == SlotState::Ready, slot.state.awaits_controller());
-        let has_room = match self.is_immediate && !is_asked {
-            true => self.waiting.has_room(),
-            false => used.followers < self.limits.queue.into() && self.fits(used, bytes),
-        };
-        // A ready slot is released before the next burst, so its packets need no memory of their own.
-        let held = if has_room && !is_ready { hold(packet) } else { Err(packet) };
-        let packet = match held {
-            Ok(packet) => packet,
-            Err(packet) if is_ready && self.waiting.has_room() => packet,
+        let has_room = used.followers < self.limits.queue.into() && self.fits(used, bytes);
+        let is_brief = is_ready || self.is_immediate && !is_asked;
+        // A ready slot is released before the next burst, so its packets need no memory of their own, unless
+        // the controller is asked about the first of them.
+        let held = if has_room && (!is_ready || self.asks) { hold(packet) } else { Err(packet) };
+        let (packet, is_held) = match held {
+            Ok(packet) => (packet, true),
+            Err(packet) if is_brief && self.waiting.has_room() => (packet, false),
             Err(packet)
                 if self.limits.when_full == WhenFull::Forward && !is_asked && self.waiting.has_room() =>
             {
                 self.slots.enter(number, SlotState::Ready);
-                self.append(number, packet, bytes);
+                self.append(number, packet, bytes, false);
                 self.counters.forced(port, 1);
                 self.counters.merged(port, 1);
                 return OfferResult::Forced;
@@ -262,7 +272,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 return OfferResult::Full(packet);
             }
         };
-        self.append(number, packet, bytes);
+        self.append(number, packet, bytes, is_held);
         self.counters.merged(port, 1);
         OfferResult::Merged
     }
@@ -434,10 +444,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.slots.enter(number, SlotState::Pending);
     }
 
-    /// Appends a packet to the queue of a slot.
-    fn append(&mut self, number: u32, packet: P, bytes: u32) {
+    /// Appends a packet to the queue of a slot. `is_held` is whether it may wait longer than a burst.
+    fn append(&mut self, number: u32, packet: P, bytes: u32, is_held: bool) {
         self.count(number, bytes);
-        self.waiting.append(&mut self.slots.get_mut(number).queue, packet, bytes);
+        self.waiting.append(&mut self.slots.get_mut(number).queue, packet, bytes, is_held);
     }
 
     /// Counts a packet that joins the queue of a slot in the budgets of the port.

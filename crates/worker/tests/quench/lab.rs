@@ -13,7 +13,7 @@ use openflow::{ErrorCode, Hello, Message, SessionConfig, decode, encode};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
-use port_cache::{MissFigures, MissLimits, OtherPackets, PortCacheConfig, QuenchConfig, QuenchedTables};
+use port_cache::{MissFigures, MissLimits, PortCacheConfig, QuenchConfig, QuenchedTables};
 use wire::PacketBuilder;
 use worker::{PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig, build};
 
@@ -46,9 +46,9 @@ pub struct Lab {
     pub errors: Vec<ErrorCode>,
 }
 
-pub fn quench(table: u8, others: OtherPackets) -> WorkerSetConfig {
+pub fn quench(table: u8) -> WorkerSetConfig {
     let tables = QuenchedTables::of([TableId(table)]);
-    let quench = QuenchConfig { tables, timeout_ns: TIMEOUT_NS, others };
+    let quench = QuenchConfig { tables, timeout_ns: TIMEOUT_NS };
     let cache = PortCacheConfig { limits: LIMITS, quench: Some(quench), ..PortCacheConfig::default() };
     WorkerSetConfig {
         express_records: 1_024,
@@ -91,7 +91,7 @@ impl Lab {
 
     /// Returns a switch that knows host 2, and asks the controller about others.
     pub fn usual() -> Self {
-        Self::new(&quench(0, OtherPackets::Pass), &["dl_dst=02:00:00:00:00:02,actions=output:2", MISS])
+        Self::new(&quench(0), &["dl_dst=02:00:00:00:00:02,actions=output:2", MISS])
     }
 
     pub fn flow(&mut self, text: &str) {

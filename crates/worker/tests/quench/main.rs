@@ -13,7 +13,6 @@ use lab::{BURST, LATE_NS, LIMITS, Lab, MISS, TIMEOUT_NS, packet, quench};
 use openflow::error;
 use openflow::packet::PacketInCode;
 use pipeline::LaneLimits;
-use port_cache::OtherPackets;
 use worker::WorkerSetConfig;
 
 #[test]
@@ -32,7 +31,8 @@ fn a_million_packets_of_a_new_flow_cause_one_packet_in_and_hold_up_nobody() {
     let [packet_in] = &packet_ins[..] else { panic!("{} packet-ins", packet_ins.len()) };
     assert_eq!((packet_in.reason, packet_in.data.len()), (PacketInCode::NoMatch, 64));
     let figures = lab.figures();
-    assert_eq!((figures.asked, figures.searched), (1, 0));
+    assert_eq!((figures.asked, figures.searched, figures.uncached), (1, 2, 0));
+    assert_eq!(figures.arrived(), 1_000_000, "each packet counts once");
     assert_eq!(figures.merged + figures.returned, LIMITS.queue.into());
     assert_eq!((lab.totals().held, lab.totals().consumed), (LIMITS.queue.into(), 1));
     assert_eq!(lab.dropped(DropReason::MissQueueFull), figures.dropped);
@@ -65,7 +65,7 @@ fn a_packet_out_without_a_rule_asks_again_for_each_waiting_packet() {
 #[test]
 fn a_controller_that_asks_for_whole_packets_is_recognised_by_the_packet_that_it_returns() {
     let rules = ["dl_dst=02:00:00:00:00:02,actions=output:2", "priority=0,actions=controller:65535"];
-    let mut lab = Lab::new(&quench(0, OtherPackets::Pass), &rules);
+    let mut lab = Lab::new(&quench(0), &rules);
     (0..5).for_each(|number| lab.push(1, &packet(1, 3, number)));
     lab.turns();
     let packet_ins = lab.packet_ins();
@@ -123,28 +123,21 @@ fn only_table_miss_entries_of_the_marked_tables_are_quenched() {
     let rules =
         ["dl_dst=02:00:00:00:00:04,actions=controller:64", "dl_dst=02:00:00:00:00:05,actions=goto_table:1"];
     let miss = "table=1,priority=0,actions=controller:64";
-    for others in [OtherPackets::Pass, OtherPackets::Search] {
-        let mut lab = Lab::new(&quench(0, others), &[rules[0], rules[1], MISS, miss]);
-        for host in 3..6 {
-            (0..20).for_each(|number| lab.push(1, &packet(1, host, number)));
-        }
-        lab.turns();
-        let packet_ins = lab.packet_ins();
-        let of = |host| packet_ins.iter().filter(|packet_in| packet_in.data[5] == host).count();
-        assert_eq!([3, 4, 5].map(of), [1, 20, 20], "{others:?}");
+    let mut lab = Lab::new(&quench(0), &[rules[0], rules[1], MISS, miss]);
+    for host in 3..6 {
+        (0..20).for_each(|number| lab.push(1, &packet(1, host, number)));
     }
+    lab.turns();
+    let packet_ins = lab.packet_ins();
+    let of = |host| packet_ins.iter().filter(|packet_in| packet_in.data[5] == host).count();
+    assert_eq!([3, 4, 5].map(of), [1, 20, 20]);
 }
 
 #[test]
 fn many_new_flows_have_one_packet_in_each_and_keep_their_order() {
     let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
-    for (lanes, others) in [
-        (LaneLimits::NONE, OtherPackets::Pass),
-        (LaneLimits::NONE, OtherPackets::Search),
-        (lanes, OtherPackets::Pass),
-        (lanes, OtherPackets::Search),
-    ] {
-        let config = WorkerSetConfig { lanes, ..quench(0, others) };
+    for lanes in [LaneLimits::NONE, lanes] {
+        let config = WorkerSetConfig { lanes, ..quench(0) };
         let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
         let rules = ["dl_dst=02:00:00:00:00:02,udp,tp_dst=77,actions=output:2", low_latency, MISS];
         let mut lab = Lab::new(&config, &rules);
@@ -157,7 +150,7 @@ fn many_new_flows_have_one_packet_in_each_and_keep_their_order() {
         }
         lab.turns();
         let packet_ins = lab.packet_ins();
-        assert_eq!(packet_ins.len(), 10, "{lanes:?} {others:?}");
+        assert_eq!(packet_ins.len(), 10, "{lanes:?}");
         // The rule examines another field, so the key plan changes.
         for packet_in in &packet_ins {
             let flow = u16::from_be_bytes([packet_in.data[36], packet_in.data[37]]);
@@ -172,7 +165,7 @@ fn many_new_flows_have_one_packet_in_each_and_keep_their_order() {
         for flow in 0..10 {
             let of_flow: Vec<u32> = sent.iter().copied().filter(|number| number % 10 == flow).collect();
             let expected: Vec<u32> = (0..200).filter(|number| number % 10 == flow).collect();
-            assert_eq!(of_flow, expected, "{lanes:?} {others:?} flow {flow}");
+            assert_eq!(of_flow, expected, "{lanes:?} flow {flow}");
         }
         assert_eq!(lab.totals().held, 0);
     }
@@ -182,7 +175,7 @@ fn many_new_flows_have_one_packet_in_each_and_keep_their_order() {
 fn packets_that_earlier_tables_change_wait_unchanged() {
     let change = "dl_dst=02:00:00:00:00:03,actions=set_field:9->ip_dscp,goto_table:1";
     let mut lab = Lab::new(
-        &quench(1, OtherPackets::Pass),
+        &quench(1),
         &[
             change,
             "table=1,dl_dst=02:00:00:00:00:02,actions=output:2",
@@ -201,8 +194,43 @@ fn packets_that_earlier_tables_change_wait_unchanged() {
 }
 
 #[test]
+fn packets_of_one_burst_that_earlier_tables_change_wait_unchanged() {
+    let rules = [
+        "dl_dst=02:00:00:00:00:03,actions=set_field:9->ip_dscp,goto_table:1",
+        "table=1,dl_dst=02:00:00:00:00:02,actions=output:2",
+        "table=1,priority=0,actions=controller:64",
+    ];
+    let mut lab = Lab::new(&quench(1), &rules);
+    (0..3).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    lab.turns();
+    let packet_ins = lab.packet_ins();
+    assert_eq!((packet_ins.len(), lab.totals().held), (1, 2));
+    lab.add("table=1,dl_dst=02:00:00:00:00:03,actions=output:3", packet_ins[0].buffer_id);
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.dropped(DropReason::PacketInQuenched)), ((0..3).collect(), 0));
+}
+
+#[test]
+fn known_and_new_flows_do_not_wait_for_space_that_a_quenched_flow_uses() {
+    let rules = ["udp,tp_dst=9,actions=output:2", MISS];
+    let mut config = quench(0);
+    if let Some(cache) = &mut config.port_cache {
+        cache.limits.queue = 2;
+    }
+    let mut lab = Lab::new(&config, &rules);
+    // Packets of the flow in its first burst are dropped as well if they have no space.
+    (0..10).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    lab.turns();
+    assert_eq!((lab.packet_ins().len(), lab.totals().held), (1, 2));
+    assert_eq!((lab.dropped(DropReason::MissQueueFull), lab.figures().dropped), (7, 7));
+    (0..10).for_each(|number| lab.push(1, &packet(9, 3, number)));
+    lab.turns();
+    assert_eq!((lab.sent(2), lab.figures().arrived()), ((0..10).collect(), 20));
+}
+
+#[test]
 fn each_worker_releases_its_own_packets() {
-    let config = WorkerSetConfig { workers: 2, ..quench(0, OtherPackets::Pass) };
+    let config = WorkerSetConfig { workers: 2, ..quench(0) };
     let mut lab = Lab::new(&config, &["dl_dst=02:00:00:00:00:02,actions=output:2", MISS]);
     for number in 0..5 {
         assert!(lab.handles[0].push_frame(1, &Frame::from_bytes(&packet(1, 3, number))));
@@ -226,7 +254,7 @@ fn each_worker_releases_its_own_packets() {
 #[test]
 fn a_port_without_space_sends_further_packet_ins_and_keeps_known_flows() {
     let mut lab = Lab::new(
-        &quench(0, OtherPackets::Pass),
+        &quench(0),
         &[
             "dl_dst=02:00:00:00:00:02,udp,tp_dst=9,actions=output:2",
             "priority=7,dl_dst=02:00:00:00:00:02,actions=output:2",
@@ -255,8 +283,7 @@ fn packet_ins_are_limited_by_reason() {
     let rates = PacketInRates { no_match, ..PacketInRates::default() };
     let rules =
         ["dl_dst=02:00:00:00:00:04,actions=controller:64", "udp,tp_dst=7,priority=1,actions=drop", MISS];
-    let config =
-        WorkerSetConfig { port_cache: None, packet_in_rates: rates, ..quench(0, OtherPackets::Pass) };
+    let config = WorkerSetConfig { port_cache: None, packet_in_rates: rates, ..quench(0) };
     let mut lab = Lab::new(&config, &rules);
     for number in 0..50 {
         lab.push(1, &packet(1, 3, number));
@@ -268,7 +295,7 @@ fn packet_ins_are_limited_by_reason() {
     assert_eq!((of(PacketInCode::NoMatch), of(PacketInCode::Action)), (5, 50));
     assert_eq!(lab.dropped(DropReason::PacketInRateNoMatch), 45);
     // With quenching, a packet-in above the limit asks nothing, so later packets do not wait for an answer.
-    let config = WorkerSetConfig { packet_in_rates: rates, ..quench(0, OtherPackets::Pass) };
+    let config = WorkerSetConfig { packet_in_rates: rates, ..quench(0) };
     let mut lab = Lab::new(&config, &rules);
     for flow in 100..120 {
         lab.push(1, &packet(flow, 3, 0));

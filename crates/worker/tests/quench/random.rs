@@ -7,7 +7,7 @@ use flow::syntax::{ParseOptions, parse_flow};
 use flow::{FlowModCommand, Nanos, PortNo};
 use openflow::packet::PacketInMessage;
 use pipeline::LaneLimits;
-use port_cache::{MissFigures, MissLimits, OtherPackets, QuenchConfig};
+use port_cache::{MissFigures, MissLimits, QuenchConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use worker::WorkerSetConfig;
 
@@ -44,10 +44,8 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let behaviour = if seed.is_multiple_of(2) { Behaviour::Orderly } else { Behaviour::Wild };
-        let others = [OtherPackets::Pass, OtherPackets::Search][rng.usize(0..2)];
         let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
-        let mut config =
-            WorkerSetConfig { lanes: [LaneLimits::NONE, lanes][rng.usize(0..2)], ..quench(0, others) };
+        let mut config = WorkerSetConfig { lanes: [LaneLimits::NONE, lanes][rng.usize(0..2)], ..quench(0) };
         let entries = if behaviour == Behaviour::Orderly { 16 } else { [2, 4, 16][rng.usize(0..3)] };
         let limits = MissLimits { entries, queue: [4, 16, 64][rng.usize(0..3)], ..LIMITS };
         let timeout_ns = Nanos([30_000, 300_000][rng.usize(0..2)]);

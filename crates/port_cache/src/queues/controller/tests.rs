@@ -179,3 +179,25 @@ fn new_keys_keep_a_question_for_its_first_waiting_packet() {
     assert_eq!(lab.released(), [vec![101], vec![101]]);
     assert_eq!((lab.queues.next_due(Nanos(1_000), |_| true), lab.queues.waiting()), (None::<Due<u64>>, 0));
 }
+
+#[test]
+fn packets_of_a_released_flow_wait_for_the_controller_only_if_there_is_space() {
+    let mut lab = Lab::new();
+    lab.queues = MissQueues::new(LIMITS, 1, 8, Arc::default()).with_questions(true);
+    let OfferResult::New(ticket) = lab.offer(100, 0) else { panic!("the flow is new") };
+    assert!(lab.queues.answer(ticket));
+    // Four packets have space in the queue. The others wait only until the release.
+    assert!((101..=107).all(|packet| lab.offer(packet, 0) == OfferResult::Merged));
+    let mut released = Vec::new();
+    assert_eq!(lab.queues.release(1, None, |packet| released.push(packet)), 1);
+    let question = lab.ticket(100, 1);
+    let mut dropped = Vec::new();
+    lab.queues.trim(question.slot, |packet| dropped.push(packet));
+    assert_eq!((released, dropped), (vec![100], vec![105, 106, 107]));
+    let figures = lab.queues.counters().read();
+    assert_eq!((figures.searched, figures.merged, figures.dropped), (1, 4, 3));
+    assert_eq!(lab.queues.usage(0), (1, 4, 240));
+    lab.queues.answer(question);
+    assert_eq!(lab.released(), [vec![101], vec![102, 103, 104]]);
+    assert_eq!((lab.queues.waiting(), lab.queues.usage(0)), (0, (0, 0, 0)));
+}
