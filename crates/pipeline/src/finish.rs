@@ -50,7 +50,7 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Returns whether the packet has a packet-in that may be quenched. Lists the packet if so.
+    /// Returns whether the packet has no output but packet-ins that may be quenched. Lists the packet if so.
     #[inline(never)]
     fn asks_controller(&mut self, packet: &Packet, slot: PacketSlot) -> bool {
         let may_quench = |out: &PendingOutput| match out {
@@ -59,7 +59,9 @@ impl<E: Egress> BurstContext<'_, E> {
             }
             PendingOutput::Copy { .. } | PendingOutput::Gone => false,
         };
-        let asks = self.outputs.of(packet.outputs).any(may_quench);
+        // Another output of the packet may have failed for lack of space.
+        let is_whole = packet.leaves.is_none() && !packet.scarce;
+        let asks = is_whole && self.outputs.of(packet.outputs).all(may_quench);
         if asks {
             self.asking.push(slot);
         }

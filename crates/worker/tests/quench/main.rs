@@ -134,6 +134,28 @@ fn only_table_miss_entries_of_the_marked_tables_are_quenched() {
 }
 
 #[test]
+fn packets_with_other_outputs_are_not_quenched() {
+    let miss = "table=1,priority=0,actions=controller:64";
+    for (rule, packet_ins, outputs) in [
+        ("dl_dst=02:00:00:00:00:03,actions=controller:64,goto_table:1", 40, 0),
+        ("dl_dst=02:00:00:00:00:03,actions=output:2,goto_table:1", 20, 20),
+    ] {
+        for lanes in [LaneLimits::NONE, LaneLimits::USUAL] {
+            let mut lab = Lab::new(&WorkerSetConfig { lanes, ..quench(1) }, &[rule, miss]);
+            for number in 0..20 {
+                lab.push(1, &packet(1, 3, number));
+                if number > 10 {
+                    lab.turn();
+                }
+            }
+            lab.turns();
+            assert_eq!((lab.packet_ins().len(), lab.sent(2).len()), (packet_ins, outputs), "{rule}");
+            assert_eq!((lab.totals().held, lab.figures().asked), (0, 0));
+        }
+    }
+}
+
+#[test]
 fn many_new_flows_have_one_packet_in_each_and_keep_their_order() {
     let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
     for lanes in [LaneLimits::NONE, lanes] {
