@@ -68,6 +68,13 @@ impl Cell {
         self.used_ns.store(now.0, Relaxed);
     }
 
+    /// Takes back a hit of a packet of `bytes` bytes, which will be processed again. Only the worker may call
+    /// this.
+    pub fn uncount(&self, bytes: u64) {
+        self.packets.store(self.packets.load(Relaxed).saturating_sub(1), Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed).saturating_sub(bytes), Relaxed);
+    }
+
     /// Adds several hits, the last of them at time `used`. Does not move the time of last use back.
     pub fn add_hits(&self, packets: u64, bytes: u64, used: Nanos) {
         let later = Nanos(self.used_ns.load(Relaxed)).max(used);

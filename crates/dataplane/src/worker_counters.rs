@@ -167,6 +167,14 @@ impl Counters {
         add(&cells.matches, matches);
     }
 
+    /// Takes back a lookup that found an entry, because the packet will be processed again.
+    pub fn uncount_table(&self, table: TableId) {
+        let cells = &self.tables[table.index()];
+        for cell in [&cells.lookups, &cells.matches] {
+            cell.store(cell.load(Relaxed).saturating_sub(1), Relaxed);
+        }
+    }
+
     /// Sets the number of waiting packets.
     pub fn set_held(&self, packets: u64) {
         self.held.store(packets, Relaxed);

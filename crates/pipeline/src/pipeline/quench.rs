@@ -12,7 +12,7 @@ use crate::express::{Express, FrameCache, WaitingKeys};
 use crate::packet::Packet;
 use crate::probe::{Probe, Via};
 use crate::slab::PacketSlot;
-use actions::{CompiledPacketOut, HeaderChange};
+use actions::{CompiledPacketOut, HeaderChange, ProgramStep};
 use dataplane::Question;
 use flow::{DropReason, Nanos};
 use keys::ExpressKey;
@@ -68,14 +68,21 @@ impl<E: Egress> BurstContext<'_, E> {
         key: (&ExpressKey, u64),
         probe: &mut P,
     ) {
-        if !self.is_unchanged(packet) {
+        if !self.may_run_again(packet) {
             return refuse(self, packet, slot, DropReason::PacketInQuenched, probe);
         }
         self.discard(packet);
         let (in_port, frame) = (packet.data.ext.in_port(), packet.data.take_frame());
         let bytes = frame.len() as u32;
         match cache.give_back(in_port, key, frame, bytes, |frame| self.egress.set_aside(frame)) {
-            Ok(()) => probe.returned(slot),
+            Ok(()) => {
+                // The packet will be counted when it is processed again.
+                for hop in packet.hops.list().iter() {
+                    self.entry(hop.entry).into_iter().for_each(|(cell, _)| cell.uncount(bytes.into()));
+                    self.counters.uncount_table(hop.table);
+                }
+                probe.returned(slot);
+            }
             Err(frame) => {
                 packet.data.frame = frame;
                 refuse(self, packet, slot, DropReason::MissQueueFull, probe);
@@ -83,11 +90,16 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Returns whether the packet's frame is as it was received.
-    fn is_unchanged(&self, packet: &Packet) -> bool {
+    /// Returns whether the packet's frame is as it was received, and no group or meter has counted the packet.
+    fn may_run_again(&self, packet: &Packet) -> bool {
         let hops = packet.hops.list();
+        let runs_group = |step: &ProgramStep| matches!(step, ProgramStep::Group(_));
         let is_unchanged = |program: &actions::Program| {
-            program.change == HeaderChange::Nothing && program.route.is_none() && program.write.is_empty()
+            program.change == HeaderChange::Nothing
+                && program.route.is_none()
+                && program.write.is_empty()
+                && program.meter.is_none()
+                && !program.apply.iter().any(runs_group)
         };
         hops.is_known()
             && hops.entries().all(|entry| self.entry(entry).is_some_and(|(_, program)| is_unchanged(program)))

@@ -6,7 +6,7 @@ use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Action, DropReason, FlowModCommand, Nanos, PortNo, TableId};
 use frame::Frame;
 use model::agent::{Agent, ChannelId, Context};
-use model::{Model, ModelConfig, PortDesc};
+use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
 use openflow::flow_mod::FlowModMessage;
 use openflow::packet::{PacketInMessage, PacketOutMessage};
 use openflow::{ErrorCode, Hello, Message, SessionConfig, decode, encode};
@@ -170,6 +170,20 @@ impl Lab {
 
     pub fn figures(&mut self) -> MissFigures {
         self.model.plane_mut().miss_figures()
+    }
+
+    /// Returns the packets and bytes that have hit the entry with this cookie.
+    pub fn entry_counts(&mut self, cookie: u64) -> (u64, u64) {
+        let (filter, mut cursor) = (FlowFilter::default(), FlowCursor::default());
+        let flows = self.model.flows(self.now, &filter, &mut cursor, usize::MAX);
+        let flow = flows.iter().find(|flow| flow.entry.cookie == cookie).unwrap();
+        (flow.packets, flow.bytes)
+    }
+
+    /// Returns the lookups in a table, and those that found an entry.
+    pub fn table_counts(&mut self, table: u8) -> (u64, u64) {
+        let stats = self.model.table(TableId(table));
+        (stats.lookups, stats.matches)
     }
 
     /// Returns the numbers of the packets that port `port` has sent.

@@ -233,6 +233,31 @@ fn packets_of_one_burst_that_earlier_tables_change_wait_unchanged() {
 }
 
 #[test]
+fn packets_that_return_to_the_queue_count_once() {
+    // With lanes, packets return to the queue from the backlog.
+    for lanes in [LaneLimits::NONE, LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 }] {
+        let goto = "cookie=7,dl_dst=02:00:00:00:00:03,actions=goto_table:1";
+        let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
+        let miss = "table=1,priority=0,actions=controller:64";
+        let mut lab = Lab::new(&WorkerSetConfig { lanes, ..quench(1) }, &[goto, low_latency, miss]);
+        let count = 20;
+        (0..count).for_each(|number| lab.push(1, &packet(1, 3, number)));
+        lab.turns();
+        assert_eq!(lab.figures().returned > 0, lanes != LaneLimits::NONE);
+        let buffer_id = lab.packet_ins()[0].buffer_id;
+        lab.add("table=1,dl_dst=02:00:00:00:00:03,actions=output:3", buffer_id);
+        lab.turns();
+        lab.now += TIMEOUT_NS;
+        lab.turns();
+        assert_eq!(lab.sent(3), (0..count).collect::<Vec<_>>(), "{lanes:?}");
+        // The first packet passes the tables once more for the flow-mod.
+        let bytes = packet(1, 3, 0).len() as u64;
+        assert_eq!(lab.entry_counts(7), (u64::from(count) + 1, (u64::from(count) + 1) * bytes), "{lanes:?}");
+        assert_eq!(lab.table_counts(1), (u64::from(count) + 1, u64::from(count) + 1), "{lanes:?}");
+    }
+}
+
+#[test]
 fn known_and_new_flows_do_not_wait_for_space_that_a_quenched_flow_uses() {
     let rules = ["udp,tp_dst=9,actions=output:2", MISS];
     let mut config = quench(0);
