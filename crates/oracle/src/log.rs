@@ -29,6 +29,8 @@ pub(super) enum Entry {
     /// A full backlog refused the packet. `table` is the table for which it waited, or `None` if its lookups
     /// were finished.
     Refused { port: PortNo, sequence: u64, table: Option<TableId>, reason: DropReason },
+    /// The worker began to process a packet, which returned to the port cache and is processed later.
+    Returned,
 }
 
 /// Virtual time of an event, and its position among all events of the case.
@@ -151,6 +153,17 @@ impl Probe for OrderLog {
         let (missed, moment) = (self.missed.remove(&slot), Moment::next(self.now));
         let fast = matches!(via, Via::FastPath | Via::Express);
         self.outcomes.push(Left { walker, outcome, fast, missed, moment });
+    }
+
+    fn returned(&mut self, slot: PacketSlot) {
+        self.missed.remove(&slot);
+        let Some(walker) = self.slots.remove(&slot) else { return };
+        self.lookups.retain(|lookup| lookup.walker != walker);
+        let Walker::Arrived { port, sequence } = walker else { return };
+        let packet = Entry::Packet { port, sequence };
+        if let Some(entry) = self.entries.iter_mut().rfind(|entry| **entry == packet) {
+            *entry = Entry::Returned;
+        }
     }
 
     fn refused(&mut self, frame: &Frame, table: Option<TableId>, reason: DropReason) {

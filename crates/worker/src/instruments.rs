@@ -92,6 +92,12 @@ impl Probe for BurstInstruments {
         }
     }
 
+    fn returned(&mut self, slot: PacketSlot) {
+        if let Some(recorder) = self.recorder() {
+            recorder.returned(slot);
+        }
+    }
+
     fn lut_missed(&mut self, slot: PacketSlot, table: TableId) {
         if let Some(recorder) = self.recorder() {
             recorder.lut_missed(slot, table);

@@ -183,13 +183,13 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         }
         made.eras.begin(&made.reference, record.lut_bits.get(version));
         for (worker, log) in record.logs.iter().enumerate() {
-            while let Some(Entry::Packet { port, sequence } | Entry::Refused { port, sequence, .. }) =
-                log.get(next[worker])
+            while let Some(entry) = log.get(next[worker]).filter(|entry| !matches!(entry, Entry::Applied(_)))
             {
-                let (entry, moment) = (&log[next[worker]], record.moments[worker][next[worker]]);
+                let moment = record.moments[worker][next[worker]];
                 next[worker] += 1;
+                let Entry::Packet { port, sequence } = entry else { continue };
                 let place = (*port, worker, *sequence);
-                if let (Entry::Packet { .. }, Some(number)) = (entry, by_place.get(&place)) {
+                if let Some(number) = by_place.get(&place) {
                     let arrival = &record.arrivals[*number];
                     made.packet(*number, arrival, refused.get(&place), moment, coverage)?;
                 }

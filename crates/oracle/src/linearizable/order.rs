@@ -33,7 +33,7 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
                     }
                     version = next;
                 }
-                Entry::Refused { .. } => {}
+                Entry::Refused { .. } | Entry::Returned => {}
                 Entry::Applied(next) => {
                     return Err(format!("worker {worker} applied operation {next} directly after {version}"));
                 }

@@ -38,7 +38,7 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
                     }
                     continue;
                 }
-                Entry::Refused { .. } => continue,
+                Entry::Refused { .. } | Entry::Returned => continue,
             };
             let walker = Walker::Arrived { port, sequence };
             let place = (port, worker, sequence);

@@ -9,6 +9,9 @@ use frame::Frame;
 use pipeline::{PacketSlot, Probe, ProbeStep, Via};
 use std::sync::{Arc, Mutex};
 
+/// Stands for a slot whose packet is not observed.
+const NOBODY: (PortNo, u64) = (PortNo(0), u64::MAX);
+
 /// Ingress port and sequence number of a packet, its outcome, and the path by which it left.
 type Fate = (PortNo, u64, Outcome, Via);
 
@@ -66,14 +69,22 @@ impl Probe for Observer {
     #[inline]
     fn arrives(&mut self, slot: PacketSlot, frame: &Frame) {
         if self.places.len() <= slot.index() {
-            self.places.resize(slot.index() + 1, (PortNo(0), 0));
+            self.places.resize(slot.index() + 1, NOBODY);
         }
         self.places[slot.index()] = (PortNo(frame.meta.in_port), frame.meta.sequence);
     }
 
     #[inline]
+    fn returned(&mut self, slot: PacketSlot) {
+        // The packet arrives again after the controller's answer. Until then, the slot is used by others.
+        if let Some(place) = self.places.get_mut(slot.index()) {
+            *place = NOBODY;
+        }
+    }
+
+    #[inline]
     fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, _: &BurstCounters) {
-        if let Some((port, sequence)) = self.places.get(slot.index()) {
+        if let Some((port, sequence)) = self.places.get(slot.index()).filter(|place| **place != NOBODY) {
             self.fates.push((*port, *sequence, outcome, via));
         }
     }

@@ -7,7 +7,7 @@ mod lab;
 mod random;
 
 use actions::{PacketInRate, PacketInRates};
-use flow::{DropReason, Nanos, PortNo, TableId};
+use flow::{DropReason, Match, Nanos, PortNo, TableId};
 use frame::Frame;
 use lab::{BURST, LATE_NS, LIMITS, Lab, MISS, TIMEOUT_NS, packet, quench};
 use openflow::error;
@@ -255,6 +255,26 @@ fn packets_that_return_to_the_queue_count_once() {
         assert_eq!(lab.entry_counts(7), (u64::from(count) + 1, (u64::from(count) + 1) * bytes), "{lanes:?}");
         assert_eq!(lab.table_counts(1), (u64::from(count) + 1, u64::from(count) + 1), "{lanes:?}");
     }
+}
+
+#[test]
+fn packets_that_return_to_the_queue_are_traced_once() {
+    let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
+    let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
+    let fields = "dl_dst=02:00:00:00:00:02,udp,tp_dst=9,actions=output:2";
+    let mut lab = Lab::new(&WorkerSetConfig { lanes, ..quench(0) }, &[low_latency, fields, MISS]);
+    assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
+    let mut records = 0;
+    for flow in 0..10 {
+        (0..20).for_each(|number| lab.push(1, &packet(flow, 3, number)));
+        lab.turns();
+        let buffer_id = lab.packet_ins()[0].buffer_id;
+        lab.add(&format!("dl_dst=02:00:00:00:00:03,udp,tp_dst={flow},actions=output:3"), buffer_id);
+        lab.turns();
+        records += std::iter::from_fn(|| lab.model.plane_mut().next_record()).count();
+    }
+    assert!(lab.figures().returned > 100);
+    assert_eq!((lab.sent(3).len(), records), (200, 200));
 }
 
 #[test]
