@@ -62,6 +62,12 @@ impl Buffers {
         Some(id)
     }
 
+    /// Returns the packet with this buffer ID.
+    pub fn get(&mut self, now: Nanos, id: u32) -> Option<&Buffered> {
+        self.expire(now);
+        self.held.iter().find(|held| held.id == id).map(|held| &held.packet)
+    }
+
     /// Removes and returns the packet with this buffer ID.
     pub fn take(&mut self, now: Nanos, id: u32) -> Option<Buffered> {
         self.expire(now);

@@ -20,11 +20,13 @@ pub fn known_buffer(m: &FlowModMessage, shared: &mut Shared, now: Nanos) -> Resu
 
 /// Sends a buffered packet through the tables.
 pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: &mut Context<'_, D>) {
-    if let Some(packet) = buffer.and_then(|id| shared.buffers.take(context.now, id)) {
-        let Buffered { in_port, bytes, releases } = packet;
-        let actions = vec![Action::output(port_no::TABLE)];
-        // If the ingress port no longer exists, the packet is dropped.
-        let _ = context.model.packet_out(PacketOut { in_port, actions, bytes, releases });
+    let Some(id) = buffer else { return };
+    let Some(packet) = shared.buffers.get(context.now, id) else { return };
+    let Buffered { in_port, bytes, releases } = packet.clone();
+    let actions = vec![Action::output(port_no::TABLE)];
+    // If the ingress port no longer exists, the packet stays buffered until its time is over.
+    if context.model.packet_out(PacketOut { in_port, actions, bytes, releases }).is_ok() {
+        shared.buffers.take(context.now, id);
     }
 }
 

@@ -15,16 +15,20 @@ pub fn packet_out<D: DataPlane>(
 ) -> Result<(), Refusal> {
     let (bytes, releases) = match m.buffer_id {
         None => (m.data.clone(), None),
-        Some(id) => match shared.buffers.take(context.now, id) {
-            Some(packet) => (packet.bytes, packet.releases),
+        Some(id) => match shared.buffers.get(context.now, id) {
+            Some(packet) => (packet.bytes.clone(), packet.releases),
             None => return Err(flow_mod::unknown(id)),
         },
     };
+    // A refused packet-out does not use up the buffer.
     context.model.packet_out(operation::PacketOut {
         in_port: m.in_port,
         actions: m.actions.clone(),
         bytes,
         releases,
     })?;
+    if let Some(id) = m.buffer_id {
+        shared.buffers.take(context.now, id);
+    }
     Ok(())
 }

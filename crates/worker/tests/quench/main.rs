@@ -7,11 +7,11 @@ mod lab;
 mod random;
 
 use actions::{PacketInRate, PacketInRates};
-use flow::{DropReason, Match, Nanos, PortNo, TableId};
+use flow::{Action, DropReason, GroupId, Match, Nanos, PortNo, TableId};
 use frame::Frame;
 use lab::{BURST, LATE_NS, LIMITS, Lab, MISS, TIMEOUT_NS, packet, quench};
-use openflow::error;
-use openflow::packet::PacketInCode;
+use openflow::packet::{PacketInCode, PacketOutMessage};
+use openflow::{Message, error};
 use pipeline::LaneLimits;
 use worker::WorkerSetConfig;
 
@@ -275,6 +275,35 @@ fn packets_that_return_to_the_queue_are_traced_once() {
     }
     assert!(lab.figures().returned > 100);
     assert_eq!((lab.sent(3).len(), records), (200, 200));
+}
+
+#[test]
+fn a_refused_answer_does_not_use_up_the_buffer() {
+    let mut lab = Lab::usual();
+    (0..3).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    lab.turns();
+    let buffer_id = lab.packet_ins()[0].buffer_id;
+    // Neither the group nor the ingress port exists.
+    lab.send(&Message::PacketOut(PacketOutMessage {
+        buffer_id,
+        in_port: PortNo(1),
+        actions: vec![Action::Group(GroupId(9))],
+        data: Vec::new(),
+    }));
+    lab.send(&Message::PacketOut(PacketOutMessage {
+        buffer_id,
+        in_port: PortNo(77),
+        actions: vec![Action::output(PortNo(3))],
+        data: Vec::new(),
+    }));
+    lab.add("dl_dst=02:00:00:00:00:03,actions=group:9", buffer_id);
+    lab.turns();
+    lab.packet_ins();
+    assert_eq!((lab.errors.len(), lab.totals().held), (3, 2));
+    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", buffer_id);
+    lab.turns();
+    lab.packet_ins();
+    assert_eq!((lab.sent(3), lab.errors.len()), ((0..3).collect(), 3));
 }
 
 #[test]
