@@ -51,4 +51,17 @@ impl CompiledPacketOut {
             sends: false,
         }
     }
+
+    /// Returns a packet-out that is not sent, but releases packets of a flow.
+    #[must_use]
+    pub fn end_wait(flow: HeldFlow) -> Self {
+        Self {
+            in_port: port_no::CONTROLLER,
+            steps: Box::default(),
+            to_tables: false,
+            bytes: Vec::new(),
+            releases: Some(flow),
+            sends: false,
+        }
+    }
 }

@@ -30,6 +30,9 @@ pub enum Operation {
     RemoveMeter(MeterId),
     /// A packet of the controller (packet-out), processed under the version of this operation.
     PacketOut(Arc<PacketOut>),
+    /// The controller will not answer a packet-in, because it did not get it. The packets that wait for the
+    /// answer are released.
+    EndWait(HeldFlow),
     /// A group was removed. No entry and no other group sends to it.
     RemoveGroup(GroupId),
     /// New values of the general settings.
@@ -37,7 +40,7 @@ pub enum Operation {
     /// The complete configuration of stateless forwarding, or `None` to disable it.
     Stateless(Option<Arc<StatelessConfig>>),
     /// Several operations applied as one, between two packets. The preconditions of the parts must hold for
-    /// the combined result. The list has no packet-out and no other [`Operation::All`].
+    /// the combined result. The list has no packet-out, no [`Operation::EndWait`] and no other [`Operation::All`].
     All(Vec<Operation>),
 }
 

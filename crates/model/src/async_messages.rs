@@ -3,7 +3,7 @@
 
 use crate::port::Port;
 use dataplane::Question;
-use flow::{FlowEntry, Nanos, PacketInReason, TableId};
+use flow::{FlowEntry, HeldFlow, Nanos, PacketInReason, TableId};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -99,11 +99,13 @@ pub(crate) struct AsyncQueue {
     queue: VecDeque<AsyncMessage>,
     limit: usize,
     drops: AsyncMessageDrops,
+    /// Flows whose packets wait for the answer to a dropped packet-in.
+    unasked: Vec<HeldFlow>,
 }
 
 impl AsyncQueue {
     pub fn new(limit: usize) -> Self {
-        Self { queue: VecDeque::new(), limit, drops: AsyncMessageDrops::default() }
+        Self { queue: VecDeque::new(), limit, drops: AsyncMessageDrops::default(), unasked: Vec::new() }
     }
 
     /// Returns whether the queue has space for port-status messages only.
@@ -115,10 +117,16 @@ impl AsyncQueue {
     pub fn packet_in(&mut self, packet_in: PacketIn) -> Option<Frame> {
         if self.is_full() {
             self.drops.packet_ins += 1;
+            self.unasked.extend(packet_in.question.map(|question| question.flow));
             return Some(packet_in.frame);
         }
         self.queue.push_back(AsyncMessage::PacketIn(packet_in));
         None
+    }
+
+    /// Takes the flows whose packets wait for the answer to a dropped packet-in.
+    pub fn take_unasked(&mut self) -> Vec<HeldFlow> {
+        std::mem::take(&mut self.unasked)
     }
 
     /// Queues a flow-removed message. The caller must wait while `is_full` returns true.

@@ -11,7 +11,7 @@ use flow::meter::Meter;
 use flow::operation::PacketOut;
 use flow::stateless::StatelessConfig;
 use flow::validate::{ValidateError, validate_actions};
-use flow::{Action, FlowMod, FlowModCommand, Instructions, Nanos, Operation, TableId, port_no};
+use flow::{Action, FlowMod, FlowModCommand, HeldFlow, Instructions, Nanos, Operation, TableId, port_no};
 use std::sync::Arc;
 use wire::ethernet::ETHERNET_BYTES;
 
@@ -87,6 +87,11 @@ impl<D: DataPlane> Model<D> {
     /// are known to be long.
     pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
         changes::cost_of(&self.rules, changes)
+    }
+
+    /// Releases packets that wait for the answer to a packet-in, because no controller has got it.
+    pub fn end_wait(&mut self, flow: HeldFlow) {
+        self.plane.submit(Operation::EndWait(flow));
     }
 
     /// Sends a packet of a controller. The packet is forwarded by the rules requested before it.

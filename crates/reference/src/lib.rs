@@ -249,6 +249,8 @@ impl Reference {
                 self.packet_out(packet);
                 Ok(())
             }
+            // In the reference, no packet waits.
+            Operation::EndWait(_) => Ok(()),
             Operation::RemoveGroup(id) => match self.groups.remove(id) {
                 Some(_) => Ok(()),
                 None => Err(format!("there is no group {id} to remove")),

@@ -156,6 +156,11 @@ impl OperationCompiler {
                     }
                 }
             }
+            Operation::EndWait(flow) => {
+                if let Some(parts) = parts.get_mut(usize::from(flow.worker)) {
+                    parts.push(Update::PacketOut(Box::new(CompiledPacketOut::end_wait(flow))));
+                }
+            }
             Operation::RemoveGroup(id) => {
                 self.groups.remove(id);
                 self.express.remove_group(id);

@@ -313,17 +313,19 @@ impl Channel {
         self.session.is_open() && self.async_config.allows(self.role(shared), kind)
     }
 
-    pub(super) fn report(&mut self, shared: &Shared, kind: AsyncKind, message: &Message) {
+    pub(super) fn report(&mut self, shared: &Shared, kind: AsyncKind, message: &Message) -> bool {
         if !self.wants(shared, kind) {
-            return;
+            return false;
         }
         let full = match kind {
             AsyncKind::PacketIn(_) => self.session.is_output_full(),
             _ => self.session.output().len() > ASYNC_BYTES,
         };
-        if full || self.session.send(0, message).is_err() {
+        let is_lost = full || self.session.send(0, message).is_err();
+        if is_lost {
             self.lost.note(kind);
         }
+        !is_lost
     }
 
     /// Subtracts the waiting requests and bundles of a closed channel from the totals of all channels, and

@@ -130,6 +130,7 @@ impl Agent {
         // The last encoded messages, and the length to which their packet was cut. Channels with the same
         // length share these messages.
         let mut encoded: Option<(Option<u16>, Vec<Message>)> = None;
+        let mut is_told = false;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {
                 continue;
@@ -140,10 +141,14 @@ impl Agent {
                 Some((as_before, messages)) if as_before == cut => messages,
                 _ => async_message::messages(&async_message, cut, now, &mut self.shared.buffers),
             };
-            messages.iter().for_each(|message| channel.report(&self.shared, kind, message));
+            // The last message has the question.
+            is_told |= messages.iter().fold(false, |_, message| channel.report(&self.shared, kind, message));
             encoded = Some((cut, messages));
         }
         if let AsyncMessage::PacketIn(packet_in) = async_message {
+            if let Some(question) = packet_in.question.filter(|_| !is_told) {
+                model.end_wait(question.flow);
+            }
             model.recycle(packet_in.frame);
         }
     }

@@ -6,7 +6,7 @@ use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Action, DropReason, FlowModCommand, Nanos, PortNo, TableId};
 use frame::Frame;
 use model::agent::{Agent, ChannelId, Context};
-use model::{FlowCursor, FlowFilter, Model, ModelConfig, PortDesc};
+use model::{FlowCursor, FlowFilter, Model, ModelConfig, ModelLimits, PortDesc};
 use openflow::flow_mod::FlowModMessage;
 use openflow::packet::{PacketInMessage, PacketOutMessage};
 use openflow::{ErrorCode, Hello, Message, SessionConfig, decode, encode};
@@ -40,6 +40,7 @@ pub struct Lab {
     pub model: Model<WorkerSet>,
     agent: Agent,
     channel: ChannelId,
+    is_connected: bool,
     pub workers: Vec<Worker>,
     pub handles: Vec<MemHandle>,
     pub now: Nanos,
@@ -64,6 +65,11 @@ impl Lab {
     /// Creates a switch with these rules whose controller is connected. Queue 1 of each port belongs to the
     /// second worker, if there is one.
     pub fn new(config: &WorkerSetConfig, rules: &[&str]) -> Self {
+        Self::with_limits(config, ModelLimits::default(), rules)
+    }
+
+    /// As [`Self::new`], with limits of the model.
+    pub fn with_limits(config: &WorkerSetConfig, limits: ModelLimits, rules: &[&str]) -> Self {
         let (mut handles, mut ports) = (Vec::new(), Vec::new());
         for number in 1..=PORTS {
             let (made, handle) = mem::pair(number, config.workers, 10_000);
@@ -74,14 +80,23 @@ impl Lab {
             ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
         }
         let (plane, workers) = build(config, ports);
-        let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
+        let mut model = Model::new(ModelConfig { limits, ..ModelConfig::default() }, plane, Nanos(0));
         for number in 1..=PORTS {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(Nanos(0), desc, true).unwrap();
         }
         let mut agent = Agent::default();
         let channel = agent.open(Nanos(0), SessionConfig::default());
-        let mut lab = Self { model, agent, channel, workers, handles, now: Nanos(1), errors: Vec::new() };
+        let mut lab = Self {
+            model,
+            agent,
+            channel,
+            workers,
+            handles,
+            now: Nanos(1),
+            is_connected: true,
+            errors: Vec::new(),
+        };
         lab.send(&Message::Hello(Hello::supported()));
         rules.iter().for_each(|rule| lab.flow(rule));
         (0..20).for_each(|_| lab.turn());
@@ -108,6 +123,12 @@ impl Lab {
         while agent.step(*channel, &mut Context { model, now: *now, refresh: &mut || {} }).more {}
     }
 
+    /// Closes the controller's connection.
+    pub fn disconnect(&mut self) {
+        self.agent.close(self.channel);
+        self.is_connected = false;
+    }
+
     /// Sends a flow-mod that names a buffered packet.
     pub fn add(&mut self, text: &str, buffer_id: Option<u32>) {
         let flow = parse_flow(text, FlowModCommand::Add, ParseOptions::default()).unwrap();
@@ -125,6 +146,9 @@ impl Lab {
         while self.model.poll(self.now) {}
         while let Some(message) = self.model.next_async_message() {
             self.agent.report(&mut self.model, self.now, message);
+        }
+        if !self.is_connected {
+            return Vec::new();
         }
         let channel = self.agent.channel(self.channel).unwrap();
         let output = channel.output().to_vec();

@@ -10,6 +10,7 @@ use actions::{PacketInRate, PacketInRates};
 use flow::{Action, DropReason, GroupId, Match, Nanos, PortNo, TableId};
 use frame::Frame;
 use lab::{BURST, LATE_NS, LIMITS, Lab, MISS, TIMEOUT_NS, packet, quench};
+use model::ModelLimits;
 use openflow::packet::{PacketInCode, PacketOutMessage};
 use openflow::{Message, error};
 use pipeline::LaneLimits;
@@ -304,6 +305,29 @@ fn a_refused_answer_does_not_use_up_the_buffer() {
     lab.turns();
     lab.packet_ins();
     assert_eq!((lab.sent(3), lab.errors.len()), ((0..3).collect(), 3));
+}
+
+#[test]
+fn packets_do_not_wait_for_the_answer_to_a_lost_packet_in() {
+    // No controller is connected.
+    let mut lab = Lab::usual();
+    lab.disconnect();
+    (0..5).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    for _ in 0..10 {
+        (0..5).for_each(|_| lab.turn());
+        lab.packet_ins();
+    }
+    assert_eq!((lab.totals().held, lab.totals().consumed, lab.figures().unanswered), (0, 5, 0));
+    // The model's queue of messages is full.
+    let limits = ModelLimits { async_messages: 2, ..ModelLimits::default() };
+    let rules = ["udp,tp_dst=9,actions=output:2", MISS];
+    let mut lab = Lab::with_limits(&quench(0), limits, &rules);
+    (1..6).for_each(|flow| (0..2).for_each(|number| lab.push(1, &packet(flow, 3, number))));
+    for _ in 0..10 {
+        lab.turn();
+        while lab.model.poll(lab.now) {}
+    }
+    assert_eq!((lab.totals().held, lab.packet_ins().len()), (2, 2));
 }
 
 #[test]
