@@ -267,6 +267,12 @@ fn datapath(
         let problem = "packet-ins are quenched per path record; use express.enabled = true";
         mistakes.wrong(format!("{key}.openflow.packet_in.quench"), problem);
     }
+    let is_blocking = forwarding.port_cache.is_some_and(|cache| cache.mode == MissMode::Blocking);
+    if openflow.packet_ins.quench.is_some() && is_blocking {
+        let problem = "a port that waits for the controller would receive nothing; use port_cache.mode = \
+                       \"nonblocking\" or \"off\"";
+        mistakes.wrong(format!("{key}.openflow.packet_in.quench"), problem);
+    }
     if forwarding.learning.is_some() && forwarding.lut_entries == 0 {
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
