@@ -5,7 +5,7 @@ use super::table;
 use std::io::{self, Write};
 use switch::control::{CacheCounts, CacheReport};
 
-const HEAD: [&str; 19] = [
+const HEAD: [&str; 23] = [
     "worker",
     "port",
     "pending",
@@ -25,6 +25,10 @@ const HEAD: [&str; 19] = [
     "stale",
     "released",
     "evicted",
+    "asked",
+    "returned",
+    "unquenched",
+    "unanswered",
 ];
 
 pub fn cache(out: &mut dyn Write, report: &CacheReport) -> io::Result<()> {
@@ -57,7 +61,7 @@ pub fn cache(out: &mut dyn Write, report: &CacheReport) -> io::Result<()> {
 }
 
 /// Returns the numbers of a row in the order of the columns.
-fn numbers(c: &CacheCounts) -> [u64; 17] {
+fn numbers(c: &CacheCounts) -> [u64; 21] {
     [
         c.pending,
         c.negative,
@@ -76,6 +80,10 @@ fn numbers(c: &CacheCounts) -> [u64; 17] {
         c.stale,
         c.released,
         c.evicted,
+        c.asked,
+        c.returned,
+        c.unquenched,
+        c.unanswered,
     ]
 }
 
@@ -116,6 +124,10 @@ mod tests {
             stale: first + 14,
             released: first + 15,
             evicted: first + 16,
+            asked: first + 17,
+            returned: first + 18,
+            unquenched: first + 19,
+            unanswered: first + 20,
         };
         CachePort { worker: 0, port, counts }
     }
@@ -133,7 +145,7 @@ mod tests {
         let rows: Vec<Vec<&str>> =
             printed.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
         let row = |head: &[&str], first: u64, step: usize| -> Vec<String> {
-            let numbers = (first..).step_by(step).take(17).map(|number| number.to_string());
+            let numbers = (first..).step_by(step).take(21).map(|number| number.to_string());
             head.iter().map(|text| (*text).to_owned()).chain(numbers).collect()
         };
         assert_eq!(rows, [row(&["0", "1"], 100, 1), row(&["0", "2"], 200, 1), row(&["sum"], 300, 2)]);

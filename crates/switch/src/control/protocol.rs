@@ -387,6 +387,14 @@ pub struct CacheCounts {
     pub released: u64,
     /// Path records that were removed because their port had too many.
     pub evicted: u64,
+    /// Flows about which the controller was asked.
+    pub asked: u64,
+    /// Packets that returned to the queue of their flow because the controller had been asked already.
+    pub returned: u64,
+    /// Packets about which the controller was asked although their port had no space for another flow.
+    pub unquenched: u64,
+    /// Questions that got no answer of the controller in time.
+    pub unanswered: u64,
 }
 
 impl CacheCounts {
@@ -409,6 +417,10 @@ impl CacheCounts {
         self.stale += other.stale;
         self.released += other.released;
         self.evicted += other.evicted;
+        self.asked += other.asked;
+        self.returned += other.returned;
+        self.unquenched += other.unquenched;
+        self.unanswered += other.unanswered;
     }
 }
 

@@ -218,6 +218,10 @@ fn cache_counts(figures: &MissFigures, usage: &MissUsage) -> CacheCounts {
         stale: figures.stale,
         released: figures.released,
         evicted: figures.evicted,
+        asked: figures.asked,
+        returned: figures.returned,
+        unquenched: figures.unquenched,
+        unanswered: figures.unanswered,
     }
 }
 
