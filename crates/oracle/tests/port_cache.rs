@@ -2,10 +2,13 @@
 //! The oracle with the port cache on. Searches take no time, or longer than several bursts and operations.
 //! Answers may be lost, late, doubled and reordered. The test `oracle` explains the environment variables.
 
-use flow::Nanos;
+use flow::{Nanos, TableId};
 use oracle::{CaseOptions, Coverage, run_case};
 use pipeline::{BypassLimits, LaneLimits};
-use port_cache::{MissFigures, MissLimits, MissMode, PortCacheConfig, SearcherFaults, Victim, WhenFull};
+use port_cache::{
+    MissFigures, MissLimits, MissMode, PortCacheConfig, QuenchConfig, QuenchedTables, SearcherFaults, Victim,
+    WhenFull,
+};
 use worker::{Consistency, Quanta};
 
 /// Minimum number of rule sets in a run for coverage to be checked.
@@ -44,7 +47,13 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         limits.victim = [Victim::Clock, Victim::LeastRecentlyUsed][rng.usize(0..2)];
     }
     let mode = if seed / 12 % 4 == 1 { MissMode::Blocking } else { MissMode::NonBlocking };
-    match seed / 2 % 6 {
+    // With quenching, each packet that waits for the controller leads to a packet-in of its own in the end, unless
+    // the driver's packet-outs or rules release it.
+    let tables = QuenchedTables::of(TableId::of_controllers());
+    let timeout_ns = Nanos([1_000, 1_000_000, 20_000_000][rng.usize(0..3)]);
+    let asks = mode == MissMode::NonBlocking && seed % 5 < 2;
+    let quench = asks.then_some(QuenchConfig { tables, timeout_ns });
+    let cache = match seed / 2 % 6 {
         0 => PortCacheConfig { mode, limits, ..PortCacheConfig::default() },
         1 | 2 => {
             let service_ns = Nanos([1, 1_000_000, 20_000_000, 100_000_000][rng.usize(0..4)]);
@@ -54,7 +63,8 @@ fn port_cache(seed: u64) -> PortCacheConfig {
             let (service_ns, faults) = (Nanos(1_000_000), Some(faults));
             PortCacheConfig { mode, limits, service_ns, faults, ..PortCacheConfig::default() }
         }
-    }
+    };
+    PortCacheConfig { quench, ..cache }
 }
 
 fn options(seed: u64, packets: usize) -> CaseOptions {
@@ -121,14 +131,14 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         unserved: _,
         released,
         evicted,
-        asked: _,
-        returned: _,
-        unquenched: _,
-        unanswered: _,
+        asked,
+        returned,
+        unquenched,
+        unanswered,
     } = coverage.misses;
     let counts = [
         hits, searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released,
-        evicted,
+        evicted, asked, returned, unquenched, unanswered,
     ];
     assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
     assert!(coverage.express.inherited >= cases / 2, "{:?}", coverage.express);
