@@ -170,6 +170,6 @@ fn packets_keep_their_order_whatever_the_controller_does() {
         sum.add(&figures);
     }
     let MissFigures { asked, returned, unquenched, unanswered, merged, dropped, .. } = sum;
-    let counts = [asked, returned, unquenched, unanswered, merged, dropped];
-    assert!(counts.iter().all(|count| *count > 200), "{sum:?}");
+    let counts = [asked, unquenched, unanswered, merged, dropped];
+    assert!(counts.iter().all(|count| *count > 200) && returned > 20, "{sum:?}");
 }
