@@ -369,6 +369,18 @@ fn a_refused_answer_does_not_use_up_the_buffer() {
 }
 
 #[test]
+fn a_buffer_is_sent_once() {
+    let mut lab = Lab::usual();
+    lab.push(1, &packet(1, 3, 0));
+    lab.turns();
+    let buffer_id = lab.packet_ins()[0].buffer_id;
+    (0..2).for_each(|_| lab.packet_out(buffer_id, &[], PortNo(3)));
+    lab.turns();
+    lab.packet_ins();
+    assert_eq!((lab.sent(3), lab.errors.len()), (vec![0], 1));
+}
+
+#[test]
 fn packets_do_not_wait_for_the_answer_to_a_lost_packet_in() {
     // No controller is connected.
     let mut lab = Lab::usual();
