@@ -47,10 +47,9 @@ fn port_cache(seed: u64) -> PortCacheConfig {
         limits.victim = [Victim::Clock, Victim::LeastRecentlyUsed][rng.usize(0..2)];
     }
     let mode = if seed / 12 % 4 == 1 { MissMode::Blocking } else { MissMode::NonBlocking };
-    // With quenching, each packet that waits for the controller leads to a packet-in of its own in the end, unless
-    // the driver's packet-outs or rules release it.
+    // The driver answers some packet-ins, late or twice.
     let tables = QuenchedTables::of(TableId::of_controllers());
-    let timeout_ns = Nanos([1_000, 1_000_000, 20_000_000][rng.usize(0..3)]);
+    let timeout_ns = Nanos([1_000_000, 50_000_000, 500_000_000][rng.usize(0..3)]);
     let asks = mode == MissMode::NonBlocking && seed % 5 < 2;
     let quench = asks.then_some(QuenchConfig { tables, timeout_ns });
     let cache = match seed / 2 % 6 {
@@ -138,9 +137,12 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
     } = coverage.misses;
     let counts = [
         hits, searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released,
-        evicted, asked, returned, unquenched, unanswered,
+        evicted, asked, unquenched, unanswered,
     ];
     assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
+    // Packets that were looked up before the question are rare: those without space in the port cache.
+    let further_on = returned + coverage.losses["packet_in_quenched"];
+    assert!(further_on >= cases / 10, "{further_on}");
     assert!(coverage.express.inherited >= cases / 2, "{:?}", coverage.express);
     assert!(coverage.losses["miss_queue_full"] >= cases && coverage.losses["miss_timeout"] >= cases / 2);
 }

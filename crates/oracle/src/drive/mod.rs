@@ -15,7 +15,7 @@ use super::templates::Template;
 use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::group::Group;
-use flow::{FlowMod, GroupId, Nanos, PortNo, RuleVersion, TableId};
+use flow::{Action, FlowMod, GroupId, HeldFlow, Instructions, Nanos, PortNo, RuleVersion, TableId, port_no};
 use model::{AsyncMessage, Model, RemovedReason};
 use port::mem::MemHandle;
 use reference::Reference;
@@ -40,6 +40,8 @@ pub(super) struct Driver {
     now: Nanos,
     sequences: Vec<Vec<u64>>,
     waiting: Vec<Vec<usize>>,
+    /// Flows about which the controller was asked, and that were not answered.
+    asked: Vec<HeldFlow>,
     acknowledged: RuleVersion,
     tight: bool,
     /// Number of poll iterations since frames were last taken from the devices.
@@ -98,7 +100,29 @@ impl Driver {
     /// Returns a flow-mod that adds an entry for packets that no other entry matches.
     fn random_resort(&mut self, table: TableId) -> FlowMod {
         let (template, port) = self.packet_in_use();
-        self.style.last_resort(&mut self.rng, table, &self.templates[template], port)
+        let mut resort = self.style.last_resort(&mut self.rng, table, &self.templates[template], port);
+        if self.quenches() && self.rng.bool() {
+            let apply = vec![Action::output(port_no::CONTROLLER)];
+            resort.instructions = Instructions { apply, ..Instructions::default() };
+        }
+        resort
+    }
+
+    /// Returns whether packets wait for the controller after a packet-in.
+    fn quenches(&self) -> bool {
+        self.options.port_cache.is_some_and(|cache| cache.quench.is_some())
+    }
+
+    /// Answers a packet-in for whose answer packets wait or have waited. Many answers are late, and some are
+    /// given twice.
+    fn answer(&mut self) -> Result<(), String> {
+        if self.asked.is_empty() || self.rng.bool() {
+            return Ok(());
+        }
+        let at = self.rng.usize(0..self.asked.len());
+        let flow = if self.rng.u8(0..4) == 0 { self.asked[at] } else { self.asked.swap_remove(at) };
+        self.model.end_wait(flow);
+        self.follow()
     }
 
     fn random_group(&mut self, id: GroupId) -> Group {
@@ -111,6 +135,7 @@ impl Driver {
 
     /// Runs one poll of the control thread.
     fn control(&mut self) -> Result<(), String> {
+        self.answer()?;
         self.follow()?;
         let moment = Moment::next(self.now);
         while self.model.poll(self.now) {
@@ -130,7 +155,10 @@ impl Driver {
     fn take_async_messages(&mut self) {
         while let Some(message) = self.model.next_async_message() {
             match message {
-                AsyncMessage::PacketIn(packet_in) => self.model.recycle(packet_in.frame),
+                AsyncMessage::PacketIn(packet_in) => {
+                    self.asked.extend(packet_in.question.map(|question| question.flow));
+                    self.model.recycle(packet_in.frame);
+                }
                 AsyncMessage::FlowRemoved(removed) => {
                     let expired =
                         matches!(removed.reason, RemovedReason::IdleTimeout | RemovedReason::HardTimeout);

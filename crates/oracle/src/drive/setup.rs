@@ -193,6 +193,7 @@ impl Driver {
         Self {
             sequences: per_port(&style, options.workers),
             waiting: (0..style.ports).map(|_| vec![0; options.workers]).collect(),
+            asked: Vec::new(),
             record: Record {
                 egress,
                 mac_ageing,
