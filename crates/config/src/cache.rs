@@ -256,7 +256,7 @@ pub fn check_pool(key: &str, cache: &PortCacheConfig, ports: usize, workers: usi
             most => format!("use at most {most}"),
         };
         let problem = format!(
-            "{queue} packets and {entries} entries of each of {ports} ports and {workers} workers exceed the pools of {WAITING_MAX} frames; {remedy}"
+            "{queue} packets and {entries} entries of each of {ports} ports and {workers} workers exceed the pools of {WAITING_MAX} frames; {remedy}, with mode = \"nonblocking\""
         );
         mistakes.wrong(format!("{key}.port_cache.queue"), problem);
     }

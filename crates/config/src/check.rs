@@ -16,7 +16,7 @@ use crate::settings::{
 };
 use crate::socket::SocketPurpose;
 use crate::value::in_range;
-use port_cache::MissMode;
+use port_cache::{MissMode, PortCacheConfig};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -246,7 +246,9 @@ fn datapath(
             "\"lab\" and its service time are for scenarios of shunt sim; use searcher = \"inline\"";
         mistakes.wrong(format!("{key}.port_cache.searcher"), problem);
     }
-    if let Some(cache) = forwarding.as_ref().and_then(|forwarding| forwarding.port_cache) {
+    // Quenching alone uses a port cache with the usual limits.
+    let quenching = openflow.packet_ins.quench.map(|_| PortCacheConfig::default());
+    if let Some(cache) = forwarding.as_ref().and_then(|forwarding| forwarding.port_cache.or(quenching)) {
         if cache.mode == MissMode::Blocking {
             let problem = "\"blocking\" needs drivers that receive single packets, and is for shunt replay and scenarios of shunt sim; use \"nonblocking\"";
             mistakes.wrong(format!("{key}.port_cache.mode"), problem);
@@ -265,12 +267,6 @@ fn datapath(
     let forwarding = forwarding?;
     if openflow.packet_ins.quench.is_some() && forwarding.express_records == 0 {
         let problem = "packet-ins are quenched per path record; use express.enabled = true";
-        mistakes.wrong(format!("{key}.openflow.packet_in.quench"), problem);
-    }
-    let is_blocking = forwarding.port_cache.is_some_and(|cache| cache.mode == MissMode::Blocking);
-    if openflow.packet_ins.quench.is_some() && is_blocking {
-        let problem = "a port that waits for the controller would receive nothing; use port_cache.mode = \
-                       \"nonblocking\" or \"off\"";
         mistakes.wrong(format!("{key}.openflow.packet_in.quench"), problem);
     }
     if forwarding.learning.is_some() && forwarding.lut_entries == 0 {
