@@ -70,6 +70,12 @@ pub struct PendingOutputs {
     used: usize,
 }
 
+impl Default for PendingOutputs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl PendingOutputs {
     /// Creates a list without outputs. All its memory is allocated.
     #[must_use]
