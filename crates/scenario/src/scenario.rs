@@ -15,9 +15,9 @@ use std::path::Path;
 #[derive(Debug)]
 pub enum Scenario {
     /// One switch and its traffic.
-    Switch(SwitchScenario),
+    Switch(Box<SwitchScenario>),
     /// A network of switches.
-    Network(NetworkScenario),
+    Network(Box<NetworkScenario>),
 }
 
 /// Settings that replace the settings of a file.
@@ -68,7 +68,7 @@ fn scenario(
         file.datapath.iter_mut().for_each(|datapath| datapath.port_cache.set_mode(mode));
     }
     let Some(network) = &file.network else {
-        return check::switch(path, file, seed, mistakes).map(Scenario::Switch);
+        return check::switch(path, file, seed, mistakes).map(Box::new).map(Scenario::Switch);
     };
     let others = [
         ("warm_up", file.warm_up.is_some()),
@@ -86,5 +86,5 @@ fn scenario(
     for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
         mistakes.wrong(key, "is for one switch and cannot be combined with [network]; give one of them");
     }
-    network::scenario(path, network, seed, mistakes).map(Scenario::Network)
+    network::scenario(path, network, seed, mistakes).map(Box::new).map(Scenario::Network)
 }

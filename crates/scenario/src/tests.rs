@@ -64,7 +64,7 @@ fn read(text: &str) -> Result<SwitchScenario, Vec<Mistake>> {
 
 fn read_with(text: &str, overrides: &Overrides) -> Result<SwitchScenario, Vec<Mistake>> {
     match scenario::parse(Path::new("examples/test.toml"), text, overrides)? {
-        Scenario::Switch(scenario) => Ok(scenario),
+        Scenario::Switch(scenario) => Ok(*scenario),
         Scenario::Network(_) => panic!("expected a scenario of one switch"),
     }
 }

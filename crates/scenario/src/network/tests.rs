@@ -23,7 +23,7 @@ fn read_with(plan: &Value, rest: &str, overrides: &Overrides) -> Result<NetworkS
     let read = parse(&folder.join("scenario.toml"), &text, overrides);
     fs::remove_dir_all(&folder).unwrap();
     match read {
-        Ok(Scenario::Network(scenario)) => Ok(scenario),
+        Ok(Scenario::Network(scenario)) => Ok(*scenario),
         Ok(Scenario::Switch(_)) => panic!("expected a scenario of a network"),
         Err(mistakes) => {
             let refusal: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
