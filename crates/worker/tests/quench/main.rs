@@ -279,6 +279,29 @@ fn return_to_queue(lab: &mut Lab, flow: u16) -> Option<u32> {
 }
 
 #[test]
+fn a_question_does_not_end_before_packets_of_its_flow_have_left_the_backlog() {
+    let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
+    let fields = "dl_dst=02:00:00:00:00:02,udp,tp_dst=9,actions=output:2";
+    let mut lab = Lab::new(&one_slot(0), &[low_latency, fields, "priority=0,actions=controller:200"]);
+    // As in `return_to_queue`, but packets 5 to 19 are still in the backlog when the time is over.
+    lab.push(1, &packet(1, 4, 0));
+    lab.turns();
+    (0..20).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    lab.turn();
+    assert_eq!(lab.packet_ins().len(), 2);
+    lab.now += Nanos(2 * TIMEOUT_NS.0);
+    (0..5).for_each(|_| lab.turn());
+    assert!((1..18).contains(&lab.figures().returned), "{:?}", lab.figures());
+    lab.now += Nanos(2 * TIMEOUT_NS.0);
+    lab.turns();
+    let packet_ins = lab.packet_ins();
+    assert_eq!(packet_ins.iter().map(|packet_in| number(&packet_in.data)).collect::<Vec<_>>(), [1, 2]);
+    lab.add("dl_dst=02:00:00:00:00:03,udp,tp_dst=1,actions=output:3", packet_ins[1].buffer_id);
+    lab.turns();
+    assert_eq!(lab.sent(3), (2..20).collect::<Vec<_>>());
+}
+
+#[test]
 fn packets_that_return_to_the_queue_count_once() {
     let goto = "cookie=7,dl_dst=02:00:00:00:00:03,actions=goto_table:1";
     let other = "dl_dst=02:00:00:00:00:04,actions=goto_table:1";
