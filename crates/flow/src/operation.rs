@@ -40,7 +40,8 @@ pub enum Operation {
     /// The complete configuration of stateless forwarding, or `None` to disable it.
     Stateless(Option<Arc<StatelessConfig>>),
     /// Several operations applied as one, between two packets. The preconditions of the parts must hold for
-    /// the combined result. The list has no packet-out, no [`Operation::EndWait`] and no other [`Operation::All`].
+    /// the combined result. The list has no packet-out, no [`Operation::EndWait`] and no other
+    /// [`Operation::All`].
     All(Vec<Operation>),
 }
 

@@ -17,12 +17,13 @@ mod release;
 
 pub use release::ReleasedPackets;
 
-use crate::context::{HitCounters, Rules, TABLES};
+use crate::context::{BurstContext, HitCounters, Rules, TABLES};
 use crate::egress::Egress;
 use crate::enqueue::{enqueue_or_finish, refuse};
 use crate::express::{Express, FrameCache, HitsToCount, RecordBudget, WaitingKeys};
 use crate::ffp::Ffp;
 use crate::lanes::{LaneUsage, Lanes, Queued};
+use crate::packet::Packet;
 use crate::probe::{Probe, ProbeStep};
 use crate::run_tables::{Waiting, run_tables};
 use crate::slab::{BURST, Burst, Slab};
@@ -190,13 +191,8 @@ impl Pipeline {
             run_tables(&mut context, ffp, &mut slab.packets, rest, waiting, keys, probe);
         }
         if let Some(express) = express {
-            cache.iter_mut().for_each(|cache| express.overtake(cache, &slab.packets, in_port, lanes_on));
-            if !context.asking.is_empty() {
-                context.quench(cache.as_deref_mut(), express, &mut slab.packets, &self.waiting_keys, probe);
-            }
-            let mut budget = RecordBudget::new(cache.as_deref_mut(), in_port);
-            express.learn(&context, &mut slab.packets, &mut self.waiting_keys, lanes_on, &mut budget, probe);
-            cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
+            let at = (in_port, lanes_on);
+            learn_paths(&mut context, express, cache, &mut slab.packets, &mut self.waiting_keys, at, probe);
         }
         context.drop_asked(slab, port_cache.as_deref_mut(), probe);
         context.add_counters();
@@ -458,4 +454,25 @@ impl Pipeline {
     pub fn reopen(&mut self) {
         self.lanes.reopen();
     }
+}
+
+/// Makes path records for the packets of a burst that have left. Asks the controller about other packets. The
+/// burst arrived at a port, and lanes are on or off.
+#[inline]
+fn learn_paths<E: Egress, P: Probe>(
+    context: &mut BurstContext<'_, E>,
+    express: &mut Express,
+    mut cache: Option<&mut FrameCache>,
+    packets: &mut [Packet],
+    waiting_keys: &mut WaitingKeys,
+    (in_port, lanes_on): (PortNo, bool),
+    probe: &mut P,
+) {
+    cache.iter_mut().for_each(|cache| express.overtake(cache, packets, in_port, lanes_on));
+    if !context.asking.is_empty() {
+        context.quench(cache.as_deref_mut(), express, packets, waiting_keys, probe);
+    }
+    let mut budget = RecordBudget::new(cache.as_deref_mut(), in_port);
+    express.learn(context, packets, waiting_keys, lanes_on, &mut budget, probe);
+    cache.iter_mut().for_each(|cache| express.note_negative(cache, in_port));
 }

@@ -6,8 +6,8 @@ use crate::cache::PortCache;
 use crate::queues::{AskResult, FlowKey, Ticket};
 use flow::{HeldFlow, Nanos, PortNo, TableId};
 
-/// Time in nanoseconds for which packets wait longer than the controller may answer, so that an answer in time
-/// finds them although it must wait for other work.
+/// Time in nanoseconds for which packets wait longer than the controller may answer, so that an answer in
+/// time finds them although it must wait for other work.
 const LATE_NS: Nanos = Nanos(10_000_000);
 
 /// A set of tables.

@@ -124,8 +124,8 @@ impl<P> WaitingPackets<P> {
         Some((packet, waiting.bytes))
     }
 
-    /// Removes the packets of a queue that may not wait longer than a burst. Calls `take` with each of them and
-    /// its length in bytes.
+    /// Removes the packets of a queue that may not wait longer than a burst. Calls `take` with each of them
+    /// and its length in bytes.
     pub fn retain_held(&mut self, queue: &mut Queue, mut take: impl FnMut(P, u32)) {
         let mut place = std::mem::replace(queue, Queue::EMPTY).first;
         while let Some(waiting) = self.all.get_mut(place as usize) {

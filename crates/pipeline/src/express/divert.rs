@@ -111,8 +111,8 @@ impl Express {
         }
     }
 
-    /// Returns the key of a packet of the last burst that had no record, and the key's hash. No record will be
-    /// made for the packet.
+    /// Returns the key of a packet of the last burst that had no record, and the key's hash. No record will
+    /// be made for the packet.
     pub(crate) fn take_missed(&mut self, slot: PacketSlot) -> Option<(ExpressKey, u64)> {
         let at = self.missed.iter().position(|missed| missed.slot == slot)?;
         let at = self.missed.remove(at).at;

@@ -19,8 +19,8 @@ use keys::ExpressKey;
 use port_cache::Asked;
 
 impl<E: Egress> BurstContext<'_, E> {
-    /// Finishes the packets whose packet-ins may be quenched, in order. They must be packets of the last burst of
-    /// `express`, or of the backlog.
+    /// Finishes the packets whose packet-ins may be quenched, in order. They must be packets of the last
+    /// burst of `express`, or of the backlog.
     #[inline(never)]
     pub(super) fn quench<P: Probe>(
         &mut self,
@@ -90,7 +90,8 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Returns whether the packet's frame is as it was received, and no group or meter has counted the packet.
+    /// Returns whether the packet's frame is as it was received, and no group or meter has counted the
+    /// packet.
     fn may_run_again(&self, packet: &Packet) -> bool {
         let hops = packet.hops.list();
         let runs_group = |step: &ProgramStep| matches!(step, ProgramStep::Group(_));
@@ -106,8 +107,8 @@ impl<E: Egress> BurstContext<'_, E> {
     }
 }
 
-/// Releases the packets that waited for this packet-out of the controller. A packet-out without a buffer ID is
-/// recognised by the key of its packet.
+/// Releases the packets that waited for this packet-out of the controller. A packet-out without a buffer ID
+/// is recognised by the key of its packet.
 pub(super) fn note_packet_out(
     cache: &mut FrameCache,
     out: &CompiledPacketOut,

@@ -83,8 +83,8 @@ impl Pipeline {
     /// [`Self::may_hold_back`] returns true. If it releases nothing then, the backlog has no room for a
     /// burst: call [`Self::work`] first.
     ///
-    /// If `awaits_operation`, packets that wait for the controller do so regardless of the time, because one of
-    /// the operations that wait may be its answer.
+    /// If `awaits_operation`, packets that wait for the controller do so regardless of the time, because one
+    /// of the operations that wait may be its answer.
     pub fn release<E: Egress, P: Probe>(
         &mut self,
         now: Nanos,

@@ -88,8 +88,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         Ok(())
     }
 
-    /// Removes the packets of a slot that cannot wait longer than a burst, and calls `take` with each of them.
-    /// They count as dropped.
+    /// Removes the packets of a slot that cannot wait longer than a burst, and calls `take` with each of
+    /// them. They count as dropped.
     pub(crate) fn trim(&mut self, number: u32, mut take: impl FnMut(P)) {
         let Self { slots, waiting, ports, counters, .. } = self;
         let slot = slots.get_mut(number);

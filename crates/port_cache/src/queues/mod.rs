@@ -14,8 +14,8 @@
 //!
 //! A slot's generation advances whenever the slot is freed. An answer for an earlier generation is ignored.
 //!
-//! `controller.rs` has the flows about which the controller was asked, `release.rs` takes packets out of ready
-//! slots, and `rekey.rs` adapts the queues to new keys.
+//! `controller.rs` has the flows about which the controller was asked, `release.rs` takes packets out of
+//! ready slots, and `rekey.rs` adapts the queues to new keys.
 
 mod controller;
 mod rekey;

@@ -30,8 +30,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     ///
     /// The search of a flow goes on if its first packet still is the first one of a flow. A question to the
     /// controller ends if no packet waits for its answer. The budgets of a port may be exceeded afterwards,
-    /// until enough packets have been released. Negative slots end. The backlog is empty, so all first packets
-    /// that were released have left.
+    /// until enough packets have been released. Negative slots end. The backlog is empty, so all first
+    /// packets that were released have left.
     pub fn rekey(&mut self, now: Nanos, mut key_of: impl FnMut(&P) -> (K, u64), mut ask: impl FnMut(Ticket)) {
         self.settle(|_| false);
         while let Some(number) = self.slots.negative.first() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quenching of packet-ins with complete workers and a controller on an OpenFlow channel, in virtual time: one
-//! packet-in per flow in flight, later packets of the flow wait and leave in order, and nobody else waits.
+//! Quenching of packet-ins with complete workers and a controller on an OpenFlow channel, in virtual time:
+//! one packet-in per flow in flight, later packets of the flow wait and leave in order, and nobody else
+//! waits.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
 
 mod lab;
@@ -257,9 +258,9 @@ fn one_slot(table: u8) -> WorkerSetConfig {
     config
 }
 
-/// Lets packets 2 to 19 of flow `flow` to host 3 return to the queue from the backlog. Packet 0 is sent to the
-/// controller while the only slot is in use by a packet to host 4. Packet 1 is sent when the time of the latter
-/// is over. Returns the buffer of packet 1.
+/// Lets packets 2 to 19 of flow `flow` to host 3 return to the queue from the backlog. Packet 0 is sent to
+/// the controller while the only slot is in use by a packet to host 4. Packet 1 is sent when the time of the
+/// latter is over. Returns the buffer of packet 1.
 fn return_to_queue(lab: &mut Lab, flow: u16) -> Option<u32> {
     let before = lab.figures();
     lab.push(1, &packet(flow, 4, 0));
