@@ -664,7 +664,6 @@ fn packet_ins_are_quenched_and_limited_as_configured() {
             "quench = [0]\n[datapath.express]\nenabled = false",
             "packet_in.quench: packet-ins are quenched per path",
         ),
-        ("quench = [0]\n[datapath.port_cache]\nmode = \"blocking\"", "port_cache.mode: \"blocking\""),
     ] {
         let problems = lines_of(with(keys).unwrap_err());
         assert!(problems.len() == 1 && problems[0].contains(says), "{problems:?}");
