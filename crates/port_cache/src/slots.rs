@@ -44,6 +44,9 @@ pub(crate) struct Slot<K> {
     pub tries: u8,
     /// Whether the first packet of the queue is the first packet of its flow.
     pub has_first: bool,
+    /// Whether the controller has not answered in time, so that it is not asked about the packets of the
+    /// queue again.
+    pub gave_up: bool,
     /// Whether the slot becomes negative when its queue is empty.
     pub turns_negative: bool,
     /// Time at which the search or the negative slot ends.
@@ -111,6 +114,7 @@ impl<K: Default> Slots<K> {
             generation: 0,
             tries: 0,
             has_first: false,
+            gave_up: false,
             turns_negative: false,
             ends: Nanos(0),
             fence: 0,
@@ -166,7 +170,8 @@ impl<K> Slots<K> {
         let slot = self.get_mut(number);
         debug_assert!(slot.state == SlotState::Free && slot.queue.is_empty());
         (slot.key, slot.hash, slot.port) = (key, hash, port);
-        (slot.tries, slot.has_first, slot.turns_negative, slot.returned) = (0, false, false, NONE);
+        (slot.tries, slot.has_first, slot.gave_up) = (0, false, false);
+        (slot.turns_negative, slot.returned) = (false, NONE);
         Some(number)
     }
 

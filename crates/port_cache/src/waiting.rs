@@ -146,6 +146,11 @@ impl<P> WaitingPackets<P> {
         std::iter::successors(Some(queue.first), next).take_while(|place| *place != NONE)
     }
 
+    /// Returns whether all packets of a queue may wait longer than a burst.
+    pub fn are_held(&self, queue: Queue) -> bool {
+        self.places(queue).all(|place| self.all[place as usize].is_held)
+    }
+
     /// Returns the packet in a place.
     pub fn packet(&self, place: u32) -> Option<&P> {
         self.all.get(place as usize)?.packet.as_ref()

@@ -12,7 +12,7 @@ use flow::Nanos;
 
 /// Time in nanoseconds for which the packets of a flow wait after a rule for the flow was added. In this
 /// time, the controller returns the packet about which it was asked.
-const CONFIRMED_NS: Nanos = Nanos(10_000_000);
+pub(super) const CONFIRMED_NS: Nanos = Nanos(10_000_000);
 
 /// What happens to a packet that leads to a question to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub enum AskResult {
     New(Ticket),
     /// The controller was asked before, so the packet must wait.
     Asked,
-    /// The port has no space for another flow. Later packets of the flow do not wait.
+    /// Later packets of the flow do not wait, because the port has no space for another flow, or because the
+    /// controller has not answered the last question about the flow in time.
     Full,
 }
 
@@ -32,6 +33,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.free_over(now);
         let number = match self.find(flow) {
             Some(number) if self.slots.get(number).state.awaits_controller() => return AskResult::Asked,
+            Some(number) if self.slots.get(number).gave_up => {
+                self.counters.unquenched(flow.port, 1);
+                return AskResult::Full;
+            }
             Some(number) if self.slots.get(number).state == SlotState::Negative => {
                 self.free_slot(number);
                 None
@@ -153,16 +158,19 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.slots.enter(number, SlotState::Ready);
     }
 
-    /// Ends the questions whose time is over, and after which no packet returns any longer.
+    /// Ends the questions whose time is over, and after which no packet returns any longer. Without an
+    /// answer, the packets that have waited may lead to packet-ins again, but to no further question.
+    /// Otherwise each of them would wait for as long as the first one.
     pub(super) fn end_questions(&mut self, now: Nanos, is_passed: impl Fn(u32) -> bool) {
         let is_over = |slot: &Slot<K>| slot.ends <= now && is_passed(slot.fence);
         for state in [SlotState::Asked, SlotState::Confirmed] {
             while let Some(number) = self.slots.first(state).filter(|n| is_over(self.slots.get(*n))) {
                 let port = self.slots.get(number).port;
-                self.end_search(number);
                 if state == SlotState::Asked {
+                    self.slots.get_mut(number).gave_up = true;
                     self.counters.unanswered(port, 1);
                 }
+                self.end_search(number);
             }
         }
     }

@@ -251,7 +251,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let used = self.ports[usize::from(port)];
         let (is_ready, is_asked) = (slot.state == SlotState::Ready, slot.state.awaits_controller());
         let has_room = used.followers < self.limits.queue.into() && self.fits(used, bytes);
-        let is_brief = is_ready || self.is_immediate && !is_asked;
+        let is_brief = is_ready || self.is_immediate && slot.state == SlotState::Pending;
         // A ready slot is released before the next burst, so its packets need no memory of their own, unless
         // the controller is asked about the first of them.
         let held = if has_room && (!is_ready || self.asks) { hold(packet) } else { Err(packet) };

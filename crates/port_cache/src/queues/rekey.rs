@@ -4,6 +4,7 @@
 //! With longer keys, packets of one flow may belong to several flows afterwards. With shorter keys, packets
 //! of several flows may belong to one. In both cases the packets of each new flow are in order of arrival.
 
+use super::controller::CONFIRMED_NS;
 use super::{FlowKey, MissQueues, PortUse, Ticket};
 use crate::slots::SlotState;
 use crate::waiting::{NONE, Queue};
@@ -22,6 +23,8 @@ pub(super) struct Rekeyed {
     is_first: bool,
     /// Whether the flow's packets were being released.
     is_ready: bool,
+    /// Whether the controller was asked about the flow.
+    is_asked: bool,
 }
 
 impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
@@ -47,6 +50,11 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             let number = match self.find(flow) {
                 Some(number) => number,
                 None if before.is_first => self.adopt(flow, before.slot),
+                None if before.is_asked => {
+                    let Some(number) = self.take_slot(flow) else { continue };
+                    self.confirm(number, before.slot, now);
+                    number
+                }
                 None => {
                     let Some(number) = self.take_slot(flow) else { continue };
                     self.search(number, now);
@@ -78,8 +86,9 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 next = slots.after(number);
                 let slot = slots.get_mut(number);
                 let (port, is_ready) = (slot.port, slot.state == SlotState::Ready);
+                let is_asked = slot.state.awaits_controller();
                 // The first waiting packet keeps the slot for which the controller was asked.
-                let has_first = slot.has_first || slot.state.awaits_controller();
+                let has_first = slot.has_first || is_asked;
                 let queue = std::mem::replace(&mut slot.queue, Queue::EMPTY);
                 (slot.turns_negative, slot.returned) = (false, NONE);
                 for (at, place) in waiting.places(queue).enumerate() {
@@ -90,6 +99,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                         port,
                         is_first: has_first && at == 0,
                         is_ready,
+                        is_asked,
                     });
                 }
             }
@@ -105,6 +115,17 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.index.insert(flow.hash, number);
         self.ports[usize::from(flow.port)].flows += 1;
         number
+    }
+
+    /// Lets a new slot wait a short time for the answer to the question about `asked`. The packet about which
+    /// the controller was asked is not here, so its new key is not known, and it may be the key of any packet
+    /// that has waited for the answer.
+    fn confirm(&mut self, number: u32, asked: u32, now: Nanos) {
+        let (fence, ends) = (self.slots.get(asked).fence, self.slots.get(asked).ends);
+        let slot = self.slots.get_mut(number);
+        (slot.fence, slot.ends) = (fence, ends.min(now.saturating_add(CONFIRMED_NS)));
+        self.ports[usize::from(slot.port)].flows += 1;
+        self.slots.enter(number, SlotState::Confirmed);
     }
 
     /// Frees the slots of a list, from this slot on, whose packets have all moved to other slots.

@@ -64,10 +64,12 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         count
     }
 
-    /// Notes that the first packet of a flow, which was released, has joined the backlog.
+    /// Notes that the first packet of a flow, which was released, has joined the backlog. If followers of the
+    /// packet cannot wait longer than a burst, they are released behind it.
     pub fn await_record(&mut self, flow: FlowKey<'_, K>) {
         if let Some(number) = self.find(flow) {
-            self.slots.get_mut(number).awaits_record = true;
+            let queue = self.slots.get(number).queue;
+            self.slots.get_mut(number).awaits_record = self.waiting.are_held(queue);
         }
     }
 

@@ -161,23 +161,24 @@ fn a_flow_that_is_searched_can_become_one_that_is_asked_about() {
     assert!(!lab.queues.answer(question));
 }
 
+/// The packet about which the controller was asked may belong to the flow of any packet that waits.
 #[test]
-fn new_keys_keep_a_question_for_its_first_waiting_packet() {
+fn packets_with_new_keys_wait_a_short_time_for_the_answer_to_their_question() {
     let mut lab = Lab::new();
     let question = lab.ticket(100, 0);
     (101..104).for_each(|packet| assert_eq!(lab.offer(packet, 0), OfferResult::Merged));
     lab.ticket(200, 0);
-    let mut asked = Vec::new();
     lab.divisor = 1;
     // All packets have different keys now. No packet waits for the answer about flow 2.
-    lab.queues.rekey(Nanos(1), |packet| (*packet, *packet), |ticket| asked.push(ticket));
-    assert_eq!((asked.len(), lab.queues.usage(0)), (2, (3, 1, 180)));
-    asked.iter().for_each(|ticket| assert!(lab.queues.answer(*ticket)));
-    assert_eq!(lab.released(), [vec![102, 103]]);
-    assert_eq!(lab.offer(101, 2), OfferResult::Merged);
+    lab.queues.rekey(Nanos(1), |packet| (*packet, *packet), |_| panic!("no new search"));
+    assert_eq!((lab.queues.usage(0), lab.queues.releases()), ((3, 3, 180), false));
+    assert_eq!(lab.offer(102, 2), OfferResult::Merged);
     assert!(lab.queues.answer(question));
-    assert_eq!(lab.released(), [vec![101], vec![101]]);
-    assert_eq!((lab.queues.next_due(Nanos(1_000), |_| true), lab.queues.waiting()), (None::<Due<u64>>, 0));
+    assert_eq!(lab.released(), [vec![101]], "the answer is for the flow that keeps the question");
+    assert_eq!((lab.queues.next_due(Nanos(99), |_| true), lab.released()), (None::<Due<u64>>, vec![]));
+    assert_eq!(lab.queues.next_due(TIMEOUT_NS, |_| true), None::<Due<u64>>);
+    assert_eq!(lab.released(), [vec![102, 103], vec![102]]);
+    assert_eq!((lab.queues.waiting(), lab.queues.usage(0)), (0, (0, 0, 0)));
 }
 
 #[test]
@@ -200,4 +201,54 @@ fn packets_of_a_released_flow_wait_for_the_controller_only_if_there_is_space() {
     lab.queues.answer(question);
     assert_eq!(lab.released(), [vec![101], vec![102, 103, 104]]);
     assert_eq!((lab.queues.waiting(), lab.queues.usage(0)), (0, (0, 0, 0)));
+}
+
+/// Without an answer, the waiting packets do not wait for one question each.
+#[test]
+fn packets_that_have_waited_in_vain_cause_no_further_question() {
+    let mut lab = Lab::new();
+    lab.ticket(700, 0);
+    for packet in [701, 702, 703] {
+        assert_eq!(lab.offer(packet, 1), OfferResult::Merged);
+    }
+    lab.queues.end_questions(Nanos(100), |_| true);
+    let mut first = Vec::new();
+    lab.queues.release(8, None, |packet| first.push(packet));
+    assert_eq!((first, lab.ask(701, 100)), (vec![701], AskResult::Full));
+    assert_eq!(lab.released(), [[702, 703]]);
+    assert!(matches!(lab.ask(704, 101), AskResult::New(_)), "the next packet asks again");
+    let figures = lab.queues.counters().read();
+    assert_eq!((figures.unanswered, figures.unquenched, figures.asked), (1, 1, 2));
+}
+
+/// Frames of the receive pool must not wait for a backlog.
+#[test]
+fn followers_without_memory_of_their_own_do_not_wait_for_a_record() {
+    for (is_held, left) in [(true, vec![vec![700]]), (false, vec![vec![700], vec![701]])] {
+        let mut lab = Lab::new();
+        let hold = |packet| if is_held { Ok(packet) } else { Err(packet) };
+        lab.queues = MissQueues::new(LIMITS, 1, 8, Arc::default()).with_immediate_answers(true);
+        assert!(matches!(lab.offer(700, 0), OfferResult::New(_)));
+        assert_eq!(
+            lab.flow(701, |queues, flow| queues.offer(flow, 701, 60, Nanos(0), hold)),
+            OfferResult::Merged
+        );
+        lab.queues.answer_all();
+        let mut released = Vec::new();
+        while lab.queues.releases() {
+            let mut burst = Vec::new();
+            let count = lab.queues.release(8, Some(5), |packet| burst.push(packet));
+            if burst == [700] {
+                lab.flow(700, |queues, flow| queues.await_record(flow));
+            }
+            lab.queues.end_release(count);
+            released.push(burst);
+        }
+        assert_eq!((released, lab.queues.is_learning()), (left, is_held));
+        // A packet beyond the budget is dropped, although the searcher answers at once.
+        for packet in 702..712 {
+            let full = lab.flow(packet, |queues, flow| queues.offer(flow, packet, 60, Nanos(0), Err));
+            assert!(!is_held || full == OfferResult::Full(packet), "{full:?}");
+        }
+    }
 }
