@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rate limits of packet-ins, one for each reason. A limit applies to the whole switch: all workers share its
 //! token bucket, which is stored as its theoretical arrival time, as for meters.
+//!
+//! A port that sends many packet-ins must not use up the rate of the others. Each port therefore has a bucket
+//! of its own for an equal share of the rate, with one packet-in at once. A packet-in within this share is
+//! always sent, and reduces what is left for packet-ins above the shares.
 
-use flow::{Nanos, PacketInReason};
+use flow::{Nanos, PacketInReason, PortNo};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -12,7 +16,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct PacketInRate {
     /// Packet-ins per second, up to [`Self::RATE_MAX`]. 0 stands for no limit.
     pub rate: u32,
-    /// Maximum number of packet-ins at once, 1 to [`Self::BURST_MAX`].
+    /// Maximum number of packet-ins at once, 1 to [`Self::BURST_MAX`]. Each port may exceed it by one.
     pub burst: u32,
 }
 
@@ -44,47 +48,87 @@ impl PacketInRates {
         Self { no_match: PacketInRate::NONE, action: PacketInRate::NONE, invalid_ttl: PacketInRate::NONE };
 }
 
-/// The limit of one reason.
+/// A token bucket.
 #[derive(Debug)]
-struct RateLimit {
+struct Bucket {
     cost_ns: u64,
     burst_ns: u64,
     /// Theoretical arrival time in nanoseconds. Each packet-in advances this time by its cost.
     paid_ns: AtomicU64,
 }
 
-impl RateLimit {
-    fn new(rate: PacketInRate) -> Option<Self> {
-        let cost_ns = SECOND_NS.checked_div(rate.rate.into())?.max(1);
-        let burst_ns = cost_ns.saturating_mul(rate.burst.max(1).into());
-        Some(Self { cost_ns, burst_ns, paid_ns: AtomicU64::new(0) })
+impl Bucket {
+    fn new(cost_ns: u64, burst: u32) -> Self {
+        Self { cost_ns, burst_ns: cost_ns.saturating_mul(burst.into()), paid_ns: AtomicU64::new(0) }
     }
 
+    fn after(&self, paid_ns: u64, now: Nanos) -> u64 {
+        paid_ns.max(now.0).saturating_add(self.cost_ns)
+    }
+
+    /// Charges a packet-in, unless it exceeds the bucket.
     fn take(&self, now: Nanos) -> bool {
-        let charge = |paid: u64| {
-            let after = paid.max(now.0).saturating_add(self.cost_ns);
-            (after <= now.0.saturating_add(self.burst_ns)).then_some(after)
-        };
+        let most_ns = now.0.saturating_add(self.burst_ns);
+        let charge = |paid_ns| Some(self.after(paid_ns, now)).filter(|after| *after <= most_ns);
         self.paid_ns.fetch_update(Relaxed, Relaxed, charge).is_ok()
+    }
+
+    /// Charges a packet-in, even if it exceeds the bucket.
+    fn charge(&self, now: Nanos) {
+        // The closure never refuses.
+        let _ = self.paid_ns.fetch_update(Relaxed, Relaxed, |paid_ns| Some(self.after(paid_ns, now)));
+    }
+}
+
+/// The limit of one reason.
+#[derive(Debug)]
+struct RateLimit {
+    all: Bucket,
+    /// The share of each port.
+    shares: Box<[Bucket]>,
+}
+
+impl RateLimit {
+    fn new(rate: PacketInRate, ports: usize) -> Option<Self> {
+        let cost_ns = SECOND_NS.checked_div(rate.rate.into())?.max(1);
+        let share_ns = cost_ns.saturating_mul(ports as u64);
+        let shares = (0..ports).map(|_| Bucket::new(share_ns, 1)).collect();
+        Some(Self { all: Bucket::new(cost_ns, rate.burst.max(1)), shares })
+    }
+
+    /// Charges a packet-in of the port with this index. A packet of the controller has no port.
+    fn take(&self, port: Option<usize>, now: Nanos) -> bool {
+        let share = port.and_then(|port| self.shares.get(port));
+        if share.is_some_and(|share| share.take(now)) {
+            self.all.charge(now);
+            return true;
+        }
+        self.all.take(now)
     }
 }
 
 /// The limits of a switch, shared by all workers.
 #[derive(Debug, Default)]
 pub struct PacketInLimits {
+    /// Numbers of the ports, in ascending order.
+    ports: Box<[PortNo]>,
     no_match: Option<RateLimit>,
     action: Option<RateLimit>,
     invalid_ttl: Option<RateLimit>,
 }
 
 impl PacketInLimits {
-    /// Creates limits that all admit a full burst.
+    /// Creates limits that all admit a full burst. The ports share them.
     #[must_use]
-    pub fn new(rates: PacketInRates) -> Self {
+    pub fn new(rates: PacketInRates, mut ports: Vec<PortNo>) -> Self {
+        ports.sort_unstable();
+        ports.dedup();
+        let limit = |rate| RateLimit::new(rate, ports.len());
         Self {
-            no_match: RateLimit::new(rates.no_match),
-            action: RateLimit::new(rates.action),
-            invalid_ttl: RateLimit::new(rates.invalid_ttl),
+            no_match: limit(rates.no_match),
+            action: limit(rates.action),
+            invalid_ttl: limit(rates.invalid_ttl),
+            ports: ports.into_boxed_slice(),
         }
     }
 
@@ -96,10 +140,11 @@ impl PacketInLimits {
         }
     }
 
-    /// Charges a packet-in. Returns false if it exceeds the limit of its reason and must not be sent.
+    /// Charges a packet-in of a packet that arrived at `in_port`. Returns false if it exceeds the limit of its
+    /// reason and must not be sent.
     #[must_use]
-    pub fn take(&self, reason: PacketInReason, now: Nanos) -> bool {
-        self.of(reason).is_none_or(|limit| limit.take(now))
+    pub fn take(&self, reason: PacketInReason, in_port: PortNo, now: Nanos) -> bool {
+        self.of(reason).is_none_or(|limit| limit.take(self.ports.binary_search(&in_port).ok(), now))
     }
 }
 
@@ -108,12 +153,17 @@ mod tests {
     use super::*;
     use PacketInReason::{Action, InvalidTtl, NoMatch};
 
+    fn limits(no_match: PacketInRate, ports: u32) -> PacketInLimits {
+        let invalid_ttl = PacketInRate { rate: 1_000_000_000, burst: 0 };
+        let rates = PacketInRates { no_match, invalid_ttl, ..PacketInRates::default() };
+        PacketInLimits::new(rates, (1..=ports).map(PortNo).collect())
+    }
+
     #[test]
     fn each_reason_has_its_own_rate_and_burst() {
-        let no_match = PacketInRate { rate: 10, burst: 3 };
-        let invalid_ttl = PacketInRate { rate: 1_000_000_000, burst: 0 };
-        let limits = PacketInLimits::new(PacketInRates { no_match, invalid_ttl, ..PacketInRates::default() });
-        let taken = |reason, at| (0..100).filter(|_| limits.take(reason, Nanos(at))).count();
+        let limits = limits(PacketInRate { rate: 10, burst: 3 }, 1);
+        let port = PortNo(1);
+        let taken = |reason, at| (0..100).filter(|_| limits.take(reason, port, Nanos(at))).count();
         // A full burst, then one packet-in for each 100 ms, and never more than a burst.
         assert_eq!(taken(NoMatch, 5), 3);
         assert_eq!((taken(NoMatch, 100_000_004), taken(NoMatch, 100_000_005)), (0, 1));
@@ -124,9 +174,32 @@ mod tests {
 
     #[test]
     fn the_rate_holds_over_a_long_time() {
-        let no_match = PacketInRate { rate: 300, burst: 10 };
-        let limits = PacketInLimits::new(PacketInRates { no_match, ..PacketInRates::default() });
-        let taken = (0..1_000_000).filter(|at| limits.take(NoMatch, Nanos(at * 10_000))).count();
-        assert!((3_009..=3_011).contains(&taken), "{taken} in 10 s");
+        for ports in [0, 1, 7] {
+            let limits = limits(PacketInRate { rate: 300, burst: 10 }, ports);
+            // All ports send many packet-ins, and so do packet-outs, which have no port.
+            let taken = (0..1_000_000u32)
+                .filter(|at| limits.take(NoMatch, PortNo(at % (ports + 1)), Nanos(u64::from(*at) * 10_000)))
+                .count();
+            assert!((3_009..=3_011 + ports as usize).contains(&taken), "{taken} in 10 s with {ports} ports");
+        }
+    }
+
+    #[test]
+    fn a_port_that_floods_leaves_the_other_ports_their_shares() {
+        for burst in [1, 2, 100] {
+            let limits = limits(PacketInRate { rate: 100, burst }, 4);
+            // Port 1 sends 10,000 packet-ins per second. Port 2 sends 20, and may send 25.
+            let mut taken = [0; 2];
+            for at in 0..100_000u64 {
+                let now = Nanos(at * 100_000);
+                taken[0] += u32::from(limits.take(NoMatch, PortNo(1), now));
+                if at % 500 == 499 {
+                    taken[1] += u32::from(limits.take(NoMatch, PortNo(2), now));
+                }
+            }
+            assert_eq!(taken[1], 200, "burst {burst}");
+            let sum = taken[0] + taken[1];
+            assert!((1_000 + burst - 1..=1_000 + burst + 4).contains(&sum), "{sum} in 10 s, burst {burst}");
+        }
     }
 }

@@ -119,7 +119,7 @@ impl<E: Egress> BurstContext<'_, E> {
     fn report(&mut self, packet: &mut Packet, mut report: PacketInEvent) -> bool {
         report.frame.meta.lane = packet.lane();
         self.unsent = true;
-        if !self.packet_in_limits.take(report.reason, self.now) {
+        if !self.packet_in_limits.take(report.reason, packet.data.ext.in_port(), self.now) {
             self.egress.free(report.frame);
             let reason = match report.reason {
                 PacketInReason::NoMatch => DropReason::PacketInRateNoMatch,

@@ -53,10 +53,11 @@ pub fn build_with<P: Probe>(
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
     let wiring = Wiring {
+    let numbers = ports.iter().map(|port| port.number).collect();
         config,
         sizes: Sizes::of(config, ports.len()),
         plan: TransmitPlan::of(&ports),
-        limits: Arc::new(PacketInLimits::new(config.packet_in_rates)),
+        limits: Arc::new(PacketInLimits::new(config.packet_in_rates, numbers)),
     };
     let (served, port_reports) = share_queues(ports, config.workers);
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
