@@ -132,8 +132,12 @@ impl Seen {
         if span < learning.window / 2 || span == Nanos::ZERO {
             return None;
         }
-        // A modify command may have reset the counters.
-        let hits = u128::from(packets.checked_sub(self.packets).unwrap_or(packets));
+        let Some(hits) = packets.checked_sub(self.packets).map(u128::from) else {
+            // A modify command has reset the counters, or packets that were counted wait for the controller,
+            // so the rate is unknown.
+            (self.at, self.packets) = (now, packets);
+            return None;
+        };
         let (rate, wanted) =
             (hits * u128::from(SECOND_NS.0), u128::from(learning.min_pps) * u128::from(span.0));
         (self.at, self.packets) = (now, packets);
@@ -181,10 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_after_a_counter_reset_counts_from_0() {
-        let mut seen = Seen { serial: 1, at: Nanos(0), packets: 1_000, slow_windows: 0 };
-        assert_eq!(seen.look(LEARNING, Nanos(1_000_000_000), 99, false), None);
-        seen.packets = 1_000;
-        assert_eq!(seen.look(LEARNING, Nanos(2_000_000_000), 100, false), Some(true));
+    fn without_a_rate_an_entry_keeps_its_mark() {
+        let mut seen = Seen { serial: 1, at: Nanos(0), packets: 1_000, slow_windows: 1 };
+        // The counters were reset, or packets are no longer counted.
+        assert_eq!(seen.look(LEARNING, Nanos(1_000_000_000), 999, false), None);
+        assert_eq!(seen.look(LEARNING, Nanos(2_000_000_000), 500, true), None);
+        assert_eq!((seen.packets, seen.slow_windows), (500, 1));
+        assert_eq!(seen.look(LEARNING, Nanos(3_000_000_000), 600, false), Some(true));
     }
 }
