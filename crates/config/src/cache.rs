@@ -81,7 +81,7 @@ impl FromStr for PortCacheMode {
 }
 
 /// Table `port_cache` of a datapath.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortCacheSection {
     mode: Option<String>,
@@ -102,6 +102,11 @@ impl PortCacheSection {
     /// Sets the mode, regardless of the file.
     pub fn set_mode(&mut self, mode: PortCacheMode) {
         self.mode = Some(mode.name().to_owned());
+    }
+
+    /// Returns whether the file turns the cache off, or has settings of a cache that it does not turn on.
+    pub(crate) fn is_off(&self) -> bool {
+        self.mode.as_deref().map_or(*self != Self::default(), |mode| mode == PortCacheMode::Off.name())
     }
 
     /// Returns whether the file names a searcher of the simulator.
@@ -246,7 +251,7 @@ fn searcher(
 }
 
 /// Checks that the packets that may wait at `ports` ports of `workers` workers fit the pools of the workers.
-/// With a searcher that answers at once, this bounds the memory for flows.
+/// Their memory is reserved even if the searcher answers at once, so that no packet waits for it.
 pub fn check_pool(key: &str, cache: &PortCacheConfig, ports: usize, workers: usize, mistakes: &mut Mistakes) {
     let MissLimits { entries, queue, .. } = cache.limits;
     if ports * workers * cache.limits.packets() > WAITING_MAX {

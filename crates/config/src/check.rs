@@ -246,6 +246,10 @@ fn datapath(
             "\"lab\" and its service time are for scenarios of shunt sim; use searcher = \"inline\"";
         mistakes.wrong(format!("{key}.port_cache.searcher"), problem);
     }
+    if openflow.packet_ins.quench.is_some() && d.port_cache.is_off() {
+        let problem = "quenched packets wait in the port cache; use \"nonblocking\", or omit port_cache for the usual limits";
+        mistakes.wrong(format!("{key}.port_cache.mode"), problem);
+    }
     // Quenching alone uses a port cache with the usual limits.
     let quenching = openflow.packet_ins.quench.map(|_| PortCacheConfig::default());
     if let Some(cache) = forwarding.as_ref().and_then(|forwarding| forwarding.port_cache.or(quenching)) {

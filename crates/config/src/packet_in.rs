@@ -45,6 +45,9 @@ pub(crate) fn packet_ins(key: &str, section: &PacketInSection, mistakes: &mut Mi
     }
     let timeout = duration(section.quench_timeout.as_deref().unwrap_or("1s")).and_then(timeout_range);
     let timeout_ns = mistakes.at(format!("{key}.quench_timeout"), timeout).unwrap_or(QUENCH_MAX_NS);
+    if section.quench_timeout.is_some() && section.quench.is_empty() {
+        mistakes.wrong(format!("{key}.quench_timeout"), "has no effect without tables; write quench = [0]");
+    }
     let quench = QuenchConfig { tables: QuenchedTables::of(tables.iter().copied()), timeout_ns };
     let mut rate = |name, rate: &Option<PacketInRateSection>| {
         rate.as_ref().map_or(PacketInRate::default(), |rate| limit(&format!("{key}.{name}"), rate, mistakes))

@@ -634,9 +634,9 @@ fn packets_that_may_wait_in_the_port_cache_fit_the_pool() {
 #[test]
 fn packet_ins_are_quenched_and_limited_as_configured() {
     let with = |keys: &str| {
-        let text =
-            GOOD.replace("[datapath.ffp]", &format!("[datapath.openflow.packet_in]\n{keys}\n[datapath.ffp]"));
-        Config::parse(&text)
+        let good = GOOD.replace("[datapath.port_cache]\nmode = \"off\"\nentries = 64\nqueue = 64\n", "");
+        let keys = format!("[datapath.openflow.packet_in]\n{keys}\n[datapath.ffp]");
+        Config::parse(&good.replace("[datapath.ffp]", &keys))
     };
     let read = |keys: &str| with(keys).unwrap().datapath.openflow.packet_ins;
     assert_eq!(read(""), PacketIns::default());
@@ -653,7 +653,19 @@ fn packet_ins_are_quenched_and_limited_as_configured() {
     assert_eq!(workers.port_cache.unwrap().quench.unwrap().timeout_ns, Nanos(1_000_000_000));
     for (keys, says) in [
         ("quench = [255]", "packet_in.quench[0]: 255 is out of range; use 0 to 254"),
-        ("quench_timeout = \"2m\"", "packet_in.quench_timeout: is out of range; use \"1ms\" to \"1m\""),
+        (
+            "quench = [0]\nquench_timeout = \"2m\"",
+            "packet_in.quench_timeout: is out of range; use \"1ms\" to \"1m\"",
+        ),
+        (
+            "quench_timeout = \"2s\"",
+            "packet_in.quench_timeout: has no effect without tables; write quench = [0]",
+        ),
+        (
+            "quench = [0]\n[datapath.port_cache]\nmode = \"off\"",
+            "port_cache.mode: quenched packets wait in the port cache; use \"nonblocking\"",
+        ),
+        ("quench = [0]\n[datapath.port_cache]\nqueue = 9", "port_cache.mode: quenched packets wait"),
         ("action = {}", "packet_in.action.rate"),
         ("action = { rate = 0 }", "packet_in.action.rate: 0 is out of range; use 1 to 10000000"),
         (
