@@ -93,6 +93,7 @@ impl PendingOutputs {
     ///
     /// # Errors
     /// Returns the output if no place is free for a packet of this lane.
+    #[inline]
     pub fn push(
         &mut self,
         list: &mut OutputList,
@@ -125,6 +126,7 @@ impl PendingOutputs {
 
     /// Takes the output at a place and frees the place. Returns the output and the index of the next output
     /// in its list.
+    #[inline]
     pub fn take(&mut self, at: u32) -> Option<(PendingOutput, u32)> {
         let (out, next) = self.list.get_mut(at as usize)?;
         let next = std::mem::replace(next, std::mem::replace(&mut self.free, at));
@@ -132,21 +134,23 @@ impl PendingOutputs {
         Some((std::mem::replace(out, PendingOutput::Gone), next))
     }
 
-    /// Adds the question to the packet-ins of a list.
+    /// Adds the question to the last packet-in of a list, so that the answer to it releases later packets of
+    /// the flow after the answers to the other packet-ins.
     pub fn set_question(&mut self, list: OutputList, question: Question) {
-        let mut at = list.first;
-        while let Some((out, next)) = self.list.get_mut(at as usize) {
-            at = *next;
-            if let PendingOutput::Report(report) = out
-                && report.reason == PacketInReason::NoMatch
-            {
-                report.question = Some(question);
-            }
+        let (mut at, mut last) = (list.first, NOWHERE);
+        while let Some((out, next)) = self.list.get(at as usize) {
+            let is_no_match =
+                matches!(out, PendingOutput::Report(report) if report.reason == PacketInReason::NoMatch);
+            (at, last) = (*next, if is_no_match { at } else { last });
+        }
+        if let Some((PendingOutput::Report(report), _)) = self.list.get_mut(last as usize) {
+            report.question = Some(question);
         }
     }
 
     /// Iterates over the outputs of a list in order. The list does not contain the frame that leaves without
     /// a copy.
+    #[inline]
     pub fn of(&self, list: OutputList) -> impl Iterator<Item = &PendingOutput> {
         let mut at = list.first;
         std::iter::from_fn(move || {

@@ -43,8 +43,18 @@ pub struct PacketInEvent {
 pub struct Question {
     /// The waiting packets.
     pub flow: HeldFlow,
+    /// Time of the packet-in.
+    pub asked: Nanos,
     /// Time at which the packets no longer wait.
     pub ends: Nanos,
+}
+
+impl Question {
+    /// Returns whether more than half of the time for an answer is over.
+    #[must_use]
+    pub fn is_late(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.asked) > self.ends.saturating_sub(now)
+    }
 }
 
 /// A source address seen at a port.

@@ -9,8 +9,7 @@
 //! Begin with [`DataPlane`] in `data_plane.rs`, which is the whole contract. [`counters`] has the counters
 //! that it returns, [`Counters`], [`ExpressCounters`] and [`LutCounters`] those that a worker writes,
 //! [`event`] the reports of workers, [`usage`] the usage of bounded resources, and [`trace_record`] the
-//! records of individual packets.
-//! [`PortTable`] has the ports of the datapath as forwarding looks them up.
+//! records of individual packets. [`PortTable`] has the ports of the datapath as forwarding looks them up.
 
 pub mod counters;
 mod data_plane;

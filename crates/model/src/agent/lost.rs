@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages lost because a controller does not read.
+//! Messages lost because a controller does not read, and buffered packets that no controller has sent.
 
 use openflow::role::AsyncKind;
 use std::fmt;
 
-/// Numbers of messages dropped because a channel's output was full.
+/// Numbers of messages dropped because a channel's output was full, and of expired buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostMessages {
     /// Lost packet-ins.
@@ -15,17 +15,20 @@ pub struct LostMessages {
     pub port_status: u64,
     /// Lost replies.
     pub reply: u64,
+    /// Buffered packets that no controller has sent before their time was over.
+    pub expired_buffer: u64,
 }
 
 impl LostMessages {
     /// Returns each count with its name (see docs/counters.md).
     #[must_use]
-    pub fn by_name(&self) -> [(&'static str, u64); 4] {
+    pub fn by_name(&self) -> [(&'static str, u64); 5] {
         [
             ("packet_in", self.packet_in),
             ("flow_removed", self.flow_removed),
             ("port_status", self.port_status),
             ("reply", self.reply),
+            ("expired_buffer", self.expired_buffer),
         ]
     }
 
@@ -42,6 +45,7 @@ impl LostMessages {
             packet_in: self.packet_in.wrapping_add(other.packet_in),
             flow_removed: self.flow_removed.wrapping_add(other.flow_removed),
             port_status: self.port_status.wrapping_add(other.port_status),
+            expired_buffer: self.expired_buffer.wrapping_add(other.expired_buffer),
             reply: self.reply.wrapping_add(other.reply),
         }
     }
@@ -51,6 +55,7 @@ impl LostMessages {
             packet_in: self.packet_in.wrapping_sub(earlier.packet_in),
             flow_removed: self.flow_removed.wrapping_sub(earlier.flow_removed),
             port_status: self.port_status.wrapping_sub(earlier.port_status),
+            expired_buffer: self.expired_buffer.wrapping_sub(earlier.expired_buffer),
             reply: self.reply.wrapping_sub(earlier.reply),
         }
     }

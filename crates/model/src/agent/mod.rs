@@ -76,6 +76,7 @@ impl Agent {
 
     /// Handles a bounded number of a channel's requests.
     pub fn step<D: DataPlane>(&mut self, id: ChannelId, context: &mut Context<'_, D>) -> Progress {
+        self.shared.buffers.expire(context.now);
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         let progress =
             counting_held(channel, &mut self.shared, |channel, shared| channel.step(shared, context));
@@ -153,10 +154,12 @@ impl Agent {
         }
     }
 
-    /// Returns the numbers of messages lost because controllers did not read, over open and closed channels.
+    /// Returns the numbers of messages lost because controllers did not read, over open and closed channels,
+    /// and the number of expired buffers.
     #[must_use]
     pub fn lost(&self) -> LostMessages {
-        self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))
+        let lost = self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()));
+        LostMessages { expired_buffer: self.shared.buffers.expired(), ..lost }
     }
 
     /// Removes a channel whose connection is closed.

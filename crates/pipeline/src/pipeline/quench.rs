@@ -43,7 +43,8 @@ impl<E: Egress> BurstContext<'_, E> {
             };
             match (asked, &key) {
                 (Asked::New(flow, ends), _) => {
-                    self.outputs.set_question(packet.outputs, Question { flow, ends });
+                    let question = Question { flow, asked: self.now, ends };
+                    self.outputs.set_question(packet.outputs, question);
                     self.unsent = false;
                     self.finish(packet, slot, Via::Tables, probe);
                     if self.unsent {
