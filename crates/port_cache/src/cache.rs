@@ -250,14 +250,15 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     }
 
     /// Takes the answers that have come by now. Returns a packet to drop because its search was given up, if
-    /// there is one. Call it until it returns `None`. `may_end` returns whether a question to the
-    /// controller may end: all packets before its fence have left the backlog.
-    pub fn poll(&mut self, may_end: impl Fn(u32) -> bool) -> Option<P> {
+    /// there is one. Call it until it returns `None`. All answers of the controller that came until time
+    /// `answered` have been taken. `is_passed` returns whether all packets before a fence have left the
+    /// backlog.
+    pub fn poll(&mut self, answered: Nanos, is_passed: impl Fn(u32) -> bool) -> Option<P> {
         while let Some(ticket) = self.searcher.next_answer(self.now) {
             self.queues.answer(ticket);
         }
         loop {
-            match self.queues.next_due(self.now, &may_end)? {
+            match self.queues.next_due(self.now, answered, &is_passed)? {
                 Due::Ask(ticket) => self.search(self.queues.port_of(ticket), ticket),
                 Due::Drop(packet) => return Some(packet),
             }

@@ -118,6 +118,11 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         }
     }
 
+    /// Ends all questions, because no controller will answer them.
+    pub fn end_questions(&mut self) {
+        self.queues.end_all_questions();
+    }
+
     /// As [`Self::answer`], for the flow with this key.
     pub fn answer_flow(&mut self, in_port: PortNo, key: &K, hash: u64) {
         if let Some(port) = self.port(in_port) {

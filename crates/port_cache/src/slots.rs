@@ -18,7 +18,8 @@ pub(crate) enum SlotState {
     /// The packets of the flow are being released.
     Ready,
     /// The first packet of the flow was released, but waits in the backlog before it makes a record. Its
-    /// followers wait for the record. There may be none.
+    /// followers wait for the record. There may be none. Or the last packet was released about which the
+    /// controller is not asked again, but it was not looked up yet.
     Learning,
     /// The flow cannot have a record. It has no waiting packets.
     Negative,
@@ -44,9 +45,13 @@ pub(crate) struct Slot<K> {
     pub tries: u8,
     /// Whether the first packet of the queue is the first packet of its flow.
     pub has_first: bool,
-    /// Whether the controller has not answered in time, so that it is not asked about the packets of the
-    /// queue again.
+    /// Whether the controller is not asked about the packets of the queue again, because it has not answered
+    /// in time, or because earlier packets of the queue have led to questions for too long.
     pub gave_up: bool,
+    /// In state `Learning`: whether all packets about which the controller is not asked again were released.
+    pub is_drained: bool,
+    /// Time of the first question since which packets have been waiting in the queue.
+    pub asked_since: Nanos,
     /// Whether the slot becomes negative when its queue is empty.
     pub turns_negative: bool,
     /// Time at which the search or the negative slot ends.
@@ -115,6 +120,8 @@ impl<K: Default> Slots<K> {
             tries: 0,
             has_first: false,
             gave_up: false,
+            is_drained: false,
+            asked_since: Nanos(0),
             turns_negative: false,
             ends: Nanos(0),
             fence: 0,
@@ -170,8 +177,8 @@ impl<K> Slots<K> {
         let slot = self.get_mut(number);
         debug_assert!(slot.state == SlotState::Free && slot.queue.is_empty());
         (slot.key, slot.hash, slot.port) = (key, hash, port);
-        (slot.tries, slot.has_first, slot.gave_up) = (0, false, false);
-        (slot.turns_negative, slot.returned) = (false, NONE);
+        (slot.tries, slot.has_first, slot.gave_up, slot.is_drained) = (0, false, false, false);
+        (slot.turns_negative, slot.returned, slot.asked_since) = (false, NONE, Nanos(0));
         Some(number)
     }
 

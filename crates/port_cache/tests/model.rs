@@ -131,7 +131,7 @@ impl Pair {
     }
 
     fn due(&mut self) {
-        while let Some(due) = self.queues.next_due(self.now, |_| true) {
+        while let Some(due) = self.queues.next_due(self.now, Nanos::MAX, |_| true) {
             match due {
                 Due::Ask(ticket) => self.model.repeat(ticket, self.now),
                 Due::Drop(packet) => {
@@ -255,7 +255,7 @@ fn without_answers_memory_is_bounded_and_every_drop_is_counted() {
             let result = queues.offer(flow, offered, 1_500, now, Ok);
             offered += 1;
             gone += u64::from(matches!(result, OfferResult::Uncached(_) | OfferResult::Full(_)));
-            while let Some(due) = queues.next_due(now, |_| true) {
+            while let Some(due) = queues.next_due(now, Nanos::MAX, |_| true) {
                 gone += u64::from(matches!(due, Due::Drop(_)));
             }
             while queues.releases() {

@@ -9,6 +9,7 @@
 //! thread's side, which uses `compiler.rs`, `link.rs`, `reporter.rs` and `recording.rs`). `wiring.rs`
 //! connects both sides.
 
+mod answered;
 mod background_compile;
 mod bypass;
 mod cell_store;

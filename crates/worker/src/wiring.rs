@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Construction of workers and the rings between them.
 
+use crate::answered::AnsweredUntil;
 use crate::compiler::OperationCompiler;
 use crate::config::{PortQueues, WorkerSetConfig};
 use crate::egress::{ASIDE, STOCK, WorkerEgress};
@@ -52,8 +53,8 @@ pub fn build_with<P: Probe>(
     ports: Vec<PortQueues>,
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
-    let wiring = Wiring {
     let numbers = ports.iter().map(|port| port.number).collect();
+    let wiring = Wiring {
         config,
         sizes: Sizes::of(config, ports.len()),
         plan: TransmitPlan::of(&ports),
@@ -99,6 +100,7 @@ impl Wiring<'_> {
                 applied: Arc::default(),
                 counted_until: Arc::new(AtomicU64::new(u64::MAX)),
                 sleeping: Arc::default(),
+                answered: AnsweredUntil::default(),
             },
             events,
             recycled,

@@ -2,6 +2,7 @@
 //! A worker and its poll loop. One poll iteration ([`Worker::turn`]) applies pending operations, takes a
 //! burst from each queue through the pipeline, processes a part of the backlog, and sends queued frames.
 
+use crate::answered::AnsweredUntil;
 use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
 use crate::instruments::BurstInstruments;
@@ -88,6 +89,7 @@ pub(crate) struct Channel {
     /// Time in nanoseconds before which all hits are counted, or the greatest time if no hit is uncounted.
     pub counted_until: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
+    pub answered: AnsweredUntil,
 }
 
 /// Result of a poll iteration.
@@ -174,7 +176,7 @@ impl<P: Probe> Worker<P> {
         }
         self.egress.collect();
         self.quantum.begin();
-        if CACHE && self.pipeline.has_misses() {
+        if CACHE && self.pipeline.tends_misses() {
             self.release_misses(&mut turn);
         }
         let (first, mut lacks) = (self.first, false);
@@ -291,12 +293,12 @@ impl<P: Probe> Worker<P> {
             self.publish_counted(self.pipeline.counted_until().min(self.now));
         }
         while self.may_process() {
-            let awaits_operation = !self.channel.requests.is_empty();
+            let answered = self.channel.answered.get(self.now, self.channel.requests.slots());
             let released = if self.instruments.records_next(&self.channel.applied) {
                 let mut both = (&mut self.probe, &mut self.instruments);
-                self.pipeline.release(self.now, awaits_operation, &mut self.egress, &mut both)
+                self.pipeline.release(self.now, answered, &mut self.egress, &mut both)
             } else {
-                self.pipeline.release(self.now, awaits_operation, &mut self.egress, &mut self.probe)
+                self.pipeline.release(self.now, answered, &mut self.egress, &mut self.probe)
             };
             if released.packets > 0 {
                 turn.released += released.packets;
@@ -405,6 +407,7 @@ impl<P: Probe> Worker<P> {
                 break;
             }
             let Ok(mut updates) = self.channel.requests.pop() else { break };
+            self.channel.answered.take();
             if let [Update::Record(recorder)] = &mut updates.parts[..] {
                 std::mem::swap(&mut self.instruments.recorder, recorder);
                 drop(self.channel.retired.push(updates));

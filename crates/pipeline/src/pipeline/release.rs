@@ -63,6 +63,14 @@ impl Pipeline {
         self.port_cache.as_ref().map_or(BURST, |cache| cache.accepts(port))
     }
 
+    /// Returns whether [`Self::release`] may have something to do: packets wait in the port cache, or the
+    /// controller has been asked about a flow.
+    #[must_use]
+    #[inline]
+    pub fn tends_misses(&self) -> bool {
+        self.port_cache.as_ref().is_some_and(|cache| cache.waiting() > 0 || cache.is_asking())
+    }
+
     /// Returns whether packets of the port cache must be processed by [`Self::release`] before the next burst
     /// is received.
     #[must_use]
@@ -83,30 +91,27 @@ impl Pipeline {
     /// [`Self::may_hold_back`] returns true. If it releases nothing then, the backlog has no room for a
     /// burst: call [`Self::work`] first.
     ///
-    /// If `awaits_operation`, packets that wait for the controller do so regardless of the time, because one
-    /// of the operations that wait may be its answer.
+    /// All operations that were requested by the time `answered` have been applied. The controller's answer to
+    /// a question whose time was over later may be an operation that still waits, so the question goes on.
     pub fn release<E: Egress, P: Probe>(
         &mut self,
         now: Nanos,
-        awaits_operation: bool,
+        answered: Nanos,
         egress: &mut E,
         probe: &mut P,
     ) -> ReleasedPackets {
         let mut released = ReleasedPackets::default();
         let Some(cache) = &mut self.port_cache else { return released };
         cache.begin(now);
-        if cache.waiting() == 0 {
-            return released;
-        }
         let window = self.lanes.window();
-        let may_end = |fence| !awaits_operation && !window.waits(fence);
-        if let Some(frame) = cache.poll(may_end) {
+        let is_passed = |fence| !window.waits(fence);
+        if let Some(frame) = cache.poll(answered, is_passed) {
             let Self { rules, counters, slab, lanes, outputs, .. } = self;
             let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
             let mut next = Some(frame);
             while let Some(frame) = next {
                 context.drop_frame(slab, frame, DropReason::MissTimeout, probe);
-                next = cache.poll(may_end);
+                next = cache.poll(answered, is_passed);
             }
             context.add_counters();
         }

@@ -33,7 +33,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.free_over(now);
         let number = match self.find(flow) {
             Some(number) if self.slots.get(number).state.awaits_controller() => return AskResult::Asked,
-            Some(number) if self.slots.get(number).gave_up => {
+            Some(number) if self.gives_up(number, now, timeout_ns) => {
                 self.counters.unquenched(flow.port, 1);
                 return AskResult::Full;
             }
@@ -60,11 +60,25 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         // An answer to an earlier question about the flow is not an answer to this one.
         slot.generation = slot.generation.wrapping_add(1);
         self.ports[port].followers += u32::from(std::mem::take(&mut slot.has_first));
+        if slot.queue.is_empty() || slot.asked_since == Nanos(0) {
+            slot.asked_since = now;
+        }
         (slot.turns_negative, slot.returned, slot.fence) = (false, NONE, fence);
         slot.ends = now.saturating_add(timeout_ns);
         self.slots.enter(number, SlotState::Asked);
         self.counters.asked(flow.port, 1);
         AskResult::New(self.ticket(number))
+    }
+
+    /// Returns whether the controller is not asked again about the packets that wait in a slot. If it answers
+    /// each question without a rule, the packets would otherwise wait for one question each. The first
+    /// question may be `timeout_ns` old, so no packet waits longer than twice this time.
+    fn gives_up(&mut self, number: u32, now: Nanos, timeout_ns: Nanos) -> bool {
+        let slot = self.slots.get_mut(number);
+        let since = slot.asked_since;
+        let is_late = since != Nanos(0) && !slot.queue.is_empty() && since.saturating_add(timeout_ns) <= now;
+        slot.gave_up |= is_late;
+        slot.gave_up
     }
 
     /// Puts a packet back into the queue of its flow, for which [`Self::ask`] has returned
@@ -158,11 +172,11 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.slots.enter(number, SlotState::Ready);
     }
 
-    /// Ends the questions whose time is over, and after which no packet returns any longer. Without an
-    /// answer, the packets that have waited may lead to packet-ins again, but to no further question.
-    /// Otherwise each of them would wait for as long as the first one.
-    pub(super) fn end_questions(&mut self, now: Nanos, is_passed: impl Fn(u32) -> bool) {
-        let is_over = |slot: &Slot<K>| slot.ends <= now && is_passed(slot.fence);
+    /// Ends the questions whose time was over at time `by`, and after which no packet returns any longer.
+    /// Without an answer, the packets that have waited may lead to packet-ins again, but to no further
+    /// question. Otherwise each of them would wait for as long as the first one.
+    pub(super) fn end_questions(&mut self, by: Nanos, is_passed: impl Fn(u32) -> bool) {
+        let is_over = |slot: &Slot<K>| slot.ends <= by && is_passed(slot.fence);
         for state in [SlotState::Asked, SlotState::Confirmed] {
             while let Some(number) = self.slots.first(state).filter(|n| is_over(self.slots.get(*n))) {
                 let port = self.slots.get(number).port;
@@ -172,6 +186,13 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 }
                 self.end_search(number);
             }
+        }
+    }
+
+    /// Ends all questions, because no controller will answer them.
+    pub(crate) fn end_all_questions(&mut self) {
+        while let Some(number) = self.slots.asked.first().or(self.slots.confirmed.first()) {
+            self.end_search(number);
         }
     }
 

@@ -310,8 +310,11 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// packets of the flow are released. A flow about which the controller was asked gets no record.
     pub fn answer_flow(&mut self, flow: FlowKey<'_, K>) -> bool {
         let Some(number) = self.find(flow) else { return false };
-        match self.slots.get(number).state {
+        let slot = self.slots.get(number);
+        match slot.state {
             SlotState::Pending => self.slots.enter(number, SlotState::Ready),
+            // The packet may lead to a packet-in next, and no packet waits.
+            SlotState::Learning if slot.is_drained && slot.queue.is_empty() => {}
             SlotState::Learning => self.end_learning(number),
             SlotState::Ready | SlotState::Negative | SlotState::Free => {}
             SlotState::Asked | SlotState::Confirmed => {}
@@ -328,11 +331,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Ends all searches, so that all waiting packets can be released.
     pub fn answer_all(&mut self) {
         self.settle(|_| false);
-        for list in [SlotState::Pending, SlotState::Asked, SlotState::Confirmed] {
-            while let Some(number) = self.slots.first(list) {
-                self.end_search(number);
-            }
+        while let Some(number) = self.slots.pending.first() {
+            self.end_search(number);
         }
+        self.end_all_questions();
     }
 
     /// Notes that a flow cannot have a record. For a while, its packets are not queued. Packets of the flow
@@ -371,13 +373,18 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     }
 
     /// Returns what to do because searches have got no answer in time, or `None` if nothing is to be done
-    /// now. Call it until it returns `None`. A question to the controller ends only if `is_passed` returns
-    /// true for its fence.
-    pub fn next_due(&mut self, now: Nanos, is_passed: impl Fn(u32) -> bool) -> Option<Due<P>> {
+    /// now. Call it until it returns `None`. A question to the controller ends only if its time was over at
+    /// time `answered`, and if `is_passed` returns true for its fence.
+    pub fn next_due(
+        &mut self,
+        now: Nanos,
+        answered: Nanos,
+        is_passed: impl Fn(u32) -> bool,
+    ) -> Option<Due<P>> {
         while let Some(number) = self.slots.negative.first().filter(|n| self.slots.get(*n).ends <= now) {
             self.free_slot(number);
         }
-        self.end_questions(now, is_passed);
+        self.end_questions(answered.min(now), is_passed);
         let number = self.slots.pending.first().filter(|number| self.slots.get(*number).ends <= now)?;
         let slot = self.slots.get_mut(number);
         let port = slot.port;

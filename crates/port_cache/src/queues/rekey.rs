@@ -6,7 +6,7 @@
 
 use super::controller::CONFIRMED_NS;
 use super::{FlowKey, MissQueues, PortUse, Ticket};
-use crate::slots::SlotState;
+use crate::slots::{Slot, SlotState};
 use crate::waiting::{NONE, Queue};
 use flow::Nanos;
 
@@ -121,9 +121,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// the controller was asked is not here, so its new key is not known, and it may be the key of any packet
     /// that has waited for the answer.
     fn confirm(&mut self, number: u32, asked: u32, now: Nanos) {
-        let (fence, ends) = (self.slots.get(asked).fence, self.slots.get(asked).ends);
+        let Slot { fence, ends, asked_since, .. } = *self.slots.get(asked);
         let slot = self.slots.get_mut(number);
-        (slot.fence, slot.ends) = (fence, ends.min(now.saturating_add(CONFIRMED_NS)));
+        (slot.fence, slot.asked_since) = (fence, asked_since);
+        slot.ends = ends.min(now.saturating_add(CONFIRMED_NS));
         self.ports[usize::from(slot.port)].flows += 1;
         self.slots.enter(number, SlotState::Confirmed);
     }

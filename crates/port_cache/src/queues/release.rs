@@ -7,6 +7,7 @@
 
 use super::{FlowKey, MissQueues};
 use crate::slots::SlotState;
+use flow::Nanos;
 
 impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Returns whether packets can be released.
@@ -51,9 +52,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             take(packet);
             self.counters.released(port, 1);
             count += 1;
-            if let Some(fence) = backlog.filter(|_| firsts) {
-                let slot = self.slots.get_mut(number);
-                (slot.fence, slot.awaits_record) = (fence, false);
+            let slot = self.slots.get_mut(number);
+            slot.is_drained = is_last && slot.gave_up;
+            if slot.is_drained || backlog.is_some() && firsts {
+                (slot.fence, slot.awaits_record) = (backlog.unwrap_or_default(), false);
                 self.slots.enter(number, SlotState::Learning);
             } else if is_last {
                 self.free_slot(number);
@@ -103,19 +105,22 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
 
     /// Releases the followers of a first packet that has left the backlog.
     pub(super) fn end_learning(&mut self, number: u32) {
-        if self.slots.get(number).queue.is_empty() {
-            self.free_slot(number);
-        } else {
-            self.slots.enter(number, SlotState::Ready);
+        let slot = self.slots.get_mut(number);
+        if slot.queue.is_empty() {
+            return self.free_slot(number);
         }
+        if std::mem::take(&mut slot.is_drained) {
+            // The waiting packets arrived later, and the first of them may ask again.
+            (slot.gave_up, slot.asked_since, slot.has_first) = (false, Nanos(0), true);
+            self.ports[usize::from(slot.port)].followers -= 1;
+        }
+        self.slots.enter(number, SlotState::Ready);
     }
 
     /// Takes any waiting packet, because the worker ends. Returns `None` if no packet waits.
     pub fn take_any(&mut self) -> Option<P> {
         self.settle(|_| false);
-        while let Some(number) = self.slots.asked.first().or(self.slots.confirmed.first()) {
-            self.end_search(number);
-        }
+        self.end_all_questions();
         let number = self.slots.ready.first().or(self.slots.pending.first())?;
         let (packet, is_last) = self.take(number)?;
         if is_last {

@@ -181,13 +181,19 @@ fn a_search_is_repeated_and_then_given_up() {
     let mut queues = queues(LIMITS);
     let first = ticket(offer(&mut queues, 7, 0, 0));
     offer(&mut queues, 7, 1, 90);
-    assert_eq!((queues.next_due(Nanos(99), |_| true), queues.next_timeout()), (None, Some(Nanos(100))));
-    assert_eq!(queues.next_due(Nanos(100), |_| true), Some(Due::Ask(first)), "the same search");
-    assert_eq!((queues.next_due(Nanos(199), |_| true), queues.next_timeout()), (None, Some(Nanos(200))));
-    assert_eq!(queues.next_due(Nanos(200), |_| true), Some(Due::Drop(0)));
-    assert_eq!(queues.next_due(Nanos(200), |_| true), Some(Due::Drop(1)));
     assert_eq!(
-        (queues.next_due(Nanos(900), |_| true), queues.next_timeout(), queues.usage(0)),
+        (queues.next_due(Nanos(99), Nanos::MAX, |_| true), queues.next_timeout()),
+        (None, Some(Nanos(100)))
+    );
+    assert_eq!(queues.next_due(Nanos(100), Nanos::MAX, |_| true), Some(Due::Ask(first)), "the same search");
+    assert_eq!(
+        (queues.next_due(Nanos(199), Nanos::MAX, |_| true), queues.next_timeout()),
+        (None, Some(Nanos(200)))
+    );
+    assert_eq!(queues.next_due(Nanos(200), Nanos::MAX, |_| true), Some(Due::Drop(0)));
+    assert_eq!(queues.next_due(Nanos(200), Nanos::MAX, |_| true), Some(Due::Drop(1)));
+    assert_eq!(
+        (queues.next_due(Nanos(900), Nanos::MAX, |_| true), queues.next_timeout(), queues.usage(0)),
         (None, None, (0, 0, 0))
     );
     assert!(!queues.answer(first), "too late");
@@ -200,8 +206,8 @@ fn a_search_is_repeated_and_then_given_up() {
 fn an_answer_to_the_first_try_is_taken_after_the_second() {
     let mut queues = queues(LIMITS);
     let first = ticket(offer(&mut queues, 7, 0, 0));
-    assert_eq!(queues.next_due(Nanos(150), |_| true), Some(Due::Ask(first)));
-    assert!(queues.answer(first) && queues.next_due(Nanos(1_000), |_| true).is_none());
+    assert_eq!(queues.next_due(Nanos(150), Nanos::MAX, |_| true), Some(Due::Ask(first)));
+    assert!(queues.answer(first) && queues.next_due(Nanos(1_000), Nanos::MAX, |_| true).is_none());
     assert_eq!(release(&mut queues, 32), [0]);
 }
 
@@ -232,7 +238,7 @@ fn a_flow_without_a_record_is_not_queued_for_a_while() {
 fn expired_negative_slots_make_room() {
     let mut queues = queues(LIMITS);
     (0..3).for_each(|key| queues.set_negative(flow(&key), Nanos(0)));
-    assert_eq!(queues.next_due(Nanos(50), |_| true), None);
+    assert_eq!(queues.next_due(Nanos(50), Nanos::MAX, |_| true), None);
     queues.set_negative(flow(&9), Nanos(50));
     assert_eq!(offer(&mut queues, 9, 0, 51), OfferResult::Passed(0));
 }

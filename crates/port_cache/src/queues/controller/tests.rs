@@ -50,7 +50,9 @@ impl Lab {
     fn released(&mut self) -> Vec<Vec<u64>> {
         let next = || {
             let mut burst = Vec::new();
-            (self.queues.release(8, None, |packet| burst.push(packet)) > 0).then_some(burst)
+            let count = self.queues.release(8, None, |packet| burst.push(packet));
+            self.queues.end_release(count);
+            (count > 0).then_some(burst)
         };
         std::iter::from_fn(next).collect()
     }
@@ -103,17 +105,23 @@ fn a_question_ends_in_time() {
     lab.ticket(100, 0);
     lab.ticket(200, 10);
     assert_eq!(lab.offer(101, 20), OfferResult::Merged);
-    assert_eq!((lab.queues.next_due(Nanos(99), |_| true), lab.released()), (None, vec![]));
+    assert_eq!((lab.queues.next_due(Nanos(99), Nanos::MAX, |_| true), lab.released()), (None, vec![]));
     assert_eq!(lab.queues.next_timeout(), Some(Nanos(100)));
-    assert_eq!((lab.queues.next_due(Nanos(100), |_| true), lab.released()), (None, vec![vec![101]]));
+    assert_eq!(
+        (lab.queues.next_due(Nanos(100), Nanos::MAX, |_| true), lab.released()),
+        (None, vec![vec![101]])
+    );
     // A rule for the flow shortens the time, but not for other flows.
     lab.ticket(300, 200);
     assert_eq!(lab.offer(301, 200), OfferResult::Merged);
     lab.queues.note_rules(Nanos(220), |key| *key == 3);
     lab.queues.note_rules(Nanos(220), |_| false);
     let end = 220 + CONFIRMED_NS.0;
-    assert_eq!((lab.queues.next_due(Nanos(299), |_| true), lab.released()), (None, vec![]));
-    assert_eq!((lab.queues.next_due(Nanos(300.min(end)), |_| true), lab.released()), (None, vec![vec![301]]));
+    assert_eq!((lab.queues.next_due(Nanos(299), Nanos::MAX, |_| true), lab.released()), (None, vec![]));
+    assert_eq!(
+        (lab.queues.next_due(Nanos(300.min(end)), Nanos::MAX, |_| true), lab.released()),
+        (None, vec![vec![301]])
+    );
     assert_eq!(lab.queues.counters().read().unanswered, 2);
     assert!(!lab.queues.is_asking());
     let long = |lab: &mut Lab, packet| {
@@ -122,8 +130,14 @@ fn a_question_ends_in_time() {
     long(&mut lab, 400);
     assert_eq!(lab.offer(401, 0), OfferResult::Merged);
     lab.queues.note_rules(Nanos(0), |_| true);
-    assert_eq!((lab.queues.next_due(Nanos(CONFIRMED_NS.0 - 1), |_| true), lab.released()), (None, vec![]));
-    assert_eq!((lab.queues.next_due(CONFIRMED_NS, |_| true), lab.released()), (None, vec![vec![401]]));
+    assert_eq!(
+        (lab.queues.next_due(Nanos(CONFIRMED_NS.0 - 1), Nanos::MAX, |_| true), lab.released()),
+        (None, vec![])
+    );
+    assert_eq!(
+        (lab.queues.next_due(CONFIRMED_NS, Nanos::MAX, |_| true), lab.released()),
+        (None, vec![vec![401]])
+    );
 }
 
 #[test]
@@ -175,8 +189,11 @@ fn packets_with_new_keys_wait_a_short_time_for_the_answer_to_their_question() {
     assert_eq!(lab.offer(102, 2), OfferResult::Merged);
     assert!(lab.queues.answer(question));
     assert_eq!(lab.released(), [vec![101]], "the answer is for the flow that keeps the question");
-    assert_eq!((lab.queues.next_due(Nanos(99), |_| true), lab.released()), (None::<Due<u64>>, vec![]));
-    assert_eq!(lab.queues.next_due(TIMEOUT_NS, |_| true), None::<Due<u64>>);
+    assert_eq!(
+        (lab.queues.next_due(Nanos(99), Nanos::MAX, |_| true), lab.released()),
+        (None::<Due<u64>>, vec![])
+    );
+    assert_eq!(lab.queues.next_due(TIMEOUT_NS, Nanos::MAX, |_| true), None::<Due<u64>>);
     assert_eq!(lab.released(), [vec![102, 103], vec![102]]);
     assert_eq!((lab.queues.waiting(), lab.queues.usage(0)), (0, (0, 0, 0)));
 }
@@ -206,19 +223,92 @@ fn packets_of_a_released_flow_wait_for_the_controller_only_if_there_is_space() {
 /// Without an answer, the waiting packets do not wait for one question each.
 #[test]
 fn packets_that_have_waited_in_vain_cause_no_further_question() {
-    let mut lab = Lab::new();
-    lab.ticket(700, 0);
-    for packet in [701, 702, 703] {
-        assert_eq!(lab.offer(packet, 1), OfferResult::Merged);
+    for backlog in [None, Some(5)] {
+        let mut lab = Lab::new();
+        lab.ticket(700, 0);
+        for packet in [701, 702, 703] {
+            assert_eq!(lab.offer(packet, 1), OfferResult::Merged);
+        }
+        lab.queues.end_questions(Nanos(100), |_| true);
+        for expected in [vec![701], vec![702, 703]] {
+            let mut burst = Vec::new();
+            let count = lab.queues.release(8, backlog, |packet| burst.push(packet));
+            if backlog.is_some() {
+                lab.flow(701, |queues, flow| queues.await_record(flow));
+            }
+            lab.queues.end_release(if backlog.is_none() { 0 } else { count });
+            assert_eq!(burst, expected);
+            assert!(burst.iter().all(|packet| lab.ask(*packet, 100) == AskResult::Full), "{backlog:?}");
+            if expected == [701] {
+                lab.queues.settle(|_| false);
+            }
+        }
+        // A packet that arrives before the last ones have left the backlog does not leave with them.
+        assert_eq!(lab.offer(704, 100), OfferResult::Merged);
+        lab.queues.settle(|_| false);
+        assert_eq!(lab.released(), [[704]]);
+        assert!(matches!(lab.ask(704, 101), AskResult::New(_)), "the next packet asks again");
+        let figures = lab.queues.counters().read();
+        assert_eq!((figures.unanswered, figures.unquenched, figures.asked), (1, 3, 2));
+        lab.queues.answer_all();
+        assert_eq!((lab.queues.waiting(), lab.queues.usage(0)), (0, (0, 0, 0)));
     }
-    lab.queues.end_questions(Nanos(100), |_| true);
-    let mut first = Vec::new();
-    lab.queues.release(8, None, |packet| first.push(packet));
-    assert_eq!((first, lab.ask(701, 100)), (vec![701], AskResult::Full));
-    assert_eq!(lab.released(), [[702, 703]]);
-    assert!(matches!(lab.ask(704, 101), AskResult::New(_)), "the next packet asks again");
-    let figures = lab.queues.counters().read();
-    assert_eq!((figures.unanswered, figures.unquenched, figures.asked), (1, 1, 2));
+}
+
+/// If each answer releases one packet, the others do not wait for one answer each.
+#[test]
+fn packets_wait_for_several_answers_only_for_a_limited_time() {
+    let mut lab = Lab::new();
+    let mut question = lab.ticket(700, 1);
+    (701..705).for_each(|packet| assert_eq!(lab.offer(packet, 1), OfferResult::Merged));
+    let released = |lab: &mut Lab| {
+        let mut alone = Vec::new();
+        lab.queues.release(8, None, |packet| alone.push(packet));
+        alone
+    };
+    for (at, packet) in [(40, 701), (80, 702)] {
+        assert!(lab.queues.answer(question));
+        assert_eq!(released(&mut lab), [packet]);
+        question = lab.ticket(packet, at);
+    }
+    // Packets 703 and 704 have waited since time 1.
+    assert!(lab.queues.answer(question));
+    assert_eq!((released(&mut lab), lab.ask(703, 101)), (vec![703], AskResult::Full));
+    assert_eq!((released(&mut lab), lab.ask(704, 101)), (vec![704], AskResult::Full));
+    lab.queues.end_release(1);
+    assert!(matches!(lab.ask(705, 102), AskResult::New(_)));
+    // If no packet waits, the controller may be asked for ever.
+    for at in 2..20 {
+        let question = lab.ticket(800, at * 60);
+        assert!(lab.queues.answer(question));
+    }
+    assert_eq!(lab.queues.counters().read().unquenched, 2);
+}
+
+#[test]
+fn a_question_waits_for_answers_that_have_come() {
+    let mut lab = Lab::new();
+    lab.ticket(100, 0);
+    assert_eq!(lab.offer(101, 0), OfferResult::Merged);
+    // Operations that were requested at time 99 still wait.
+    assert_eq!((lab.queues.next_due(Nanos(200), Nanos(99), |_| true), lab.released()), (None, vec![]));
+    assert_eq!((lab.queues.next_due(Nanos(200), Nanos(100), |_| false), lab.released()), (None, vec![]));
+    assert_eq!(
+        (lab.queues.next_due(Nanos(200), Nanos(100), |_| true), lab.released()),
+        (None, vec![vec![101]])
+    );
+}
+
+#[test]
+fn all_questions_end_at_once() {
+    let mut lab = Lab::new();
+    let first = lab.ticket(100, 0);
+    lab.ticket(200, 0);
+    assert_eq!(lab.offer(101, 0), OfferResult::Merged);
+    lab.queues.note_rules(Nanos(0), |key| *key == 2);
+    lab.queues.end_all_questions();
+    assert!(!lab.queues.is_asking() && !lab.queues.answer(first));
+    assert_eq!((lab.released(), lab.queues.usage(0)), (vec![vec![101]], (0, 0, 0)));
 }
 
 /// Frames of the receive pool must not wait for a backlog.
