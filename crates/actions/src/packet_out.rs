@@ -2,7 +2,8 @@
 //! Packet-outs of the controller, compiled by the control thread.
 
 use crate::program::ProgramStep;
-use flow::{Action, HeldFlow, PortNo, operation, port_no};
+use flow::operation::{self, Releases};
+use flow::{Action, PortNo, port_no};
 
 /// A compiled packet-out of the controller.
 #[derive(Debug)]
@@ -15,8 +16,8 @@ pub struct CompiledPacketOut {
     pub to_tables: bool,
     /// Bytes of the frame.
     pub bytes: Vec<u8>,
-    /// Packets that wait until this one is sent.
-    pub releases: Option<HeldFlow>,
+    /// Waiting packets that this one releases.
+    pub releases: Releases,
     /// Whether the packet is sent. Otherwise it only tells the worker that the controller has answered.
     pub sends: bool,
 }
@@ -48,19 +49,6 @@ impl CompiledPacketOut {
             to_tables: false,
             bytes: out.bytes.clone(),
             releases: out.releases,
-            sends: false,
-        }
-    }
-
-    /// Returns a packet-out that is not sent, but releases packets of a flow.
-    #[must_use]
-    pub fn end_wait(flow: HeldFlow) -> Self {
-        Self {
-            in_port: port_no::CONTROLLER,
-            steps: Box::default(),
-            to_tables: false,
-            bytes: Vec::new(),
-            releases: Some(flow),
             sends: false,
         }
     }

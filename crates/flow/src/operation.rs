@@ -30,9 +30,9 @@ pub enum Operation {
     RemoveMeter(MeterId),
     /// A packet of the controller (packet-out), processed under the version of this operation.
     PacketOut(Arc<PacketOut>),
-    /// The controller will not answer a packet-in, because it did not get it. The packets that wait for the
-    /// answer are released.
-    EndWait(HeldFlow),
+    /// The controller will not answer these packet-ins, because it did not get them. The packets that wait for
+    /// the answers are released.
+    EndWaits(Vec<HeldFlow>),
     /// A group was removed. No entry and no other group sends to it.
     RemoveGroup(GroupId),
     /// New values of the general settings.
@@ -40,7 +40,7 @@ pub enum Operation {
     /// The complete configuration of stateless forwarding, or `None` to disable it.
     Stateless(Option<Arc<StatelessConfig>>),
     /// Several operations applied as one, between two packets. The preconditions of the parts must hold for
-    /// the combined result. The list has no packet-out, no [`Operation::EndWait`] and no other
+    /// the combined result. The list has no packet-out, no [`Operation::EndWaits`] and no other
     /// [`Operation::All`].
     All(Vec<Operation>),
 }
@@ -65,8 +65,28 @@ pub struct PacketOut {
     pub actions: Vec<Action>,
     /// Bytes of the frame.
     pub bytes: Vec<u8>,
-    /// Packets that waited for the controller's answer to a packet-in, and are released by this one.
-    pub releases: Option<HeldFlow>,
+    /// Packets that have waited for the controller's answer to a packet-in, and are released by this one.
+    pub releases: Releases,
+}
+
+/// Packets that a packet-out releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Releases {
+    /// Those that wait for the answer to a packet-in about the same flow, because the packet-out has no
+    /// buffer ID.
+    #[default]
+    SameFlow,
+    /// Those that wait for the answer to the packet-in with the buffer ID of the packet-out.
+    Held(HeldFlow),
+    /// None, because the packet-in with the buffer ID of the packet-out was not quenched.
+    Nothing,
+}
+
+impl From<Option<HeldFlow>> for Releases {
+    /// Returns the packets that a packet-out with a buffer ID releases.
+    fn from(flow: Option<HeldFlow>) -> Self {
+        flow.map_or(Self::Nothing, Self::Held)
+    }
 }
 
 /// Identifies the packets of a flow that wait in the port cache of a worker for an answer of the controller.
@@ -115,6 +135,9 @@ pub struct Settings {
     /// Whether a packet whose TTL cannot be decremented is sent to the controller before it is dropped
     /// (OFPR_INVALID_TTL).
     pub report_invalid_ttl: bool,
+    /// Whether a controller takes packet-ins of table-miss entries (OFPR_NO_MATCH). Otherwise no packet waits
+    /// for the answer to one.
+    pub ask_controller: bool,
 }
 
 /// The part of a port's state that forwarding needs.

@@ -8,6 +8,9 @@ use frame::Frame;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Maximum number of flows whose packets are to be released because their packet-in was lost.
+const UNASKED_MAX: usize = 16_384;
+
 /// An asynchronous message for controllers.
 #[derive(Debug)]
 pub enum AsyncMessage {
@@ -99,13 +102,13 @@ pub(crate) struct AsyncQueue {
     queue: VecDeque<AsyncMessage>,
     limit: usize,
     drops: AsyncMessageDrops,
-    /// Flows whose packets wait for the answer to a dropped packet-in.
-    unasked: Vec<HeldFlow>,
+    /// Flows whose packets wait for the answer to a lost packet-in.
+    unasked: VecDeque<HeldFlow>,
 }
 
 impl AsyncQueue {
     pub fn new(limit: usize) -> Self {
-        Self { queue: VecDeque::new(), limit, drops: AsyncMessageDrops::default(), unasked: Vec::new() }
+        Self { queue: VecDeque::new(), limit, drops: AsyncMessageDrops::default(), unasked: VecDeque::new() }
     }
 
     /// Returns whether the queue has space for port-status messages only.
@@ -117,16 +120,29 @@ impl AsyncQueue {
     pub fn packet_in(&mut self, packet_in: PacketIn) -> Option<Frame> {
         if self.is_full() {
             self.drops.packet_ins += 1;
-            self.unasked.extend(packet_in.question.map(|question| question.flow));
+            packet_in.question.into_iter().for_each(|question| self.lose(question.flow));
             return Some(packet_in.frame);
         }
         self.queue.push_back(AsyncMessage::PacketIn(packet_in));
         None
     }
 
-    /// Takes the flows whose packets wait for the answer to a dropped packet-in.
-    pub fn take_unasked(&mut self) -> Vec<HeldFlow> {
-        std::mem::take(&mut self.unasked)
+    /// Notes that packets wait for the answer to a lost packet-in. If there are too many flows, their packets
+    /// wait until the time of the question is over.
+    pub fn lose(&mut self, flow: HeldFlow) {
+        if self.unasked.len() < UNASKED_MAX {
+            self.unasked.push_back(flow);
+        }
+    }
+
+    /// Returns whether packets of any flow wait for the answer to a lost packet-in.
+    pub fn has_unasked(&self) -> bool {
+        !self.unasked.is_empty()
+    }
+
+    /// Takes up to `most` flows whose packets wait for the answer to a lost packet-in.
+    pub fn take_unasked(&mut self, most: usize) -> Vec<HeldFlow> {
+        self.unasked.drain(..self.unasked.len().min(most)).collect()
     }
 
     /// Queues a flow-removed message. The caller must wait while `is_full` returns true.

@@ -24,6 +24,8 @@ pub struct ModelConfig {
     pub low_latency_cookie: Option<CookieMask>,
     /// Thresholds for learning low-latency entries from their hit rates. If `None`, learning is off.
     pub learning: Option<Learning>,
+    /// Whether the data plane quenches packet-ins. It must then know whether controllers take them.
+    pub quenches: bool,
     /// Limits of the model.
     pub limits: ModelLimits,
 }
@@ -37,6 +39,7 @@ impl Default for ModelConfig {
             mac_limit: 8_192,
             low_latency_cookie: None,
             learning: None,
+            quenches: false,
             limits: ModelLimits::default(),
         }
     }

@@ -113,7 +113,11 @@ impl<D: DataPlane> Model<D> {
 
     /// Takes the next asynchronous message for controllers from the queue.
     pub fn next_async_message(&mut self) -> Option<AsyncMessage> {
-        self.async_messages.pop()
+        let next = self.async_messages.pop();
+        if next.is_none() {
+            self.end_waits();
+        }
+        next
     }
 
     /// Returns the numbers of asynchronous messages dropped because the queue was full.

@@ -48,9 +48,7 @@ impl<D: DataPlane> Model<D> {
         self.learner.learn(&mut transaction, plane);
         let completed = transaction.complete();
         self.commit(now, completed);
-        for flow in self.async_messages.take_unasked() {
-            self.end_wait(flow);
-        }
+        self.end_waits();
         let plane = self.plane.get_mut();
         let limit = self.config.limits.removals_per_poll;
         self.removals.settle(limit, &mut self.rules, plane, &mut self.async_messages);

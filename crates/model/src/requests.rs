@@ -15,6 +15,12 @@ use flow::{Action, FlowMod, FlowModCommand, HeldFlow, Instructions, Nanos, Opera
 use std::sync::Arc;
 use wire::ethernet::ETHERNET_BYTES;
 
+/// Number of operations waiting for workers at which no further request is started.
+pub(crate) const PARKED_MAX: usize = 256;
+
+/// Maximum number of flows whose packets one operation releases.
+const ENDS_PER_OPERATION: usize = 256;
+
 impl<D: DataPlane> Model<D> {
     /// Applies one flow-mod. The flow-mod is active once the version returned by [`Model::barrier`] is
     /// applied.
@@ -89,9 +95,18 @@ impl<D: DataPlane> Model<D> {
         changes::cost_of(&self.rules, changes)
     }
 
-    /// Releases packets that wait for the answer to a packet-in, because no controller has got it.
+    /// Releases packets that wait for the answer to a packet-in, because no controller has got it. They are
+    /// released when the asynchronous messages that wait now have been taken, together with other packets.
     pub fn end_wait(&mut self, flow: HeldFlow) {
-        self.plane.submit(Operation::EndWait(flow));
+        self.async_messages.lose(flow);
+    }
+
+    /// Releases packets for which [`Model::end_wait`] was called, unless many operations wait for the workers.
+    pub(crate) fn end_waits(&mut self) {
+        while self.async_messages.has_unasked() && self.plane.get_mut().parked() < PARKED_MAX {
+            let flows = self.async_messages.take_unasked(ENDS_PER_OPERATION);
+            self.plane.submit(Operation::EndWaits(flows));
+        }
     }
 
     /// Sends a packet of a controller. The packet is forwarded by the rules requested before it.

@@ -272,7 +272,7 @@ fn a_packet_out_is_checked_before_it_is_submitted() {
         in_port,
         actions: actions.to_vec(),
         bytes: vec![0; bytes],
-        releases: None,
+        releases: flow::operation::Releases::SameFlow,
     };
     let output = Action::output(PortNo(4));
     let to_table = Action::output(port_no::TABLE);

@@ -51,6 +51,7 @@ impl Rules {
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
             // The worker or the pipeline handles these parts.
             Update::PacketOut(_)
+            | Update::EndWaits(_)
             | Update::Lanes { .. }
             | Update::Record(_)
             | Update::SwapExpress(_)

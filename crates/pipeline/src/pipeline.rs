@@ -153,7 +153,7 @@ impl Pipeline {
             }
             count = frames.len();
             context.notes_hops = express.asks();
-            context.quenches = cache.as_ref().is_some_and(|cache| cache.quench().is_some());
+            context.quenches = context.may_quench(cache.as_deref());
         }
         if count == 0 {
             context.add_counters();
@@ -220,8 +220,7 @@ impl Pipeline {
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut context = rules.context(egress, outputs, counters, lanes.window(), now);
         context.notes_hops = express.is_some();
-        context.quenches =
-            express.is_some() && port_cache.as_ref().is_some_and(|cache| cache.quench().is_some());
+        context.quenches = express.is_some() && context.may_quench(port_cache.as_deref());
         context.run_waiting(express.as_deref(), &mut slab.packets, &quantum, probe);
         run_tables(&mut context, ffp, &mut slab.packets, &quantum, Waiting::Anywhere, keys, probe);
         if let Some(express) = express {
@@ -359,6 +358,13 @@ impl Pipeline {
                             cache.note_rules(|key| express.may_hit_added(key, before));
                         }
                     }
+                }
+                Update::EndWaits(flows) => {
+                    let cache = self.port_cache.iter_mut();
+                    cache.for_each(|cache| flows.iter().for_each(|flow| cache.answer(*flow)));
+                }
+                Update::Settings(settings) if !settings.ask_controller => {
+                    self.port_cache.iter_mut().for_each(|cache| cache.end_questions());
                 }
                 // Packets that wait may now be forwarded before any table, like all later packets of their
                 // flows.

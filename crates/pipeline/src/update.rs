@@ -9,7 +9,7 @@ use crate::ffp::{Clean, Coherence, FastMode};
 use crate::recorder::Recorder;
 use actions::{Cells, CompiledPacketOut, GroupTable, MeterTable, Program, ProgramId};
 use dataplane::PortTable;
-use flow::{EntryId, RuleVersion, Settings, TableId};
+use flow::{EntryId, HeldFlow, RuleVersion, Settings, TableId};
 use keys::Extractor;
 use stateless::StatelessForwarder;
 use std::sync::Arc;
@@ -81,6 +81,8 @@ pub enum Update {
     PathChanges(Arc<PathChanges>),
     /// Sends a packet-out of the controller once the whole operation is applied.
     PacketOut(Box<CompiledPacketOut>),
+    /// Releases packets that wait for answers of the controller which will not come.
+    EndWaits(Box<[HeldFlow]>),
     /// States that flows may change their lane or egress queue with this operation.
     Lanes {
         /// Whether normal flows may have become low-latency.
@@ -118,6 +120,7 @@ impl Update {
             | Self::EndPrevious(_)
             | Self::CoarseKeys(_)
             | Self::PacketOut(_)
+            | Self::EndWaits(_)
             | Self::Lanes { .. }
             | Self::Record(_) => false,
         }
@@ -147,6 +150,7 @@ impl Update {
             | Self::SwapMeters(_)
             | Self::CoarseKeys(_)
             | Self::PacketOut(_)
+            | Self::EndWaits(_)
             | Self::Lanes { .. }
             | Self::Record(_) => false,
         }

@@ -250,7 +250,7 @@ impl Reference {
                 Ok(())
             }
             // In the reference, no packet waits.
-            Operation::EndWait(_) => Ok(()),
+            Operation::EndWaits(_) => Ok(()),
             Operation::RemoveGroup(id) => match self.groups.remove(id) {
                 Some(_) => Ok(()),
                 None => Err(format!("there is no group {id} to remove")),

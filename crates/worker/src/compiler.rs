@@ -15,7 +15,7 @@ use crate::requeues::Requeues;
 use crate::table_compiler::TableCompiler;
 use actions::CompiledPacketOut;
 use dataplane::PortTable;
-use flow::operation::MAC_TABLE;
+use flow::operation::{MAC_TABLE, Releases};
 use flow::{EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
 use pipeline::{BypassLimits, Update};
 use stateless::StatelessForwarder;
@@ -147,18 +147,22 @@ impl OperationCompiler {
             Operation::PacketOut(packet) => {
                 // One worker sends the packet: the one that holds later packets of the flow, or the first.
                 // The packet is queued among the updates, so that the order of operations is preserved.
-                let sender = packet.releases.map_or(0, |flow| usize::from(flow.worker));
+                let sender = match packet.releases {
+                    Releases::Held(flow) => usize::from(flow.worker),
+                    Releases::SameFlow | Releases::Nothing => 0,
+                };
                 for (worker, parts) in parts.iter_mut().enumerate() {
                     if worker == sender {
                         parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
-                    } else if self.quenches && packet.releases.is_none() {
+                    } else if self.quenches && packet.releases == Releases::SameFlow {
                         parts.push(Update::PacketOut(Box::new(CompiledPacketOut::only_answer(&packet))));
                     }
                 }
             }
-            Operation::EndWait(flow) => {
-                if let Some(parts) = parts.get_mut(usize::from(flow.worker)) {
-                    parts.push(Update::PacketOut(Box::new(CompiledPacketOut::end_wait(flow))));
+            Operation::EndWaits(flows) => {
+                for (worker, parts) in parts.iter_mut().enumerate() {
+                    let of_worker = flows.iter().filter(|flow| usize::from(flow.worker) == worker);
+                    parts.push(Update::EndWaits(of_worker.copied().collect()));
                 }
             }
             Operation::RemoveGroup(id) => {

@@ -93,7 +93,7 @@ fn a_packet_out_is_not_counted() {
         in_port: flow::port_no::CONTROLLER,
         actions: vec![Action::output(PortNo(2))],
         bytes: vec![3; 60],
-        releases: None,
+        releases: flow::operation::Releases::SameFlow,
     })));
     workers[0].turn(Nanos(1));
     assert_eq!(handles[1].pop(0), Some(vec![3; 60]));

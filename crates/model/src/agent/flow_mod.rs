@@ -23,6 +23,7 @@ pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: 
     let Some(id) = buffer else { return };
     let Some(packet) = shared.buffers.get(context.now, id) else { return };
     let Buffered { in_port, bytes, releases } = packet.clone();
+    let releases = releases.into();
     let actions = vec![Action::output(port_no::TABLE)];
     // If the ingress port no longer exists, the packet stays buffered until its time is over.
     if context.model.packet_out(PacketOut { in_port, actions, bytes, releases }).is_ok() {

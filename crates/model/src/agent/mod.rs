@@ -80,12 +80,22 @@ impl Agent {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         let progress =
             counting_held(channel, &mut self.shared, |channel, shared| channel.step(shared, context));
-        if std::mem::take(&mut self.shared.subscriptions_changed) {
-            let kind = AsyncKind::PacketIn(PacketInCode::InvalidTtl);
-            let report_invalid_ttl = self.channels.values().any(|channel| channel.wants(&self.shared, kind));
-            context.model.set_settings(Settings { report_invalid_ttl, ..context.model.settings() });
-        }
+        self.update_settings(context.model);
         progress
+    }
+
+    /// Adjusts the settings of the data plane to the packet-ins that the controllers subscribe to. Call it
+    /// after [`Agent::close`]. [`Agent::step`] calls it.
+    pub fn update_settings<D: DataPlane>(&mut self, model: &mut Model<D>) {
+        if std::mem::take(&mut self.shared.subscriptions_changed) {
+            let wants = |reason| {
+                let kind = AsyncKind::PacketIn(reason);
+                self.channels.values().any(|channel| channel.wants(&self.shared, kind))
+            };
+            let report_invalid_ttl = wants(PacketInCode::InvalidTtl);
+            let ask_controller = model.config().quenches && wants(PacketInCode::NoMatch);
+            model.set_settings(Settings { report_invalid_ttl, ask_controller, ..model.settings() });
+        }
     }
 
     /// Answers echo requests of a channel, and queues all other requests while another thread uses the model.

@@ -5,7 +5,7 @@ use super::context::{Context, Refusal};
 use super::flow_mod;
 use super::shared::Shared;
 use dataplane::DataPlane;
-use flow::operation;
+use flow::operation::{self, Releases};
 use openflow::packet::PacketOutMessage;
 
 pub fn packet_out<D: DataPlane>(
@@ -14,9 +14,9 @@ pub fn packet_out<D: DataPlane>(
     m: &PacketOutMessage,
 ) -> Result<(), Refusal> {
     let (bytes, releases) = match m.buffer_id {
-        None => (m.data.clone(), None),
+        None => (m.data.clone(), Releases::SameFlow),
         Some(id) => match shared.buffers.get(context.now, id) {
-            Some(packet) => (packet.bytes.clone(), packet.releases),
+            Some(packet) => (packet.bytes.clone(), packet.releases.into()),
             None => return Err(flow_mod::unknown(id)),
         },
     };

@@ -5,11 +5,9 @@ use super::channel::{Channel, ChannelEvent, Held, Job, Progress, REQUESTS_PER_ST
 use super::context::{Context, Refusal};
 use super::shared::Shared;
 use crate::changes::LONG_ENTRIES;
+use crate::requests::PARKED_MAX;
 use dataplane::DataPlane;
 use openflow::{Message, Request, Undecodable};
-
-/// Number of operations waiting for workers at which no further request is started.
-const PARKED_MAX: usize = 256;
 
 impl Channel {
     /// Handles a bounded number of requests.
@@ -40,6 +38,8 @@ impl Channel {
                 break;
             }
         }
+        let opens = |event: &ChannelEvent| matches!(event, ChannelEvent::Opened | ChannelEvent::Closed(_));
+        shared.subscriptions_changed |= events.iter().any(opens);
         let dumps = matches!(self.job, Some(Job::Dump(_))) && self.has_room();
         Progress { more: left == 0 || dumps, events }
     }

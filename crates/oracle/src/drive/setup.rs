@@ -262,8 +262,11 @@ impl Driver {
     }
 
     pub(super) fn other_settings(&mut self) {
-        let settings =
-            Settings { drop_fragments: self.rng.u8(0..8) == 0, report_invalid_ttl: self.rng.bool() };
+        let settings = Settings {
+            drop_fragments: self.rng.u8(0..8) == 0,
+            report_invalid_ttl: self.rng.bool(),
+            ask_controller: self.quenches() && self.rng.u8(0..8) != 0,
+        };
         self.model.set_settings(settings);
         let stateless = self.style.stateless(&mut self.rng).map(Arc::new);
         let set = self.model.set_stateless(self.now, stateless);

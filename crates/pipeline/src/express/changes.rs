@@ -160,8 +160,8 @@ impl RecentChanges {
         }
     }
 
-    /// Returns whether packets with this key may hit a rule that was added since version `of_version`, after
-    /// earlier entries have changed them in any way that is known not to matter.
+    /// Returns whether packets with this key may hit a rule that was added since version `of_version`, if no
+    /// entry of an earlier table changes them.
     pub fn may_concern(&self, key: &ExpressKey, of_version: u64) -> bool {
         let Some(mut changes) = self.all.since(of_version) else { return true };
         changes.kinds().any(|rules| changes.add_match(rules, key.words(), Rewritten::Nothing, |_| true))

@@ -14,11 +14,18 @@ use crate::probe::{Probe, Via};
 use crate::slab::PacketSlot;
 use actions::{CompiledPacketOut, HeaderChange, ProgramStep};
 use dataplane::Question;
+use flow::operation::Releases;
 use flow::{DropReason, Nanos};
 use keys::ExpressKey;
 use port_cache::Asked;
 
 impl<E: Egress> BurstContext<'_, E> {
+    /// Returns whether packet-ins may be quenched.
+    #[inline]
+    pub(super) fn may_quench(&self, cache: Option<&FrameCache>) -> bool {
+        self.settings.ask_controller && cache.is_some_and(|cache| cache.quench().is_some())
+    }
+
     /// Finishes the packets whose packet-ins may be quenched, in order. They must be packets of the last
     /// burst of `express`, or of the backlog.
     #[inline(never)]
@@ -118,11 +125,11 @@ pub(super) fn note_packet_out(
 ) {
     cache.begin(now);
     match (out.releases, express) {
-        (Some(flow), _) => cache.answer(flow),
-        (None, Some(express)) if cache.is_asking() => {
+        (Releases::Held(flow), _) => cache.answer(flow),
+        (Releases::SameFlow, Some(express)) if cache.is_asking() => {
             let (key, hash) = express.key_of_bytes(&out.bytes, out.in_port);
             cache.answer_flow(out.in_port, &key, hash);
         }
-        (None, _) => {}
+        (Releases::SameFlow | Releases::Nothing, _) => {}
     }
 }

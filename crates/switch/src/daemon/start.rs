@@ -245,6 +245,7 @@ fn model_config(config: &Config) -> model::ModelConfig {
         standalone: config.datapath.openflow.standalone,
         low_latency_cookie: config.datapath.forwarding.low_latency_cookie,
         learning: config.datapath.forwarding.learning,
+        quenches: config.datapath.openflow.packet_ins.quench.is_some(),
         ..model::ModelConfig::default()
     }
 }

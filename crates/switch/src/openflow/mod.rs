@@ -124,6 +124,7 @@ impl Channels {
         more |= self.meet(now);
         let mut context = Context { model: &mut *model, now, refresh };
         more |= self.step_links(now, |agent, channel| agent.step(channel, &mut context));
+        self.agent.update_settings(model);
         let connected = self.dialers.iter().any(Dialer::is_open);
         if let Some(standalone) = self.fallback.step(connected, model.config().standalone, now) {
             let words = if standalone {

@@ -10,7 +10,7 @@ use super::Driver;
 use crate::log::Arrival;
 use crate::rules::Scope;
 use crate::views;
-use flow::operation::PacketOut;
+use flow::operation::{PacketOut, Releases};
 use flow::{Action, PortNo, port_no};
 use reference::{Processed, Unfinished};
 
@@ -109,7 +109,7 @@ impl Driver {
             actions.push(Action::output(port_no::TABLE));
         }
         let bytes = self.templates[template].tagged(tag);
-        let packet = PacketOut { in_port, actions, bytes: bytes.clone(), releases: None };
+        let packet = PacketOut { in_port, actions, bytes: bytes.clone(), releases: Releases::SameFlow };
         if self.model.packet_out(packet).is_ok() {
             let version = self.model.barrier();
             self.record.injected.insert(version, tag);
