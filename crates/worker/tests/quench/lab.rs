@@ -80,7 +80,8 @@ impl Lab {
             ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
         }
         let (plane, workers) = build(config, ports);
-        let mut model = Model::new(ModelConfig { limits, ..ModelConfig::default() }, plane, Nanos(0));
+        let mut model =
+            Model::new(ModelConfig { limits, quenches: true, ..ModelConfig::default() }, plane, Nanos(0));
         for number in 1..=PORTS {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(Nanos(0), desc, true).unwrap();
@@ -126,6 +127,7 @@ impl Lab {
     /// Closes the controller's connection.
     pub fn disconnect(&mut self) {
         self.agent.close(self.channel);
+        self.agent.update_settings(&mut self.model);
         self.is_connected = false;
     }
 
@@ -141,12 +143,17 @@ impl Lab {
         self.send(&Message::PacketOut(PacketOutMessage { buffer_id, in_port: PortNo(1), actions, data }));
     }
 
-    /// Returns the packet-ins that the controller has got since the last call. Notes error messages.
-    pub fn packet_ins(&mut self) -> Vec<PacketInMessage> {
+    /// Sends packet-ins to the controller, which does not read them.
+    pub fn report(&mut self) {
         while self.model.poll(self.now) {}
         while let Some(message) = self.model.next_async_message() {
             self.agent.report(&mut self.model, self.now, message);
         }
+    }
+
+    /// Returns the packet-ins that the controller has got since the last call. Notes error messages.
+    pub fn packet_ins(&mut self) -> Vec<PacketInMessage> {
+        self.report();
         if !self.is_connected {
             return Vec::new();
         }
@@ -168,6 +175,11 @@ impl Lab {
 
     pub fn push(&mut self, port: usize, packet: &[u8]) {
         assert!(self.handles[port - 1].push_frame(0, &Frame::from_bytes(packet)));
+    }
+
+    /// Returns the number of packet-ins lost because the controller did not read.
+    pub fn lost(&self) -> u64 {
+        self.agent.lost().packet_in
     }
 
     pub fn turn(&mut self) {
@@ -196,6 +208,11 @@ impl Lab {
         self.model.plane_mut().miss_figures()
     }
 
+    /// Returns the number of flows that wait, on all ports.
+    pub fn pending(&mut self) -> u64 {
+        self.model.plane_mut().port_caches().map(|(.., usage)| usage.pending).sum()
+    }
+
     /// Returns the packets and bytes that have hit the entry with this cookie.
     pub fn entry_counts(&mut self, cookie: u64) -> (u64, u64) {
         let (filter, mut cursor) = (FlowFilter::default(), FlowCursor::default());
@@ -220,12 +237,13 @@ impl Lab {
     }
 }
 
-/// Returns packet `number` with UDP port `flow` to host `host`.
+/// Returns packet `number` with UDP port `flow` to host `host`. Its payload begins and ends with the number.
 pub fn packet(flow: u16, host: u8, number: u32) -> Vec<u8> {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, host], [4; 6])
         .ipv4([10; 4], [11, 0, 0, 1])
         .udp(53, flow)
-        .payload(&[0; 60])
+        .payload(&number.to_be_bytes())
+        .payload(&[0; 56])
         .payload(&number.to_be_bytes())
         .build()
 }

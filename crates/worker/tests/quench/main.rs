@@ -4,16 +4,16 @@
 //! waits.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
 
+mod ends;
 mod lab;
 mod random;
 
 use actions::{PacketInRate, PacketInRates};
 use flow::{Action, DropReason, GroupId, Match, Nanos, PortNo, TableId};
 use frame::Frame;
-use lab::{BURST, LATE_NS, LIMITS, Lab, MISS, TIMEOUT_NS, number, packet, quench};
-use model::ModelLimits;
+use lab::{BURST, LIMITS, Lab, MISS, TIMEOUT_NS, number, packet, quench};
+use openflow::Message;
 use openflow::packet::{PacketInCode, PacketOutMessage};
-use openflow::{Message, error};
 use pipeline::LaneLimits;
 use port_cache::MissFigures;
 use worker::{Quanta, WorkerSetConfig};
@@ -109,31 +109,6 @@ fn a_controller_that_asks_for_whole_packets_is_recognised_by_the_packet_that_it_
     lab.now += Nanos(20_000_000);
     lab.turns();
     assert_eq!((lab.packet_ins().len(), lab.totals().held), (1, 2));
-}
-
-#[test]
-fn without_an_answer_in_time_the_next_packet_asks_and_the_buffer_is_unknown() {
-    let mut lab = Lab::usual();
-    (0..3).for_each(|number| lab.push(1, &packet(1, 3, number)));
-    lab.turns();
-    let late = lab.packet_ins()[0].buffer_id;
-    lab.now += TIMEOUT_NS + LATE_NS;
-    lab.turns();
-    let second = lab.packet_ins();
-    assert_eq!((second.len(), lab.totals().held, lab.figures().unanswered), (1, 1, 1));
-    lab.packet_out(late, &[], PortNo(3));
-    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", late);
-    lab.turns();
-    assert_eq!((lab.packet_ins(), lab.sent(3)), (vec![], vec![]));
-    assert_eq!(lab.errors, [error::BUFFER_UNKNOWN, error::BUFFER_UNKNOWN]);
-    // The answer to the second question releases the third packet.
-    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", second[0].buffer_id);
-    lab.turns();
-    assert_eq!((lab.sent(3), lab.totals().held), (vec![1, 2], 0));
-    // A buffer is used once.
-    lab.packet_out(second[0].buffer_id, &[], PortNo(3));
-    lab.packet_ins();
-    assert_eq!(lab.errors.len(), 3);
 }
 
 #[test]
@@ -280,29 +255,6 @@ fn return_to_queue(lab: &mut Lab, flow: u16) -> Option<u32> {
 }
 
 #[test]
-fn a_question_does_not_end_before_packets_of_its_flow_have_left_the_backlog() {
-    let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
-    let fields = "dl_dst=02:00:00:00:00:02,udp,tp_dst=9,actions=output:2";
-    let mut lab = Lab::new(&one_slot(0), &[low_latency, fields, "priority=0,actions=controller:200"]);
-    // As in `return_to_queue`, but packets 5 to 19 are still in the backlog when the time is over.
-    lab.push(1, &packet(1, 4, 0));
-    lab.turns();
-    (0..20).for_each(|number| lab.push(1, &packet(1, 3, number)));
-    lab.turn();
-    assert_eq!(lab.packet_ins().len(), 2);
-    lab.now += Nanos(2 * TIMEOUT_NS.0);
-    (0..5).for_each(|_| lab.turn());
-    assert!((1..18).contains(&lab.figures().returned), "{:?}", lab.figures());
-    lab.now += Nanos(2 * TIMEOUT_NS.0);
-    lab.turns();
-    let packet_ins = lab.packet_ins();
-    assert_eq!(packet_ins.iter().map(|packet_in| number(&packet_in.data)).collect::<Vec<_>>(), [1, 2]);
-    lab.add("dl_dst=02:00:00:00:00:03,udp,tp_dst=1,actions=output:3", packet_ins[1].buffer_id);
-    lab.turns();
-    assert_eq!(lab.sent(3), (2..20).collect::<Vec<_>>());
-}
-
-#[test]
 fn packets_that_return_to_the_queue_count_once() {
     let goto = "cookie=7,dl_dst=02:00:00:00:00:03,actions=goto_table:1";
     let other = "dl_dst=02:00:00:00:00:04,actions=goto_table:1";
@@ -402,29 +354,6 @@ fn a_buffer_is_sent_once() {
     lab.turns();
     lab.packet_ins();
     assert_eq!((lab.sent(3), lab.errors.len()), (vec![0], 1));
-}
-
-#[test]
-fn packets_do_not_wait_for_the_answer_to_a_lost_packet_in() {
-    // No controller is connected.
-    let mut lab = Lab::usual();
-    lab.disconnect();
-    (0..5).for_each(|number| lab.push(1, &packet(1, 3, number)));
-    for _ in 0..10 {
-        (0..5).for_each(|_| lab.turn());
-        lab.packet_ins();
-    }
-    assert_eq!((lab.totals().held, lab.totals().consumed, lab.figures().unanswered), (0, 5, 0));
-    // The model's queue of messages is full.
-    let limits = ModelLimits { async_messages: 2, ..ModelLimits::default() };
-    let rules = ["udp,tp_dst=9,actions=output:2", MISS];
-    let mut lab = Lab::with_limits(&quench(0), limits, &rules);
-    (1..6).for_each(|flow| (0..2).for_each(|number| lab.push(1, &packet(flow, 3, number))));
-    for _ in 0..10 {
-        lab.turn();
-        while lab.model.poll(lab.now) {}
-    }
-    assert_eq!((lab.totals().held, lab.packet_ins().len()), (2, 2));
 }
 
 #[test]

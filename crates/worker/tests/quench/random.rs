@@ -2,7 +2,7 @@
 //! Random flows, rules and answers. Whatever the controller does, packets of a flow that were not sent to it
 //! leave in order, and every packet is counted once.
 
-use crate::lab::{LATE_NS, LIMITS, Lab, number, packet, quench};
+use crate::lab::{LATE_NS, LIMITS, Lab, MISS, number, packet, quench};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{FlowModCommand, Nanos, PortNo};
 use openflow::packet::PacketInMessage;
@@ -28,11 +28,22 @@ struct Run {
     rng: fastrand::Rng,
     behaviour: Behaviour,
     timeout_ns: Nanos,
-    /// Packet-ins that were not answered.
-    asked: Vec<(Nanos, PacketInMessage)>,
-    /// Numbers of the packets of each flow that were sent to the controller.
+    /// Packet-ins that were not answered, with their times, and whether all packet-ins of the poll iteration
+    /// were quenched.
+    asked: Vec<(Nanos, PacketInMessage, bool)>,
+    /// Number of packet-ins that belong to the flow of an earlier one which is in flight.
+    further: u64,
+    /// Number of packet-ins that were not quenched.
+    unquenched: u64,
+    /// Numbers of the packets of each flow that were sent to the controller, and need not keep their order:
+    /// with a wild controller all, otherwise those of poll iterations with packet-ins without quenching.
     reported: BTreeSet<(u32, u32)>,
     pushed: [u32; FLOWS as usize],
+}
+
+/// Returns the number of a packet, from its first bytes.
+fn first_number(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes(bytes[42..46].try_into().unwrap())
 }
 
 /// Returns the flow of a packet, by its destination address and its UDP port.
@@ -55,9 +66,19 @@ impl Run {
         }
         let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
         let fields = "dl_dst=02:00:00:00:00:02,udp,tp_dst=9,actions=output:2";
-        let lab = Lab::new(&config, &[fields, low_latency, "priority=0,actions=controller:200"]);
+        let lab = Lab::new(&config, &[fields, low_latency, MISS]);
         let (asked, reported) = (Vec::new(), BTreeSet::new());
-        Self { lab, rng, behaviour, timeout_ns, asked, reported, pushed: [0; FLOWS as usize] }
+        Self {
+            lab,
+            rng,
+            behaviour,
+            timeout_ns,
+            asked,
+            further: 0,
+            unquenched: 0,
+            reported,
+            pushed: [0; FLOWS as usize],
+        }
     }
 
     fn push(&mut self) {
@@ -70,18 +91,24 @@ impl Run {
     fn turn(&mut self) {
         self.lab.turn();
         let now = self.lab.now;
+        let unquenched = self.lab.figures().unquenched;
+        let is_quenched = std::mem::replace(&mut self.unquenched, unquenched) == unquenched;
         for packet_in in self.lab.packet_ins() {
             let flow = flow_of(&packet_in.data);
-            self.reported.insert((flow, number(&packet_in.data)));
-            if self.behaviour == Behaviour::Orderly {
-                let in_flight = |(at, earlier): &&(Nanos, PacketInMessage)| {
-                    flow_of(&earlier.data) == flow && now < *at + self.timeout_ns
-                };
-                let earlier = self.asked.iter().find(in_flight);
-                assert!(earlier.is_none(), "two packet-ins of flow {flow} are in flight");
+            let of_flow = |asked: &&(Nanos, PacketInMessage, bool)| flow_of(&asked.1.data) == flow;
+            let in_flight = |(at, _, is_quenched): &(Nanos, PacketInMessage, bool)| {
+                *is_quenched && now < *at + self.timeout_ns
+            };
+            if self.behaviour == Behaviour::Wild || !is_quenched {
+                self.reported.insert((flow, first_number(&packet_in.data)));
             }
-            self.asked.push((now, packet_in));
+            if self.behaviour == Behaviour::Orderly {
+                self.further += u64::from(self.asked.iter().filter(of_flow).any(in_flight));
+            }
+            self.asked.push((now, packet_in, is_quenched));
         }
+        // Packets that have waited in vain are sent to the controller at once.
+        assert!(self.further <= unquenched, "{} packet-ins instead of {unquenched}", self.further);
     }
 
     /// Returns the text of a rule for a flow.
@@ -98,7 +125,7 @@ impl Run {
             return;
         }
         let at = if self.behaviour == Behaviour::Orderly { 0 } else { self.rng.usize(0..self.asked.len()) };
-        let (_, packet_in) = self.asked[at].clone();
+        let (_, packet_in, _) = self.asked[at].clone();
         if self.behaviour == Behaviour::Orderly || self.rng.bool() {
             self.asked.remove(at);
         }
@@ -147,7 +174,7 @@ impl Run {
         let mut last: BTreeMap<u32, u32> = BTreeMap::new();
         for bytes in std::iter::from_fn(|| self.lab.handles[2].pop(0)) {
             let (flow, number) = (flow_of(&bytes), number(&bytes));
-            if self.behaviour == Behaviour::Wild && self.reported.contains(&(flow, number)) {
+            if self.reported.contains(&(flow, number)) {
                 continue;
             }
             let before = last.insert(flow, number);
