@@ -140,8 +140,8 @@ impl PacketInLimits {
         }
     }
 
-    /// Charges a packet-in of a packet that arrived at `in_port`. Returns false if it exceeds the limit of its
-    /// reason and must not be sent.
+    /// Charges a packet-in of a packet that arrived at `in_port`. Returns false if it exceeds the limit of
+    /// its reason and must not be sent.
     #[must_use]
     pub fn take(&self, reason: PacketInReason, in_port: PortNo, now: Nanos) -> bool {
         self.of(reason).is_none_or(|limit| limit.take(self.ports.binary_search(&in_port).ok(), now))

@@ -30,8 +30,8 @@ pub enum Operation {
     RemoveMeter(MeterId),
     /// A packet of the controller (packet-out), processed under the version of this operation.
     PacketOut(Arc<PacketOut>),
-    /// The controller will not answer these packet-ins, because it did not get them. The packets that wait for
-    /// the answers are released.
+    /// The controller will not answer these packet-ins, because it did not get them. The packets that wait
+    /// for the answers are released.
     EndWaits(Vec<HeldFlow>),
     /// A group was removed. No entry and no other group sends to it.
     RemoveGroup(GroupId),

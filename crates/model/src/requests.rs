@@ -101,7 +101,8 @@ impl<D: DataPlane> Model<D> {
         self.async_messages.lose(flow);
     }
 
-    /// Releases packets for which [`Model::end_wait`] was called, unless many operations wait for the workers.
+    /// Releases packets for which [`Model::end_wait`] was called, unless many operations wait for the
+    /// workers.
     pub(crate) fn end_waits(&mut self) {
         while self.async_messages.has_unasked() && self.plane.get_mut().parked() < PARKED_MAX {
             let flows = self.async_messages.take_unasked(ENDS_PER_OPERATION);

@@ -91,8 +91,8 @@ impl Pipeline {
     /// [`Self::may_hold_back`] returns true. If it releases nothing then, the backlog has no room for a
     /// burst: call [`Self::work`] first.
     ///
-    /// All operations that were requested by the time `answered` have been applied. The controller's answer to
-    /// a question whose time was over later may be an operation that still waits, so the question goes on.
+    /// All operations that were requested by the time `answered` have been applied. The controller's answer
+    /// to a question whose time was over later may be an operation that still waits, so the question goes on.
     pub fn release<E: Egress, P: Probe>(
         &mut self,
         now: Nanos,

@@ -374,6 +374,28 @@ fn known_and_new_flows_do_not_wait_for_space_that_a_quenched_flow_uses() {
     assert_eq!((lab.sent(2), lab.figures().arrived()), ((0..10).collect(), 20));
 }
 
+/// Frames of the receive pool do not wait for the backlog or for the controller.
+#[test]
+fn packets_beyond_the_queue_do_not_wait_with_lanes() {
+    let lanes = LaneLimits { normal: 1_000, unknown: 1_000, hold: 100 };
+    let mut config = WorkerSetConfig { lanes, ..quench(0) };
+    config.port_cache.iter_mut().for_each(|cache| cache.limits.queue = 4);
+    let low_latency = "low_latency,dl_dst=02:00:00:00:00:77,actions=output:2";
+    let mut lab = Lab::new(&config, &["dl_dst=02:00:00:00:00:02,actions=output:2", low_latency, MISS]);
+    (0..BURST as u32).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    for _ in 0..200 {
+        lab.turn();
+        let followers: u64 = lab.model.plane_mut().port_caches().map(|(.., usage)| usage.followers).sum();
+        assert!(followers <= 4, "{followers} packets wait");
+    }
+    let packet_ins = lab.packet_ins();
+    assert_eq!((packet_ins.len(), lab.totals().held), (1, 4));
+    assert_eq!(lab.dropped(DropReason::MissQueueFull), BURST as u64 - 5);
+    lab.add("dl_dst=02:00:00:00:00:03,actions=output:3", packet_ins[0].buffer_id);
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.totals().held), ((0..5).collect(), 0));
+}
+
 #[test]
 fn each_worker_releases_its_own_packets() {
     let config = WorkerSetConfig { workers: 2, ..quench(0) };
