@@ -28,7 +28,8 @@ for host in 2 3; do
     receivers[host]=$started
     wait_until 'the receivers are ready' logged "receiver$host" ready
 done
-readonly new="flow $(mac 1) -> $(mac 2) to port 2"
+new="flow $(mac 1) -> $(mac 2) to port 2"
+readonly new
 wait_until 'a flow from h1 to h3' has_flow "dl_src=$(mac 1),dl_dst=$(mac 3) actions=output:3"
 # The flow from h1 to h2 becomes new again. Its addresses are still known to the application and the hosts.
 ofctl del-flows "tcp:$openflow_listen" "dl_dst=$(mac 2)"
