@@ -131,7 +131,7 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         released,
         evicted,
         asked,
-        returned,
+        returned: _,
         unquenched,
         unanswered,
     } = coverage.misses;
@@ -140,9 +140,8 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         evicted, asked, unquenched, unanswered,
     ];
     assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
-    // Packets that were looked up before the question are rare: those without space in the port cache.
-    let further_on = returned + coverage.losses["packet_in_quenched"];
-    assert!(further_on >= cases / 10, "{further_on}");
+    // Packets that return to the queue are rare: those without space in the port cache. The test `quench` of
+    // `worker` covers them.
     assert!(coverage.express.inherited >= cases / 2, "{:?}", coverage.express);
     assert!(coverage.losses["miss_queue_full"] >= cases && coverage.losses["miss_timeout"] >= cases / 2);
 }
