@@ -62,7 +62,8 @@ is 'new["first"] == 0 and new["misplaced"] == 0'
 is "new['run'] > $queue"
 ok "the first datagram and the $queue that fit the queue leave first, in order"
 is 'new["at"] - sent["begins"] > 0.095'
-# On a busy machine, the kernel's ring of a port becomes full. Tests of the crate `worker` count every packet.
+# On a busy machine, the kernel may drop packets because a port's ring is full. The tests of the crate `worker`
+# require that no packet of a known flow is lost.
 is 'known["count"] >= 2000 and known["misplaced"] == 0'
 is 'known["at"] + 0.05 < new["at"]'
 ok 'the known flow arrives in order and does not wait'

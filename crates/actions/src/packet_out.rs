@@ -18,7 +18,7 @@ pub struct CompiledPacketOut {
     pub bytes: Vec<u8>,
     /// Waiting packets that this one releases.
     pub releases: Releases,
-    /// Whether the packet is sent. Otherwise it only tells the worker that the controller has answered.
+    /// Whether the packet is sent. If not, the packet-out only releases the packets that `releases` names.
     pub sends: bool,
 }
 

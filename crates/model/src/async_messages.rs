@@ -127,8 +127,8 @@ impl AsyncQueue {
         None
     }
 
-    /// Notes that packets wait for the answer to a lost packet-in. If there are too many flows, their packets
-    /// wait until the time of the question is over.
+    /// Notes that a packet-in was lost, so that the packets that wait for its answer can be released. If the
+    /// list of such flows is full, these packets wait until the question times out.
     pub fn lose(&mut self, flow: HeldFlow) {
         if self.unasked.len() < UNASKED_MAX {
             self.unasked.push_back(flow);

@@ -42,7 +42,8 @@ fn without_an_answer_in_time_each_packet_asks_and_the_buffer_is_unknown() {
     assert_eq!(lab.errors.len(), 3);
 }
 
-/// A full queue does not wait for one question per packet.
+/// If the controller answers without a rule, or not at all, the waiting packets do not wait for one question
+/// each.
 #[test]
 fn a_packet_waits_for_a_limited_time() {
     for answers in [false, true] {

@@ -35,8 +35,9 @@ struct Run {
     further: u64,
     /// Number of packet-ins that were not quenched.
     unquenched: u64,
-    /// Numbers of the packets of each flow that were sent to the controller, and need not keep their order:
-    /// with a wild controller all, otherwise those of poll iterations with packet-ins without quenching.
+    /// Numbers of the packets of each flow that were sent to the controller and need not keep their order.
+    /// With `Behaviour::Wild`, these are all such packets. Otherwise, they are the packets of poll iterations
+    /// in which some packet-in was not quenched.
     reported: BTreeSet<(u32, u32)>,
     pushed: [u32; FLOWS as usize],
 }
