@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of a worker's packets and tables. The worker adds to them once per burst.
+//! Counters of a worker's packets and tables. The worker adds to them once per burst, and for each drop.
 
-use flow::{DropReason, Outcome, TableId};
+use crate::counters::Totals;
+use flow::{DropReason, TableId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Number of drop reasons.
@@ -16,8 +17,8 @@ fn add(counter: &AtomicU64, by: u64) {
     }
 }
 
-/// Counters of one burst, kept without atomics.
-#[derive(Clone, Copy, Debug)]
+/// Counters of one burst, kept without atomics. Drops are rare, and are counted in [`Counters`] at once.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct BurstCounters {
     /// Packets received from ports, and packet-outs of the controller.
     pub received: u64,
@@ -35,60 +36,8 @@ pub struct BurstCounters {
     pub held_back: u64,
     /// Frames given to ports.
     pub copies: u64,
-    /// Packets of which no copy was sent, by drop reason.
-    pub dropped: [u64; REASONS],
-    /// Dropped copies of packets that were not themselves dropped, by drop reason.
-    pub copies_dropped: [u64; REASONS],
-    /// Whether any drop was counted. Most bursts have none, and the arrays are skipped.
-    any_dropped: bool,
-}
-
-impl Default for BurstCounters {
-    fn default() -> Self {
-        Self {
-            received: 0,
-            forwarded: 0,
-            consumed: 0,
-            fast: 0,
-            express: 0,
-            stateless: 0,
-            held_back: 0,
-            copies: 0,
-            dropped: [0; REASONS],
-            copies_dropped: [0; REASONS],
-            any_dropped: false,
-        }
-    }
-}
-
-impl BurstCounters {
-    /// Returns whether any packet or copy was dropped for lack of space.
-    #[must_use]
-    pub fn is_scarce(&self) -> bool {
-        DropReason::SCARCITY
-            .iter()
-            .any(|reason| self.dropped[*reason as usize] + self.copies_dropped[*reason as usize] > 0)
-    }
-
-    /// Counts a dropped copy of a packet that is not itself dropped.
-    #[inline]
-    pub fn copy_dropped(&mut self, reason: DropReason) {
-        self.copies_dropped[reason as usize] += 1;
-        self.any_dropped = true;
-    }
-
-    /// Counts the outcome of a packet.
-    #[inline]
-    pub fn outcome(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::Forwarded => self.forwarded += 1,
-            Outcome::Consumed => self.consumed += 1,
-            Outcome::Dropped(reason) => {
-                self.dropped[reason as usize] += 1;
-                self.any_dropped = true;
-            }
-        }
-    }
+    /// Whether any packet or copy was dropped for lack of space.
+    pub scarce: bool,
 }
 
 /// Lookup counters of a table.
@@ -148,15 +97,6 @@ impl Counters {
         add(&self.stateless, burst_counters.stateless);
         add(&self.held_back, burst_counters.held_back);
         add(&self.copies, burst_counters.copies);
-        if !burst_counters.any_dropped {
-            return;
-        }
-        for (counter, by) in self.dropped.iter().zip(burst_counters.dropped) {
-            add(counter, by);
-        }
-        for (counter, by) in self.copies_dropped.iter().zip(burst_counters.copies_dropped) {
-            add(counter, by);
-        }
     }
 
     /// Adds a burst's lookups in a table.
@@ -180,29 +120,30 @@ impl Counters {
         self.held.store(packets, Relaxed);
     }
 
-    /// Counts copies that were dropped after their packet was counted.
+    /// Counts a packet of which no copy was sent.
+    pub fn add_dropped(&self, reason: DropReason) {
+        add(&self.dropped[reason as usize], 1);
+    }
+
+    /// Counts dropped copies of packets that are not themselves counted as dropped.
     pub fn add_copies_dropped(&self, reason: DropReason, copies: u64) {
         add(&self.copies_dropped[reason as usize], copies);
     }
 
-    /// Returns all counters and the number of waiting packets.
-    #[must_use]
-    pub fn read(&self) -> (BurstCounters, u64) {
+    /// Adds all counters but those of tables to `totals`.
+    pub fn add_to(&self, totals: &mut Totals) {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
-        let burst_counters = BurstCounters {
-            received: load(&self.received),
-            forwarded: load(&self.forwarded),
-            consumed: load(&self.consumed),
-            fast: load(&self.fast),
-            express: load(&self.express),
-            stateless: load(&self.stateless),
-            held_back: load(&self.held_back),
-            copies: load(&self.copies),
-            dropped: std::array::from_fn(|at| load(&self.dropped[at])),
-            copies_dropped: std::array::from_fn(|at| load(&self.copies_dropped[at])),
-            any_dropped: true,
-        };
-        (burst_counters, load(&self.held))
+        totals.received += load(&self.received);
+        totals.forwarded += load(&self.forwarded);
+        totals.consumed += load(&self.consumed);
+        totals.fast += load(&self.fast);
+        totals.express += load(&self.express);
+        totals.stateless += load(&self.stateless);
+        totals.held_back += load(&self.held_back);
+        totals.held += load(&self.held);
+        totals.copies += load(&self.copies);
+        totals.dropped += std::array::from_fn(|at| load(&self.dropped[at])).into();
+        totals.copies_dropped += std::array::from_fn(|at| load(&self.copies_dropped[at])).into();
     }
 
     /// Returns the numbers of lookups and matches of a table.

@@ -151,6 +151,12 @@ impl DropReason {
         Self::MissQueueFull,
         Self::MissTimeout,
     ];
+
+    /// Returns whether the reason is in [`Self::SCARCITY`].
+    #[must_use]
+    pub fn is_scarcity(self) -> bool {
+        Self::SCARCITY.contains(&self)
+    }
 }
 
 #[cfg(test)]

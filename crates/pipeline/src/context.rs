@@ -11,7 +11,7 @@ use arrayvec::ArrayVec;
 use backlog::Window;
 use dataplane::{BurstCounters, Counters, PortTable};
 use flow::stateless::TagTypes;
-use flow::{DropReason, EntryId, Nanos, Settings};
+use flow::{DropReason, EntryId, Nanos, Outcome, Settings};
 use keys::Extractor;
 use port_cache::QuenchedTables;
 use stateless::StatelessForwarder;
@@ -174,10 +174,29 @@ impl<'a, E> BurstContext<'a, E> {
     /// Notes that an output failed. The reason is counted when the packet's outcome is known: as a drop of
     /// the packet if none of its copies was sent, else as a dropped copy.
     pub fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
-        packet.scarce |= DropReason::SCARCITY.contains(&reason);
+        packet.scarce |= reason.is_scarcity();
         if let Some(earlier) = packet.reason.replace(reason) {
-            self.burst_counters.copy_dropped(earlier);
+            self.count_dropped_copy(earlier);
         }
+    }
+
+    /// Counts the outcome of a packet.
+    #[inline]
+    pub fn count_outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Forwarded => self.burst_counters.forwarded += 1,
+            Outcome::Consumed => self.burst_counters.consumed += 1,
+            Outcome::Dropped(reason) => {
+                self.burst_counters.scarce |= reason.is_scarcity();
+                self.counters.add_dropped(reason);
+            }
+        }
+    }
+
+    /// Counts a dropped copy of a packet that is not itself dropped.
+    pub fn count_dropped_copy(&mut self, reason: DropReason) {
+        self.burst_counters.scarce |= reason.is_scarcity();
+        self.counters.add_copies_dropped(reason, 1);
     }
 
     /// Adds the counters of the burst to those of the worker.

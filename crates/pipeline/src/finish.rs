@@ -42,7 +42,7 @@ impl<E: Egress> BurstContext<'_, E> {
             self.burst_counters.forwarded += 1;
             Outcome::Forwarded
         } else {
-            self.count_outcome(left, packet.reason)
+            self.decide_outcome(left, packet.reason)
         };
         probe.left(slot, outcome, via, &self.burst_counters);
         if packet.leaves.is_none() && !packet.data.frame.is_hollow() {
@@ -68,18 +68,18 @@ impl<E: Egress> BurstContext<'_, E> {
         asks
     }
 
-    /// Counts the outcome of a packet that was not sent, or that had a failed output.
+    /// Decides and counts the outcome of a packet that was not sent, or that had a failed output.
     #[inline(never)]
-    fn count_outcome(&mut self, left: Released, reason: Option<DropReason>) -> Outcome {
+    fn decide_outcome(&mut self, left: Released, reason: Option<DropReason>) -> Outcome {
         let outcome = match reason {
             _ if left.sent => Outcome::Forwarded,
             _ if left.reported => Outcome::Consumed,
             reason => Outcome::Dropped(reason.unwrap_or(DropReason::NoOutput)),
         };
         if let (Outcome::Forwarded | Outcome::Consumed, Some(reason)) = (outcome, reason) {
-            self.burst_counters.copy_dropped(reason);
+            self.count_dropped_copy(reason);
         }
-        self.burst_counters.outcome(outcome);
+        self.count_outcome(outcome);
         outcome
     }
 

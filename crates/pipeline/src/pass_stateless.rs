@@ -98,7 +98,7 @@ impl<E: Egress> BurstContext<'_, E> {
             }
         };
         self.burst_counters.stateless += 1;
-        self.burst_counters.outcome(outcome);
+        self.count_outcome(outcome);
         probe.left(slot, outcome, Via::Stateless, &self.burst_counters);
         true
     }

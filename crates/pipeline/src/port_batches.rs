@@ -177,7 +177,7 @@ impl PortBatch {
                     Outcome::Dropped(reason)
                 }
             };
-            context.burst_counters.outcome(outcome);
+            context.count_outcome(outcome);
             if let Some(slot) = slots.next() {
                 probe.left(slot, outcome, Via::Express, &context.burst_counters);
             }

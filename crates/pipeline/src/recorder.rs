@@ -202,7 +202,7 @@ impl Probe for Recorder {
         let Some(Open { record, began }) = self.open(slot) else { return };
         (record.fast, record.express) = (via == Via::FastPath, via == Via::Express);
         (record.outcome, record.left_ns) = (outcome, now.saturating_sub(*began));
-        record.scarce |= burst_counters.is_scarce();
+        record.scarce |= burst_counters.scarce;
         let record = record.clone();
         let number = std::mem::replace(&mut self.slots[slot.index()], NOBODY);
         // The index was taken from this list, so the list has space for it.

@@ -154,18 +154,7 @@ impl Reporter {
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for worker in &self.workers {
-            let (burst_counters, held) = worker.counters.read();
-            totals.received += burst_counters.received;
-            totals.forwarded += burst_counters.forwarded;
-            totals.consumed += burst_counters.consumed;
-            totals.fast += burst_counters.fast;
-            totals.express += burst_counters.express;
-            totals.stateless += burst_counters.stateless;
-            totals.held_back += burst_counters.held_back;
-            totals.copies += burst_counters.copies;
-            totals.held += held;
-            totals.dropped += burst_counters.dropped.into();
-            totals.copies_dropped += burst_counters.copies_dropped.into();
+            worker.counters.add_to(&mut totals);
         }
         totals
     }

@@ -48,7 +48,7 @@ impl Express {
                 return rest.push(frame);
             }
             let outcome = Outcome::Dropped(reason);
-            context.burst_counters.outcome(outcome);
+            context.count_outcome(outcome);
             if P::LISTENS {
                 let place = place as usize;
                 let hops = HopList { first: &paths.entries[place].first, more: &paths.more[place] };
