@@ -34,7 +34,7 @@ impl Express {
                 waiting.save(slot, &self.burst.keys[at]);
                 continue;
             }
-            if !may_record {
+            if !may_record || may_lack_question(context, packet) {
                 continue;
             }
             let Some(path) = Path::of(context, packet, self.permitted_change) else {
@@ -61,8 +61,8 @@ impl Express {
         self.missed.clear();
     }
 
-    /// Makes records for packets that have left after they waited in the backlog or were held. Tells the port
-    /// cache which of them cannot have a record.
+    /// Makes records for packets that have left after they waited in the backlog or were held. Notes in the
+    /// port cache which of them cannot have a record.
     #[inline]
     pub(crate) fn learn_waiting<E, P: Probe>(
         &mut self,
@@ -81,6 +81,9 @@ impl Express {
                 continue;
             }
             unknown += 1;
+            if may_lack_question(context, packet) {
+                continue;
+            }
             let Some(fence) = context.window.fence() else { continue };
             let key = waiting.key(*slot);
             let hash = self.reader.hash(&key);
@@ -96,4 +99,10 @@ impl Express {
             probe.mark(ProbeStep::Learn, unknown);
         }
     }
+}
+
+/// Returns whether the controller would have been asked about a packet if there had been more space. Later
+/// packets of its flow must not hit a record, because nothing would limit their packet-ins.
+fn may_lack_question<E>(context: &BurstContext<'_, E>, packet: &Packet) -> bool {
+    context.quenches && packet.scarce && packet.leaves.is_none()
 }

@@ -7,6 +7,7 @@
 mod ends;
 mod lab;
 mod random;
+mod scarce;
 
 use actions::{PacketInRate, PacketInRates};
 use flow::{Action, DropReason, GroupId, Match, Nanos, PortNo, TableId};
