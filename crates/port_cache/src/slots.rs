@@ -73,6 +73,11 @@ impl<K> Slot<K> {
     pub fn awaits_answer(&self) -> bool {
         self.state == SlotState::Pending || self.state.awaits_controller()
     }
+
+    /// Forgets how long packets have waited for the controller, because none of them is left.
+    pub fn forget_wait(&mut self) {
+        (self.gave_up, self.is_drained, self.asked_since) = (false, false, Nanos(0));
+    }
 }
 
 /// List of slots, in the order in which they were appended.

@@ -360,7 +360,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             SlotState::Negative => self.slots.enter(number, SlotState::Negative),
             SlotState::Learning => {
                 self.slots.get_mut(number).turns_negative = true;
-                self.end_learning(number);
+                // Until all drained packets have been looked up, none of them asks the controller.
+                if !self.slots.get(number).is_drained {
+                    self.end_learning(number);
+                }
             }
             SlotState::Ready | SlotState::Pending => {
                 self.slots.enter(number, SlotState::Ready);
@@ -496,6 +499,8 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         used.negative += u32::from(stays);
         used.publish(slot.port, &self.counters);
         if stays {
+            // The controller may be asked about the flow again.
+            self.slots.get_mut(number).forget_wait();
             return self.slots.enter(number, SlotState::Negative);
         }
         let Self { slots, index, .. } = self;

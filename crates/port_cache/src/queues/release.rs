@@ -7,7 +7,6 @@
 
 use super::{FlowKey, MissQueues};
 use crate::slots::SlotState;
-use flow::Nanos;
 
 impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Returns whether packets can be released.
@@ -109,9 +108,10 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         if slot.queue.is_empty() {
             return self.free_slot(number);
         }
-        if std::mem::take(&mut slot.is_drained) {
+        if slot.is_drained {
             // The waiting packets arrived later, and the first of them may ask again.
-            (slot.gave_up, slot.asked_since, slot.has_first) = (false, Nanos(0), true);
+            slot.forget_wait();
+            slot.has_first = true;
             self.ports[usize::from(slot.port)].followers -= 1;
         }
         self.slots.enter(number, SlotState::Ready);

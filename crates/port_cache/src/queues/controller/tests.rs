@@ -255,6 +255,26 @@ fn packets_that_have_waited_in_vain_cause_no_further_question() {
     }
 }
 
+/// A meter may drop a packet that has waited in vain, so that its path cannot be recorded.
+#[test]
+fn a_flow_that_turns_negative_after_waiting_in_vain_can_be_asked_about() {
+    let mut lab = Lab::new();
+    lab.ticket(700, 1);
+    assert_eq!(lab.offer(701, 1), OfferResult::Merged);
+    lab.queues.end_questions(Nanos(101), |_| true);
+    let mut alone = Vec::new();
+    let count = lab.queues.release(8, None, |packet| alone.push(packet));
+    lab.flow(701, |queues, flow| queues.set_negative(flow, Nanos(101)));
+    lab.queues.end_release(count);
+    assert_eq!((alone, lab.offer(702, 102)), (vec![701], OfferResult::Passed(702)));
+    assert!(matches!(lab.ask(702, 102), AskResult::New(_)), "the next packet asks");
+    // The queue of the slot stays empty until then, so no packet has waited since the first question.
+    assert_eq!(lab.offer(703, 102), OfferResult::Merged);
+    lab.queues.answer_all();
+    assert_eq!(lab.released(), [[703]]);
+    assert!(matches!(lab.ask(703, 201), AskResult::New(_)));
+}
+
 /// If each answer releases one packet, the others do not wait for one answer each.
 #[test]
 fn packets_wait_for_several_answers_only_for_a_limited_time() {
