@@ -133,6 +133,6 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     /// Notes that rules have changed. `concerns` returns whether packets with a key may take another path
     /// because of the changes.
     pub fn note_rules(&mut self, concerns: impl FnMut(&K) -> bool) {
-        self.queues.note_rules(self.now, concerns);
+        self.queues.note_rules(concerns);
     }
 }

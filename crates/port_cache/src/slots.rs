@@ -56,6 +56,8 @@ pub(crate) struct Slot<K> {
     pub turns_negative: bool,
     /// Time at which the search or the negative slot ends.
     pub ends: Nanos,
+    /// In state `Confirmed`: whether the short time for the answer has not begun yet.
+    pub awaits_begin: bool,
     /// Position in the backlog. In state `Learning`, its end before the first packet was released. After a
     /// question to the controller, its end then: earlier packets of the flow may return to the queue.
     pub fence: u32,
@@ -129,6 +131,7 @@ impl<K: Default> Slots<K> {
             asked_since: Nanos(0),
             turns_negative: false,
             ends: Nanos(0),
+            awaits_begin: false,
             fence: 0,
             awaits_record: false,
             queue: Queue::EMPTY,

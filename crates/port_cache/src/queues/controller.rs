@@ -12,7 +12,7 @@ use flow::Nanos;
 
 /// Time in nanoseconds for which the packets of a flow wait after a rule for the flow was added. In this
 /// time, the controller returns the packet about which it was asked.
-pub(super) const CONFIRMED_NS: Nanos = Nanos(10_000_000);
+const CONFIRMED_NS: Nanos = Nanos(10_000_000);
 
 /// What happens to a packet that leads to a question to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,16 +131,30 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     }
 
     /// Notes that rules have changed. `concerns` returns whether packets with a key may take another path
-    /// because of the changes. Their flows wait only a short time longer for an answer.
-    pub fn note_rules(&mut self, now: Nanos, mut concerns: impl FnMut(&K) -> bool) {
+    /// because of the changes. Their flows wait only a short time longer for an answer. This time begins at
+    /// the next call of [`Self::next_due`], because a worker that has slept does not know the time yet.
+    pub fn note_rules(&mut self, mut concerns: impl FnMut(&K) -> bool) {
         let mut next = self.slots.asked.first();
         while let Some(number) = next {
             next = self.slots.after(number);
             if concerns(&self.slots.get(number).key) {
-                let slot = self.slots.get_mut(number);
-                slot.ends = slot.ends.min(now.saturating_add(CONFIRMED_NS));
-                self.slots.enter(number, SlotState::Confirmed);
+                self.enter_confirmed(number);
             }
+        }
+    }
+
+    pub(super) fn enter_confirmed(&mut self, number: u32) {
+        self.slots.get_mut(number).awaits_begin = true;
+        self.slots.enter(number, SlotState::Confirmed);
+    }
+
+    /// Begins the short time for the answers about flows for which a rule was added since the last call.
+    pub(super) fn begin_confirmed(&mut self, now: Nanos) {
+        let mut next = self.slots.confirmed.last();
+        while let Some(number) = next.filter(|number| self.slots.get(*number).awaits_begin) {
+            let slot = self.slots.get_mut(number);
+            (slot.awaits_begin, slot.ends) = (false, slot.ends.min(now.saturating_add(CONFIRMED_NS)));
+            next = self.slots.before(number);
         }
     }
 

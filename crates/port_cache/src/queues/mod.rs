@@ -387,6 +387,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         while let Some(number) = self.slots.negative.first().filter(|n| self.slots.get(*n).ends <= now) {
             self.free_slot(number);
         }
+        self.begin_confirmed(now);
         self.end_questions(answered.min(now), is_passed);
         let number = self.slots.pending.first().filter(|number| self.slots.get(*number).ends <= now)?;
         let slot = self.slots.get_mut(number);

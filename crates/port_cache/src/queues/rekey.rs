@@ -4,7 +4,6 @@
 //! With longer keys, packets of one flow may belong to several flows afterwards. With shorter keys, packets
 //! of several flows may belong to one. In both cases the packets of each new flow are in order of arrival.
 
-use super::controller::CONFIRMED_NS;
 use super::{FlowKey, MissQueues, PortUse, Ticket};
 use crate::slots::{Slot, SlotState};
 use crate::waiting::{NONE, Queue};
@@ -52,7 +51,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                 None if before.is_first => self.adopt(flow, before.slot),
                 None if before.is_asked => {
                     let Some(number) = self.take_slot(flow) else { continue };
-                    self.confirm(number, before.slot, now);
+                    self.confirm(number, before.slot);
                     number
                 }
                 None => {
@@ -120,13 +119,12 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// Lets a new slot wait a short time for the answer to the question about `asked`. The packet about which
     /// the controller was asked is not here, so its new key is not known, and it may be the key of any packet
     /// that has waited for the answer.
-    fn confirm(&mut self, number: u32, asked: u32, now: Nanos) {
+    fn confirm(&mut self, number: u32, asked: u32) {
         let Slot { fence, ends, asked_since, .. } = *self.slots.get(asked);
         let slot = self.slots.get_mut(number);
-        (slot.fence, slot.asked_since) = (fence, asked_since);
-        slot.ends = ends.min(now.saturating_add(CONFIRMED_NS));
+        (slot.fence, slot.ends, slot.asked_since) = (fence, ends, asked_since);
         self.ports[usize::from(slot.port)].flows += 1;
-        self.slots.enter(number, SlotState::Confirmed);
+        self.enter_confirmed(number);
     }
 
     /// Frees the slots of a list, from this slot on, whose packets have all moved to other slots.

@@ -7,6 +7,7 @@
 mod ends;
 mod lab;
 mod random;
+mod rules;
 mod scarce;
 
 use actions::{PacketInRate, PacketInRates};
@@ -100,6 +101,7 @@ fn a_controller_that_asks_for_whole_packets_is_recognised_by_the_packet_that_it_
     lab.turns();
     assert_eq!(lab.packet_ins().len(), 1);
     lab.add("dl_dst=02:00:00:00:00:04,actions=output:3", None);
+    lab.turn();
     lab.now += Nanos(20_000_000);
     lab.turns();
     assert_eq!((lab.sent(3), lab.packet_ins()), (vec![1, 2], vec![]));
@@ -107,6 +109,7 @@ fn a_controller_that_asks_for_whole_packets_is_recognised_by_the_packet_that_it_
     (0..3).for_each(|number| lab.push(1, &packet(1, 5, number)));
     lab.turns();
     lab.add("dl_dst=02:00:00:00:00:06,actions=output:3", None);
+    lab.turn();
     lab.now += Nanos(20_000_000);
     lab.turns();
     assert_eq!((lab.packet_ins().len(), lab.totals().held), (1, 2));

@@ -114,8 +114,9 @@ fn a_question_ends_in_time() {
     // A rule for the flow shortens the time, but not for other flows.
     lab.ticket(300, 200);
     assert_eq!(lab.offer(301, 200), OfferResult::Merged);
-    lab.queues.note_rules(Nanos(220), |key| *key == 3);
-    lab.queues.note_rules(Nanos(220), |_| false);
+    lab.queues.note_rules(|key| *key == 3);
+    lab.queues.note_rules(|_| false);
+    assert_eq!(lab.queues.next_due(Nanos(220), Nanos::MAX, |_| true), None);
     let end = 220 + CONFIRMED_NS.0;
     assert_eq!((lab.queues.next_due(Nanos(299), Nanos::MAX, |_| true), lab.released()), (None, vec![]));
     assert_eq!(
@@ -129,7 +130,8 @@ fn a_question_ends_in_time() {
     };
     long(&mut lab, 400);
     assert_eq!(lab.offer(401, 0), OfferResult::Merged);
-    lab.queues.note_rules(Nanos(0), |_| true);
+    lab.queues.note_rules(|_| true);
+    assert_eq!(lab.queues.next_due(Nanos(0), Nanos::MAX, |_| true), None);
     assert_eq!(
         (lab.queues.next_due(Nanos(CONFIRMED_NS.0 - 1), Nanos::MAX, |_| true), lab.released()),
         (None, vec![])
@@ -325,7 +327,7 @@ fn all_questions_end_at_once() {
     let first = lab.ticket(100, 0);
     lab.ticket(200, 0);
     assert_eq!(lab.offer(101, 0), OfferResult::Merged);
-    lab.queues.note_rules(Nanos(0), |key| *key == 2);
+    lab.queues.note_rules(|key| *key == 2);
     lab.queues.end_all_questions();
     assert!(!lab.queues.is_asking() && !lab.queues.answer(first));
     assert_eq!((lab.released(), lab.queues.usage(0)), (vec![vec![101]], (0, 0, 0)));
