@@ -354,7 +354,8 @@ impl Pipeline {
                     if let Some(express) = &mut self.express {
                         let before = express.rules_version();
                         express.note(changes, cells);
-                        if let Some(cache) = self.port_cache.as_mut().filter(|cache| cache.is_asking()) {
+                        let cache = self.port_cache.as_mut();
+                        if let Some(cache) = cache.filter(|cache| changes.adds() && cache.is_asking()) {
                             cache.note_rules(|key| express.may_hit_added(key, before));
                         }
                     }

@@ -57,6 +57,8 @@ pub struct PathChanges {
     rows: Vec<PlanRows>,
     /// Whether there are more than [`CHANGES_MAX`] changes.
     is_overflown: bool,
+    /// Whether an entry was added.
+    adds: bool,
 }
 
 impl PathChanges {
@@ -68,11 +70,12 @@ impl PathChanges {
             Some(PlanRows { plan: plan.version(), row_words, words: Vec::new() })
         };
         let rows = plans.iter().filter_map(rows_of).collect();
-        Self { changes: Vec::new(), rows, is_overflown: false }
+        Self { changes: Vec::new(), rows, is_overflown: false, adds: false }
     }
 
     /// Appends an added entry.
     pub fn add(&mut self, entry: &FlowEntry, plans: &[&ExpressPlan]) {
+        self.adds = true;
         // Packets reach an indexed entry only by its index, whatever its priority is. With priority 0, the
         // change concerns only paths with a miss in this table.
         let priority = if entry.matching.index().is_some() { 0 } else { entry.priority };
@@ -100,6 +103,11 @@ impl PathChanges {
             change.kind == ChangeKind::RemovedOrModified && is_recorded(change.id, cells)
         };
         self.is_overflown || self.changes.iter().any(removes)
+    }
+
+    /// Returns whether an entry was added.
+    pub(crate) fn adds(&self) -> bool {
+        self.adds
     }
 
     /// Returns whether the list is empty.
