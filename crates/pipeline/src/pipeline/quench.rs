@@ -98,8 +98,8 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
-    /// Returns whether the packet's frame is as it was received, and no group or meter has counted the
-    /// packet.
+    /// Returns whether the packet's frame is as it was received, and no group, meter or drop of a copy has
+    /// counted the packet.
     fn may_run_again(&self, packet: &Packet) -> bool {
         let hops = packet.hops.list();
         let runs_group = |step: &ProgramStep| matches!(step, ProgramStep::Group(_));
@@ -110,7 +110,8 @@ impl<E: Egress> BurstContext<'_, E> {
                 && program.meter.is_none()
                 && !program.apply.iter().any(runs_group)
         };
-        hops.is_known()
+        packet.reason.is_none()
+            && hops.is_known()
             && hops.entries().all(|entry| self.entry(entry).is_some_and(|(_, program)| is_unchanged(program)))
     }
 }

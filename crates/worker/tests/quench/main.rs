@@ -7,6 +7,7 @@
 mod ends;
 mod lab;
 mod random;
+mod returned;
 mod rules;
 mod scarce;
 
