@@ -7,10 +7,10 @@ mod common;
 use common::*;
 use dataplane::{Event, PacketInEvent};
 use flow::{Action, EntryId, FlowMod, Instructions, Nanos, PacketInReason, PortNo, TableId};
-use frame::Frame;
+use frame::{Frame, Gso, GsoKind};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use openflow::multipart::{MultipartRequest, Query, flow_stats::FlowQuery};
-use openflow::{HEADER_BYTES, Message, SessionConfig, encode};
+use openflow::{HEADER_BYTES, Message, SessionConfig, decode, encode};
 
 const KIB: usize = 1_024;
 
@@ -48,6 +48,21 @@ impl Bench {
     fn send(&mut self, id: ChannelId, message: &Message) {
         let bytes = bytes_of(message);
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, Nanos(0)), bytes.len());
+    }
+
+    /// Reports a packet-in of the first `max_len` bytes of a frame.
+    fn packet_in(&mut self, frame: Frame, max_len: u16) {
+        self.model.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
+            frame,
+            table: TableId(0),
+            entry: EntryId(0),
+            reason: PacketInReason::Action,
+            max_len,
+            metadata: 0,
+            tunnel_id: 0,
+            question: None,
+        }));
+        self.report();
     }
 
     /// Runs a step. Returns whether the channel has more work to do immediately.
@@ -254,22 +269,57 @@ fn packet_ins_are_queued_up_to_the_limit_of_the_session() {
         let mut bench = Bench::new();
         let one = bench.connect(SessionConfig::default());
         bench.fill_output(one, unread);
-        bench.model.plane_mut().events.push_back(Event::PacketIn(PacketInEvent {
-            frame: Frame::from_bytes(&[1; 60]),
-            table: TableId(0),
-            entry: EntryId(0),
-            reason: PacketInReason::Action,
-            max_len: 128,
-            metadata: 0,
-            tunnel_id: 0,
-            question: None,
-        }));
-        bench.report();
+        bench.packet_in(Frame::from_bytes(&[1; 60]), 128);
         assert_eq!(bench.output(one) > unread, is_reported, "{unread} unread bytes");
         let packet_in = u64::from(!is_reported);
         assert_eq!(bench.agent.lost(), LostMessages { packet_in, ..LostMessages::default() });
         assert_eq!(bench.model.plane_mut().recycled, 1);
     }
+}
+
+#[test]
+fn a_lost_packet_in_keeps_no_buffer() {
+    let mut bench = Bench::new();
+    let one = bench.connect(SessionConfig::default());
+    bench.fill_output(one, SessionConfig::default().output_limit + 1);
+    (0..300).for_each(|_| bench.packet_in(Frame::from_bytes(&[1; 60]), 10));
+    assert_eq!(bench.agent.lost(), LostMessages { packet_in: 300, ..LostMessages::default() });
+    bench.read_all(one);
+    bench.packet_in(Frame::from_bytes(&[1; 60]), 10);
+    let output = bench.agent.channel(one).unwrap().output().to_vec();
+    let Message::PacketIn(packet_in) = decode(&output).unwrap() else { panic!("{output:?}") };
+    assert_eq!((packet_in.buffer_id.is_some(), packet_in.data.len()), (true, 10));
+}
+
+/// A buffer stays if one of two channels has taken the packet-in.
+#[test]
+fn a_packet_in_that_one_channel_has_lost_keeps_its_buffer() {
+    let mut bench = Bench::new();
+    let full = bench.connect(SessionConfig::default());
+    let one = bench.connect(SessionConfig::default());
+    bench.fill_output(full, SessionConfig::default().output_limit + 1);
+    (0..257).for_each(|_| bench.packet_in(Frame::from_bytes(&[1; 60]), 10));
+    assert_eq!(bench.agent.lost(), LostMessages { packet_in: 257, ..LostMessages::default() });
+    let output = bench.agent.channel(one).unwrap().output().to_vec();
+    let (mut rest, mut buffered) = (&output[..], 0);
+    while !rest.is_empty() {
+        let (message, later) = rest.split_at(usize::from(u16::from_be_bytes([rest[2], rest[3]])));
+        let Message::PacketIn(packet_in) = decode(message).unwrap() else { panic!("{message:?}") };
+        buffered += usize::from(packet_in.buffer_id.is_some());
+        rest = later;
+    }
+    assert_eq!(buffered, 256);
+}
+
+#[test]
+fn a_packet_in_of_a_super_frame_that_cannot_be_segmented_is_lost() {
+    let mut bench = Bench::new();
+    let one = bench.connect(SessionConfig::default());
+    let mut frame = Frame::from_bytes(&[1; 60]);
+    frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, ecn: false, size: 0, header_len: 54 });
+    bench.packet_in(frame, 10);
+    assert_eq!(bench.output(one), 0);
+    assert_eq!(bench.agent.lost(), LostMessages { packet_in: 1, ..LostMessages::default() });
 }
 
 #[test]

@@ -323,9 +323,14 @@ impl Channel {
         };
         let is_lost = full || self.session.send(0, message).is_err();
         if is_lost {
-            self.lost.note(kind);
+            self.lose(kind);
         }
         !is_lost
+    }
+
+    /// Counts an asynchronous message that the controller does not get.
+    pub(super) fn lose(&mut self, kind: AsyncKind) {
+        self.lost.note(kind);
     }
 
     /// Subtracts the waiting requests and bundles of a closed channel from the totals of all channels, and

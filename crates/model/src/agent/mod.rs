@@ -19,6 +19,7 @@ mod channel;
 mod context;
 mod describe;
 mod dump;
+mod encoded;
 mod finish_offloads;
 mod flow_mod;
 mod group;
@@ -45,10 +46,11 @@ pub use lost::LostMessages;
 use crate::async_messages::AsyncMessage;
 use crate::model::Model;
 use dataplane::DataPlane;
+use encoded::Encoded;
 use flow::{Nanos, Settings};
+use openflow::SessionConfig;
 use openflow::packet::PacketInCode;
 use openflow::role::AsyncKind;
-use openflow::{Message, SessionConfig};
 use shared::Shared;
 use std::collections::BTreeMap;
 
@@ -104,7 +106,7 @@ impl Agent {
         counting_held(channel, &mut self.shared, |channel, _| channel.step_alone(now))
     }
 
-    /// Tells the agent to leave long changes to the driver, which then calls [`Agent::take_work`] after each
+    /// Lets the agent leave long changes to the driver, which then calls [`Agent::take_work`] after each
     /// step.
     pub fn lend_long_work(&mut self) {
         self.shared.lends = true;
@@ -140,24 +142,27 @@ impl Agent {
         let kind = async_message::kind(&async_message);
         // The last encoded messages, and the length to which their packet was cut. Channels with the same
         // length share these messages.
-        let mut encoded: Option<(Option<u16>, Vec<Message>)> = None;
-        let mut is_told = false;
+        let mut encoded: Option<(Option<u16>, Encoded)> = None;
+        let mut is_asked = false;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {
                 continue;
             }
             let cut =
                 async_message::is_cut_by_channel(&async_message).then_some(channel.config.miss_send_len);
-            let messages = match encoded.take() {
-                Some((as_before, messages)) if as_before == cut => messages,
-                _ => async_message::messages(&async_message, cut, now, &mut self.shared.buffers),
-            };
-            // The last message has the question.
-            is_told |= messages.iter().fold(false, |_, message| channel.report(&self.shared, kind, message));
-            encoded = Some((cut, messages));
+            if let Some((_, before)) = encoded.take_if(|(as_before, _)| *as_before != cut) {
+                is_asked |= before.end(now, &mut self.shared.buffers);
+            }
+            let (_, messages) = encoded.get_or_insert_with(|| {
+                (cut, Encoded::new(&async_message, cut, now, &mut self.shared.buffers))
+            });
+            messages.report(channel, &self.shared, kind);
+        }
+        if let Some((_, last)) = encoded {
+            is_asked |= last.end(now, &mut self.shared.buffers);
         }
         if let AsyncMessage::PacketIn(packet_in) = async_message {
-            if let Some(question) = packet_in.question.filter(|_| !is_told) {
+            if let Some(question) = packet_in.question.filter(|_| !is_asked) {
                 model.end_wait(question.flow);
             }
             model.recycle(packet_in.frame);
