@@ -3,7 +3,7 @@
 
 use flow::Nanos;
 
-/// Tells until when requested operations have been applied. Operations are applied in the order of their
+/// Time until which all requested operations have been applied. Operations are applied in the order of their
 /// requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnsweredUntil {
@@ -22,13 +22,13 @@ impl AnsweredUntil {
         self.taken += 1;
     }
 
-    /// Returns a time until which all requested operations have been applied. `waiting` is the number of
-    /// operations that wait now. The time advances as soon as those are applied that waited when it advanced
-    /// last.
-    pub fn get(&mut self, now: Nanos, waiting: usize) -> Nanos {
+    /// Returns a time until which all requested operations have been applied. `requested` is the number of
+    /// operations requested so far, wherever they wait. The time advances as soon as those are applied that
+    /// waited when it advanced last.
+    pub fn get(&mut self, now: Nanos, requested: u64) -> Nanos {
         if self.taken >= self.requested {
-            self.until = if waiting == 0 { now } else { self.at };
-            (self.at, self.requested) = (now, self.taken + waiting as u64);
+            self.until = if self.taken >= requested { now } else { self.at };
+            (self.at, self.requested) = (now, requested);
         }
         self.until
     }
@@ -45,14 +45,14 @@ mod tests {
         // Two operations wait. Another one comes for each of them.
         assert_eq!(answered.get(Nanos(20), 2), Nanos(10));
         answered.take();
-        assert_eq!(answered.get(Nanos(30), 2), Nanos(10));
+        assert_eq!(answered.get(Nanos(30), 3), Nanos(10));
         answered.take();
-        assert_eq!(answered.get(Nanos(40), 2), Nanos(20), "those that waited at 20 have been taken");
+        assert_eq!(answered.get(Nanos(40), 4), Nanos(20), "those that waited at 20 have been taken");
         answered.take();
-        assert_eq!(answered.get(Nanos(50), 2), Nanos(20));
+        assert_eq!(answered.get(Nanos(50), 5), Nanos(20));
         (0..2).for_each(|_| answered.take());
-        assert_eq!(answered.get(Nanos(60), 1), Nanos(40));
+        assert_eq!(answered.get(Nanos(60), 6), Nanos(40));
         answered.take();
-        assert_eq!(answered.get(Nanos(70), 0), Nanos(70));
+        assert_eq!(answered.get(Nanos(70), 6), Nanos(70));
     }
 }

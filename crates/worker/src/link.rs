@@ -25,6 +25,8 @@ pub(crate) struct Link {
     pub events: Consumer<Event>,
     pub recycle: Producer<Frame>,
     pub applied: Arc<AtomicU64>,
+    /// Number of operations requested so far, including those that are parked.
+    pub requested: Arc<AtomicU64>,
     pub counted_until: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
     /// Updates that wait for space in the ring.
@@ -105,7 +107,9 @@ impl Links {
 
     /// Parks a worker's updates after all earlier ones, under the current version.
     pub fn park(&mut self, worker: usize, parts: Vec<Update>) {
-        self.links[worker].parked.push_back(Box::new(Updates { version: self.version, parts }));
+        let link = &mut self.links[worker];
+        link.requested.fetch_add(1, Ordering::Release);
+        link.parked.push_back(Box::new(Updates { version: self.version, parts }));
     }
 
     /// Moves parked updates into the rings, and frees retired updates.

@@ -86,6 +86,8 @@ pub(crate) struct Channel {
     pub requests: Consumer<Box<Updates>>,
     pub retired: Producer<Box<Updates>>,
     pub applied: Arc<AtomicU64>,
+    /// Number of operations requested so far, including those that wait for space in the ring.
+    pub requested: Arc<AtomicU64>,
     /// Time in nanoseconds before which all hits are counted, or the greatest time if no hit is uncounted.
     pub counted_until: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
@@ -293,7 +295,8 @@ impl<P: Probe> Worker<P> {
             self.publish_counted(self.pipeline.counted_until().min(self.now));
         }
         while self.may_process() {
-            let answered = self.channel.answered.get(self.now, self.channel.requests.slots());
+            let requested = self.channel.requested.load(Ordering::Acquire);
+            let answered = self.channel.answered.get(self.now, requested);
             let released = if self.instruments.records_next(&self.channel.applied) {
                 let mut both = (&mut self.probe, &mut self.instruments);
                 self.pipeline.release(self.now, answered, &mut self.egress, &mut both)

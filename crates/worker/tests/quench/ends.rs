@@ -90,6 +90,27 @@ fn a_question_ends_although_operations_always_wait() {
     assert_eq!((lab.totals().held, lab.figures().unanswered), (0, 1));
 }
 
+/// The ring to the worker has space for 1,024 operations. The answer waits behind more of them.
+#[test]
+fn a_question_does_not_end_before_an_answer_that_found_no_space_in_the_ring() {
+    let mut lab = Lab::usual();
+    (0..3).for_each(|number| lab.push(1, &packet(1, 3, number)));
+    lab.turns();
+    let buffer_id = lab.packet_ins()[0].buffer_id;
+    for rule in 0..1_100u32 {
+        lab.flow(&format!("dl_dst=02:00:00:01:{:02x}:{:02x},actions=output:2", rule / 256, rule % 256));
+    }
+    lab.packet_out(buffer_id, &[], PortNo(3));
+    lab.now += TIMEOUT_NS * 2;
+    // The worker empties the ring. The control thread does not fill it again.
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.totals().held), (vec![], 2));
+    assert_eq!(lab.figures().unanswered, 0);
+    lab.packet_ins();
+    lab.turns();
+    assert_eq!((lab.sent(3), lab.figures().unanswered), (vec![0], 0));
+}
+
 #[test]
 fn a_question_without_waiting_packets_ends_in_time() {
     let mut lab = Lab::usual();
