@@ -288,7 +288,7 @@ impl Pipeline {
     }
 
     /// Adds the uncounted hits of at most `most` path records to the counters of the records' entries.
-    /// Returns the number of these records. [`Self::counted_until`] tells whether uncounted hits remain.
+    /// Returns the number of these records. [`Self::counted_until`] shows whether uncounted hits remain.
     #[inline]
     pub fn count_hits(&mut self, which: HitsToCount, most: usize, now: Nanos) -> usize {
         let to = HitCounters { cells: &self.rules.cells, counters: &self.counters };

@@ -76,7 +76,7 @@ pub enum Update {
     /// States whether the LUT of a table that packets can reach examines bits that the keys of the express
     /// path lack. A new express path begins with false.
     CoarseKeys(bool),
-    /// Tells the express path which entries the operation changes. Must be in the same operation as the
+    /// Lists for the express path the entries that the operation changes. Must be in the same operation as the
     /// changes of the tables and programs.
     PathChanges(Arc<PathChanges>),
     /// Sends a packet-out of the controller once the whole operation is applied.

@@ -85,11 +85,12 @@ counters! {
     released;
     /// Path records that were removed because their port had too many records and pending flows.
     evicted;
-    /// Flows about which the controller was asked.
+    /// Questions to the controller about a flow, including those whose packet-in was not sent.
     asked;
     /// Packets that returned to the queue of their flow because the controller had been asked already.
     returned;
-    /// Packets about which the controller was asked although their port had no space for another flow.
+    /// Packets that were sent to the controller without a question, because their port had no space for
+    /// another flow, or because the controller had not answered an earlier question about the flow in time.
     unquenched;
     /// Questions that got no answer of the controller in time.
     unanswered;

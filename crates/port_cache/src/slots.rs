@@ -58,8 +58,9 @@ pub(crate) struct Slot<K> {
     pub ends: Nanos,
     /// In state `Confirmed`: whether the short time for the answer has not begun yet.
     pub awaits_begin: bool,
-    /// Position in the backlog. In state `Learning`, its end before the first packet was released. After a
-    /// question to the controller, its end then: earlier packets of the flow may return to the queue.
+    /// Position in the backlog. In state `Learning`, it is the end of the backlog before the first packet was
+    /// released. In states `Asked` and `Confirmed`, it is the end of the backlog at the time of the question:
+    /// packets of the flow before it may return to the queue.
     pub fence: u32,
     /// In state `Learning`: whether the first packet has been processed and makes a record later.
     pub awaits_record: bool,

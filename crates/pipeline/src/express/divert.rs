@@ -57,7 +57,7 @@ impl Express {
         self.counters.removed(budget.removed);
     }
 
-    /// Tells the port cache which packets of the burst leave without a record, and which of them join the
+    /// Notes in the port cache which packets of the burst leave without a record, and which of them join the
     /// backlog. Call it before records are made.
     pub(crate) fn overtake(
         &self,
@@ -80,8 +80,8 @@ impl Express {
         }
     }
 
-    /// Tells the port cache which packets of the backlog leave without a record. Call it before records are
-    /// made.
+    /// Notes in the port cache which packets of the backlog leave without a record. Call it before records
+    /// are made.
     pub(super) fn overtake_waiting(
         &self,
         cache: &mut FrameCache,
@@ -101,7 +101,7 @@ impl Express {
         }
     }
 
-    /// Tells the port cache which packets of the burst have left without a possible record.
+    /// Notes in the port cache which packets of the burst have left without a possible record.
     pub(crate) fn note_negative(&mut self, cache: &mut FrameCache, in_port: PortNo) {
         let mut negative = std::mem::take(&mut self.negative);
         while negative != 0 {
