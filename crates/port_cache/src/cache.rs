@@ -7,6 +7,7 @@ use crate::counters::MissCounters;
 use crate::limits::{LimitError, MissLimits};
 use crate::quench::QuenchConfig;
 use crate::queues::{Due, FlowKey, MissQueues, OfferResult, Ticket};
+use crate::requests::Requests;
 use crate::searcher::{Searcher, SearcherFaults};
 use flow::{Nanos, PortNo};
 use std::sync::Arc;
@@ -22,6 +23,18 @@ pub enum MissMode {
     Blocking,
 }
 
+/// What answers searches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearcherKind {
+    /// A part of the port cache that answers after the time for a search. If this time is 0, it stands for
+    /// the worker's own tables.
+    #[default]
+    Own,
+    /// A search worker on another core, which has tables of its own. Without it, the worker's own tables are
+    /// used.
+    Worker,
+}
+
 /// Mode, limits and searcher of a port cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCacheConfig {
@@ -29,8 +42,11 @@ pub struct PortCacheConfig {
     pub mode: MissMode,
     /// Budgets and times of the queues.
     pub limits: MissLimits,
-    /// Time in nanoseconds that the searcher takes for a search, at most [`MissLimits::TIME_MAX`]. With 0 it
-    /// answers at once. Then no packet waits longer than a burst.
+    /// What answers searches.
+    pub searcher: SearcherKind,
+    /// Time in nanoseconds that the searcher takes for a search, at most [`MissLimits::TIME_MAX`]. With 0 the
+    /// own searcher answers at once, and no packet waits longer than a burst. In virtual time, a search
+    /// worker takes this time in addition.
     pub service_ns: Nanos,
     /// Maximum number of unserved searches, for experiments. While there are as many, packets that do not
     /// wait because their port has too many pending flows are dropped. If `None`, they are never dropped.
@@ -57,7 +73,7 @@ impl PortCacheConfig {
     /// controller.
     #[must_use]
     pub fn answers_at_once(&self) -> bool {
-        self.service_ns == Nanos(0) && self.faults.is_none()
+        self.searcher == SearcherKind::Own && self.service_ns == Nanos(0) && self.faults.is_none()
     }
 
     /// Returns whether packets may wait longer than a burst.
@@ -74,10 +90,12 @@ pub struct PortCache<K, P> {
     unserved_max: Option<u64>,
     pub(crate) queues: MissQueues<K, P>,
     searcher: Searcher,
+    /// Searches for a search worker, if there is one. Then `searcher` answers nothing.
+    pub(crate) requests: Option<Requests>,
     active: ActiveRecords,
     limits: MissLimits,
     /// Numbers of the worker's ports, in ascending order.
-    ports: Box<[PortNo]>,
+    pub(crate) ports: Box<[PortNo]>,
     /// Whether packets may wait longer than a burst.
     waits: bool,
     pub(crate) quench: Option<QuenchConfig>,
@@ -111,13 +129,20 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let unserved = config.unserved_max.map_or(0, |most| usize::try_from(most).unwrap_or(usize::MAX / 2));
         let searches = (2 * packets + burst).max(unserved.saturating_mul(2));
         let answers = 2 * (usize::from(config.limits.retries) + 1) * packets + burst;
+        let (searcher, requests) = match config.searcher {
+            SearcherKind::Own => (Searcher::new(config.service_ns, searches, answers, config.faults), None),
+            SearcherKind::Worker => {
+                (Searcher::new(Nanos(0), 0, 0, None), Some(Requests::new(burst, packets + burst)))
+            }
+        };
         Self {
             mode: config.mode,
             unserved_max: config.unserved_max,
             queues: MissQueues::new(config.limits, ports.len(), burst, counters)
                 .with_immediate_answers(config.answers_at_once())
                 .with_questions(config.quench.is_some()),
-            searcher: Searcher::new(config.service_ns, searches, answers, config.faults),
+            searcher,
+            requests,
             active: ActiveRecords::new(ports.len(), if config.limits.records > 0 { records } else { 0 }),
             limits: config.limits,
             ports: ports.into_boxed_slice(),
@@ -189,11 +214,16 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     ) -> Option<P> {
         let Some(port) = self.port(in_port) else { return Some(packet) };
         let flow = FlowKey { port, key, hash };
+        if let Some(requests) = &self.requests {
+            self.queues.set_may_search(requests.has_room());
+        }
         let waits = self.waits;
         let hold = |packet| if waits { copy(packet) } else { Ok(packet) };
         match self.queues.offer(flow, packet, bytes, self.now, hold) {
             // Followers that are released in this poll iteration need no space in the queue.
-            OfferResult::New(ticket) if self.quench.is_some() && self.searcher.is_immediate() => {
+            OfferResult::New(ticket)
+                if self.quench.is_some() && self.requests.is_none() && self.searcher.is_immediate() =>
+            {
                 self.queues.answer(ticket);
                 None
             }
@@ -223,7 +253,10 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
 
     /// Asks for a search. If the searcher has too many, this one is repeated at its timeout.
     fn search(&mut self, port: u16, ticket: Ticket) {
-        let Self { queues, searcher, now, .. } = self;
+        let Self { queues, searcher, requests, now, .. } = self;
+        if let Some(requests) = requests {
+            return requests.add(queues, ticket);
+        }
         if !searcher.ask(ticket, *now, |ticket| queues.is_pending(ticket)) {
             queues.counters().unserved(port, 1);
         }
@@ -403,11 +436,13 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
 
     /// Gives all waiting packets new keys. `key_of` returns the key and the hash of a packet.
     pub fn rekey(&mut self, key_of: impl FnMut(&P) -> (K, u64)) {
-        let Self { queues, searcher, now, .. } = self;
+        let Self { queues, searcher, requests, now, .. } = self;
         // The other answers leave room for all new searches.
         searcher.retain(|ticket| queues.is_pending(ticket));
-        queues.rekey(*now, key_of, |ticket: Ticket| {
-            searcher.ask(ticket, *now, |_| true);
+        requests.iter_mut().for_each(|requests| requests.retain(|ticket| queues.is_pending(ticket)));
+        queues.rekey(*now, key_of, |ticket: Ticket| match requests {
+            Some(requests) => drop(requests.push(ticket)),
+            None => drop(searcher.ask(ticket, *now, |_| true)),
         });
     }
 

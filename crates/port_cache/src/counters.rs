@@ -81,6 +81,16 @@ counters! {
     /// Searches that got no answer because the searcher had too many, and packets that were looked up without
     /// a search while it had too many.
     unserved;
+    /// Searches that were sent to the search worker, including repeated ones.
+    sent;
+    /// Answers of the search worker that ended a search.
+    answered;
+    /// Answers among them that were found under another version of the rules. The first packet of the flow
+    /// was looked up in the worker's own tables.
+    outdated;
+    /// Searches that ended without an answer because the search worker did not answer any search, or because
+    /// the packet was too long for it. The packets were looked up in the worker's own tables.
+    fallen_back;
     /// Packets that were released from the queues.
     released;
     /// Path records that were removed because their port had too many records and pending flows.

@@ -9,7 +9,8 @@
 //! I/O, starts no thread and reads no clock. All memory is allocated at the start.
 //!
 //! Begin with `cache.rs` ([`PortCache`]), then read `queues/mod.rs` ([`MissQueues`]). `limits.rs` has the
-//! budgets, and `searcher.rs` a searcher that answers after a given time.
+//! budgets, `searcher.rs` a searcher that answers after a given time, and `requests.rs` the searches for a
+//! searcher on another core.
 
 mod active;
 mod cache;
@@ -18,14 +19,16 @@ mod index;
 mod limits;
 mod quench;
 mod queues;
+mod requests;
 mod searcher;
 mod slots;
 mod waiting;
 
 pub use active::Victim;
-pub use cache::{MissMode, PortCache, PortCacheConfig};
+pub use cache::{MissMode, PortCache, PortCacheConfig, SearcherKind};
 pub use counters::{MissCounters, MissFigures, MissUsage};
 pub use limits::{LimitError, MissLimits, WhenFull};
 pub use quench::{Asked, QuenchConfig, QuenchedTables};
 pub use queues::{AskResult, Due, FlowKey, MissQueues, OfferResult, Ticket};
+pub use requests::SendResult;
 pub use searcher::{Searcher, SearcherFaults};

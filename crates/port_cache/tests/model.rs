@@ -235,6 +235,10 @@ fn queues_do_what_the_model_does() {
         returned: _,
         unquenched: _,
         unanswered: _,
+        sent: _,
+        answered: _,
+        outdated: _,
+        fallen_back: _,
     } = sum;
     let all = [searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released];
     assert!(all.iter().all(|count| *count > 3_000), "{sum:?}");

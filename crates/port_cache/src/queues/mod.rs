@@ -117,6 +117,8 @@ pub struct MissQueues<K, P> {
     counters: Arc<MissCounters>,
     /// Whether the controller may be asked about flows that are being released.
     asks: bool,
+    /// Whether the searcher has space for another search.
+    may_search: bool,
     /// Temporary list for [`Self::rekey`]: all waiting packets.
     order: Vec<Rekeyed>,
 }
@@ -139,6 +141,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
             ports: vec![PortUse::default(); ports].into_boxed_slice(),
             counters,
             asks: false,
+            may_search: true,
             order: Vec::with_capacity(packets),
         }
     }
@@ -156,6 +159,12 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     pub(crate) fn with_questions(mut self, asks: bool) -> Self {
         self.asks = asks;
         self
+    }
+
+    /// Sets whether the searcher has space for another search. Without it, `when_full` decides about the
+    /// packets of unknown flows.
+    pub(crate) fn set_may_search(&mut self, may_search: bool) {
+        self.may_search = may_search;
     }
 
     /// Returns the number of waiting packets.
@@ -219,7 +228,11 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         self.free_over(now);
         let used = self.ports[usize::from(flow.port)];
         let has_room = used.flows < self.limits.entries.into() && self.fits(used, bytes);
-        let held = if has_room { hold(packet) } else { Err(packet) };
+        if has_room && !self.may_search && self.limits.when_full == WhenFull::Drop {
+            self.counters.dropped(flow.port, 1);
+            return OfferResult::Full(packet);
+        }
+        let held = if has_room && self.may_search { hold(packet) } else { Err(packet) };
         let packet = match held {
             Ok(packet) => packet,
             Err(packet) => {
@@ -413,6 +426,20 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
         let states = [SlotState::Pending, SlotState::Asked, SlotState::Confirmed];
         let firsts = states.into_iter().filter_map(|state| self.slots.first(state));
         firsts.map(|number| self.slots.get(number).ends).min()
+    }
+
+    /// Returns the port, the key and the hash of a flow that is being searched.
+    pub(crate) fn flow(&self, ticket: Ticket) -> Option<(u16, K, u64)> {
+        let slot = self.current(ticket).filter(|slot| slot.state == SlotState::Pending)?;
+        Some((slot.port, slot.key, slot.hash))
+    }
+
+    /// Ends all searches without an answer. Questions to the controller go on.
+    pub(crate) fn end_searches(&mut self) {
+        while let Some(number) = self.slots.pending.first() {
+            self.counters.fallen_back(self.slots.get(number).port, 1);
+            self.end_search(number);
+        }
     }
 
     /// Returns the first packet of a flow that is being searched.
