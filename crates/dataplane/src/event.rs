@@ -14,6 +14,17 @@ pub enum Event {
     PacketIn(PacketInEvent),
     /// NORMAL saw a source that is not learned, or that was learned at another port.
     Learn(MacSeen),
+    /// The search worker began or ceased to answer the searches of a port cache.
+    Searcher(SearcherEvent),
+}
+
+/// Whether the search worker answers the searches of a worker's port cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearcherEvent {
+    /// Number of the worker.
+    pub worker: u16,
+    /// Whether the search worker answers. If not, the worker looks up packets in its own tables.
+    pub is_answering: bool,
 }
 
 /// A packet for the controller.

@@ -99,6 +99,15 @@ impl Stations {
     }
 }
 
+/// Result of a search: the entries that a packet hits in the tables.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundPath {
+    /// The entries.
+    pub hops: Hops,
+    /// Learned addresses by which NORMAL forwards the packet, if it does.
+    pub stations: Stations,
+}
+
 /// Bit position of the count in `FirstHops::tables`.
 const COUNT_BIT: u32 = 56;
 

@@ -35,7 +35,9 @@ mod tests;
 pub use bits::{eight_bytes, read_bits};
 pub use changes::{ChangesSince, KindOfRules, RuleChanges};
 pub use extract::{Extractor, KeyedPacket};
-pub use hops::{FirstHops, HOPS_MAX, HopList, Hops, MoreHops, NO_MORE, PathHop, Stations, is_recordable};
+pub use hops::{
+    FirstHops, FoundPath, HOPS_MAX, HopList, Hops, MoreHops, NO_MORE, PathHop, Stations, is_recordable,
+};
 pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS, VECTOR_WORDS};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
 pub use plan::{ExpressPlan, KeyFit, PlanVersion};

@@ -34,6 +34,8 @@ impl<D: DataPlane> Model<D> {
                     packet_in(event, transaction.rules(), &mut self.async_messages, plane);
                 }
                 Event::Learn(seen) => self.macs.learn(seen, &mut transaction, &mut self.expiry, plane),
+                // The data plane itself has noted it.
+                Event::Searcher(_) => {}
             }
             self.removals.event_taken();
         }

@@ -14,6 +14,7 @@
 
 mod quench;
 mod release;
+mod search;
 
 pub use release::ReleasedPackets;
 

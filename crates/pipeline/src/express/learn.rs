@@ -9,6 +9,7 @@ use crate::context::BurstContext;
 use crate::packet::{self, Packet};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::{BURST, PacketSlot};
+use keys::{ExpressKey, FoundPath};
 
 impl Express {
     /// Makes records for the packets of the burst that have left without a record. Saves the keys of
@@ -59,6 +60,23 @@ impl Express {
             probe.mark(ProbeStep::Learn, self.missed.len() as u32);
         }
         self.missed.clear();
+    }
+
+    /// Makes a record for the packets with this key, which take a path that a search has found under the
+    /// present rules. Packets of the flow may wait in the backlog.
+    pub(crate) fn learn_found<E>(
+        &mut self,
+        context: &BurstContext<'_, E>,
+        (key, hash): (&ExpressKey, u64),
+        found: &FoundPath,
+        budget: &mut RecordBudget<'_>,
+    ) {
+        let fence = context.window.fence().filter(|_| !self.has_coarse_keys || context.window.is_empty());
+        let FoundPath { hops, stations } = found;
+        let path = Path::through(context, hops, *stations, budget.in_port, self.permitted_change);
+        if let (Some(fence), Some(path)) = (fence, path) {
+            self.learn_path(key, hash, &path, fence, context, budget);
+        }
     }
 
     /// Makes records for packets that have left after they waited in the backlog or were held. Notes in the

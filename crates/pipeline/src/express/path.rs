@@ -81,21 +81,35 @@ impl Path {
     /// `permitted` is the greatest header change that entries may make: after it, keys still determine the
     /// bits that later tables examine.
     pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet, permitted: HeaderChange) -> Option<Self> {
-        let hops = packet.hops.list();
+        Self::through(context, &packet.hops, packet.stations, packet.data.ext.in_port(), permitted)
+    }
+
+    /// As [`Self::of`], for packets that arrive at `in_port` and hit these entries. NORMAL forwards them by
+    /// these learned addresses, if it does.
+    pub fn through<E>(
+        context: &BurstContext<'_, E>,
+        hops: &Hops,
+        stations: Stations,
+        in_port: PortNo,
+        permitted: HeaderChange,
+    ) -> Option<Self> {
+        let path = Self { hops: *hops, stations: Stations::NONE, effect: Effect::NONE };
+        let hops = hops.list();
         let programs = || hops.entries().map(|entry| Some(context.entry(entry)?.1));
         if !hops.is_known() || !is_recordable(programs(), permitted) {
             return None;
         }
         let is_low_latency = programs().all(|program| program.is_some_and(|program| program.low_latency));
         let lane = if is_low_latency { Lane::LowLatency } else { Lane::Normal };
-        let effect = Effect { lane, ..Effect::NONE };
-        Some(Self { hops: packet.hops, stations: Stations::NONE, effect }.directly(context, packet))
+        let effect = Effect { lane, ..path.effect };
+        Some(Self { effect, ..path }.directly(context, stations, in_port))
     }
 
     /// Compiles the effect of the path's entries, if it is simple.
-    fn directly<E>(mut self, context: &BurstContext<'_, E>, packet: &Packet) -> Self {
+    fn directly<E>(mut self, context: &BurstContext<'_, E>, stations: Stations, in_port: PortNo) -> Self {
         let (mut route, mut output) = (Route::NONE, None);
-        for PathHop { entry, .. } in packet.hops.list().iter() {
+        let hops = self.hops;
+        for PathHop { entry, .. } in hops.list().iter() {
             let Some((_, program)) = context.entry(entry) else { return self };
             if let Some(next) = &program.route {
                 let Some(both) = route.then(next) else { return self };
@@ -110,15 +124,15 @@ impl Path {
             // The key contains the MAC addresses of the arriving packet, so no entry may have changed them
             // before NORMAL.
             if program.only_normal && route.macs == MacWrite::NONE {
-                self.stations = packet.stations;
-                self.effect.needs = self.effect.needs.with(Needs::STATIONS, !packet.stations.are_known());
-                if packet.stations.are_known() {
-                    let destination = context.entry(packet.stations.destination);
+                self.stations = stations;
+                self.effect.needs = self.effect.needs.with(Needs::STATIONS, !stations.are_known());
+                if stations.are_known() {
+                    let destination = context.entry(stations.destination);
                     output = destination.and_then(|(_, program)| program.learned_port());
                 }
             }
         }
-        let output = output.filter(|port| *port != packet.data.ext.in_port() && context.ports.is_open(*port));
+        let output = output.filter(|port| *port != in_port && context.ports.is_open(*port));
         // Packets that leave directly skip admission, which drops fragments if the settings require it.
         let output = output.filter(|_| !context.settings.drop_fragments);
         match (output, route.macs.as_replacement()) {
