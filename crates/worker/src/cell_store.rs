@@ -37,6 +37,8 @@ impl RetiredPage {
 #[derive(Debug)]
 pub(crate) struct CellStore {
     workers: Vec<Vec<Arc<CellPage>>>,
+    /// Number of workers whose counts are part of the sums. The others only search.
+    counted: usize,
     retired: Vec<RetiredPage>,
     /// Counts of retired pages that were released.
     folded: HashMap<EntryId, EntryCounters>,
@@ -47,8 +49,11 @@ pub(crate) struct CellStore {
 }
 
 impl CellStore {
-    pub fn new(workers: usize) -> Self {
+    /// Creates no cells for `workers` workers. Only the counts of the first `counted` workers are part of the
+    /// sums.
+    pub fn new(counted: usize, workers: usize) -> Self {
         Self {
+            counted,
             workers: (0..workers).map(|_| Vec::new()).collect(),
             retired: Vec::new(),
             folded: HashMap::new(),
@@ -107,10 +112,13 @@ impl CellStore {
 
     /// Adds up the counts of retired pages that their worker no longer uses, and releases these pages.
     pub fn fold(&mut self, applied: impl Fn(usize) -> RuleVersion) {
-        let (folded, reset) = (&mut self.folded, &self.reset);
+        let (folded, reset, counted) = (&mut self.folded, &self.reset, self.counted);
         self.retired.retain(|retired| {
             if applied(retired.worker) < retired.version {
                 return true;
+            }
+            if retired.worker >= counted {
+                return false;
             }
             for (place, cell) in retired.page.cells().iter().enumerate() {
                 let id = EntryId((retired.number * PAGE_CELLS + place) as u32);
@@ -137,14 +145,15 @@ impl CellStore {
         }
     }
 
-    /// Returns an entry's counters, summed over all workers.
+    /// Returns an entry's counters, summed over the workers that forward packets.
     pub fn counters(&self, id: EntryId) -> EntryCounters {
         let (number, place) = (id.0 as usize / PAGE_CELLS, id.0 as usize % PAGE_CELLS);
         let mut sum = self.folded.get(&id).copied().unwrap_or_default();
-        for page in self.workers.iter().filter_map(|pages| pages.get(number)) {
+        for page in self.workers.iter().take(self.counted).filter_map(|pages| pages.get(number)) {
             add(&mut sum, &page.cells()[place]);
         }
-        for retired in self.retired.iter().filter(|retired| retired.number == number) {
+        let counts = |retired: &&RetiredPage| retired.number == number && retired.worker < self.counted;
+        for retired in self.retired.iter().filter(counts) {
             retired.add(&mut sum, id, &self.reset);
         }
         sum
@@ -175,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_replaced_page_keeps_its_counts_before_and_after_it_is_folded() {
-        let mut store = CellStore::new(2);
+        let mut store = CellStore::new(2, 2);
         store.prepare(EntryId(5), 1, 0);
         store.prepare(EntryId(6), 1, 0);
         let old = Arc::clone(&store.workers[0][0]);
@@ -198,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_reset_drops_the_counts_of_every_page_and_keeps_the_last_use() {
-        let mut store = CellStore::new(1);
+        let mut store = CellStore::new(1, 1);
         store.prepare(EntryId(5), 1, 0);
         let first = Arc::clone(&store.workers[0][0]);
         first.cells()[5].count(2, 100, Nanos(7));
@@ -228,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_entry_released_before_its_page_is_folded_leaves_nothing_behind() {
-        let mut store = CellStore::new(1);
+        let mut store = CellStore::new(1, 1);
         store.prepare(EntryId(5), 1, 0);
         store.workers[0][0].cells()[5].count(2, 100, Nanos(7));
         store.replace(&[EntryId(6)], |_| Some(9), RuleVersion(3));

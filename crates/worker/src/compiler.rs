@@ -34,7 +34,10 @@ struct Changed {
 
 /// Compiled form of everything that operations can change.
 pub(crate) struct OperationCompiler {
+    /// Number of workers that forward packets.
     workers: usize,
+    /// Number of these workers and search workers. Search workers come last, and have only tables.
+    views: usize,
     pub entries: Entries,
     pub tables: TableCompiler,
     pub groups: Groups,
@@ -49,14 +52,15 @@ pub(crate) struct OperationCompiler {
 
 impl OperationCompiler {
     pub fn new(tables: TableCompiler, requeues: Requeues, config: &WorkerSetConfig) -> Self {
-        let workers = config.workers;
+        let (workers, views) = (config.workers, config.views());
         // Packets that bypass the express path would overtake packets that wait in the port cache.
         let bypass = if config.port_cache.is_some() { BypassLimits::NEVER } else { config.express_bypass };
         Self {
             workers,
-            entries: Entries::new(workers),
+            views,
+            entries: Entries::new(workers, views),
             tables,
-            groups: Groups::default(),
+            groups: Groups::new(workers, views),
             meters: Meters::default(),
             ports: BTreeMap::new(),
             requeues,
@@ -67,7 +71,7 @@ impl OperationCompiler {
     }
 
     fn no_parts(&self) -> Vec<Vec<Update>> {
-        (0..self.workers).map(|_| Vec::new()).collect()
+        (0..self.views).map(|_| Vec::new()).collect()
     }
 
     /// Compiles an operation that becomes active with `version`. Returns each worker's updates.
@@ -91,14 +95,15 @@ impl OperationCompiler {
             self.groups.updates(&mut parts);
         }
         if changed.meters {
-            self.meters.updates(&mut parts);
+            // A search must take no tokens, so search workers have no meters.
+            self.meters.updates(&mut parts[..self.workers]);
         }
         if changed.requeues {
             let lanes = || Update::Lanes { promotes: false, requeues: true };
             parts.iter_mut().for_each(|parts| parts.push(lanes()));
         }
         // The keys of the records must hold every bit that the new rules examine.
-        self.records.follow(self.express.plan(), self.express.is_coarse(), &mut parts);
+        self.records.follow(self.express.plan(), self.express.is_coarse(), &mut parts[..self.workers]);
         parts
     }
 
@@ -107,8 +112,9 @@ impl OperationCompiler {
     pub fn tick(&mut self, now: Nanos) -> Option<Vec<Vec<Update>>> {
         let mut parts = self.no_parts();
         self.express.tick(now, &self.tables);
-        let mut is_new = self.records.tick(now, &mut parts);
-        is_new |= self.records.follow(self.express.plan(), self.express.is_coarse(), &mut parts);
+        let with_records = &mut parts[..self.workers];
+        let mut is_new = self.records.tick(now, with_records);
+        is_new |= self.records.follow(self.express.plan(), self.express.is_coarse(), with_records);
         (self.tables.tick(now, &mut parts) || is_new).then_some(parts)
     }
 
@@ -127,7 +133,7 @@ impl OperationCompiler {
                 (changed.ports, changed.requeues) = (true, changed.requeues || self.requeues.by_groups());
             }
             Operation::Group(group) => {
-                self.groups.set(&group, self.workers);
+                self.groups.set(&group);
                 self.express.set_group(&group, &self.tables);
                 changed.groups = true;
                 changed.requeues |= self.requeues.is_on() && self.requeues.set_group(&group);
@@ -151,7 +157,7 @@ impl OperationCompiler {
                     Releases::Held(flow) => usize::from(flow.worker),
                     Releases::SameFlow | Releases::Nothing => 0,
                 };
-                for (worker, parts) in parts.iter_mut().enumerate() {
+                for (worker, parts) in parts.iter_mut().take(self.workers).enumerate() {
                     if worker == sender {
                         parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
                     } else if self.quenches && packet.releases == Releases::SameFlow {
@@ -160,7 +166,7 @@ impl OperationCompiler {
                 }
             }
             Operation::EndWaits(flows) => {
-                for (worker, parts) in parts.iter_mut().enumerate() {
+                for (worker, parts) in parts.iter_mut().take(self.workers).enumerate() {
                     let of_worker = flows.iter().filter(|flow| usize::from(flow.worker) == worker);
                     parts.push(Update::EndWaits(of_worker.copied().collect()));
                 }
@@ -199,7 +205,8 @@ impl OperationCompiler {
         self.entries.updates(parts);
         self.tables.change(&tables, parts);
         self.express.follow(changes, &self.tables);
-        self.records.note(changes, |table| self.express.is_reached(table), parts);
+        let with_records = &mut parts[..self.workers];
+        self.records.note(changes, |table| self.express.is_reached(table), with_records);
         requeues |= self.requeue(changes);
         let lanes = lanes_after(changes);
         for parts in parts.iter_mut() {

@@ -9,7 +9,7 @@ use actions::PacketInRates;
 use flow::{EgressQueue, Nanos, PortNo};
 use pipeline::{BypassLimits, LaneLimits};
 use port::Queue;
-use port_cache::PortCacheConfig;
+use port_cache::{PortCacheConfig, SearcherKind};
 
 /// Sizes and limits of a set of workers.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +80,20 @@ impl Default for WorkerSetConfig {
             timed_bursts: 1_024,
             clock: Clock::stopped(),
         }
+    }
+}
+
+impl WorkerSetConfig {
+    /// Returns whether a search worker answers the searches of the port caches.
+    #[must_use]
+    pub fn has_search_worker(&self) -> bool {
+        self.express_records > 0
+            && self.port_cache.is_some_and(|cache| cache.searcher == SearcherKind::Worker)
+    }
+
+    /// Returns the number of workers with tables, including a search worker.
+    pub(crate) fn views(&self) -> usize {
+        self.workers + usize::from(self.has_search_worker())
     }
 }
 

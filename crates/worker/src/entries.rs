@@ -74,8 +74,10 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    pub fn new(workers: usize) -> Self {
-        Self { programs: Programs::default(), cells: CellStore::new(workers), running: Vec::new() }
+    /// Creates no entries for `workers` workers. `views` is their number with search workers, whose hits do
+    /// not count.
+    pub fn new(workers: usize, views: usize) -> Self {
+        Self { programs: Programs::default(), cells: CellStore::new(workers, views), running: Vec::new() }
     }
 
     /// Returns the program that an entry runs.

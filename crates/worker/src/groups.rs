@@ -13,21 +13,30 @@ use std::sync::Arc;
 type Entry = (Arc<CompiledGroup>, Vec<Arc<GroupCells>>);
 
 /// All groups by number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Groups {
+    /// Number of workers whose packets count.
+    counted: usize,
+    /// Number of all workers.
+    workers: usize,
     groups: BTreeMap<GroupId, Entry>,
 }
 
 impl Groups {
+    /// Creates no groups for `workers` workers. Only the packets of the first `counted` workers count.
+    pub fn new(counted: usize, workers: usize) -> Self {
+        Self { counted, workers, groups: BTreeMap::new() }
+    }
+
     /// Adds or replaces a group; its counters start at 0. Ignores a group with a bucket larger than an action
     /// set.
-    pub fn set(&mut self, group: &Group, workers: usize) {
+    pub fn set(&mut self, group: &Group) {
         let Ok(compiled) = CompiledGroup::compile(group) else {
             // The model refuses such groups.
             debug_assert!(false, "a bucket of group {} is larger than an action set", group.id);
             return;
         };
-        let cells = (0..workers).map(|_| Arc::new(GroupCells::new(group.buckets.len()))).collect();
+        let cells = (0..self.workers).map(|_| Arc::new(GroupCells::new(group.buckets.len()))).collect();
         self.groups.insert(group.id, (Arc::new(compiled), cells));
     }
 
@@ -47,7 +56,7 @@ impl Groups {
         }
     }
 
-    /// Returns a group's counters, summed over all workers.
+    /// Returns a group's counters, summed over the workers that forward packets.
     pub fn counters(&self, id: GroupId) -> Option<GroupCounters> {
         let (_, cells) = self.groups.get(&id)?;
         let buckets = cells.first().map_or(0, |cells| cells.buckets.len());
@@ -57,7 +66,7 @@ impl Groups {
             sum.packets += packets;
             sum.bytes += bytes;
         };
-        for cells in cells {
+        for cells in cells.iter().take(self.counted) {
             add(&mut sum.total, cells.total.read());
             for (sum, cell) in sum.buckets.iter_mut().zip(&cells.buckets) {
                 add(sum, cell.read());

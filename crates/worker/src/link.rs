@@ -5,6 +5,7 @@
 //! in the same box as the updates that replaced them, and are freed here.
 
 use crate::egress::STOCK;
+use crate::search::{SearchState, Watch};
 use crate::sleep::{PublishFence, SleepFlag};
 use dataplane::{Event, Usage};
 use flow::{Nanos, RuleVersion};
@@ -14,6 +15,13 @@ use rtrb::{Consumer, Producer, PushError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Time in nanoseconds after which a search worker that applies none of its updates is given up, so that it
+/// delays no barrier and uses up no memory.
+const GIVE_UP_NS: Nanos = Nanos(1_000_000_000);
+
+/// Maximum part of this time that passes between two checks.
+const CHECK_NS: Nanos = Nanos(50_000_000);
 
 /// Function that wakes a sleeping worker.
 pub(crate) type Waker = Box<dyn FnMut() + Send>;
@@ -32,12 +40,36 @@ pub(crate) struct Link {
     /// Updates that wait for space in the ring.
     pub parked: VecDeque<Box<Updates>>,
     pub waker: Option<Waker>,
+    /// State that a search worker shares, or `None` for other workers.
+    pub search: Option<Arc<SearchState>>,
+    /// Finds out whether a search worker applies its updates.
+    pub watch: Watch,
 }
 
 impl Link {
+    /// Returns whether the worker is a search worker that gets no updates any longer, because it has ended or
+    /// has not applied any for too long.
+    fn is_given_up(&self) -> bool {
+        self.search.as_ref().is_some_and(|state| state.is_closed() || self.requests.is_abandoned())
+    }
+
+    /// Gives up a search worker that has not applied any of its updates for long.
+    fn tend(&mut self, now: Nanos) {
+        let Some(state) = &self.search else { return };
+        let waits = !self.parked.is_empty() || self.requests.slots() < self.requests.buffer().capacity();
+        let applied = self.applied.load(Ordering::Acquire);
+        if self.watch.silent_ns(applied, waits, now, CHECK_NS) >= GIVE_UP_NS {
+            state.close();
+        }
+    }
+
     /// Frees objects that the worker returned, and moves parked updates into the ring.
     fn flush(&mut self) {
         while self.retired.pop().is_ok() {}
+        if self.is_given_up() {
+            self.parked.clear();
+            return;
+        }
         let mut moved = false;
         while let Some(updates) = self.parked.pop_front() {
             if let Err(PushError::Full(updates)) = self.requests.push(updates) {
@@ -72,24 +104,32 @@ impl Link {
 
 /// The links to all workers, and the version of the last operation sent over them.
 pub(crate) struct Links {
+    /// Links to the workers that forward packets, and after them to the search worker, if there is one.
     links: Vec<Link>,
+    /// Number of workers that forward packets.
+    workers: usize,
     version: RuleVersion,
     /// Worker whose events are taken next.
     next: usize,
 }
 
 impl Links {
-    pub fn new(links: Vec<Link>) -> Self {
-        Self { links, version: RuleVersion(0), next: 0 }
+    pub fn new(links: Vec<Link>, workers: usize) -> Self {
+        Self { links, workers, version: RuleVersion(0), next: 0 }
     }
 
-    /// Returns the number of workers.
+    /// Returns the number of workers that forward packets.
     pub fn len(&self) -> usize {
-        self.links.len()
+        self.workers
+    }
+
+    /// Returns whether updates reach the search worker, if there is one.
+    pub fn reach_search_worker(&self) -> bool {
+        self.links.get(self.workers).is_none_or(|link| !link.is_given_up())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Link> {
-        self.links.iter()
+        self.links.iter().take(self.workers)
     }
 
     /// Sets the function that wakes a sleeping worker.
@@ -112,14 +152,23 @@ impl Links {
         link.parked.push_back(Box::new(Updates { version: self.version, parts }));
     }
 
+    /// Gives up a search worker that does not apply its updates.
+    pub fn tend(&mut self, now: Nanos) {
+        self.links.iter_mut().for_each(|link| link.tend(now));
+    }
+
     /// Moves parked updates into the rings, and frees retired updates.
     pub fn flush(&mut self) {
         self.links.iter_mut().for_each(Link::flush);
     }
 
-    /// Returns the version that a worker has applied.
+    /// Returns the version that a worker has applied, or the greatest one if the worker gets no updates any
+    /// longer.
     pub fn applied_by(&self, worker: usize) -> RuleVersion {
-        RuleVersion(self.links[worker].applied.load(Ordering::Acquire))
+        match &self.links[worker] {
+            link if link.is_given_up() => RuleVersion(u64::MAX),
+            link => RuleVersion(link.applied.load(Ordering::Acquire)),
+        }
     }
 
     /// Returns the latest version that all workers have applied.
@@ -133,9 +182,9 @@ impl Links {
         self.links.iter().map(of_worker).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Returns the number of parked updates of the worker that has the most of them.
+    /// Returns the number of parked updates of the forwarding worker that has the most of them.
     pub fn parked(&self) -> usize {
-        self.links.iter().map(|link| link.parked.len()).max().unwrap_or(0)
+        self.links.iter().take(self.workers).map(|link| link.parked.len()).max().unwrap_or(0)
     }
 
     /// Takes the next event, from all workers in turn.

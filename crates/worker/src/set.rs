@@ -14,17 +14,18 @@ use crate::link::Links;
 use crate::lut_manager::LutState;
 use crate::recording::Recording;
 use crate::reporter::Reporter;
+use crate::search::SearchWorker;
 use crate::stopwatch::LookupCosts;
 use dataplane::{
     DataPlane, EntryCounters, Event, ExpressFigures, GroupCounters, MeterCounters, PortCounters, PortQueue,
-    TableCounters, Totals, TraceRecord,
+    SearcherEvent, TableCounters, Totals, TraceRecord,
 };
 use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 use keys::{ExpressPlan, PlanVersion};
 use pipeline::Update;
 use port_cache::{MissFigures, MissUsage, PortCacheConfig};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tables::compile::Maker;
 
 /// The set of workers as a data plane, on the control thread.
@@ -34,6 +35,9 @@ pub struct WorkerSet {
     compiler: OperationCompiler,
     recording: Recording,
     port_cache: Option<PortCacheConfig>,
+    search_worker: Option<SearchWorker>,
+    /// Workers whose searches the search worker does not answer.
+    unanswered: BTreeSet<u16>,
 }
 
 impl WorkerSet {
@@ -42,9 +46,32 @@ impl WorkerSet {
         reporter: Reporter,
         compiler: OperationCompiler,
         config: &WorkerSetConfig,
+        search_worker: Option<SearchWorker>,
     ) -> Self {
         let port_cache = config.port_cache.filter(|_| config.express_records > 0);
-        Self { links, reporter, compiler, recording: Recording::new(config.stopwatch), port_cache }
+        let recording = Recording::new(config.stopwatch);
+        let unanswered = BTreeSet::new();
+        Self { links, reporter, compiler, recording, port_cache, search_worker, unanswered }
+    }
+
+    /// Takes the search worker, if the port caches have one. Its owner calls [`SearchWorker::turn`]. Its
+    /// waker is that of the worker after the last one. Without poll iterations, packets are soon looked up in
+    /// the other workers' own tables.
+    pub fn take_search_worker(&mut self) -> Option<SearchWorker> {
+        self.search_worker.take()
+    }
+
+    /// Returns the number of workers whose searches the search worker does not answer. They look up packets
+    /// in their own tables.
+    #[must_use]
+    pub fn unanswered_workers(&self) -> usize {
+        self.unanswered.len()
+    }
+
+    /// Returns whether rule changes reach the search worker, if there is one.
+    #[must_use]
+    pub fn reaches_search_worker(&self) -> bool {
+        self.links.reach_search_worker()
     }
 
     /// Sets the function that wakes a sleeping worker after an operation was queued for it.
@@ -250,6 +277,7 @@ impl DataPlane for WorkerSet {
     }
 
     fn tick(&mut self, now: Nanos) {
+        self.links.tend(now);
         if let Some(parts) = self.compiler.tick(now) {
             // The version stays the same, because the method of lookup does not change its result.
             self.send(parts);
@@ -302,7 +330,15 @@ impl DataPlane for WorkerSet {
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        self.links.next_event()
+        let event = self.links.next_event();
+        if let Some(Event::Searcher(SearcherEvent { worker, is_answering })) = event {
+            if is_answering {
+                self.unanswered.remove(&worker)
+            } else {
+                self.unanswered.insert(worker)
+            };
+        }
+        event
     }
 
     fn recycle(&mut self, frame: Frame) {

@@ -76,7 +76,7 @@ impl TableCompiler {
             self.follow(*number, &changes.rules, parts);
         }
         for (number, changes) in tables.iter().filter(|(_, changes)| !changes.marks.is_empty()) {
-            self.luts.marked(*number, &changes.marks, parts);
+            self.luts.marked(*number, &changes.marks, &mut parts[..self.costs.len()]);
         }
     }
 
@@ -98,7 +98,8 @@ impl TableCompiler {
     fn follow(&mut self, number: TableId, changes: &[RuleChange], parts: &mut [Vec<Update>]) {
         let lookup_ps = self.lookup_costs(number).lookup_ps;
         let rule_table = &self.rule_tables[number.index()];
-        self.luts.follow(number, rule_table, lookup_ps, changes, parts);
+        // Search workers have no LUTs.
+        self.luts.follow(number, rule_table, lookup_ps, changes, &mut parts[..self.costs.len()]);
     }
 
     /// Installs bases that were compiled in the background, requests further bases, and chooses how the
@@ -111,6 +112,7 @@ impl TableCompiler {
         }
         for (number, rule_table) in TableId::all().zip(&self.rule_tables) {
             let costs = self.costs.iter().filter_map(|costs| costs.table(number));
+            let parts = &mut parts[..self.costs.len()];
             changed |= self.luts.choose_mode(now, number, rule_table, || Measured::over(costs), parts);
         }
         changed

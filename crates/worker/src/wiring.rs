@@ -16,6 +16,7 @@ use crate::quantum::Quantum;
 use crate::reporter::{Reporter, WorkerReports};
 use crate::requeues::Requeues;
 use crate::routes::{Route, Routes};
+use crate::search::{self, SearchLink, SearchState, SearchWorker, Watch};
 use crate::set::WorkerSet;
 use crate::stopwatch::{Costs, Stopwatch};
 use crate::table_compiler::TableCompiler;
@@ -63,19 +64,26 @@ pub fn build_with<P: Probe>(
     let (served, port_reports) = share_queues(ports, config.workers);
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     let mut workers = Vec::with_capacity(config.workers);
+    let (mut search, search_worker) = wiring.search();
     for (number, (served, rings)) in served.into_iter().zip(wiring.rings()).enumerate() {
         let (control, end) = wiring.connect(&served);
         links.push(control.link);
         reports.push(control.reports);
         costs.push(control.costs);
-        workers.push(wiring.worker(number, served, rings, end, probe()));
+        let worker = wiring.worker(number, served, rings, end, probe());
+        workers.push(Worker { search: search.next(), ..worker });
     }
+    let search_worker = search_worker.map(|(link, worker)| {
+        links.push(link);
+        worker
+    });
     let luts = |tables| LutManager::new(config.lut_entries, config.consistency, config.workers, tables);
     let egress = wiring.plan.egress;
     let requeues = Requeues::new(!egress.is_empty());
     let compiler = OperationCompiler::new(TableCompiler::new(costs, luts), requeues, config);
     let reporter = Reporter::new(reports, port_reports, egress, config.clock);
-    (WorkerSet::new(Links::new(links), reporter, compiler, config), workers)
+    let links = Links::new(links, config.workers);
+    (WorkerSet::new(links, reporter, compiler, config, search_worker), workers)
 }
 
 /// Data that is needed to construct each worker.
@@ -122,6 +130,8 @@ impl Wiring<'_> {
             sleeping: Arc::clone(&end.channel.sleeping),
             parked: VecDeque::new(),
             waker: None,
+            search: None,
+            watch: Watch::default(),
         };
         let reports = WorkerReports {
             counters: Arc::clone(&end.counters),
@@ -130,6 +140,20 @@ impl Wiring<'_> {
             published: end.published.clone(),
         };
         (ControlEnd { link, reports, costs: Arc::clone(&end.costs) }, end)
+    }
+
+    /// Creates the search worker, if there is one, and each worker's link to it. Also returns the control
+    /// thread's link to it.
+    fn search(&self) -> (std::vec::IntoIter<SearchLink>, Option<(Link, SearchWorker)>) {
+        let Some(config) = self.config.port_cache.filter(|_| self.config.has_search_worker()) else {
+            return (Vec::new().into_iter(), None);
+        };
+        let state = Arc::<SearchState>::default();
+        let numbers = 0..self.config.workers as u16;
+        let (links, clients): (Vec<_>, Vec<_>) = numbers.map(|number| search::links(number, &state)).unzip();
+        let (control, end) = self.connect(&[]);
+        let worker = SearchWorker::new(&config, clients, end.channel, Arc::clone(&state));
+        (links.into_iter(), Some((Link { search: Some(state), ..control.link }, worker)))
     }
 
     /// Creates the rings between all workers.
@@ -192,6 +216,7 @@ impl Wiring<'_> {
             served,
             arrivals,
             channel,
+            search: None,
             published,
             burst: Vec::with_capacity(BURST),
             done: Vec::with_capacity((2 * config.outbox_frames).min(sizes.in_all)),

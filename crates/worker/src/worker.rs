@@ -10,9 +10,10 @@ use crate::latency::{LatencyMonitor, StampRuns};
 use crate::outbox::Outbox;
 use crate::published::{PortReport, Published, WorkerUsage};
 use crate::quantum::Quantum;
+use crate::search::SearchLink;
 use crate::sleep::{Alarm, SleepFlag, Sleeper};
 use dataplane::Counters;
-use flow::{DropReason, Nanos, PortNo};
+use flow::{DropReason, Nanos, PortNo, RuleVersion};
 use frame::Frame;
 use pipeline::{BURST, Egress, HitsToCount, Pipeline, Probe, ProbeStep, Update, Updates};
 use port::Queue;
@@ -137,6 +138,8 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) served: Vec<Served>,
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) channel: Channel,
+    /// Rings to and from the search worker, if there is one.
+    pub(crate) search: Option<SearchLink>,
     pub(crate) published: Published<WorkerUsage>,
     pub(crate) burst: Vec<Frame>,
     pub(crate) done: Vec<Frame>,
@@ -294,6 +297,10 @@ impl<P: Probe> Worker<P> {
             // Released packets may hit records before a burst is received.
             self.publish_counted(self.pipeline.counted_until().min(self.now));
         }
+        if let Some(search) = &mut self.search {
+            let applied = RuleVersion(self.channel.applied.load(Ordering::Relaxed));
+            search.poll(&mut self.pipeline, applied, self.now, &mut self.egress, &mut self.probe);
+        }
         while self.may_process() {
             let requested = self.channel.requested.load(Ordering::Acquire);
             let answered = self.channel.answered.get(self.now, requested);
@@ -314,6 +321,9 @@ impl<P: Probe> Worker<P> {
             } else {
                 break;
             }
+        }
+        if let Some(search) = &mut self.search {
+            search.send(&mut self.pipeline);
         }
     }
 
@@ -601,6 +611,14 @@ impl<P: Probe> Worker<P> {
             .iter()
             .enumerate()
             .filter_map(|(worker, ring)| ring.as_ref().filter(|ring| ring.is_awaited()).map(|_| worker))
+    }
+
+    /// Returns whether searches wait in the ring to the search worker. After a poll iteration, the caller
+    /// wakes the search worker if it sleeps.
+    #[must_use]
+    #[inline]
+    pub fn has_searches(&self) -> bool {
+        self.search.as_ref().is_some_and(SearchLink::has_requests)
     }
 
     /// Returns whether events wait for the control thread. After a poll iteration, the caller wakes the

@@ -11,7 +11,7 @@ use port::Queue;
 use port::mem::{self, MemHandle};
 use port_cache::{MissFigures, MissLimits, PortCacheConfig};
 use wire::PacketBuilder;
-use worker::{PortQueues, Quanta, Turn, Worker, WorkerSet, WorkerSetConfig, build};
+use worker::{PortQueues, Quanta, SearchTurn, SearchWorker, Turn, Worker, WorkerSet, WorkerSetConfig, build};
 
 pub const PORTS: u32 = 3;
 
@@ -30,6 +30,8 @@ pub const LIMITS: MissLimits =
 pub struct Lab {
     pub model: Model<WorkerSet>,
     pub worker: Worker,
+    /// The search worker, if there is one.
+    pub search: Option<SearchWorker>,
     handles: Vec<MemHandle>,
     pub now: Nanos,
 }
@@ -58,18 +60,19 @@ impl Lab {
             quanta,
             ..WorkerSetConfig::default()
         };
-        let (plane, mut workers) = build(&config, ports);
+        let (mut plane, mut workers) = build(&config, ports);
+        let search = plane.take_search_worker();
         let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=PORTS {
             let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
             model.add_port(Nanos(0), desc, true).unwrap();
         }
-        let mut lab = Self { model, worker: workers.remove(0), handles, now: Nanos(1) };
+        let mut lab = Self { model, worker: workers.remove(0), search, handles, now: Nanos(1) };
         (1..=PORTS).for_each(|n| lab.flow(&format!("dl_dst=02:00:00:00:00:0{n},actions=output:{n}")));
         lab.flow("priority=1,dl_type=0x0800,nw_src=10.0.0.0/8,actions=output:2");
         // Packets join the backlog only if some entry is low-latency.
         lab.flow("low_latency,dl_dst=02:00:00:00:00:77,actions=output:2");
-        while lab.worker.apply() > 0 {}
+        while lab.worker.apply() + lab.search.as_mut().map_or(0, SearchWorker::apply) > 0 {}
         lab
     }
 
@@ -90,10 +93,16 @@ impl Lab {
     pub fn poll(&mut self) -> Turn {
         self.now += TURN_NS;
         let turn = self.worker.turn(self.now);
+        self.search();
         let Totals { received, forwarded, consumed, held, dropped, .. } = self.totals();
         let all = DropReason::ALL.iter().map(|reason| dropped.of(*reason)).sum::<u64>();
         assert_eq!(received, forwarded + consumed + all + held, "every packet is counted once");
         turn
+    }
+
+    /// Runs a poll iteration of the search worker, if there is one.
+    pub fn search(&mut self) -> SearchTurn {
+        self.search.as_mut().map(|search| search.turn(self.now)).unwrap_or_default()
     }
 
     pub fn totals(&mut self) -> Totals {
