@@ -8,6 +8,7 @@ mod lab;
 mod lanes;
 mod order;
 mod records;
+mod search;
 
 use flow::DropReason;
 use lab::{BURST, LIMITS, Lab, packet, slow};
