@@ -4,7 +4,7 @@
 use crate::mistakes::Mistakes;
 use crate::value::{duration, in_range};
 use flow::Nanos;
-use port_cache::{LimitError, MissLimits, MissMode, PortCacheConfig, Victim, WhenFull};
+use port_cache::{LimitError, MissLimits, MissMode, PortCacheConfig, SearcherKind, Victim, WhenFull};
 use serde::Deserialize;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -96,6 +96,7 @@ pub struct PortCacheSection {
     when_full: Option<String>,
     searcher: Option<String>,
     service: Option<String>,
+    searcher_cpu: Option<i64>,
 }
 
 impl PortCacheSection {
@@ -112,6 +113,17 @@ impl PortCacheSection {
     /// Returns whether the file names a searcher of the simulator.
     pub(crate) fn is_simulated(&self) -> bool {
         self.searcher.as_deref() == Some("lab")
+    }
+
+    /// Returns whether the file gives a time that searches take, which only the simulator uses.
+    pub(crate) fn has_service(&self) -> bool {
+        self.service.is_some()
+    }
+
+    /// Returns the CPU for the thread of the search worker, as it is in the file.
+    #[must_use]
+    pub fn searcher_cpu(&self) -> Option<i64> {
+        self.searcher_cpu
     }
 }
 
@@ -135,11 +147,13 @@ pub(crate) fn port_cache(
         return None;
     }
     let limits = limits(key, section, mistakes);
-    let service_ns = searcher(key, section, mistakes);
+    let searcher = searcher(key, section, mistakes);
+    let (searcher, service_ns) = searcher?;
     let config = PortCacheConfig {
         mode: mode?.unwrap_or_default(),
         limits: limits?,
-        service_ns: service_ns?,
+        searcher,
+        service_ns,
         ..PortCacheConfig::default()
     };
     if let Err(LimitError { name, value, min, max }) = config.check() {
@@ -221,28 +235,37 @@ fn searcher(
     key: impl Fn(&str) -> String,
     section: &PortCacheSection,
     mistakes: &mut Mistakes,
-) -> Option<Nanos> {
+) -> Option<(SearcherKind, Nanos)> {
     let service = section.service.as_deref().map(duration);
+    if section.searcher_cpu.is_some() && section.searcher.as_deref() != Some("worker") {
+        mistakes.wrong(
+            key("searcher_cpu"),
+            "is for searcher = \"worker\"; omit it, or write searcher = \"worker\"",
+        );
+        return None;
+    }
     match (section.searcher.as_deref(), service) {
-        (None | Some("inline"), None) => Some(Nanos(0)),
+        (None | Some("inline"), None) => Some((SearcherKind::Own, Nanos(0))),
         (None | Some("inline"), Some(_)) => {
             mistakes.wrong(key("service"), "is for searcher = \"lab\"; omit it, or write searcher = \"lab\"");
             None
         }
+        (Some("worker"), None) => Some((SearcherKind::Worker, Nanos(0))),
         (Some("lab"), None) => {
             mistakes.wrong(key("service"), "is missing; write service = \"10us\"");
             None
         }
-        (Some("lab"), Some(service)) => {
+        (Some(name @ ("lab" | "worker")), Some(service)) => {
             let service = service.and_then(|time| match time {
                 time if time <= MissLimits::TIME_MAX => Ok(time),
                 _ => Err("is out of range; use \"0us\" to \"60s\"".to_owned()),
             });
-            mistakes.at(key("service"), service)
+            let kind = if name == "worker" { SearcherKind::Worker } else { SearcherKind::Own };
+            mistakes.at(key("service"), service).map(|service_ns| (kind, service_ns))
         }
         (Some(other), _) => {
             let problem = format!(
-                "\"{other}\" is not a searcher of this build; use \"inline\", or \"lab\" in a scenario of shunt sim"
+                "\"{other}\" is not a searcher of this build; use \"inline\" or \"worker\", or \"lab\" in a scenario of shunt sim"
             );
             mistakes.wrong(key("searcher"), problem);
             None

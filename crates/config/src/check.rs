@@ -241,11 +241,7 @@ fn datapath(
     };
     let forwarding = forwarding(key, sections, mistakes);
     let outstanding_bytes = forwarding.as_ref().map_or(0, |forwarding| forwarding.outstanding_bytes);
-    if d.port_cache.is_simulated() {
-        let problem =
-            "\"lab\" and its service time are for scenarios of shunt sim; use searcher = \"inline\"";
-        mistakes.wrong(format!("{key}.port_cache.searcher"), problem);
-    }
+    let searcher_cpu = searcher_cpu(&d, context, notes, mistakes);
     if openflow.packet_ins.quench.is_some() && d.port_cache.is_off() {
         let problem = "quenched packets wait in the port cache; use \"nonblocking\", or omit port_cache for the usual limits";
         mistakes.wrong(format!("{key}.port_cache.mode"), problem);
@@ -296,9 +292,40 @@ fn datapath(
         forwarding,
         flows: d.flows.map(PathBuf::from),
         stateless: stateless.map(Arc::new),
+        searcher_cpu,
         ports,
     };
     (mistakes.len() == before).then_some(datapath)
+}
+
+/// Checks that the port cache has no searcher of the simulator, and returns the CPU of the search worker's
+/// thread.
+fn searcher_cpu(
+    d: &file::DatapathSection,
+    context: &Context<'_>,
+    notes: &mut Vec<String>,
+    mistakes: &mut Mistakes,
+) -> Option<usize> {
+    let key = |name: &str| format!("{}.port_cache.{name}", context.key);
+    if d.port_cache.is_simulated() {
+        let problem = "\"lab\" and its service time are for scenarios of shunt sim; use searcher = \"inline\" or \"worker\"";
+        mistakes.wrong(key("searcher"), problem);
+    } else if d.port_cache.has_service() {
+        mistakes.wrong(key("service"), "is the time of a search in scenarios of shunt sim; omit it");
+    }
+    let key = key("searcher_cpu");
+    let cpu = mistakes.at(&key, in_range(d.port_cache.searcher_cpu()?, 0..=CPUS - 1))? as usize;
+    let is_same = |worker: &WorkerConfig| worker.cpu == Some(cpu);
+    if let Some(worker) = context.workers.unwrap_or_default().iter().position(is_same) {
+        let problem =
+            format!("{cpu} is the CPU of worker {worker}, which would wait for searches; use another CPU");
+        mistakes.wrong(&key, problem);
+        return None;
+    }
+    if let Some(note) = mistakes.at(&key, context.scope.cpu(cpu))? {
+        notes.push(format!("{key}: {note}"));
+    }
+    Some(cpu)
 }
 
 fn openflow(o: &file::OpenFlowSection, context: &Context<'_>, mistakes: &mut Mistakes) -> OpenFlow {

@@ -36,6 +36,7 @@ pub use machine::Scope;
 pub use mistakes::{FileMistakes, Mistake};
 pub use packet_in::PacketIns;
 pub use places::TextPlace;
+pub use port_cache::SearcherKind;
 pub use settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig};
 
 #[cfg(test)]

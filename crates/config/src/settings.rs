@@ -82,6 +82,8 @@ pub struct Datapath {
     pub flows: Option<PathBuf>,
     /// Settings of the stateless forwarder, if there is one.
     pub stateless: Option<Arc<StatelessConfig>>,
+    /// CPU to which the search worker of the port caches is pinned, if there is one.
+    pub searcher_cpu: Option<usize>,
     /// Ports in the order of the file.
     pub ports: Vec<ConfiguredPort>,
 }

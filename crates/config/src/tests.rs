@@ -7,7 +7,7 @@ use actions::PacketInRate;
 use flow::{EgressQueue, Nanos, PortNo, QueueId, TableId};
 use model::{CookieMask, Learning};
 use pipeline::LaneLimits;
-use port_cache::{MissLimits, PortCacheConfig, QuenchedTables, Victim, WhenFull};
+use port_cache::{MissLimits, PortCacheConfig, QuenchedTables, SearcherKind, Victim, WhenFull};
 use std::path::Path;
 use worker::Quanta;
 
@@ -592,6 +592,24 @@ fn the_port_cache_is_off_by_default_and_takes_its_limits_from_the_file() {
         when_full: WhenFull::Forward,
     };
     assert_eq!(with(keys), Ok(Some(PortCacheConfig { limits, ..PortCacheConfig::default() })));
+    let worker = |keys: &str| with(&format!("mode = \"nonblocking\"\nsearcher = \"worker\"\n{keys}"));
+    let searcher = SearcherKind::Worker;
+    assert_eq!(worker(""), Ok(Some(PortCacheConfig { searcher, ..PortCacheConfig::default() })));
+    assert!(worker("searcher_cpu = 5").is_ok());
+    let refusals = [
+        (worker("service = \"10us\""), "port_cache.service: is the time of a search in scenarios"),
+        (worker("searcher_cpu = -1"), "port_cache.searcher_cpu: -1 is out of range"),
+        (worker("searcher_cpu = 1"), "port_cache.searcher_cpu: 1 is the CPU of worker 0"),
+        (
+            with("mode = \"nonblocking\"\nsearcher_cpu = 5"),
+            "port_cache.searcher_cpu: is for searcher = \"worker\"",
+        ),
+        (with("mode = \"nonblocking\"\nsearcher = \"core\""), "use \"inline\" or \"worker\""),
+    ];
+    for (refused, says) in refusals {
+        let problems = lines_of(refused.unwrap_err());
+        assert!(problems[0].contains(says), "{problems:?}");
+    }
     let without_records = "mode = \"nonblocking\"\n[datapath.express]\nenabled = false";
     let problems = lines_of(with(without_records).unwrap_err());
     assert!(problems[0].contains("port_cache.mode: needs path records"), "{problems:?}");

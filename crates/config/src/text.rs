@@ -113,6 +113,7 @@ pub const FORWARDING: &[Key] = &[
     ("when_full", STRING, "when_full = \"drop\""),
     ("searcher", STRING, "searcher = \"inline\""),
     ("service", STRING, "service = \"10us\""),
+    ("searcher_cpu", NUMBER, "searcher_cpu = 3"),
 ];
 
 /// Type of a string, in words.

@@ -146,6 +146,9 @@ fn switch_settings(
     let file::SwitchSection { low_latency, ffp, express, lanes, port_cache, .. } = datapath;
     let sections = ForwardingSections { low_latency, ffp, express, lanes, port_cache };
     let forwarding = forwarding("datapath", sections, mistakes);
+    if port_cache.searcher_cpu().is_some() {
+        mistakes.wrong("datapath.port_cache.searcher_cpu", "is for shunt run; omit it");
+    }
     let rules = mistakes.take(rules(datapath, folder));
     // Simulated devices send without delay, so `outstanding_bytes` has no effect.
     let forwarding = forwarding?;
