@@ -305,6 +305,16 @@ pub struct Replay {
     /// Port cache: off, nonblocking or blocking; the results are the same with and without it
     #[arg(long, default_value = "off", value_name = "MODE")]
     pub port_cache: PortCacheMode,
+    /// What answers searches of the port cache: inline (the tables of the worker) or worker (a search worker
+    /// with tables of its own); the results are the same
+    #[arg(
+        long,
+        value_enum,
+        default_value = "inline",
+        value_name = "inline|worker",
+        hide_possible_values = true
+    )]
+    pub searcher: SearcherName,
     /// Forwarding engine: worker (the pipeline of the switch) or reference (the plain interpreter)
     #[arg(long, default_value = "worker", value_name = "ENGINE")]
     pub engine: ReplayEngine,
@@ -331,6 +341,12 @@ pub struct Sim {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SearcherName {
+    Inline,
+    Worker,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

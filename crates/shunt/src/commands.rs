@@ -5,14 +5,14 @@
 //! the work. It prints the answer with `print`. Begin with [`run`] and [`show`].
 
 use crate::arguments::{
-    Check, Flows, GatesCommand, Replay, Run, Show, Sim, Switched, Top, TraceArguments, What,
+    Check, Flows, GatesCommand, Replay, Run, SearcherName, Show, Sim, Switched, Top, TraceArguments, What,
 };
 use crate::error::CommandError;
 use crate::print;
 use config::flow_file::{PIECE_BYTES, read_pieces};
 use config::packet::{PacketForm, packet_of};
 use config::stateless_form::GatesForm;
-use config::{Config, DEFAULT_CONTROL, Scope};
+use config::{Config, DEFAULT_CONTROL, Scope, SearcherKind};
 use scenario::{Overrides, Scenario};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -300,6 +300,10 @@ pub fn replay(replay: &Replay) -> Done {
         ffp: replay.ffp == Switched::On,
         express: replay.express == Switched::On,
         port_cache: replay.port_cache,
+        searcher: match replay.searcher {
+            SearcherName::Inline => SearcherKind::Own,
+            SearcherName::Worker => SearcherKind::Worker,
+        },
         engine: replay.engine,
         ..sim::replay::Options::new(&replay.pcap, &replay.flows, &replay.out)
     };

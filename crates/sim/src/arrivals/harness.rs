@@ -67,7 +67,8 @@ impl<P: Probe + Default> Harness<P> {
                 while lock(&self.links).any_waits() || answers_ns.is_some() {
                     self.rig.clock.advance_by(Nanos(10_000));
                     self.rig.clock.advance_to(answers_ns.unwrap_or_default());
-                    answers_ns = self.rig.worker.turn(self.rig.clock.now()).answers_ns;
+                    let turn = self.rig.turn();
+                    answers_ns = self.rig.search(self.rig.clock.now(), &turn);
                 }
             }
             self.poll();
@@ -102,7 +103,7 @@ impl Harness<Observer> {
         self.acquaint();
         // Drains packets that remain from [`Self::acquaint`].
         for _ in 0..IDLE_TURNS {
-            self.rig.worker.turn(self.rig.clock.now());
+            self.rig.turn();
         }
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.rig.worker.probe().pass(0.0);
@@ -112,7 +113,8 @@ impl Harness<Observer> {
         loop {
             let start_ns = self.clock.now_ns();
             self.rig.clock.advance_to(begin + Nanos(start_ns as u64));
-            let turn = self.rig.worker.turn(self.rig.clock.now());
+            let turn = self.rig.turn();
+            let answers_ns = self.rig.search(begin + Nanos(self.clock.now_ns() as u64), &turn);
             turns += 1;
             received += turn.received as u64;
             let probe = self.rig.worker.probe();
@@ -127,7 +129,7 @@ impl Harness<Observer> {
             if only_counts {
                 idle = 0;
             } else if without_search.is_idle() {
-                let answers_ns = turn.answers_ns.map_or(f64::INFINITY, |at| (at.0 - begin.0) as f64);
+                let answers_ns = answers_ns.map_or(f64::INFINITY, |at| at.saturating_sub(begin).0 as f64);
                 let next_ns = lock(&self.links).next_ns().min(answers_ns);
                 idle += 1;
                 if next_ns.is_finite() {
@@ -208,7 +210,8 @@ const RESTING: usize = 64;
 
 impl Workload for Measured {
     fn prepare(&mut self, _: u64) -> u8 {
-        self.harness.rig.clock.advance_by(Nanos(1_000));
+        let now = self.harness.rig.clock.advance_by(Nanos(1_000));
+        self.harness.rig.search(now, &Turn::default());
         if self.rest > 0 {
             self.rest -= 1;
             return (RESTING + self.rest) as u8;

@@ -12,7 +12,7 @@ use port::Queue;
 use port::mem::LoopQueue;
 use tables::compile::Maker;
 use wire::PacketBuilder;
-use worker::{PortQueues, Worker, WorkerSet};
+use worker::{PortQueues, SearchWorker, Turn, Worker, WorkerSet};
 
 /// Reason why a switch could not be set up for a simulation or a measurement.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,8 @@ pub struct Rig<P: Probe = CostProbe> {
     pub model: Model<WorkerSet>,
     /// The worker.
     pub worker: Worker<P>,
+    /// The search worker of the port cache, if there is one.
+    pub search: Option<SearchWorker>,
     /// Clock whose time is passed to the worker and the model.
     pub clock: VirtualClock,
 }
@@ -117,6 +119,7 @@ impl<P: Probe + Default> Rig<P> {
             egress: Vec::new(),
         });
         let (mut set, mut workers) = worker::build_with(config, queues.collect(), P::default);
+        let search = set.take_search_worker();
         maker.into_iter().for_each(|maker| set.set_maker(maker));
         let limits = ModelLimits { removals_per_poll: 65_536, ..model.limits };
         let mut model = Model::new(ModelConfig { limits, ..model }, set, Nanos(0));
@@ -124,7 +127,7 @@ impl<P: Probe + Default> Rig<P> {
             model.add_port(Nanos(0), PortDesc { number, ..PortDesc::default() }, true)?;
         }
         let worker = workers.remove(0);
-        let mut rig = Self { model, worker, clock: VirtualClock::default() };
+        let mut rig = Self { model, worker, search, clock: VirtualClock::default() };
         rig.settle();
         Ok(rig)
     }
@@ -152,11 +155,24 @@ impl<P: Probe + Default> Rig<P> {
         Ok(())
     }
 
+    /// Runs a poll iteration of the worker.
+    pub fn turn(&mut self) -> Turn {
+        self.worker.turn(self.clock.now())
+    }
+
+    /// Runs a poll iteration of the search worker, if there is one, at this time after a poll iteration of
+    /// the worker. Returns the time of the next answer or timeout.
+    pub fn search(&mut self, now: Nanos, turn: &Turn) -> Option<Nanos> {
+        let answers_ns = self.search.as_mut().and_then(|search| search.turn(now).answers_ns);
+        turn.answers_ns.into_iter().chain(answers_ns).min()
+    }
+
     /// Applies the submitted operations, and lets the model release removed entries. No packets are received.
     pub fn settle(&mut self) {
         let now = self.clock.now();
         loop {
             self.worker.apply();
+            self.search.iter_mut().for_each(|search| while search.apply() > 0 {});
             let more = self.model.poll(now);
             while self.model.next_async_message().is_some() {}
             if !more && self.model.is_applied(self.model.barrier()) {

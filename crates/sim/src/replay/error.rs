@@ -45,6 +45,9 @@ pub enum ReplayError {
     /// The configured ingress port is not a valid port.
     #[error("in-port {0} is not a port; ports are 1 to {max}", max = flow::port_no::MAX)]
     InPort(PortNo),
+    /// A search worker is requested without a port cache.
+    #[error("a search worker answers searches of the port cache, which is off; use --port-cache nonblocking")]
+    Searcher,
     /// The output folder cannot be created.
     #[error("{}: cannot create the folder for the captures: {source}", path.display())]
     Folder {

@@ -4,6 +4,7 @@
 use crate::replay::ReplayError;
 use config::PortCacheMode;
 use flow::{Nanos, PortNo, port_no};
+use port_cache::SearcherKind;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -61,6 +62,8 @@ pub struct Options {
     pub express: bool,
     /// Mode of the port caches. If it is not off, the express path is enabled as well.
     pub port_cache: PortCacheMode,
+    /// What answers the searches of the port caches.
+    pub searcher: SearcherKind,
     /// Engine that forwards the packets.
     pub engine: ReplayEngine,
     /// Maximum time in nanoseconds between the first and the last packet of a burst.
@@ -79,6 +82,7 @@ impl Options {
             ffp: true,
             express: false,
             port_cache: PortCacheMode::Off,
+            searcher: SearcherKind::Own,
             engine: ReplayEngine::Worker,
             burst_window_ns: BURST_WINDOW_NS,
         }
@@ -97,6 +101,9 @@ impl Options {
     }
 
     pub(crate) fn check(&self) -> Result<(), ReplayError> {
+        if self.searcher == SearcherKind::Worker && self.port_cache == PortCacheMode::Off {
+            return Err(ReplayError::Searcher);
+        }
         match self.in_port.filter(|port| !port_no::is_real(*port)) {
             Some(port) => Err(ReplayError::InPort(port)),
             None => Ok(()),

@@ -10,7 +10,10 @@ use model::Model;
 use pipeline::{BypassLimits, LaneLimits};
 use port_cache::{MissFigures, PortCacheConfig};
 use std::collections::{BTreeMap, BTreeSet};
-use worker::{Clock, Consistency, PortQueues, Quanta, Turn, Worker, WorkerSet, WorkerSetConfig};
+use worker::{
+    Clock, Consistency, PortQueues, Quanta, SearchTurn, SearchWorker, Turn, Worker, WorkerSet,
+    WorkerSetConfig,
+};
 
 /// Sizes sufficient for any burst, so that no copy is lost for lack of a frame.
 const SIZES: WorkerSetConfig = WorkerSetConfig {
@@ -39,6 +42,8 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
 /// One worker with a queue at each port.
 pub(super) struct Workers {
     worker: Worker,
+    /// The search worker of the port cache, if there is one.
+    search: Option<SearchWorker>,
     sides: BTreeMap<PortNo, Side>,
     /// Time of the last poll iteration.
     now: Nanos,
@@ -50,10 +55,11 @@ impl Workers {
         let sizes = WorkerSetConfig {
             lut_entries: size(options.ffp, SIZES.lut_entries),
             express_records: size(options.has_records(), SIZES.express_records),
-            port_cache: options
-                .port_cache
-                .cache_mode()
-                .map(|mode| PortCacheConfig { mode, ..PortCacheConfig::default() }),
+            port_cache: options.port_cache.cache_mode().map(|mode| PortCacheConfig {
+                mode,
+                searcher: options.searcher,
+                ..PortCacheConfig::default()
+            }),
             ..SIZES
         };
         Self::with_sizes(ports, &sizes)
@@ -66,14 +72,22 @@ impl Workers {
             queues: vec![(0, Box::new(ReplayQueue::new(number.0, side.clone())))],
             egress: Vec::new(),
         });
-        let (set, mut workers) = worker::build(sizes, queues.collect());
-        (set, Self { worker: workers.remove(0), sides, now: Nanos(0) })
+        let (mut set, mut workers) = worker::build(sizes, queues.collect());
+        let search = set.take_search_worker();
+        (set, Self { worker: workers.remove(0), search, sides, now: Nanos(0) })
     }
 
     /// Runs a poll iteration at this time, or at the time of the last one if it is later.
     fn turn(&mut self, now: Nanos) -> Turn {
         self.now = self.now.max(now);
-        self.worker.turn(self.now)
+        let mut turn = self.worker.turn(self.now);
+        if let Some(SearchTurn { answers_ns, searched, .. }) = self.search.as_mut().map(|s| s.turn(self.now))
+        {
+            // An answer is taken in the next poll iteration.
+            let answers_ns = answers_ns.or((searched > 0).then_some(self.now));
+            turn.answers_ns = turn.answers_ns.into_iter().chain(answers_ns).min();
+        }
+        turn
     }
 }
 
