@@ -5,7 +5,7 @@ use super::table;
 use std::io::{self, Write};
 use switch::control::{CacheCounts, CacheReport};
 
-const HEAD: [&str; 23] = [
+const HEAD: [&str; 27] = [
     "worker",
     "port",
     "pending",
@@ -23,6 +23,10 @@ const HEAD: [&str; 23] = [
     "retried",
     "timed out",
     "stale",
+    "sent",
+    "answered",
+    "outdated",
+    "fallen back",
     "released",
     "evicted",
     "asked",
@@ -38,11 +42,11 @@ pub fn cache(out: &mut dyn Write, report: &CacheReport) -> io::Result<()> {
             "the port cache is off; datapath.port_cache.mode = \"nonblocking\" in the configuration switches it on"
         );
     }
-    let CacheReport { mode, entries, queue, records, bytes, .. } = report;
+    let CacheReport { mode, searcher, entries, queue, records, bytes, .. } = report;
     let records = if *records > 0 { format!(", {records} records") } else { String::new() };
     writeln!(
         out,
-        "mode {mode}; limits per port: {entries} pending flows{records}, {queue} waiting packets, {bytes} bytes"
+        "mode {mode}, searcher {searcher}; limits per port: {entries} pending flows{records}, {queue} waiting packets, {bytes} bytes"
     )?;
     let row = |worker: String, port: String, counts: &CacheCounts| {
         let mut row = vec![worker, port];
@@ -61,7 +65,7 @@ pub fn cache(out: &mut dyn Write, report: &CacheReport) -> io::Result<()> {
 }
 
 /// Returns the numbers of a row in the order of the columns.
-fn numbers(c: &CacheCounts) -> [u64; 21] {
+fn numbers(c: &CacheCounts) -> [u64; 25] {
     [
         c.pending,
         c.negative,
@@ -78,6 +82,10 @@ fn numbers(c: &CacheCounts) -> [u64; 21] {
         c.retried,
         c.timed_out,
         c.stale,
+        c.sent,
+        c.answered,
+        c.outdated,
+        c.fallen_back,
         c.released,
         c.evicted,
         c.asked,
@@ -96,8 +104,16 @@ mod tests {
         let mut sum = CacheCounts::default();
         ports.iter().for_each(|port| sum.add(&port.counts));
         let ports = ports.to_vec();
-        let report =
-            CacheReport { mode: mode.into(), entries: 8, queue: 16, records: 9, bytes: 4_096, ports, sum };
+        let report = CacheReport {
+            mode: mode.into(),
+            searcher: "worker".into(),
+            entries: 8,
+            queue: 16,
+            records: 9,
+            bytes: 4_096,
+            ports,
+            sum,
+        };
         let mut out = Vec::new();
         cache(&mut out, &report).unwrap();
         String::from_utf8(out).unwrap()
@@ -122,12 +138,16 @@ mod tests {
             retried: first + 12,
             timed_out: first + 13,
             stale: first + 14,
-            released: first + 15,
-            evicted: first + 16,
-            asked: first + 17,
-            returned: first + 18,
-            unquenched: first + 19,
-            unanswered: first + 20,
+            sent: first + 15,
+            answered: first + 16,
+            outdated: first + 17,
+            fallen_back: first + 18,
+            released: first + 19,
+            evicted: first + 20,
+            asked: first + 21,
+            returned: first + 22,
+            unquenched: first + 23,
+            unanswered: first + 24,
         };
         CachePort { worker: 0, port, counts }
     }
@@ -145,12 +165,11 @@ mod tests {
         let rows: Vec<Vec<&str>> =
             printed.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
         let row = |head: &[&str], first: u64, step: usize| -> Vec<String> {
-            let numbers = (first..).step_by(step).take(21).map(|number| number.to_string());
+            let numbers = (first..).step_by(step).take(25).map(|number| number.to_string());
             head.iter().map(|text| (*text).to_owned()).chain(numbers).collect()
         };
         assert_eq!(rows, [row(&["0", "1"], 100, 1), row(&["0", "2"], 200, 1), row(&["sum"], 300, 2)]);
-        let first =
-            "mode nonblocking; limits per port: 8 pending flows, 9 records, 16 waiting packets, 4096 bytes\n";
+        let first = "mode nonblocking, searcher worker; limits per port: 8 pending flows, 9 records, 16 waiting packets, 4096 bytes\n";
         assert!(printed.starts_with(first), "{printed}");
         assert_eq!(report("nonblocking", &[port(1, 0)]).lines().count(), 3);
     }

@@ -324,6 +324,8 @@ impl ExpressCounts {
 pub struct CacheReport {
     /// Mode: `off`, `nonblocking` or `blocking`.
     pub mode: String,
+    /// What answers searches: `inline`, `worker` or `lab`. `none` if the mode is `off`.
+    pub searcher: String,
     /// Maximum number of pending flows per port, or 0 if the mode is `off`.
     pub entries: u64,
     /// Maximum number of waiting packets per port, apart from the first packet of each flow.
@@ -383,6 +385,14 @@ pub struct CacheCounts {
     pub timed_out: u64,
     /// Answers that came too late.
     pub stale: u64,
+    /// Searches that were sent to the search worker.
+    pub sent: u64,
+    /// Searches that the search worker answered in time.
+    pub answered: u64,
+    /// Answers among them that were found under other rules.
+    pub outdated: u64,
+    /// Searches that ended without the search worker.
+    pub fallen_back: u64,
     /// Packets that left after they had waited.
     pub released: u64,
     /// Path records that were removed because their port had too many.
@@ -415,6 +425,10 @@ impl CacheCounts {
         self.retried += other.retried;
         self.timed_out += other.timed_out;
         self.stale += other.stale;
+        self.sent += other.sent;
+        self.answered += other.answered;
+        self.outdated += other.outdated;
+        self.fallen_back += other.fallen_back;
         self.released += other.released;
         self.evicted += other.evicted;
         self.asked += other.asked;

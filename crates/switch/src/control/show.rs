@@ -14,7 +14,7 @@ use dataplane::DropCounts;
 use flow::{DropReason, Field, Nanos, TableId};
 use model::Model;
 use model::agent::LostMessages;
-use port_cache::{MissFigures, MissUsage};
+use port_cache::{MissFigures, MissUsage, PortCacheConfig, SearcherKind};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
@@ -171,10 +171,11 @@ fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
 pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
     let plane = model.plane_mut();
     let mode = PortCacheMode::of(plane.port_cache());
-    let Some(limits) = plane.port_cache().map(|cache| cache.limits) else {
+    let Some(PortCacheConfig { limits, searcher, service_ns, .. }) = plane.port_cache().copied() else {
         let (ports, sum) = (Vec::new(), CacheCounts::default());
         return CacheReport {
             mode: mode.to_string(),
+            searcher: "none".to_owned(),
             entries: 0,
             queue: 0,
             records: 0,
@@ -183,6 +184,11 @@ pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
             sum,
         };
     };
+    let searcher = match searcher {
+        SearcherKind::Worker => "worker",
+        SearcherKind::Own if service_ns > Nanos::ZERO => "lab",
+        SearcherKind::Own => "inline",
+    };
     let port =
         |(worker, port, figures, usage)| CachePort { worker, port, counts: cache_counts(&figures, &usage) };
     let ports: Vec<_> = plane.port_caches().map(port).collect();
@@ -190,6 +196,7 @@ pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
     ports.iter().for_each(|port| sum.add(&port.counts));
     CacheReport {
         mode: mode.to_string(),
+        searcher: searcher.to_owned(),
         entries: limits.entries.into(),
         queue: limits.queue.into(),
         records: limits.records.into(),
@@ -216,6 +223,10 @@ fn cache_counts(figures: &MissFigures, usage: &MissUsage) -> CacheCounts {
         retried: figures.retried,
         timed_out: figures.timed_out,
         stale: figures.stale,
+        sent: figures.sent,
+        answered: figures.answered,
+        outdated: figures.outdated,
+        fallen_back: figures.fallen_back,
         released: figures.released,
         evicted: figures.evicted,
         asked: figures.asked,

@@ -10,6 +10,7 @@ mod links;
 mod load;
 mod model_handle;
 mod ports;
+mod search;
 mod serve;
 mod start;
 mod stop;

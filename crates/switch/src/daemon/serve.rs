@@ -44,6 +44,7 @@ impl Daemon {
             let is_due = now.saturating_sub(tended_ns) >= TEND_NS;
             if is_due {
                 self.check_threads()?;
+                self.check_search_worker();
                 tended_ns = now;
             }
             if let Some(model) = self.model_handle.here()
@@ -98,6 +99,26 @@ impl Daemon {
             if self.wait(stop, &mut clients, sleep_ns, congested)? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Logs when the search worker ceases or begins to answer.
+    fn check_search_worker(&mut self) {
+        let Some(model) = self.model_handle.here() else { return };
+        let plane = model.plane_mut();
+        let unanswered = match plane.reaches_search_worker() {
+            true => plane.unanswered_workers(),
+            false => self.workers.len(),
+        };
+        if std::mem::replace(&mut self.unanswered_workers, unanswered) == unanswered {
+            return;
+        }
+        if unanswered == 0 {
+            tracing::info!("the search worker answers again");
+        } else {
+            tracing::warn!(
+                "the search worker does not answer {unanswered} of the workers, which look up packets in their own tables"
+            );
         }
     }
 

@@ -6,7 +6,8 @@ use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::load::load;
 use super::model_handle::ModelHandle;
-use super::thread::{self, ControlWake, Shared};
+use super::search::SharedSearch;
+use super::thread::{self, ControlWake, Others, Shared};
 use super::{DaemonError, DeviceLock, OpenPort, Stop};
 use crate::listener::Listener;
 use crate::openflow::Channels;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag};
+use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag, Worker, WorkerSet};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
 const CLIENTS_WAITING: i32 = 64;
@@ -33,7 +34,11 @@ pub struct Daemon {
     pub(super) listener: Listener,
     pub(super) openflow: Channels,
     pub(super) workers: Arc<[Arc<Shared>]>,
+    pub(super) search: Option<Arc<SharedSearch>>,
     pub(super) threads: Vec<JoinHandle<()>>,
+    pub(super) search_thread: Option<JoinHandle<()>>,
+    /// Number of workers whose searches were not answered when this was last logged.
+    pub(super) unanswered_workers: usize,
     pub(super) control: Arc<ControlWake>,
     /// The links as last reported to the model.
     pub(super) links: Vec<Known>,
@@ -48,6 +53,30 @@ fn bases() -> io::Result<Sender<BackgroundTask>> {
         .name("bases".into())
         .spawn(move || tasks.into_iter().for_each(|task| task()))?;
     Ok(sender)
+}
+
+/// The workers that forward packets, and the search worker, if there is one.
+type SharedWorkers = (Vec<Arc<Shared>>, Option<Arc<SharedSearch>>);
+
+/// Prepares the workers for their threads, and lets operations wake them.
+fn share(plane: &mut WorkerSet, workers: Vec<Worker>) -> Result<SharedWorkers, DaemonError> {
+    let shared: Vec<Arc<Shared>> = workers
+        .into_iter()
+        .map(|worker| Shared::new(worker).map(Arc::new))
+        .collect::<Result<_, _>>()
+        .map_err(DaemonError::io("create the wake-up descriptor of a worker"))?;
+    for (number, shared) in shared.iter().enumerate() {
+        let shared = Arc::clone(shared);
+        plane.set_waker(number, Box::new(move || shared.apply_or_wake()));
+    }
+    let search = plane.take_search_worker().map(|worker| SharedSearch::new(worker).map(Arc::new));
+    let search =
+        search.transpose().map_err(DaemonError::io("create the wake-up descriptor of the search worker"))?;
+    if let Some(search) = &search {
+        let search = Arc::clone(search);
+        plane.set_waker(shared.len(), Box::new(move || search.apply_or_wake()));
+    }
+    Ok((shared, search))
 }
 
 /// Returns the kernel interface of a port, if there is one.
@@ -122,15 +151,7 @@ impl Daemon {
             ..config.datapath.worker_set()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);
-        let shared: Vec<Arc<Shared>> = workers
-            .into_iter()
-            .map(|worker| Shared::new(worker).map(Arc::new))
-            .collect::<Result<_, _>>()
-            .map_err(DaemonError::io("create the wake-up descriptor of a worker"))?;
-        for (number, shared) in shared.iter().enumerate() {
-            let shared = Arc::clone(shared);
-            plane.set_waker(number, Box::new(move || shared.apply_or_wake()));
-        }
+        let (shared, search) = share(&mut plane, workers)?;
         let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
         plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| drop(bases.send(task))));
         let mut model = Model::new(model_config(config), plane, clock.now());
@@ -157,7 +178,10 @@ impl Daemon {
             listener,
             openflow,
             workers: shared.into(),
+            search,
             threads: Vec::new(),
+            search_thread: None,
+            unanswered_workers: 0,
             control,
             links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
             link_thread,
@@ -178,15 +202,25 @@ impl Daemon {
                 return false;
             }
             self.workers.iter().for_each(|worker| worker.apply());
+            self.search.iter().for_each(|search| search.apply());
         }
         self.workers.iter().for_each(|worker| worker.keep_house());
         !stop.is_requested()
     }
 
     fn start_threads(&mut self, config: &Config) -> Result<(), DaemonError> {
+        if let Some(search) = &self.search {
+            let cpu = config.datapath.searcher_cpu;
+            let thread = super::search::start(Arc::clone(search), cpu, config.pace, self.clock);
+            self.search_thread = Some(thread.map_err(DaemonError::io("start the search worker's thread"))?);
+        }
+        let others = Others {
+            workers: Arc::clone(&self.workers),
+            search: self.search.clone(),
+            control: Arc::clone(&self.control),
+        };
         for (number, worker) in config.workers.iter().enumerate() {
-            let (all, control) = (Arc::clone(&self.workers), Arc::clone(&self.control));
-            let thread = thread::start(number, *worker, config.pace, self.clock, all, control);
+            let thread = thread::start(number, *worker, config.pace, self.clock, others.clone());
             self.threads.push(thread.map_err(DaemonError::io("start a worker's thread"))?);
         }
         Ok(())
@@ -209,6 +243,10 @@ impl Drop for Daemon {
             if thread.join().is_err() {
                 tracing::error!("a worker's thread had panicked");
             }
+        }
+        self.search.iter().for_each(|search| search.stop());
+        if self.search_thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the search worker's thread had panicked");
         }
         // All threads have ended, so no worker hands over frames to another.
         for (number, worker) in self.workers.iter().enumerate() {

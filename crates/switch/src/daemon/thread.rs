@@ -5,6 +5,7 @@
 //! applies operations to a sleeping worker. Begin with [`start`].
 
 use super::clock::MonotonicClock;
+use super::search::SharedSearch;
 use super::sleeps;
 use config::{Pace, WorkerConfig};
 use flow::Nanos;
@@ -27,6 +28,17 @@ pub struct ControlWake {
     pub wake: Wake,
     /// Whether the control thread sleeps or is about to.
     pub asleep: SleepFlag,
+}
+
+/// The threads that a worker may wake.
+#[derive(Clone)]
+pub struct Others {
+    /// All workers.
+    pub workers: Arc<[Arc<Shared>]>,
+    /// The search worker, if there is one.
+    pub search: Option<Arc<SharedSearch>>,
+    /// The control thread.
+    pub control: Arc<ControlWake>,
 }
 
 /// The part of a worker's thread that other threads share.
@@ -75,33 +87,32 @@ pub fn start(
     config: WorkerConfig,
     pace: Pace,
     clock: MonotonicClock,
-    all: Arc<[Arc<Shared>]>,
-    control: Arc<ControlWake>,
+    others: Others,
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
         if let Some(cpu) = config.cpu {
-            pin(number, cpu);
+            pin(&format!("worker {number}"), cpu);
         }
-        if let Some(shared) = all.get(number) {
-            Loop { shared, all: &all, control: &control, clock, pace, sleeps: sleeps(config.idle) }.run();
+        if let Some(shared) = others.workers.get(number) {
+            Loop { shared, others: &others, clock, pace, sleeps: sleeps(config.idle) }.run();
         }
     })
 }
 
-fn pin(number: usize, cpu: usize) {
+/// Pins the calling thread to a CPU. `who` names the thread in the log.
+pub fn pin(who: &str, cpu: usize) {
     let mut cpus = CpuSet::new();
     if cpu < CpuSet::MAX_CPU {
         cpus.set(cpu);
     }
     if let Err(error) = sched_setaffinity(None, &cpus) {
-        tracing::warn!("worker {number} is not pinned to CPU {cpu}, which this process cannot use: {error}");
+        tracing::warn!("{who} is not pinned to CPU {cpu}, which this process cannot use: {error}");
     }
 }
 
 struct Loop<'a> {
     shared: &'a Shared,
-    all: &'a [Arc<Shared>],
-    control: &'a ControlWake,
+    others: &'a Others,
     clock: MonotonicClock,
     pace: Pace,
     sleeps: bool,
@@ -148,16 +159,20 @@ impl Loop<'_> {
 
     fn turn(&self, worker: &mut Worker, now: Nanos) -> Turn {
         let turn = worker.turn(now);
-        if worker.has_events() || worker.handed_over().next().is_some() {
+        let searches = worker.has_searches();
+        if worker.has_events() || searches || worker.handed_over().next().is_some() {
             worker.rest();
             let published = PublishFence::new();
             for peer in worker.handed_over() {
-                if let Some(peer) = self.all.get(peer) {
+                if let Some(peer) = self.others.workers.get(peer) {
                     peer.0.wake(&published);
                 }
             }
-            if worker.has_events() && self.control.asleep.take(&published) {
-                self.control.wake.wake();
+            if let Some(search) = self.others.search.as_ref().filter(|_| searches) {
+                search.wake(&published);
+            }
+            if worker.has_events() && self.others.control.asleep.take(&published) {
+                self.others.control.wake.wake();
             }
         }
         turn

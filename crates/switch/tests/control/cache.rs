@@ -4,7 +4,7 @@
 use crate::frame;
 use crate::lab::{Lab, config, until};
 use serde_json::Value;
-use switch::control::{CacheReport, ControlRequest};
+use switch::control::{CacheReport, Changes, ControlRequest};
 
 const FLOWS: &str = "in_port=p1,dl_type=0x88b7 actions=output:p2\n";
 
@@ -34,6 +34,30 @@ fn every_packet_of_a_port_is_counted_once() {
     assert_eq!(counts.packets, counts.hits + counts.new + counts.merged, "{counts:?}");
     assert!(counts.hits >= 3 && counts.released == 1 + counts.merged, "{counts:?}");
     assert_eq!((ports[1].counts, sum), (Default::default(), counts));
+}
+
+/// The search worker sleeps between packets, and the barrier of each change of the rules is answered.
+#[test]
+fn a_search_worker_finds_the_paths_of_new_flows() {
+    let with_cache = |socket: &std::path::Path| {
+        let mut config = config(socket, 2, 2);
+        let searcher = port_cache::SearcherKind::Worker;
+        let cache = port_cache::PortCacheConfig { searcher, ..port_cache::PortCacheConfig::default() };
+        config.datapath.forwarding.port_cache = Some(cache);
+        config
+    };
+    let mut lab = Lab::start_with(with_cache, Some(FLOWS), &[]);
+    for round in 1..=5 {
+        (0..3).for_each(|_| assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2)));
+        until("a search is answered", || report(&lab).sum.answered == round);
+        // The record of the flow is outdated afterwards.
+        let flow = format!("priority={},in_port=p1,dl_type=0x88b7 actions=output:p2\n", 40_000 + round);
+        lab.client().load::<Changes>(|take| take(&flow)).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let CacheReport { searcher, sum, .. } = report(&lab);
+    assert_eq!((searcher.as_str(), sum.sent, sum.new, sum.fallen_back), ("worker", 5, 5, 0), "{sum:?}");
+    assert_eq!(sum.packets, 15);
 }
 
 #[test]

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The thread of the search worker: it runs poll iterations while there are searches and sleeps while there
+//! are none. Begin with [`start`].
+
+use super::clock::MonotonicClock;
+use super::thread::pin;
+use config::Pace;
+use flow::Nanos;
+use port::wait::{Wake, wait};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{io, thread};
+use worker::{PublishFence, SearchTurn, SearchWorker, SharedWorker};
+
+/// Longest sleep of the thread.
+const SLEEP: Duration = Duration::from_secs(1);
+
+/// The part of the search worker's thread that other threads share.
+pub struct SharedSearch(SharedWorker<SearchWorker, Wake>);
+
+impl SharedSearch {
+    pub fn new(worker: SearchWorker) -> io::Result<Self> {
+        let flag = worker.sleeping();
+        Ok(Self(SharedWorker::new(worker, flag, Wake::new()?)))
+    }
+
+    /// Applies queued operations for a sleeping search worker, or wakes it.
+    pub fn apply_or_wake(&self) {
+        self.0.apply_or_wake();
+    }
+
+    /// Applies all queued operations. The thread must not have started yet.
+    pub fn apply(&self) {
+        let mut worker = self.0.lock();
+        while worker.apply() > 0 {}
+    }
+
+    /// Wakes the search worker if it sleeps, so that it serves requests that were published before.
+    pub fn wake(&self, published: &PublishFence) {
+        self.0.wake(published);
+    }
+
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// Starts the thread, pinned to `cpu` if it is given.
+pub fn start(
+    shared: Arc<SharedSearch>,
+    cpu: Option<usize>,
+    pace: Pace,
+    clock: MonotonicClock,
+) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name("search".into()).spawn(move || {
+        if let Some(cpu) = cpu {
+            pin("the search worker", cpu);
+        }
+        run(&shared.0, pace.spin_ns, clock);
+    })
+}
+
+fn run(shared: &SharedWorker<SearchWorker, Wake>, spin_ns: Nanos, clock: MonotonicClock) {
+    let mut worker = shared.lock();
+    // However this thread ends, packets then no longer wait for it.
+    let _end = worker.end();
+    let mut active_ns = clock.now();
+    while !shared.is_stopped() && !worker.is_closed() {
+        let now = clock.now();
+        let SearchTurn { applied, searched, .. } = worker.turn(now);
+        if applied + searched > 0 {
+            active_ns = now;
+        } else if now.saturating_sub(active_ns) < spin_ns {
+            std::hint::spin_loop();
+        } else {
+            worker = shared.sleep(
+                worker,
+                |_| (),
+                |()| {
+                    if wait(&[shared.alarm().descriptor()], Some(SLEEP)).is_err() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                },
+            );
+        }
+    }
+}
