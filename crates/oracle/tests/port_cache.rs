@@ -6,8 +6,8 @@ use flow::{Nanos, TableId};
 use oracle::{CaseOptions, Coverage, run_case};
 use pipeline::{BypassLimits, LaneLimits};
 use port_cache::{
-    MissFigures, MissLimits, MissMode, PortCacheConfig, QuenchConfig, QuenchedTables, SearcherFaults, Victim,
-    WhenFull,
+    MissFigures, MissLimits, MissMode, PortCacheConfig, QuenchConfig, QuenchedTables, SearcherFaults,
+    SearcherKind, Victim, WhenFull,
 };
 use worker::{Consistency, Quanta};
 
@@ -63,7 +63,14 @@ fn port_cache(seed: u64) -> PortCacheConfig {
             PortCacheConfig { mode, limits, service_ns, faults, ..PortCacheConfig::default() }
         }
     };
-    PortCacheConfig { quench, ..cache }
+    // `ORACLE_SEARCHER=worker` gives all cases a search worker, and `own` gives it to none.
+    let searches = match std::env::var("ORACLE_SEARCHER").as_deref() {
+        Ok("worker") => true,
+        Ok("own") => false,
+        _ => (seed / 7).is_multiple_of(3),
+    };
+    let searcher = if searches { SearcherKind::Worker } else { SearcherKind::Own };
+    PortCacheConfig { quench, searcher, ..cache }
 }
 
 fn options(seed: u64, packets: usize) -> CaseOptions {
@@ -128,10 +135,10 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         timed_out,
         stale,
         unserved: _,
-        sent: _,
-        answered: _,
-        outdated: _,
-        fallen_back: _,
+        sent,
+        answered,
+        outdated,
+        fallen_back,
         released,
         evicted,
         asked,
@@ -140,8 +147,25 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
         unanswered,
     } = coverage.misses;
     let counts = [
-        hits, searched, merged, passed, uncached, dropped, forced, retried, timed_out, stale, released,
-        evicted, asked, unquenched, unanswered,
+        hits,
+        searched,
+        merged,
+        passed,
+        uncached,
+        dropped,
+        forced,
+        retried,
+        timed_out,
+        stale,
+        sent,
+        answered,
+        outdated,
+        fallen_back,
+        released,
+        evicted,
+        asked,
+        unquenched,
+        unanswered,
     ];
     assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
     // Packets that return to the queue are rare: those without space in the port cache. The test `quench` of

@@ -20,7 +20,7 @@ use model::{AsyncMessage, Model, RemovedReason};
 use port::mem::MemHandle;
 use reference::Reference;
 use std::collections::BTreeMap;
-use worker::Worker;
+use worker::{SearchWorker, Worker};
 
 pub(super) use setup::is_calm;
 
@@ -33,6 +33,8 @@ pub(super) struct Driver {
     homes: Vec<PortNo>,
     model: Model<Recorder>,
     workers: Vec<Worker<OrderLog>>,
+    /// The search worker of the port caches, if there is one and it has not ended.
+    search: Option<SearchWorker>,
     handles: Vec<MemHandle>,
     /// Reference that executes every operation on submission, before the workers do.
     shadow: Reference,
@@ -64,6 +66,7 @@ impl Driver {
         };
         while self.record.arrivals.len() < self.options.packets {
             self.now += Nanos(self.rng.u64(0..STEP_NS_MAX.0));
+            self.search_sometimes();
             match self.rng.u8(0..200) {
                 0..110 => self.push(),
                 110..170 => {

@@ -172,6 +172,7 @@ impl Driver {
         let egress = if queued { egress(&mut rng, room.queue_frames) } else { Vec::new() };
         let Ports { handles, queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
         let (mut plane, workers) = build_with(&config, queues, OrderLog::default);
+        let search = plane.take_search_worker();
         if seed % 4 < 2 {
             // Background compilations run immediately, and their results are applied with the next operation.
             plane.set_compiler(2, Box::new(|task| task()));
@@ -209,6 +210,7 @@ impl Driver {
             homes,
             model,
             workers,
+            search,
             handles,
             shadow: Reference::new(),
             shadowed: 0,

@@ -10,7 +10,7 @@ use crate::views;
 use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
 use frame::Meta;
-use worker::Turn;
+use worker::{SearchTurn, Turn};
 
 /// Maximum number of packets that wait in one receive queue in a tight case.
 const TIGHT_WAITING_MAX: usize = 8;
@@ -34,6 +34,9 @@ const LARGE_TAKEN_MAX: usize = LARGE_FRAMES / 2;
 /// Maximum number of rounds over all workers until everything is sent, including frames that egress queues
 /// hold back.
 const ROUNDS_MAX: usize = 10_000;
+
+/// Number of steps of a case after which the search worker ends, on average.
+const SEARCH_STEPS: u16 = 8_000;
 
 impl Driver {
     /// Puts some packets into the queues of one worker.
@@ -114,6 +117,24 @@ impl Driver {
         worker.turn(self.now)
     }
 
+    /// Runs a poll iteration of the search worker in half of the calls. Rarely, it ends for the rest of the
+    /// case.
+    pub(super) fn search_sometimes(&mut self) {
+        if self.search.is_none() {
+            return;
+        }
+        match self.rng.u16(0..SEARCH_STEPS) {
+            0 => self.search = None,
+            other if other % 2 == 1 => drop(self.search()),
+            _ => {}
+        }
+    }
+
+    /// Runs a poll iteration of the search worker, if there is one.
+    fn search(&mut self) -> SearchTurn {
+        self.search.as_mut().map(|search| search.turn(self.now)).unwrap_or_default()
+    }
+
     pub(super) fn turn(&mut self, worker: usize) -> Result<(), String> {
         self.turn_one(worker);
         self.count_lookups();
@@ -174,6 +195,9 @@ impl Driver {
                 taken += self.collect();
                 self.record.judged += views::compare_traces(&mut self.model)?;
             }
+            let search = self.search();
+            idle &= SearchTurn { answers_ns: None, ..search } == SearchTurn::default();
+            opens_ns = opens_ns.into_iter().chain(search.answers_ns).min();
             if rate_holds {
                 self.record.rate_held += taken;
             }
