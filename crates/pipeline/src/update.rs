@@ -76,8 +76,8 @@ pub enum Update {
     /// States whether the LUT of a table that packets can reach examines bits that the keys of the express
     /// path lack. A new express path begins with false.
     CoarseKeys(bool),
-    /// Lists for the express path the entries that the operation changes. Must be in the same operation as the
-    /// changes of the tables and programs.
+    /// Lists for the express path the entries that the operation changes. Must be in the same operation as
+    /// the changes of the tables and programs.
     PathChanges(Arc<PathChanges>),
     /// Sends a packet-out of the controller once the whole operation is applied.
     PacketOut(Box<CompiledPacketOut>),
