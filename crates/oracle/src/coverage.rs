@@ -68,6 +68,8 @@ pub struct Coverage {
     pub distant_hits: u64,
     /// Counters of the port caches.
     pub misses: MissFigures,
+    /// Packet-outs with the buffer ID of a packet-in for whose answer packets wait.
+    pub answered: usize,
     /// Changes made while packets pass, by kind. Changes of entries are not included.
     pub changes: ChangeCounts,
     /// Number of packets that used each feature of the flow model.
@@ -180,6 +182,7 @@ impl Coverage {
         self.express.add(&other.express);
         self.distant_hits += other.distant_hits;
         self.misses.add(&other.misses);
+        self.answered += other.answered;
         self.changes.add(&other.changes);
         for (sums, counts) in [(&mut self.features, &other.features), (&mut self.drops, &other.drops)] {
             for (name, count) in counts {

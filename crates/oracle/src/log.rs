@@ -458,6 +458,8 @@ pub(super) struct Record {
     pub distant_hits: u64,
     /// Counters of the port caches.
     pub misses: port_cache::MissFigures,
+    /// Packet-outs with the buffer ID of a packet-in for whose answer packets wait.
+    pub answered: usize,
 }
 
 /// Maximum virtual time between two steps of the driver.

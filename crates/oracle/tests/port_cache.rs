@@ -113,7 +113,7 @@ fn packets_of_unknown_flows_wait_as_the_equivalence_rule_allows() {
         }
     }
     pipeline::set_portable(false);
-    println!("{cases} rule sets\n{coverage}\n{:?}", coverage.misses);
+    println!("{cases} rule sets\n{coverage}\n{:?}, {} answers", coverage.misses, coverage.answered);
     let shown: Vec<String> = breaches.iter().take(SHOWN).map(ToString::to_string).collect();
     assert!(breaches.is_empty(), "{} breaches\n{}", breaches.len(), shown.join("\n"));
     if cases >= CASES {
@@ -170,6 +170,7 @@ fn check_coverage(coverage: &Coverage, cases: u64) {
     assert!(counts.iter().all(|count| *count >= cases / 2), "{:?}", coverage.misses);
     // Packets that return to the queue are rare: those without space in the port cache. The test `quench` of
     // `worker` covers them.
+    assert!(coverage.answered as u64 >= cases / 2, "{} answers", coverage.answered);
     assert!(coverage.express.inherited >= cases / 2, "{:?}", coverage.express);
     assert!(coverage.losses["miss_queue_full"] >= cases && coverage.losses["miss_timeout"] >= cases / 2);
 }

@@ -15,6 +15,7 @@ use super::templates::Template;
 use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::group::Group;
+use flow::operation::Releases;
 use flow::{Action, FlowMod, GroupId, HeldFlow, Instructions, Nanos, PortNo, RuleVersion, TableId, port_no};
 use model::{AsyncMessage, Model, RemovedReason};
 use port::mem::MemHandle;
@@ -117,13 +118,17 @@ impl Driver {
     }
 
     /// Answers a packet-in for whose answer packets wait or have waited. Many answers are late, and some are
-    /// given twice.
+    /// given twice. A quarter of them are packet-outs with the buffer ID of the packet-in.
     fn answer(&mut self) -> Result<(), String> {
         if self.asked.is_empty() || self.rng.bool() {
             return Ok(());
         }
         let at = self.rng.usize(0..self.asked.len());
         let flow = if self.rng.u8(0..4) == 0 { self.asked[at] } else { self.asked.swap_remove(at) };
+        if self.rng.u8(0..4) == 0 && !self.record.room.lacks_frames() {
+            let (template, _) = self.packet_in_use();
+            return self.inject(template, Releases::Held(flow));
+        }
         self.model.end_wait(flow);
         self.follow()
     }

@@ -73,6 +73,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         express: record.express,
         distant_hits: record.distant_hits,
         misses: record.misses,
+        answered: record.answered,
         changes: record.changes,
         fast: record.totals.fast,
         rate_held: record.rate_held,
@@ -160,16 +161,15 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                         .injected
                         .get(&rule_version)
                         .ok_or("a packet-out that the driver did not send")?;
-                    // The first worker sends packet-outs.
-                    let (worker, walker) = (0, Walker::Injected(rule_version));
+                    let arrival = &record.arrivals[*number];
+                    let (worker, walker) = (arrival.worker, Walker::Injected(rule_version));
                     made.reference.exceed(made.bands.exceeded_by((worker, walker)));
                     let processed = made.reference.packet_out(packet);
                     let moment =
-                        record.logs.first().zip(record.moments.first()).and_then(|(log, moments)| {
+                        record.logs.get(worker).zip(record.moments.get(worker)).and_then(|(log, moments)| {
                             let at = log.iter().position(|entry| *entry == Entry::Applied(rule_version))?;
                             moments.get(at).copied()
                         });
-                    let arrival = &record.arrivals[*number];
                     let moment = moment.unwrap_or_default();
                     let logged = Logged { number: *number, arrival, worker, walker, moment };
                     made.note(&logged, processed, coverage)?;

@@ -38,8 +38,9 @@ pub(super) fn check_outcomes(record: &Record, replay: &Replay, output: Output<'_
             numbers.insert((arrival.worker, walker), number);
         }
     }
-    numbers
-        .extend(record.injected.iter().map(|(version, number)| ((0, Walker::Injected(*version)), *number)));
+    for (version, number) in &record.injected {
+        numbers.insert((record.arrivals[*number].worker, Walker::Injected(*version)), *number);
+    }
     let mut sums = Sums::default();
     for (worker, outcomes) in record.outcomes.iter().enumerate() {
         for Left { walker, outcome, .. } in outcomes {

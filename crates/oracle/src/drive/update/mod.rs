@@ -59,7 +59,7 @@ impl Driver {
             // none.
             36..48 if !self.record.room.lacks_frames() => {
                 for _ in 0..self.rng.u8(1..4) {
-                    self.inject(subject.template)?;
+                    self.inject(subject.template, Releases::SameFlow)?;
                 }
                 Ok(())
             }
@@ -95,8 +95,8 @@ impl Driver {
         }
     }
 
-    /// Sends a packet-out.
-    fn inject(&mut self, template: usize) -> Result<(), String> {
+    /// Sends a packet-out. The worker whose packets it releases sends the packet, or the first worker.
+    pub(super) fn inject(&mut self, template: usize, releases: Releases) -> Result<(), String> {
         let tag = self.record.arrivals.len();
         let in_port = if self.rng.bool() {
             [port_no::CONTROLLER, port_no::ANY, port_no::LOCAL, PortNo(0)][self.rng.usize(0..4)]
@@ -109,14 +109,21 @@ impl Driver {
             actions.push(Action::output(port_no::TABLE));
         }
         let bytes = self.templates[template].tagged(tag);
-        let packet = PacketOut { in_port, actions, bytes: bytes.clone(), releases: Releases::SameFlow };
+        let packet = PacketOut { in_port, actions, bytes: bytes.clone(), releases };
         if self.model.packet_out(packet).is_ok() {
             let version = self.model.barrier();
             self.record.injected.insert(version, tag);
+            let worker = match releases {
+                Releases::Held(flow) => {
+                    self.record.answered += 1;
+                    flow.worker.into()
+                }
+                Releases::SameFlow | Releases::Nothing => 0,
+            };
             let arrival = Arrival {
                 port: in_port,
                 unfinished: Unfinished::default(),
-                worker: 0,
+                worker,
                 sequence: 0,
                 flow: Arrival::injected_flow(tag),
                 bytes,
