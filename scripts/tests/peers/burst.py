@@ -6,8 +6,9 @@
                                       the numbers of the first and the last datagram (`first`, `last`),
                                       how many arrived (`count`), how many of them had a number not greater
                                       than one before (`misplaced`), how many came with consecutive numbers
-                                      from the first one on (`run`), and the time of the first arrival in
-                                      seconds of the monotonic clock (`at`)
+                                      from the first one on (`run`), the time of the first arrival in
+                                      seconds of the monotonic clock (`at`), and the longest time in seconds
+                                      between two successive arrivals (`gap`)
 """
 
 import json
@@ -54,7 +55,7 @@ def receive():
     receiver.bind(("0.0.0.0", PORT))
     receiver.settimeout(QUIET_S)
     print("ready", flush=True)
-    numbers, at = [], 0.0
+    numbers, at, before, gap = [], 0.0, 0.0, 0.0
     while True:
         try:
             data = receiver.recv(2048)
@@ -62,15 +63,19 @@ def receive():
             if ended:
                 break
             continue
-        if not numbers:
-            at = time.monotonic()
+        now = time.monotonic()
+        if numbers:
+            gap = max(gap, now - before)
+        else:
+            at = now
+        before = now
         numbers.append(struct.unpack_from("!Q", data)[0])
     first, last = (numbers[0], numbers[-1]) if numbers else (None, None)
     pairs = list(zip(numbers, numbers[1:], strict=False))
     run = next((n + 1 for n, (a, b) in enumerate(pairs) if b != a + 1), len(numbers))
     misplaced = sum(later <= earlier for earlier, later in pairs)
-    result = {"first": first, "last": last, "count": len(numbers), "misplaced": misplaced, "run": run, "at": at}
-    print(json.dumps(result), flush=True)
+    result = {"first": first, "last": last, "count": len(numbers), "misplaced": misplaced, "run": run}
+    print(json.dumps(result | {"at": at, "gap": gap}), flush=True)
 
 
 def main():
