@@ -485,9 +485,18 @@ flows = 4
 
 #[test]
 fn the_port_cache_counts_each_received_packet_once() {
-    for (mode, when_full) in [("nonblocking", "drop"), ("nonblocking", "forward"), ("blocking", "drop")] {
+    let cases = [
+        ("nonblocking", "drop", "lab"),
+        ("nonblocking", "forward", "lab"),
+        ("blocking", "drop", "lab"),
+        ("nonblocking", "drop", "worker"),
+        ("nonblocking", "forward", "worker"),
+        ("blocking", "drop", "worker"),
+    ];
+    for (mode, when_full, searcher) in cases {
         let with = format!("\"{mode}\"\nwhen_full = \"{when_full}\"");
-        let outcome = read(&CROWDED.replace("\"nonblocking\"", &with)).unwrap().run().unwrap();
+        let text = CROWDED.replace("\"nonblocking\"", &with).replace("\"lab\"", &format!("\"{searcher}\""));
+        let outcome = read(&text).unwrap().run().unwrap();
         let cache = outcome.port_cache.unwrap();
         // Without a warm-up, `offered` counts every packet. Packets lost at the receive ring do not arrive.
         let offered: u64 = outcome.traffic.iter().map(|part| part.offered).sum();
@@ -499,6 +508,13 @@ fn the_port_cache_counts_each_received_packet_once() {
             assert_eq!(cache.dropped > 10, when_full == "drop", "{cache:?}");
         }
     }
+}
+
+#[test]
+fn a_scenario_has_no_cpu_for_its_search_worker() {
+    let text = CROWDED.replace("\"lab\"", "\"worker\"\nsearcher_cpu = 1");
+    let refusal = refusal(&read(&text).unwrap_err());
+    assert!(refusal.contains("port_cache.searcher_cpu: is for shunt run; omit it"), "{refusal}");
 }
 
 #[test]

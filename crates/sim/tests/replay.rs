@@ -15,7 +15,7 @@ mod made;
 
 use checksums::{Check, has_tshark};
 use common::{Folder, captures, committed, flows_file, has_all_captures, run};
-use config::PortCacheMode;
+use config::{PortCacheMode, SearcherKind};
 use sim::replay::{Options, ReplayEngine, ReplaySummary, replay};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -47,10 +47,20 @@ fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (ReplaySummary, P
         path_records: 0,
         ..summary.clone()
     };
-    for port_cache in [PortCacheMode::Nonblocking, PortCacheMode::Blocking] {
-        let (cached, cached_in) = run(&Options { port_cache, ..base.clone() }, ReplayEngine::Worker, folder);
-        same(&cached_in, port_cache.name());
+    let caches = [
+        (PortCacheMode::Nonblocking, SearcherKind::Own),
+        (PortCacheMode::Blocking, SearcherKind::Own),
+        (PortCacheMode::Nonblocking, SearcherKind::Worker),
+        (PortCacheMode::Blocking, SearcherKind::Worker),
+    ];
+    for (port_cache, searcher) in caches {
+        let options = Options { port_cache, searcher, ..base.clone() };
+        let (cached, cached_in) = run(&options, ReplayEngine::Worker, folder);
+        same(&cached_in, &format!("{port_cache} {searcher:?}"));
         let misses = cached.misses;
+        let is_sent = searcher == SearcherKind::Worker;
+        // Super-frames are too long for the search worker.
+        assert_eq!((misses.sent > 0, misses.answered), (is_sent, misses.sent), "{misses:?}");
         assert!(misses.offered() > 0 && misses.offered() < cached.packets + 1, "{misses:?}");
         assert_eq!((misses.dropped, misses.timed_out), (0, 0), "{misses:?}");
         let without_cache =
