@@ -59,7 +59,7 @@ pub fn scenario(
     let nodes = graph.switches.iter().zip(&graph.ports).zip(setups);
     let nodes = nodes.map(|((name, ports), setup)| {
         let ports = ports.iter().copied().collect();
-        Node { name: name.clone(), ports, setup }
+        Node { name: name.clone(), ports, layer: None, setup }
     });
     let link = |ends: &_| NetworkLink { ends: *ends, delay_ns, rate_bps, queue_frames };
     let network = Network {

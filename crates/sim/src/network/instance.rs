@@ -178,7 +178,7 @@ mod tests {
     fn node(flows: &str) -> Node {
         let flows = parse_flows(flows, ParseOptions::default()).map(|flow| flow.unwrap().into());
         let setup = Setup { changes: flows.collect(), stateless: None };
-        Node { name: "s".into(), ports: vec![PortNo(1), PortNo(2), PortNo(3)], setup }
+        Node { name: "s".into(), ports: vec![PortNo(1), PortNo(2), PortNo(3)], layer: None, setup }
     }
 
     #[test]

@@ -7,8 +7,10 @@
 //! a change after a delay. Switches forward without delay. Begin with `spec` for the inputs, `run` for the
 //! event loop and `report` for the results.
 
+mod ecmp;
 mod events;
 mod exposure;
+mod fat_tree;
 mod instance;
 mod link_state;
 mod outages;
@@ -18,11 +20,13 @@ mod report;
 mod run;
 mod spec;
 
+pub use ecmp::{HostAddress, distances, ecmp};
 pub use exposure::Exposure;
+pub use fat_tree::{TreeLinks, fat_tree};
 pub use instance::InstanceState;
 pub use report::{Ends, FailureReport, NetworkFigures, NetworkPlace, Report};
 pub use run::{NetworkError, run};
-pub use spec::{Act, End, Flow, Hop, Host, Network, NetworkLink, Node, Setup};
+pub use spec::{Act, End, Flow, Hop, Host, Layer, Network, NetworkLink, Node, Setup};
 
 #[cfg(test)]
 mod tests;

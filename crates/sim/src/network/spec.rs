@@ -25,6 +25,29 @@ pub struct Network {
     pub seed: u64,
 }
 
+/// Layer of a switch in a fat tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// Switches of hosts.
+    Edge,
+    /// Switches between edge and core switches of a pod.
+    Aggregation,
+    /// Switches between pods.
+    Core,
+}
+
+impl Layer {
+    /// Returns the name of the layer.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Edge => "edge",
+            Self::Aggregation => "aggregation",
+            Self::Core => "core",
+        }
+    }
+}
+
 /// A switch of the network.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
@@ -32,6 +55,8 @@ pub struct Node {
     pub name: String,
     /// Port numbers.
     pub ports: Vec<PortNo>,
+    /// Layer of the switch, if the network is a fat tree.
+    pub layer: Option<Layer>,
     /// Configuration that applies before the first packet.
     pub setup: Setup,
 }

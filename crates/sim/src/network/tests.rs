@@ -68,8 +68,12 @@ fn flow(from: usize, to: usize) -> Flow {
 }
 
 fn ring() -> Network {
-    let node =
-        |at| Node { name: format!("s{at}"), ports: vec![PortNo(1), PortNo(2), PortNo(3)], setup: setup(at) };
+    let node = |at| Node {
+        name: format!("s{at}"),
+        ports: vec![PortNo(1), PortNo(2), PortNo(3)],
+        layer: None,
+        setup: setup(at),
+    };
     let link = |at| {
         let ends = [End { node: at, port: PortNo(1) }, End { node: (at + 1) % NODES, port: PortNo(2) }];
         NetworkLink { ends, delay_ns: DELAY_NS, rate_bps: None, queue_frames: 0 }
