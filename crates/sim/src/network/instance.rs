@@ -68,9 +68,9 @@ pub struct InstanceState {
 impl Instance {
     /// Creates a switch whose ports are up.
     pub fn new(node: &Node, now: Nanos) -> Result<Self, ModelError> {
-        let side = Arc::<Side>::default();
-        let queues = node.ports.iter().map(|number| {
-            let queue = Box::new(NetworkQueue::new(*number, Arc::clone(&side))) as Box<dyn Queue>;
+        let side = Arc::new(Side::new(&node.ports));
+        let queues = node.ports.iter().enumerate().map(|(at, number)| {
+            let queue = Box::new(NetworkQueue::new(at, Arc::clone(&side))) as Box<dyn Queue>;
             PortQueues { number: *number, queues: vec![(0, queue)], egress: Vec::new() }
         });
         let (set, mut workers) = worker::build(&SIZES, queues.collect());
@@ -111,7 +111,7 @@ impl Instance {
         sent: &mut Vec<Sent>,
     ) -> Option<&'static str> {
         let before = sent.len();
-        self.side.arrive(port, packet, bytes);
+        self.side.arrive(port, packet, bytes, 1);
         for _ in 0..TURNS {
             let turn = self.worker.turn(now);
             if !self.side.waits() && !turn.waiting && !self.worker.has_pending() {

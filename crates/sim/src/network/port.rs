@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interface between a switch and the network: one arriving frame, and the frames that the switch sends.
+//! Interface between a switch and the network: the frames that arrive, and those that the switch sends.
 
 use flow::PortNo;
 use frame::{Frame, Stamp};
 use port::{Capabilities, Link, Pools, Queue, Statistics};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,28 +18,46 @@ pub(super) struct Sent {
 
 #[derive(Debug, Default)]
 struct Frames {
-    arriving: Option<(u64, Vec<u8>)>,
+    /// For each port, packet numbers and bytes of the frames that wait to be received.
+    rings: Vec<VecDeque<(u64, Vec<u8>)>>,
     sent: Vec<Sent>,
 }
 
 /// The remote side of all ports of a switch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Side {
-    /// Port on which a frame waits to be received, or 0 if there is none.
-    arriving: AtomicU32,
+    /// Port numbers, in the order of the rings.
+    ports: Box<[PortNo]>,
+    /// For each port, the number of frames that wait to be received.
+    waiting: Box<[AtomicU32]>,
     frames: Mutex<Frames>,
 }
 
 impl Side {
-    /// Makes a frame arrive.
-    pub fn arrive(&self, port: PortNo, packet: u64, bytes: Vec<u8>) {
-        self.with(|frames| frames.arriving = Some((packet, bytes)));
-        self.arriving.store(port.0, Relaxed);
+    pub fn new(ports: &[PortNo]) -> Self {
+        let rings = ports.iter().map(|_| VecDeque::new()).collect();
+        Self {
+            ports: ports.into(),
+            waiting: ports.iter().map(|_| AtomicU32::new(0)).collect(),
+            frames: Mutex::new(Frames { rings, sent: Vec::new() }),
+        }
+    }
+
+    /// Makes a frame arrive. Returns false if the port does not exist, or has `ring` waiting frames already.
+    pub fn arrive(&self, port: PortNo, packet: u64, bytes: Vec<u8>, ring: usize) -> bool {
+        let Some(at) = self.ports.iter().position(|number| *number == port) else { return false };
+        let count = self.waiting[at].load(Relaxed);
+        if count as usize >= ring {
+            return false;
+        }
+        self.with(|frames| frames.rings[at].push_back((packet, bytes)));
+        self.waiting[at].store(count + 1, Relaxed);
+        true
     }
 
     /// Returns whether a frame has not been received yet.
     pub fn waits(&self) -> bool {
-        self.arriving.load(Relaxed) != 0
+        self.waiting.iter().any(|count| count.load(Relaxed) > 0)
     }
 
     /// Moves the sent frames to `into`, in order.
@@ -54,32 +73,41 @@ impl Side {
 /// The worker's side of a port's queue.
 pub(super) struct NetworkQueue {
     number: PortNo,
+    /// Index of the port's ring.
+    at: usize,
     side: Arc<Side>,
     statistics: Statistics,
 }
 
 impl NetworkQueue {
-    pub fn new(number: PortNo, side: Arc<Side>) -> Self {
-        Self { number, side, statistics: Statistics::default() }
+    /// Creates the queue of the port with this index.
+    pub fn new(at: usize, side: Arc<Side>) -> Self {
+        Self { number: side.ports[at], at, side, statistics: Statistics::default() }
     }
 }
 
 impl Queue for NetworkQueue {
-    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, _: usize, stamp: Stamp) -> usize {
-        if self.side.arriving.load(Relaxed) != self.number.0 {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
+        if self.side.waiting[self.at].load(Relaxed) == 0 {
             return 0;
         }
-        let taken = self.side.with(|frames| {
-            let (_, bytes) = frames.arriving.as_ref()?;
-            let frame = pools.filled(bytes)?;
-            frames.arriving.take().map(|(packet, _)| (frame, packet))
+        let (number, statistics) = (self.number.0, &mut self.statistics);
+        let (count, left) = self.side.with(|frames| {
+            let (ring, mut count) = (&mut frames.rings[self.at], 0);
+            while count < max
+                && let Some((packet, bytes)) = ring.front()
+                && let Some(mut frame) = pools.filled(bytes)
+            {
+                frame.meta.arrive(number, *packet, stamp);
+                statistics.received(frame.len());
+                burst.push(frame);
+                ring.pop_front();
+                count += 1;
+            }
+            (count, ring.len() as u32)
         });
-        let Some((mut frame, packet)) = taken else { return 0 };
-        self.side.arriving.store(0, Relaxed);
-        frame.meta.arrive(self.number.0, packet, stamp);
-        self.statistics.received(frame.len());
-        burst.push(frame);
-        1
+        self.side.waiting[self.at].store(left, Relaxed);
+        count
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
