@@ -52,6 +52,13 @@ macro_rules! counters {
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
             }
+
+            /// Returns the differences from earlier values of the same counters. A counter that has become
+            /// less, because packets that waited were dropped, gives 0.
+            #[must_use]
+            pub fn since(&self, earlier: &Self) -> Self {
+                MissFigures { $($name: self.$name.saturating_sub(earlier.$name),)* }
+            }
         }
     };
 }

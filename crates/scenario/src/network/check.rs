@@ -70,6 +70,7 @@ pub fn scenario(
         acts,
         detection_ns,
         seed,
+        buffers: None,
     };
     Some(NetworkScenario {
         path: path.into(),

@@ -208,6 +208,7 @@ impl Traffic {
                     first_ns: Nanos(random.u64(0..self.interval_ns.0)),
                     interval_ns: self.interval_ns,
                     packets: self.packets,
+                    times: None,
                     hops_max,
                     routes,
                 });

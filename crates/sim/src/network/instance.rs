@@ -2,13 +2,15 @@
 //! One switch of a network: a model that controls one worker. Thousands of switches fit into a process.
 
 use crate::network::port::{NetworkQueue, Sent, Side};
-use crate::network::spec::{Node, Setup};
-use dataplane::DropCounts;
+use crate::network::spec::{Node, Setup, SwitchBuffers};
+use dataplane::{BurstCounters, DataPlane, DropCounts, Totals};
 use flow::stateless::StatelessChange;
-use flow::{Nanos, PortNo};
+use flow::{Nanos, Outcome, PortNo};
+use frame::Frame;
 use model::{AsyncMessage, Change, Model, ModelError, PortDesc};
-use pipeline::{BypassLimits, LaneLimits};
+use pipeline::{BypassLimits, LaneLimits, PacketSlot, Probe, Via};
 use port::Queue;
+use port_cache::MissFigures;
 use std::sync::Arc;
 use worker::Sleeper as _;
 use worker::{Clock, Consistency, PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig};
@@ -36,6 +38,12 @@ const SIZES: WorkerSetConfig = WorkerSetConfig {
     clock: Clock::stopped(),
 };
 
+/// Number of small frames of a switch with receive rings, beside those of waiting packets. A poll iteration
+/// receives a burst from each port.
+const BUFFERED_FRAMES: usize = 256;
+/// Interval between two polls of the model of a switch with receive rings, in nanoseconds.
+const CONTROL_NS: Nanos = Nanos(1_000_000);
+
 /// Outcome of a packet that was sent to the controller only.
 pub(super) const CONSUMED: &str = "consumed";
 /// Outcome of a packet without a known reason.
@@ -46,10 +54,58 @@ const TURNS: usize = 16;
 
 pub(super) struct Instance {
     model: Model<WorkerSet>,
-    worker: Worker,
+    worker: Worker<Fates>,
     side: Arc<Side>,
     /// Counters at the last check: packets to the controller, and drops by reason.
     counted: (u64, DropCounts),
+    /// Time of the last poll of the model.
+    polled_ns: Nanos,
+}
+
+/// Probe that collects the packets of which the worker has sent no copy.
+#[derive(Debug, Default)]
+struct Fates {
+    /// Packet in each slot of the worker.
+    places: Vec<u64>,
+    /// Packets that are over, each with the reason.
+    over: Vec<(u64, &'static str)>,
+}
+
+impl Probe for Fates {
+    #[inline]
+    fn arrives(&mut self, slot: PacketSlot, frame: &Frame) {
+        if self.places.len() <= slot.index() {
+            self.places.resize(slot.index() + 1, u64::MAX);
+        }
+        self.places[slot.index()] = frame.meta.sequence;
+    }
+
+    #[inline]
+    fn left(&mut self, slot: PacketSlot, outcome: Outcome, _: Via, _: &BurstCounters) {
+        let reason = match outcome {
+            Outcome::Forwarded => return,
+            Outcome::Consumed => CONSUMED,
+            Outcome::Dropped(reason) => reason.name(),
+        };
+        self.over.extend(self.places.get(slot.index()).map(|packet| (*packet, reason)));
+    }
+}
+
+/// Counters of a switch with a port cache.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Snapshot {
+    pub totals: Totals,
+    pub misses: MissFigures,
+}
+
+/// Returns the sizes of a switch with receive rings and path records.
+fn buffered(buffers: &SwitchBuffers) -> WorkerSetConfig {
+    WorkerSetConfig {
+        small_frames: BUFFERED_FRAMES,
+        express_records: buffers.records,
+        port_cache: buffers.port_cache,
+        ..SIZES
+    }
 }
 
 /// Size of the state of a switch.
@@ -67,19 +123,20 @@ pub struct InstanceState {
 
 impl Instance {
     /// Creates a switch whose ports are up.
-    pub fn new(node: &Node, now: Nanos) -> Result<Self, ModelError> {
+    pub fn new(node: &Node, buffers: Option<&SwitchBuffers>, now: Nanos) -> Result<Self, ModelError> {
         let side = Arc::new(Side::new(&node.ports));
         let queues = node.ports.iter().enumerate().map(|(at, number)| {
             let queue = Box::new(NetworkQueue::new(at, Arc::clone(&side))) as Box<dyn Queue>;
             PortQueues { number: *number, queues: vec![(0, queue)], egress: Vec::new() }
         });
-        let (set, mut workers) = worker::build(&SIZES, queues.collect());
+        let config = buffers.map_or(SIZES, buffered);
+        let (set, mut workers) = worker::build_with(&config, queues.collect(), Fates::default);
         let mut model = Model::new(model::ModelConfig::default(), set, now);
         let worker = workers.remove(0);
         for &number in &node.ports {
             model.add_port(now, PortDesc { number, ..PortDesc::default() }, true)?;
         }
-        let mut made = Self { model, worker, side, counted: (0, DropCounts::default()) };
+        let mut made = Self { model, worker, side, counted: (0, DropCounts::default()), polled_ns: now };
         made.settle(now);
         Ok(made)
     }
@@ -119,6 +176,7 @@ impl Instance {
             }
         }
         self.side.take_sent(sent);
+        self.worker.probe().over.clear();
         // Some copies may be dropped although others are sent, so the counters are read after every frame.
         let reason = self.what_was_counted();
         if sent.len() > before {
@@ -126,6 +184,41 @@ impl Instance {
         }
         self.settle(now);
         Some(reason)
+    }
+
+    /// Puts a frame into the receive ring of a port. Returns false if the ring has `ring` frames already.
+    pub fn offer(&self, port: PortNo, packet: u64, bytes: Vec<u8>, ring: usize) -> bool {
+        self.side.arrive(port, packet, bytes, ring)
+    }
+
+    /// Runs poll iterations at this time until nothing is left to do. Appends the sent frames to `sent`, and
+    /// the packets of which no copy was sent to `over`, each with the reason. Returns the time of the next
+    /// answer of a search, if packets wait for one.
+    pub fn serve(
+        &mut self,
+        now: Nanos,
+        sent: &mut Vec<Sent>,
+        over: &mut Vec<(u64, &'static str)>,
+    ) -> Option<Nanos> {
+        let last = loop {
+            let turn = self.worker.turn(now);
+            if turn.received + turn.sent + turn.worked + turn.released + turn.applied == 0 {
+                break turn;
+            }
+        };
+        self.side.take_sent(sent);
+        over.append(&mut self.worker.probe().over);
+        if now >= self.polled_ns.saturating_add(CONTROL_NS) {
+            self.polled_ns = now;
+            self.poll(now);
+        }
+        last.answers_ns
+    }
+
+    /// Returns the counters of the switch.
+    pub fn snapshot(&mut self) -> Snapshot {
+        let plane = self.model.plane_mut();
+        Snapshot { totals: plane.totals(), misses: plane.miss_figures() }
     }
 
     /// Returns the name of the counter that has increased since the last call.
@@ -153,16 +246,22 @@ impl Instance {
         InstanceState { entries: self.model.flow_count(), groups, labels, gates }
     }
 
+    /// Polls the model once. Returns whether it has more to do.
+    fn poll(&mut self, now: Nanos) -> bool {
+        let more = self.model.poll(now);
+        while let Some(message) = self.model.next_async_message() {
+            if let AsyncMessage::PacketIn(packet_in) = message {
+                self.model.recycle(packet_in.frame);
+            }
+        }
+        more
+    }
+
     /// Applies the submitted operations, and lets the model release removed entries.
     fn settle(&mut self, now: Nanos) {
         loop {
             self.worker.apply();
-            let more = self.model.poll(now);
-            while let Some(message) = self.model.next_async_message() {
-                if let AsyncMessage::PacketIn(packet_in) = message {
-                    self.model.recycle(packet_in.frame);
-                }
-            }
+            let more = self.poll(now);
             if !more && self.model.is_applied(self.model.barrier()) {
                 return;
             }
@@ -186,7 +285,7 @@ mod tests {
         let node = node(
             "in_port=1,actions=output:2,output:3\nin_port=2,actions=CONTROLLER\nin_port=3,actions=output:1",
         );
-        let mut switch = Instance::new(&node, Nanos(1)).unwrap();
+        let mut switch = Instance::new(&node, None, Nanos(1)).unwrap();
         switch.configure(Nanos(1), &node.setup).unwrap();
         assert_eq!(switch.state(), InstanceState { entries: 3, ..InstanceState::default() });
         let mut sent = Vec::new();
@@ -204,7 +303,7 @@ mod tests {
     #[test]
     fn the_reported_reason_belongs_to_the_last_packet() {
         let node = node("in_port=1,actions=output:2,output:9\nin_port=3,actions=output:2");
-        let mut switch = Instance::new(&node, Nanos(1)).unwrap();
+        let mut switch = Instance::new(&node, None, Nanos(1)).unwrap();
         switch.configure(Nanos(1), &node.setup).unwrap();
         let mut sent = Vec::new();
         // One copy of this packet is dropped.
@@ -216,7 +315,7 @@ mod tests {
     #[test]
     fn a_small_pool_suffices_for_any_number_of_packets() {
         let node = node("actions=all");
-        let mut switch = Instance::new(&node, Nanos(1)).unwrap();
+        let mut switch = Instance::new(&node, None, Nanos(1)).unwrap();
         switch.configure(Nanos(1), &node.setup).unwrap();
         for packet in 0..1_000 {
             let mut sent = Vec::new();

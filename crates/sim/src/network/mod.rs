@@ -4,9 +4,11 @@
 //! Each switch runs the real code of a model and a worker. Links have a delay and an optional rate with a
 //! bounded queue. Hosts send packets with distinct contents and check every packet that arrives. At given
 //! times, links and switches fail or are repaired, and switches are reconfigured. Both ends of a link detect
-//! a change after a delay. Switches forward without delay. Begin with `spec` for the inputs, `run` for the
+//! a change after a delay. Switches forward without delay, unless packets wait in a port cache (`buffered`).
+//! Begin with `spec` for the inputs, `run` for the
 //! event loop and `report` for the results.
 
+mod buffered;
 mod ecmp;
 mod events;
 mod exposure;
@@ -24,9 +26,9 @@ pub use ecmp::{HostAddress, distances, ecmp};
 pub use exposure::Exposure;
 pub use fat_tree::{TreeLinks, fat_tree};
 pub use instance::InstanceState;
-pub use report::{Ends, FailureReport, NetworkFigures, NetworkPlace, Report};
+pub use report::{BufferReport, Ends, FailureReport, LayerReport, NetworkFigures, NetworkPlace, Report};
 pub use run::{NetworkError, run};
-pub use spec::{Act, End, Flow, Hop, Host, Layer, Network, NetworkLink, Node, Setup};
+pub use spec::{Act, End, Flow, Hop, Host, Layer, Network, NetworkLink, Node, Setup, SwitchBuffers};
 
 #[cfg(test)]
 mod tests;

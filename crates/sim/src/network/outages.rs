@@ -216,7 +216,18 @@ mod tests {
     fn flow(routes: Vec<Vec<Hop>>) -> Flow {
         let template = std::sync::Arc::from([0; 60]);
         let (first_ns, interval_ns, packets, hops_max) = (Nanos(0), Nanos(1), 1, 9);
-        Flow { from: 0, to: 1, template, payload_at: 42, first_ns, interval_ns, packets, hops_max, routes }
+        Flow {
+            from: 0,
+            to: 1,
+            template,
+            payload_at: 42,
+            first_ns,
+            interval_ns,
+            packets,
+            times: None,
+            hops_max,
+            routes,
+        }
     }
 
     fn path() -> Vec<Hop> {

@@ -65,6 +65,7 @@ mod tests {
             first_ns: Nanos(0),
             interval_ns: Nanos(1),
             packets: 2,
+            times: None,
             hops_max: 9,
             routes: Vec::new(),
         };

@@ -4,8 +4,10 @@
 use crate::arrivals::ArrivalTimes;
 use crate::network::exposure::Exposure;
 use crate::network::instance::InstanceState;
+use crate::network::spec::Layer;
 use flow::Nanos;
 use hdrhistogram::CreationError;
+use port_cache::MissFigures;
 use std::collections::BTreeMap;
 
 /// A place where packets are lost.
@@ -80,6 +82,96 @@ impl FromIterator<usize> for NetworkFigures {
     }
 }
 
+/// Results of the switches of a layer, in the time that is counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerReport {
+    /// The layer, or `None` for switches without a layer.
+    pub layer: Option<Layer>,
+    /// Number of switches.
+    pub switches: usize,
+    /// Packets that arrived at receive rings.
+    pub offered: u64,
+    /// Packets that workers received from rings.
+    pub received: u64,
+    /// Received packets that left by a path record, without a search of their own.
+    pub express: u64,
+    /// Counters of the port caches.
+    pub misses: MissFigures,
+    /// Packets that left.
+    pub forwarded: u64,
+    /// Packets that were lost in the switches, or because the queue of an outgoing link was full, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Time from the arrival of a packet at a switch until it left.
+    pub delay: ArrivalTimes,
+}
+
+impl LayerReport {
+    pub(super) fn new(layer: Option<Layer>, switches: usize) -> Result<Self, CreationError> {
+        Ok(Self {
+            layer,
+            switches,
+            offered: 0,
+            received: 0,
+            express: 0,
+            misses: MissFigures::default(),
+            forwarded: 0,
+            dropped: BTreeMap::new(),
+            delay: ArrivalTimes::new()?,
+        })
+    }
+
+    /// Adds the results of other switches.
+    pub fn merge(&mut self, other: &Self) {
+        self.switches += other.switches;
+        self.offered += other.offered;
+        self.received += other.received;
+        self.express += other.express;
+        self.misses.add(&other.misses);
+        self.forwarded += other.forwarded;
+        other.dropped.iter().for_each(|(name, count)| *self.dropped.entry(name).or_default() += count);
+        self.delay.merge(&other.delay);
+    }
+
+    /// Returns the number of lost packets.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+}
+
+/// Results of switches in which packets may wait, in the time that is counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BufferReport {
+    /// Results by layer.
+    pub layers: Vec<LayerReport>,
+    /// Packets that hosts sent in the time that is counted. They are delivered or lost.
+    pub sent: u64,
+    /// Those that were delivered.
+    pub delivered: u64,
+    /// Those that were lost, by reason.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Latency of those that were delivered.
+    pub latency: ArrivalTimes,
+    /// Number of times that a packet left a switch after a later packet of its flow, in the whole run.
+    pub overtaken: u64,
+}
+
+impl BufferReport {
+    pub(super) fn new(layers: Vec<LayerReport>) -> Result<Self, CreationError> {
+        let (lost, latency) = (BTreeMap::new(), ArrivalTimes::new()?);
+        Ok(Self { layers, sent: 0, delivered: 0, lost, latency, overtaken: 0 })
+    }
+
+    /// Returns the results of all switches together, or `None` if there are no switches.
+    #[must_use]
+    pub fn total(&self) -> Option<LayerReport> {
+        let (first, others) = self.layers.split_first()?;
+        let mut total = LayerReport { layer: None, ..first.clone() };
+        others.iter().for_each(|layer| total.merge(layer));
+        Some(total)
+    }
+}
+
 /// Results of a run. `sent` equals `delivered` + `lost`.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -122,6 +214,8 @@ pub struct Report {
     pub forwarded: u64,
     /// Time at which the last packet was delivered or lost.
     pub end_ns: Nanos,
+    /// Results of switches in which packets may wait.
+    pub buffers: Option<BufferReport>,
 }
 
 impl Report {
@@ -146,6 +240,7 @@ impl Report {
             states: vec![InstanceState::default(); nodes],
             forwarded: 0,
             end_ns: Nanos(0),
+            buffers: None,
         })
     }
 
@@ -162,11 +257,12 @@ impl Report {
         self.ends.iter().filter(|(exposure, _)| exposure.is_safe()).map(|(_, ends)| ends.lost).sum()
     }
 
-    /// Returns whether the run shows no error: no wrong delivery, damage, duplicate or loop, and no loss of
-    /// protected packets.
+    /// Returns whether the run shows no error: no wrong delivery, damage, duplicate or loop, no loss of
+    /// protected packets, and no packet that overtook another one of its flow.
     #[must_use]
     pub fn is_right(&self) -> bool {
+        let overtaken = self.buffers.as_ref().map_or(0, |buffers| buffers.overtaken);
         let wrong = [self.misdelivered, self.damaged, self.duplicated, self.strayed, self.lost_wrongly()];
-        wrong == [0; 5]
+        wrong == [0; 5] && overtaken == 0
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Event loop of a network simulation.
 
+use crate::network::buffered::{Buffered, RING_FULL};
 use crate::network::events::Events;
 use crate::network::exposure::Exposure;
 use crate::network::instance::{Instance, InstanceState};
@@ -16,7 +17,7 @@ use model::ModelError;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Start of virtual time for switches, in nanoseconds; 0 would mean that no time is set.
-const START_NS: Nanos = Nanos(1_000_000_000);
+pub(super) const START_NS: Nanos = Nanos(1_000_000_000);
 /// Upper bound on the number of links that a copy crosses.
 const HOPS_MOST: u32 = 4_096;
 
@@ -60,6 +61,9 @@ pub enum NetworkError {
         /// Index in the list of flows or acts.
         place: usize,
     },
+    /// Something changes during the run although packets may wait in switches.
+    #[error("switches with receive rings cannot fail or be reconfigured; remove the acts or the buffers")]
+    Acts,
     /// A histogram could not be created.
     #[error(transparent)]
     Times(#[from] CreationError),
@@ -75,24 +79,39 @@ enum Peer {
 
 /// A copy of a packet.
 #[derive(Debug)]
-struct Copy {
-    packet: u64,
-    hops: u32,
+pub(super) struct Copy {
+    pub packet: u64,
+    pub hops: u32,
     /// Hash that identifies the copy's path.
     trail: u64,
-    bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Path of the copy, recorded only if the run has failures.
     way: Vec<Visit>,
 }
 
+impl Copy {
+    /// Returns the copy as it leaves a switch by a port, with these bytes.
+    pub fn leaving(self, by: End, bytes: Vec<u8>) -> Self {
+        Self { trail: packets::trail(self.trail, by.node, by.port.0), bytes, ..self }
+    }
+}
+
 #[derive(Debug)]
-enum Event {
+pub(super) enum Event {
     /// The next packet of a flow is sent. The values are the flow's index and the number of packets sent
     /// before.
     Send(usize, u32),
     /// A copy arrives at an end of a link. `cuts` is the number of interruptions of the link when the copy
     /// was sent.
     Arrive { link: usize, end: usize, cuts: usize, copy: Copy },
+    /// A copy arrives at the switch of the host that sent it.
+    Enter { host: usize, copy: Copy },
+    /// A copy arrives at a host.
+    Reach { host: usize, copy: Copy },
+    /// A search of this switch may have been answered.
+    Wake(usize),
+    /// The time that is counted begins or ends.
+    Count { begins: bool },
     /// The ends of a link detect that it has come up or gone down.
     Detect { link: usize, up: bool },
     /// The act of the scenario with this index is carried out.
@@ -103,9 +122,13 @@ impl Event {
     /// Changes of the network precede packet events at the same time.
     fn rank(&self) -> u8 {
         match self {
-            Self::Act(_) => 0,
+            Self::Act(_) | Self::Count { .. } => 0,
             Self::Detect { .. } => 1,
-            Self::Send(..) | Self::Arrive { .. } => 2,
+            Self::Send(..)
+            | Self::Arrive { .. }
+            | Self::Enter { .. }
+            | Self::Reach { .. }
+            | Self::Wake(_) => 2,
         }
     }
 }
@@ -123,9 +146,11 @@ pub fn run(network: &Network) -> Result<Report, NetworkError> {
     Ok(running.finish())
 }
 
-struct Running<'a> {
-    network: &'a Network,
-    switches: Vec<Instance>,
+pub(super) struct Running<'a> {
+    pub network: &'a Network,
+    pub switches: Vec<Instance>,
+    /// Contents of the switches, if packets may wait in them.
+    pub buffered: Option<Buffered>,
     /// Whether each switch works.
     works: Vec<bool>,
     link_states: Vec<LinkState>,
@@ -133,14 +158,14 @@ struct Running<'a> {
     /// Indices of each switch's links.
     links_of: Vec<Vec<usize>>,
     events: Events<Event>,
-    packets: Vec<Packet>,
+    pub packets: Vec<Packet>,
     outages: Outages,
     paths: HashSet<u64>,
     /// Shortest distances from a switch to all other switches, in links.
     distances: HashMap<usize, Vec<u32>>,
-    report: Report,
-    sent: Vec<Sent>,
-    now: Nanos,
+    pub report: Report,
+    pub sent: Vec<Sent>,
+    pub now: Nanos,
 }
 
 impl<'a> Running<'a> {
@@ -150,6 +175,7 @@ impl<'a> Running<'a> {
         let mut running = Self {
             network,
             switches: Vec::with_capacity(nodes),
+            buffered: network.buffers.map(|buffers| Buffered::new(network, buffers)).transpose()?,
             works: vec![true; nodes],
             link_states: network.links.iter().map(|link| LinkState::new(*link)).collect(),
             peers: peers(network)?,
@@ -167,7 +193,7 @@ impl<'a> Running<'a> {
             link.ends.iter().for_each(|end| running.links_of[end.node].push(place));
         }
         for (place, node) in network.nodes.iter().enumerate() {
-            let made = Instance::new(node, START_NS);
+            let made = Instance::new(node, network.buffers.as_ref(), START_NS);
             running
                 .switches
                 .push(made.map_err(|source| NetworkError::Node { node: node.name.clone(), source })?);
@@ -179,13 +205,14 @@ impl<'a> Running<'a> {
         for (place, flow) in network.flows.iter().enumerate() {
             running.report.hops_max.add(flow.hops_max.into());
             if flow.packets > 0 {
-                running.plan(flow.first_ns, Event::Send(place, 0));
+                running.plan(flow.time_of(0), Event::Send(place, 0));
             }
         }
+        running.plan_counting();
         Ok(running)
     }
 
-    fn plan(&mut self, at: Nanos, event: Event) {
+    pub(super) fn plan(&mut self, at: Nanos, event: Event) {
         self.events.push(at, event.rank(), event);
     }
 
@@ -199,6 +226,10 @@ impl<'a> Running<'a> {
                     Some(cut_ns) => self.lose(&copy, LINK_DOWN, NetworkPlace::Link(link), cut_ns),
                 }
             }
+            Event::Enter { host, copy } => self.arrive(self.network.hosts[host].at, copy),
+            Event::Reach { host, copy } => self.deliver(host, &copy),
+            Event::Wake(node) => self.wake(node),
+            Event::Count { begins } => self.count(begins),
             Event::Detect { link, up } => {
                 for end in self.network.links[link].ends {
                     let reported = self.switches[end.node].set_link(self.now + START_NS, end.port, up);
@@ -249,7 +280,7 @@ impl<'a> Running<'a> {
     fn send(&mut self, place: usize, before: u32) {
         let flow = &self.network.flows[place];
         if before + 1 < flow.packets {
-            self.plan(self.now.saturating_add(flow.interval_ns), Event::Send(place, before + 1));
+            self.plan(flow.time_of(before + 1).max(self.now), Event::Send(place, before + 1));
         }
         let number = self.packets.len() as u64;
         self.report.sent += 1;
@@ -262,16 +293,23 @@ impl<'a> Running<'a> {
             epochs: 0,
         });
         let bytes = packets::bytes(flow, number, self.network.seed);
-        self.arrive(
-            self.network.hosts[flow.from].at,
-            Copy { packet: number, hops: 0, trail: 0, bytes, way: Vec::new() },
-        );
+        let copy = Copy { packet: number, hops: 0, trail: 0, bytes, way: Vec::new() };
+        match &mut self.buffered {
+            Some(buffered) => {
+                buffered.report.sent += u64::from(buffered.counts(self.now));
+                self.enter(flow.from, copy);
+            }
+            None => self.arrive(self.network.hosts[flow.from].at, copy),
+        }
     }
 
     /// Delivers a copy to a switch, and sends the resulting frames.
     fn arrive(&mut self, at: End, copy: Copy) {
         if !self.works[at.node] {
             return self.lose(&copy, NODE_DOWN, NetworkPlace::Node(at.node), self.now);
+        }
+        if self.buffered.is_some() {
+            return self.receive(at, copy);
         }
         self.report.forwarded += 1;
         let Copy { packet, hops, trail, bytes, way } = copy;
@@ -292,14 +330,20 @@ impl<'a> Running<'a> {
     }
 
     /// Sends a copy through a port.
-    fn leave(&mut self, by: End, mut copy: Copy) {
+    pub(super) fn leave(&mut self, by: End, mut copy: Copy) {
         match self.peers.get(&by).copied() {
             None => self.lose(&copy, UNCONNECTED, NetworkPlace::Node(by.node), self.now),
+            Some(Peer::Host(host)) if self.buffered.is_some() => self.reach(host, copy),
             Some(Peer::Host(host)) => self.deliver(host, &copy),
             Some(Peer::Link(link, end)) => {
                 let link_state = &mut self.link_states[link];
                 match link_state.send(self.now, end, copy.bytes.len()) {
-                    Err(reason) => self.lose(&copy, reason, NetworkPlace::Link(link), self.now),
+                    Err(reason) => {
+                        if let Some(buffered) = &mut self.buffered {
+                            buffered.drops(by.node, reason, self.now);
+                        }
+                        self.lose(&copy, reason, NetworkPlace::Link(link), self.now);
+                    }
                     Ok(at) => {
                         let (cuts, node) = (link_state.cuts.len(), link_state.link.ends[1 - end].node);
                         self.cross(&copy);
@@ -355,11 +399,17 @@ impl<'a> Running<'a> {
         report.hops.add(copy.hops.into());
         report.detours.add(copy.hops.saturating_sub(least).into());
         report.latency.add((self.now - packet.sent_ns).0 as f64);
+        if let Some(buffered) = &mut self.buffered
+            && buffered.counts(packet.sent_ns)
+        {
+            buffered.report.delivered += 1;
+            buffered.report.latency.add((self.now - packet.sent_ns).0 as f64);
+        }
         self.paths.insert(packets::trail(copy.trail, flow.from, host as u32));
     }
 
     /// Records the loss of a copy, and the loss of the packet if this was its last copy.
-    fn lose(&mut self, copy: &Copy, reason: &'static str, place: NetworkPlace, at: Nanos) {
+    pub(super) fn lose(&mut self, copy: &Copy, reason: &'static str, place: NetworkPlace, at: Nanos) {
         let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
         packet.copies -= 1;
         if packet.copies > 0 || packet.arrived {
@@ -368,10 +418,15 @@ impl<'a> Running<'a> {
         let packet = *packet;
         let flow = &self.network.flows[packet.flow as usize];
         *self.report.lost.entry((reason, place)).or_default() += 1;
+        if let Some(buffered) = &mut self.buffered
+            && buffered.counts(packet.sent_ns)
+        {
+            *buffered.report.lost.entry(reason).or_default() += 1;
+        }
         let exposure = self.over(flow, &packet, copy, Some(place), at);
         let ends = self.report.ends.entry(exposure).or_default();
-        let is_crowd =
-            reason == QUEUE_FULL || DropReason::SCARCITY.iter().any(|scarcity| scarcity.name() == reason);
+        let is_crowd = [QUEUE_FULL, RING_FULL].contains(&reason)
+            || DropReason::SCARCITY.iter().any(|scarcity| scarcity.name() == reason);
         *(if is_crowd { &mut ends.crowded_out } else { &mut ends.lost }) += 1;
     }
 
@@ -413,12 +468,19 @@ impl<'a> Running<'a> {
     fn finish(mut self) -> Report {
         self.report.paths = self.paths.len() as u64;
         self.report.failures = self.outages.failures();
+        self.report.buffers = self.buffered.map(|mut buffered| {
+            buffered.end(&mut self.switches);
+            buffered.report
+        });
         self.report
     }
 }
 
 /// Checks that every host, link and switch to which flows and acts refer exists.
 fn check(network: &Network) -> Result<(), NetworkError> {
+    if network.buffers.is_some() && !network.acts.is_empty() {
+        return Err(NetworkError::Acts);
+    }
     let (hosts, links, nodes) = (network.hosts.len(), network.links.len(), network.nodes.len());
     if let Some(place) = network.flows.iter().position(|flow| flow.from >= hosts || flow.to >= hosts) {
         return Err(NetworkError::Place { what: "flow", place });

@@ -4,6 +4,7 @@
 use flow::stateless::StatelessConfig;
 use flow::{Nanos, PortNo};
 use model::Change;
+use port_cache::PortCacheConfig;
 use std::sync::Arc;
 
 /// A network, its traffic, and its changes. Times are relative to the start of the run.
@@ -23,6 +24,27 @@ pub struct Network {
     pub detection_ns: Nanos,
     /// Seed for the contents of packets and for the switches' hashes.
     pub seed: u64,
+    /// Receive rings, path records and port caches of all switches. If `None`, switches have none of them,
+    /// and a packet leaves a switch at the time of its arrival.
+    pub buffers: Option<SwitchBuffers>,
+}
+
+/// Receive rings, path records and port caches of each switch, and the time during which they are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct SwitchBuffers {
+    /// Settings of the port cache, or `None` if it is off.
+    pub port_cache: Option<PortCacheConfig>,
+    /// Number of path records of a switch. 0 turns the express path off.
+    pub records: usize,
+    /// Maximum number of packets that wait in the receive ring of a port.
+    pub ring: usize,
+    /// Rate in bit/s and queue capacity in frames of the links of hosts, in both directions. If `None`, they
+    /// take no time.
+    pub host_link: Option<(u64, usize)>,
+    /// Begin of the time that is counted.
+    pub begin_ns: Nanos,
+    /// End of the time that is counted, or `None` for the end of the run.
+    pub end_ns: Option<Nanos>,
 }
 
 /// Layer of a switch in a fat tree.
@@ -119,11 +141,24 @@ pub struct Flow {
     pub interval_ns: Nanos,
     /// Number of packets.
     pub packets: u32,
+    /// Times of all packets in ascending order, which replace `first_ns` and `interval_ns`.
+    pub times: Option<Arc<[Nanos]>>,
     /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
     /// Planned paths, each for a separate period; empty if the plan is unknown. The flow counts as protected
     /// from a failure only if the plan protects all of these paths.
     pub routes: Vec<Vec<Hop>>,
+}
+
+impl Flow {
+    /// Returns the time of packet `number` of the flow.
+    #[must_use]
+    pub fn time_of(&self, number: u32) -> Nanos {
+        match &self.times {
+            Some(times) => times.get(number as usize).copied().unwrap_or_default(),
+            None => self.first_ns.saturating_add(u64::from(number) * self.interval_ns),
+        }
+    }
 }
 
 /// A link on a planned path, with the failures at this link that cause no loss once they are detected.

@@ -62,6 +62,7 @@ fn flow(from: usize, to: usize) -> Flow {
         first_ns: Nanos(17 * from as u64),
         interval_ns: Nanos(10_000),
         packets: PACKETS,
+        times: None,
         hops_max: 2 * NODES as u32,
         routes: vec![(0..hops).map(hop).collect()],
     }
@@ -88,6 +89,7 @@ fn ring() -> Network {
         acts: Vec::new(),
         detection_ns: Nanos(100_000),
         seed: 5,
+        buffers: None,
     }
 }
 
