@@ -31,4 +31,6 @@ pub use run::{NetworkError, run};
 pub use spec::{Act, End, Flow, Hop, Host, Layer, Network, NetworkLink, Node, Setup, SwitchBuffers};
 
 #[cfg(test)]
+mod buffered_tests;
+#[cfg(test)]
 mod tests;
