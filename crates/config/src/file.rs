@@ -78,14 +78,14 @@ pub(crate) struct PacketInRateSection {
 }
 
 /// Table `low_latency` of a datapath.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LowLatencySection {
     pub(crate) cookie: Option<String>,
     pub(crate) learn: LearnSection,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LearnSection {
     pub enabled: bool,
@@ -95,7 +95,7 @@ pub(crate) struct LearnSection {
 }
 
 /// Table `ffp` of a datapath.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FfpSection {
     pub(crate) enabled: Option<bool>,
@@ -119,7 +119,7 @@ impl ExpressSection {
 }
 
 /// Table `lanes` of a datapath.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LanesSection {
     pub(crate) enabled: Option<bool>,

@@ -48,6 +48,20 @@ pub struct SwitchSection {
     pub port_cache: PortCacheSection,
 }
 
+impl SwitchSection {
+    /// Returns the keys that a network does not accept, each with whether the file has it.
+    pub fn unused_in_networks(&self) -> [(&'static str, bool); 6] {
+        [
+            ("id", self.id.is_some()),
+            ("flows", self.flows.is_some()),
+            ("rules", self.rules.is_some()),
+            ("low_latency", self.low_latency != LowLatencySection::default()),
+            ("ffp", self.ffp != FfpSection::default()),
+            ("lanes", self.lanes != LanesSection::default()),
+        ]
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrafficSection {
@@ -114,12 +128,14 @@ const KEYS: &[Key] = &[
     ("returns_by", NUMBER, "returns_by = 3"),
     ("network", "a table", "[network]"),
     ("plan", STRING, "plan = \"plan.json\""),
+    ("forwarding", STRING, "forwarding = \"entries\""),
     ("delay", STRING, "delay = \"10us\""),
     ("rate_bps", NUMBER, "rate_bps = 10000000000"),
     ("detection", STRING, "detection = \"1ms\""),
     ("network.queue", NUMBER, "queue = 1000"),
     ("network.traffic", "a table", "[network.traffic]"),
     ("network.traffic.packets", NUMBER, "packets = 10"),
+    ("network.traffic.flows", NUMBER, "flows = 4"),
     ("pairs", "a list of pairs of hosts", "pairs = [[\"a\", \"b\"]]"),
     ("sample", NUMBER, "sample = 1000"),
     ("interval", STRING, "interval = \"1ms\""),

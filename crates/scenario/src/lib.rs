@@ -23,8 +23,8 @@ pub use costs::StepCost;
 pub use error::ScenarioError;
 pub use figures::Latency;
 pub use network::{
-    ByEpochs, FailureMet, LinkHeader, LossReport, Met, NetworkOutcome, NetworkScenario, Protected,
-    Protection, Range, SwitchState, TableState,
+    ByEpochs, FailureMet, LayerOutcome, LinkHeader, LossReport, Met, NetworkOutcome, NetworkScenario,
+    Protected, Protection, Range, SwitchState, SwitchesOutcome, TableState,
 };
 pub use report::{CacheUse, LearnedFlows, ScenarioOutcome, TrafficShare};
 pub use run::SwitchScenario;

@@ -25,9 +25,9 @@ pub enum Scenario {
 pub struct Overrides {
     /// Seed of all random values.
     pub seed: Option<u64>,
-    /// Whether the switch has an express path. A scenario of a network does not accept this setting.
+    /// Whether each switch has an express path. A scenario without `[[datapath]]` does not accept this setting.
     pub express: Option<bool>,
-    /// Mode of the switch's port cache. A scenario of a network does not accept this setting.
+    /// Mode of each switch's port cache. A scenario without `[[datapath]]` does not accept this setting.
     pub port_cache: Option<PortCacheMode>,
 }
 
@@ -78,13 +78,18 @@ fn scenario(
         ("io", file.io.is_some()),
         ("costs", file.costs.is_some()),
         ("load", file.load.is_some()),
-        ("datapath", !file.datapath.is_empty()),
         ("traffic", !file.traffic.is_empty()),
-        ("--express", overrides.express.is_some()),
-        ("--port-cache", overrides.port_cache.is_some()),
     ];
     for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
         mistakes.wrong(key, "is for one switch and cannot be combined with [network]; give one of them");
     }
-    network::scenario(path, network, seed, mistakes).map(Box::new).map(Scenario::Network)
+    let switches =
+        [("--express", overrides.express.is_some()), ("--port-cache", overrides.port_cache.is_some())];
+    if file.datapath.is_empty() {
+        for (key, _) in switches.into_iter().filter(|(_, is_there)| *is_there) {
+            let problem = "needs [[datapath]] in a network with forwarding = \"entries\"; add it, or leave this option out";
+            mistakes.wrong(key, problem);
+        }
+    }
+    network::scenario(path, network, &file.datapath, seed, mistakes).map(Box::new).map(Scenario::Network)
 }

@@ -419,7 +419,7 @@ fn the_examples_are_valid() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 9);
+    assert_eq!(seen, 10);
 }
 
 /// The known flows of the example do not wait for the search of the new flow.

@@ -3,11 +3,15 @@
 
 use super::file::NetworkSection;
 use super::plan::{Numberings, PathPlan};
-use super::{Names, NetworkScenario, acts, protection, traffic};
+use super::switches::{self, ForwardBy, SwitchSettings};
+use super::traffic::{self, Traffic};
+use super::{Names, NetworkScenario, acts, protection};
+use crate::file::SwitchSection;
 use config::mistakes::{Mistakes, wrong};
 use config::value::{duration, in_range};
+use config::{Mistake, PortCacheMode};
 use flow::Nanos;
-use sim::network::{Host, Network, NetworkLink, Node};
+use sim::network::{Host, Network, NetworkLink, Node, Setup};
 use std::path::Path;
 
 /// Maximum link delay and detection time, in ns.
@@ -20,10 +24,12 @@ const QUEUE: i64 = 1_000_000;
 pub fn scenario(
     path: &Path,
     section: &NetworkSection,
+    datapaths: &[SwitchSection],
     seed: u64,
     mistakes: &mut Mistakes,
 ) -> Option<NetworkScenario> {
     let before = mistakes.len();
+    let by = ForwardBy::read(section, datapaths, mistakes);
     let link_defaults = link_defaults(section, mistakes);
     let renumbered = section.renumber.is_some();
     let numberings = if renumbered { Numberings::Both } else { Numberings::Newest };
@@ -38,7 +44,14 @@ pub fn scenario(
         let problem = "needs a plan of two epochs; write one with plan keyflow --renumber";
         mistakes.wrong("network.renumber", problem);
     }
-    let traffic = mistakes.take(traffic::traffic(&section.traffic, &mut plan, seed));
+    let settings = match (by, &link_defaults) {
+        (Some(ForwardBy::Entries), Some(links)) => {
+            switches::settings(section, datapaths, plan.graph(), links, mistakes)
+        }
+        _ => None,
+    };
+    let flows = by.filter(|by| *by == ForwardBy::Entries).map(|_| section.traffic.flows.unwrap_or(1));
+    let traffic = mistakes.take(traffic::traffic(&section.traffic, flows, &mut plan, seed));
     let mut acts = Vec::new();
     let detection_ns = link_defaults.as_ref().map_or(Nanos::ZERO, |link_defaults| link_defaults.detection_ns);
     for (n, failure) in section.failure.iter().enumerate() {
@@ -46,6 +59,24 @@ pub fn scenario(
         acts.extend(mistakes.take(failed).into_iter().flatten());
     }
     let traffic = traffic.filter(|_| mistakes.len() == before)?;
+    let link_defaults = link_defaults?;
+    if by? == ForwardBy::Entries {
+        let network = by_entries(&plan, &traffic, &link_defaults, settings?, seed);
+        let network = mistakes.take(network)?;
+        return Some(NetworkScenario {
+            path: path.into(),
+            plan_path: named.clone(),
+            kind: plan.kind(),
+            forwarding: ForwardBy::Entries,
+            port_cache: settings?.mode,
+            graph: Names::of(plan.graph()),
+            network,
+            key_bits: Vec::new(),
+            pairs: traffic.pairs.len(),
+            numberings,
+            require: section.require.clone(),
+        });
+    }
     let stages = plan.stages(&traffic.pairs, numberings).map_err(|error| refuse(error.to_string()));
     let mut stages = mistakes.take(stages)?;
     let (flows, key_bits) = mistakes.take(traffic.flows(&plan, numberings, seed))?;
@@ -54,28 +85,15 @@ pub fn scenario(
     if let Some(renumber) = &section.renumber {
         acts.extend(mistakes.take(acts::renumber(renumber, later, seed)).into_iter().flatten());
     }
-    let LinkDefaults { delay_ns, detection_ns, rate_bps, queue_frames } = link_defaults?;
     let setups = stages.pop().unwrap_or_default();
-    let nodes = graph.switches.iter().zip(&graph.ports).zip(setups);
-    let nodes = nodes.map(|((name, ports), setup)| {
-        let ports = ports.iter().copied().collect();
-        Node { name: name.clone(), ports, layer: None, setup }
-    });
-    let link = |ends: &_| NetworkLink { ends: *ends, delay_ns, rate_bps, queue_frames };
-    let network = Network {
-        nodes: nodes.collect(),
-        links: graph.links.iter().map(link).collect(),
-        hosts: graph.hosts.iter().map(|host| Host { name: host.name.clone(), at: host.at }).collect(),
-        flows,
-        acts,
-        detection_ns,
-        seed,
-        buffers: None,
-    };
+    let mut network = Network { flows, acts, ..switches_and_links(&plan, &link_defaults, seed) };
+    network.nodes.iter_mut().zip(setups).for_each(|(node, setup)| node.setup = setup);
     Some(NetworkScenario {
         path: path.into(),
         plan_path: named.clone(),
         kind: plan.kind(),
+        forwarding: ForwardBy::Plan,
+        port_cache: PortCacheMode::Off,
         graph: Names::of(graph),
         network,
         key_bits,
@@ -85,12 +103,49 @@ pub fn scenario(
     })
 }
 
+/// Returns the network of a plan, without entries, flows and acts.
+fn switches_and_links(plan: &PathPlan, links: &LinkDefaults, seed: u64) -> Network {
+    let LinkDefaults { delay_ns, detection_ns, rate_bps, queue_frames } = *links;
+    let graph = plan.graph();
+    let nodes = graph.switches.iter().zip(&graph.ports).enumerate().map(|(at, (name, ports))| Node {
+        name: name.clone(),
+        ports: ports.iter().copied().collect(),
+        layer: plan.layer(at),
+        setup: Setup::default(),
+    });
+    let link = |ends: &_| NetworkLink { ends: *ends, delay_ns, rate_bps, queue_frames };
+    Network {
+        nodes: nodes.collect(),
+        links: graph.links.iter().map(link).collect(),
+        hosts: graph.hosts.iter().map(|host| Host { name: host.name.clone(), at: host.at }).collect(),
+        detection_ns,
+        seed,
+        ..Network::default()
+    }
+}
+
+/// Returns a network whose switches forward by entries for all shortest paths.
+fn by_entries(
+    plan: &PathPlan,
+    traffic: &Traffic,
+    links: &LinkDefaults,
+    settings: SwitchSettings,
+    seed: u64,
+) -> Result<Network, Mistake> {
+    let mut network = switches_and_links(plan, links, seed);
+    network.buffers = Some(settings.buffers);
+    let changes = switches::entries(&network, &traffic.pairs, traffic::address)?;
+    network.nodes.iter_mut().zip(changes).for_each(|(node, changes)| node.setup.changes = changes);
+    network.flows = traffic.flows_by_entries(&network, seed)?;
+    Ok(network)
+}
+
 /// Properties that all links have in common.
-struct LinkDefaults {
-    delay_ns: Nanos,
-    detection_ns: Nanos,
-    rate_bps: Option<u64>,
-    queue_frames: usize,
+pub struct LinkDefaults {
+    pub delay_ns: Nanos,
+    pub detection_ns: Nanos,
+    pub rate_bps: Option<u64>,
+    pub queue_frames: usize,
 }
 
 fn link_defaults(section: &NetworkSection, mistakes: &mut Mistakes) -> Option<LinkDefaults> {

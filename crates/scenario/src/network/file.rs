@@ -7,6 +7,9 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkSection {
     pub plan: Option<String>,
+    pub forwarding: Option<String>,
+    pub warm_up: Option<String>,
+    pub ring: Option<i64>,
     pub delay: Option<String>,
     pub rate_bps: Option<i64>,
     pub queue: Option<i64>,
@@ -22,6 +25,7 @@ pub struct NetworkSection {
 pub struct Traffic {
     pub pairs: Option<Vec<[String; 2]>>,
     pub sample: Option<i64>,
+    pub flows: Option<i64>,
     pub packets: Option<i64>,
     pub interval: Option<String>,
     pub bytes: Option<i64>,

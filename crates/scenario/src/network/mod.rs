@@ -10,18 +10,22 @@ pub mod file;
 mod plan;
 mod protection;
 mod report;
+mod switches;
 mod traffic;
 
 pub use protection::{Protected, Protection};
 pub use report::{
-    ByEpochs, FailureMet, LinkHeader, LossReport, Met, NetworkOutcome, Range, SwitchState, TableState,
+    ByEpochs, FailureMet, LayerOutcome, LinkHeader, LossReport, Met, NetworkOutcome, Range, SwitchState,
+    SwitchesOutcome, TableState,
 };
 
 use crate::error::ScenarioError;
+use config::PortCacheMode;
 use plan::{Graph, Numberings};
 use sim::network::{End, Network};
 use std::collections::HashMap;
 use std::path::PathBuf;
+use switches::ForwardBy;
 
 pub(super) use check::scenario;
 
@@ -31,6 +35,8 @@ pub struct NetworkScenario {
     path: PathBuf,
     plan_path: String,
     kind: &'static str,
+    forwarding: ForwardBy,
+    port_cache: PortCacheMode,
     graph: Names,
     network: Network,
     /// Sizes of the keys of all flows, in bits.

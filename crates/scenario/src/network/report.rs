@@ -5,8 +5,14 @@ use super::NetworkScenario;
 use super::plan::Numberings;
 use super::protection::{self, Protection};
 use crate::figures::{Latency, thousandths};
+use crate::report::CacheUse;
+use config::PortCacheMode;
 use serde::Serialize;
-use sim::network::{Exposure, FailureReport, InstanceState, NetworkFigures, NetworkPlace, Node, Report};
+use sim::network::{
+    BufferReport, Exposure, FailureReport, InstanceState, Layer, LayerReport, NetworkFigures, NetworkPlace,
+    Node, Report,
+};
+use std::collections::BTreeMap;
 
 /// Result of a simulated network. Times are virtual, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,6 +23,8 @@ pub struct NetworkOutcome {
     pub plan: String,
     /// Kind of the plan.
     pub kind: &'static str,
+    /// Method by which switches forward: "plan" or "entries".
+    pub forwarding: &'static str,
     /// Name of the network.
     pub network: String,
     /// Seed of the random generator.
@@ -80,6 +88,90 @@ pub struct NetworkOutcome {
     pub forwarded: u64,
     /// Time at which the last packet arrived or was lost.
     pub end_ns: u64,
+    /// Results of switches that forward by entries, after the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_entries: Option<SwitchesOutcome>,
+}
+
+/// Results of switches that forward by entries, after the warm-up. `sent` equals `delivered` + the sum of
+/// `lost`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SwitchesOutcome {
+    /// Mode of the port caches.
+    pub port_cache: &'static str,
+    /// Duration of the warm-up in ns.
+    pub warm_up_ns: u64,
+    /// Number of packets that hosts sent.
+    pub sent: u64,
+    /// Number of those that were delivered.
+    pub delivered: u64,
+    /// Numbers of those that were lost, by reason.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Latency of those that were delivered.
+    pub latency_ns: Latency,
+    /// Number of times that a packet left a switch after a later packet of its flow, with the warm-up.
+    pub overtaken: u64,
+    /// Results by layer.
+    pub layers: Vec<LayerOutcome>,
+    /// Results of all switches.
+    pub total: LayerOutcome,
+}
+
+/// Results of the switches of a layer. `offered` equals `received` + `lost["ring_full"]`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LayerOutcome {
+    /// Name of the layer, "total", or "none" for switches without a layer.
+    pub layer: &'static str,
+    /// Number of switches.
+    pub switches: usize,
+    /// Packets that arrived at receive rings.
+    pub offered: u64,
+    /// Packets that workers received from rings.
+    pub received: u64,
+    /// Counters of the port caches, unless they are off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_cache: Option<CacheUse>,
+    /// Packets that were forwarded without a search of their own, in percent of `offered`.
+    pub hit_rate_percent: f64,
+    /// Packets that left.
+    pub forwarded: u64,
+    /// Packets that were lost in the switches, or because the queue of an outgoing link was full, by reason.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Time from the arrival of a packet at a switch until it left.
+    pub delay_ns: Latency,
+}
+
+impl LayerOutcome {
+    fn new(layer: &'static str, has_cache: bool, found: &LayerReport) -> Self {
+        Self {
+            layer,
+            switches: found.switches,
+            offered: found.offered,
+            received: found.received,
+            port_cache: has_cache.then(|| found.misses.into()),
+            hit_rate_percent: thousandths(100.0 * found.express as f64 / found.offered.max(1) as f64),
+            forwarded: found.forwarded,
+            lost: found.dropped.clone(),
+            delay_ns: (&found.delay).into(),
+        }
+    }
+}
+
+fn by_entries(scenario: &NetworkScenario, found: &BufferReport) -> Option<SwitchesOutcome> {
+    let has_cache = scenario.port_cache != PortCacheMode::Off;
+    let layer =
+        |found: &LayerReport| LayerOutcome::new(found.layer.map_or("none", Layer::name), has_cache, found);
+    Some(SwitchesOutcome {
+        port_cache: scenario.port_cache.name(),
+        warm_up_ns: scenario.network.buffers?.begin_ns.0,
+        sent: found.sent,
+        delivered: found.delivered,
+        lost: found.lost.clone(),
+        latency_ns: (&found.latency).into(),
+        overtaken: found.overtaken,
+        layers: found.layers.iter().map(layer).collect(),
+        total: LayerOutcome::new("total", has_cache, &found.total()?),
+    })
 }
 
 /// Number of packets lost for one reason at one place.
@@ -206,8 +298,8 @@ fn table_state(all: &[InstanceState]) -> TableState {
 
 /// Converts the report of the simulation.
 pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
-    let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, numberings, require } =
-        scenario;
+    let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, numberings, .. } = scenario;
+    let require = &scenario.require;
     let place = |place: &NetworkPlace| match place {
         NetworkPlace::Node(node) => network.nodes[*node].name.clone(),
         NetworkPlace::Link(link) => graph.links[*link].clone(),
@@ -239,6 +331,7 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         scenario: path.display().to_string(),
         plan: plan_path.clone(),
         kind,
+        forwarding: scenario.forwarding.name(),
         network: graph.network.clone(),
         seed: network.seed,
         switches: network.nodes.iter().zip(&found.states).map(switch).collect(),
@@ -273,5 +366,6 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         latency_ns: (&found.latency).into(),
         forwarded: found.forwarded,
         end_ns: found.end_ns.0,
+        by_entries: found.buffers.as_ref().and_then(|found| by_entries(scenario, found)),
     }
 }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// Reads a scenario for a plan. The plan is written to a file in the same directory.
-fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
+pub(super) fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
     read_with(plan, rest, &Overrides::default())
 }
 
-fn read_with(plan: &Value, rest: &str, overrides: &Overrides) -> Result<NetworkScenario, String> {
+pub(super) fn read_with(plan: &Value, rest: &str, overrides: &Overrides) -> Result<NetworkScenario, String> {
     let name = std::thread::current().name().unwrap_or("main").replace(':', "-");
     let folder = std::env::temp_dir().join(format!("shunt-network-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -32,7 +32,7 @@ fn read_with(plan: &Value, rest: &str, overrides: &Overrides) -> Result<NetworkS
     }
 }
 
-fn run(plan: &Value, rest: &str) -> NetworkOutcome {
+pub(super) fn run(plan: &Value, rest: &str) -> NetworkOutcome {
     let outcome = read(plan, rest).unwrap().run().unwrap();
     assert_eq!(outcome.sent, outcome.delivered + outcome.lost);
     outcome
@@ -541,8 +541,8 @@ fn mistakes_of_networks_have_messages() {
 fn fast_paths_of_a_network_cannot_be_overridden() {
     let overrides = Overrides { express: Some(true), ..Overrides::default() };
     let refusal = read_with(&plan("tree.json"), "", &overrides).unwrap_err();
-    assert!(refusal.contains("--express: is for one switch and cannot be combined with"), "{refusal}");
+    assert!(refusal.contains("--express: needs [[datapath]]"), "{refusal}");
     let overrides = Overrides { port_cache: Some(PortCacheMode::Off), ..Overrides::default() };
     let refusal = read_with(&plan("tree.json"), "", &overrides).unwrap_err();
-    assert!(refusal.contains("--port-cache: is for one switch"), "{refusal}");
+    assert!(refusal.contains("--port-cache: needs [[datapath]]"), "{refusal}");
 }

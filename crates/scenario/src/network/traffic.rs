@@ -8,7 +8,7 @@ use config::mistakes::{at, wrong};
 use config::value::{duration, in_range};
 use flow::group::FlowHash;
 use flow::{Limits, Nanos};
-use sim::network::Flow;
+use sim::network::{Flow, Network, distances};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::PacketBuilder;
 
@@ -17,6 +17,8 @@ const PACKETS: u64 = 100_000_000;
 /// Maximum number of flows; each path of a pair has one flow. The simulation keeps a template and the path of
 /// each flow.
 const FLOWS: u64 = 2_000_000;
+/// Maximum number of flows of a pair, if switches forward by entries.
+const PAIR_FLOWS: i64 = 10_000;
 /// Range of packet lengths in bytes. The shortest packet holds all headers and the packet's number.
 const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 /// Length of the FCS in bytes.
@@ -33,10 +35,18 @@ pub struct Traffic {
     pub packets: u32,
     pub interval_ns: Nanos,
     pub bytes: usize,
+    /// Number of flows of each pair, if switches forward by entries. Otherwise each path has a flow.
+    pub per_pair: Option<usize>,
 }
 
-/// Checks the traffic section.
-pub fn traffic(section: &file::Traffic, plan: &mut PathPlan, seed: u64) -> Result<Traffic, Mistake> {
+/// Checks the traffic section. `per_pair` is the number of flows of each pair, if switches forward by
+/// entries.
+pub fn traffic(
+    section: &file::Traffic,
+    per_pair: Option<i64>,
+    plan: &mut PathPlan,
+    seed: u64,
+) -> Result<Traffic, Mistake> {
     let key = |name: &str| format!("network.traffic.{name}");
     let number =
         |name: &str, value: Option<i64>, usual, range| at(key(name), in_range(value.unwrap_or(usual), range));
@@ -44,6 +54,8 @@ pub fn traffic(section: &file::Traffic, plan: &mut PathPlan, seed: u64) -> Resul
     let bytes = number("bytes", section.bytes, 128, BYTES)? as usize;
     let paths = number("paths", section.paths, 1_024, 1..=1_024)? as usize;
     plan.limit_paths(paths);
+    let per_pair = per_pair.map(|flows| number("flows", Some(flows), 1, 1..=PAIR_FLOWS)).transpose()?;
+    let per_pair = per_pair.map(|flows| flows as usize);
     let interval = section.interval.as_deref().unwrap_or("1ms");
     let interval_ns = at(key("interval"), duration(interval))?;
     if interval_ns == Nanos::ZERO || interval_ns > Nanos(3_600_000_000_000) {
@@ -73,7 +85,7 @@ pub fn traffic(section: &file::Traffic, plan: &mut PathPlan, seed: u64) -> Resul
     if pairs.is_empty() {
         return Err(wrong(key("pairs"), "has no pair: the plan has no route between hosts"));
     }
-    let traffic = Traffic { pairs, packets: packets as u32, interval_ns, bytes };
+    let traffic = Traffic { pairs, packets: packets as u32, interval_ns, bytes, per_pair };
     traffic.check(plan)?;
     Ok(traffic)
 }
@@ -145,18 +157,23 @@ impl Traffic {
     /// Checks the number of flows and of packets, and the number of groups at each switch.
     fn check(&self, plan: &PathPlan) -> Result<(), Mistake> {
         let refuse = |problem: String| Err(wrong("network.traffic", problem));
-        let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
+        let shares = |pair: &Pair| self.per_pair.unwrap_or_else(|| plan.shares(*pair)) as u64;
+        let flows: u64 = self.pairs.iter().map(shares).sum();
+        let key = if self.per_pair.is_some() { "flows" } else { "paths" };
         if flows > FLOWS {
             return refuse(format!(
-                "has {flows} paths of {} pairs; the maximum is {FLOWS}: give sample or paths",
+                "has {flows} {key} of {} pairs; the maximum is {FLOWS}: give sample or {key}",
                 self.pairs.len()
             ));
         }
         if flows * u64::from(self.packets) > PACKETS {
             return refuse(format!(
-                "has {} packets for each of {flows} flows; the maximum is {PACKETS} in total: give fewer packets, sample or paths",
+                "has {} packets for each of {flows} flows; the maximum is {PACKETS} in total: give fewer packets, sample or {key}",
                 self.packets
             ));
+        }
+        if self.per_pair.is_some() {
+            return Ok(());
         }
         // A switch needs a select group for each destination host that it reaches on several paths.
         let hosts = &plan.graph().hosts;
@@ -217,6 +234,38 @@ impl Traffic {
         Ok((flows, key_bits))
     }
 
+    /// Returns the flows of all pairs, if switches forward by entries. The flows of a pair differ in their
+    /// source ports.
+    pub fn flows_by_entries(&self, network: &Network, seed: u64) -> Result<Vec<Flow>, Mistake> {
+        let mut random = fastrand::Rng::with_seed(!seed);
+        let mut flows = Vec::with_capacity(self.pairs.len());
+        let mut known: HashMap<usize, Vec<Option<u32>>> = HashMap::new();
+        for &(from, to) in &self.pairs {
+            let [source, target] = [from, to].map(|host| network.hosts[host].at.node);
+            let all = known.entry(target).or_insert_with(|| distances(network, target));
+            let Some(hops_max) = all[source] else {
+                let [from, to] = [from, to].map(|host| &network.hosts[host].name);
+                let problem = format!("there is no path from {from} to {to}; leave this pair out");
+                return Err(wrong("network.traffic.pairs", problem));
+            };
+            for port in SOURCE_PORTS.take(self.per_pair.unwrap_or(1)) {
+                flows.push(Flow {
+                    from,
+                    to,
+                    template: self.template((from, to), port).into(),
+                    payload_at: HEADER_BYTES,
+                    first_ns: Nanos(random.u64(0..self.interval_ns.0)),
+                    interval_ns: self.interval_ns,
+                    packets: self.packets,
+                    times: None,
+                    hops_max,
+                    routes: Vec::new(),
+                });
+            }
+        }
+        Ok(flows)
+    }
+
     fn template(&self, (from, to): Pair, port: u16) -> Vec<u8> {
         let payload = vec![0; self.bytes - FCS_BYTES - HEADER_BYTES];
         let packet = PacketBuilder::ethernet(mac(to), mac(from)).ipv4(address(from), address(to));
@@ -248,7 +297,8 @@ fn share(mut hash: FlowHash, port: u16, shares: usize) -> usize {
     ((u64::from(hash.finish()) * shares as u64) >> 32) as usize
 }
 
-fn address(host: usize) -> [u8; 4] {
+/// Returns the IPv4 address of a host.
+pub fn address(host: usize) -> [u8; 4] {
     let [.., a, b, c] = (host as u32).to_be_bytes();
     [10, a, b, c]
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Switches in which packets may wait: in receive rings, and in port caches until a search is answered.
 
-use crate::network::instance::{Instance, Snapshot};
+use crate::network::instance::{Fate, Instance, Snapshot};
 use crate::network::link_state::LinkState;
 use crate::network::port::Sent;
 use crate::network::report::{BufferReport, LayerReport, NetworkPlace};
@@ -19,6 +19,8 @@ pub(super) const RING_FULL: &str = "ring_full";
 struct Passage {
     copy: Copy,
     arrived_ns: Nanos,
+    /// Whether a path record has forwarded the copy.
+    is_express: bool,
 }
 
 /// Contents of all switches and their counters.
@@ -39,7 +41,7 @@ pub(super) struct Buffered {
     begin: Vec<Snapshot>,
     /// Whether the end of the time that is counted has passed.
     is_over: bool,
-    over: Vec<(u64, &'static str)>,
+    fates: Vec<(u64, Fate)>,
     pub report: BufferReport,
 }
 
@@ -67,7 +69,7 @@ impl Buffered {
             layer_of,
             begin: vec![Snapshot::default(); nodes],
             is_over: false,
-            over: Vec::new(),
+            fates: Vec::new(),
             report: BufferReport::new(reports)?,
         })
     }
@@ -95,7 +97,6 @@ impl Buffered {
             let (now, then) = (switch.snapshot(), std::mem::take(&mut self.begin[node]));
             let layer = self.layer(node);
             layer.received += now.totals.received - then.totals.received;
-            layer.express += now.totals.express - then.totals.express;
             layer.misses.add(&now.misses.since(&then.misses));
         }
     }
@@ -108,16 +109,18 @@ impl Buffered {
         }
         self.report.overtaken += u64::from(packet < last[hops]);
         last[hops] = last[hops].max(packet);
-        if self.counts(now) {
+        if self.counts(passage.arrived_ns) {
             let layer = self.layer(node);
             layer.forwarded += 1;
+            layer.express += u64::from(passage.is_express);
             layer.delay.add((now - passage.arrived_ns).0 as f64);
         }
     }
 
-    /// Counts the loss of a copy in a switch, or on the link to which the switch has sent it.
-    pub fn drops(&mut self, node: usize, reason: &'static str, now: Nanos) {
-        if self.counts(now) {
+    /// Counts the loss of a copy in a switch, or on the link to which the switch has sent it. `at` is the time
+    /// of its arrival, or of the loss on the link.
+    pub fn drops(&mut self, node: usize, reason: &'static str, at: Nanos) {
+        if self.counts(at) {
             *self.layer(node).dropped.entry(reason).or_default() += 1;
         }
     }
@@ -182,7 +185,7 @@ impl Running<'_> {
             buffered.drops(at.node, RING_FULL, self.now);
             return self.lose(&copy, RING_FULL, NetworkPlace::Node(at.node), self.now);
         }
-        buffered.inside[at.node].insert(packet, Passage { copy, arrived_ns: self.now });
+        buffered.inside[at.node].insert(packet, Passage { copy, arrived_ns: self.now, is_express: false });
         self.serve(at.node);
     }
 
@@ -199,8 +202,8 @@ impl Running<'_> {
     fn serve(&mut self, node: usize) {
         let mut sent = std::mem::take(&mut self.sent);
         let Some(buffered) = &mut self.buffered else { return };
-        let mut over = std::mem::take(&mut buffered.over);
-        let answers_ns = self.switches[node].serve(self.now + START_NS, &mut sent, &mut over);
+        let mut fates = std::mem::take(&mut buffered.fates);
+        let answers_ns = self.switches[node].serve(self.now + START_NS, &mut sent, &mut fates);
         // Time advances before the next poll iteration.
         let wakes_ns = answers_ns.map(|at| at.saturating_sub(START_NS).max(self.now + Nanos(1)));
         let planned_ns = buffered.wakes[node];
@@ -208,22 +211,29 @@ impl Running<'_> {
             buffered.wakes[node] = Some(at);
             self.plan(at, Event::Wake(node));
         }
-        for (packet, reason) in over.drain(..) {
-            self.drop_inside(node, packet, reason);
+        for (packet, fate) in fates.drain(..) {
+            self.note(node, packet, fate);
         }
         for Sent { port, packet, bytes } in sent.drain(..) {
             self.leave_switch(End { node, port }, packet, bytes);
         }
         self.sent = sent;
         if let Some(buffered) = &mut self.buffered {
-            buffered.over = over;
+            buffered.fates = fates;
         }
     }
 
-    fn drop_inside(&mut self, node: usize, packet: u64, reason: &'static str) {
+    fn note(&mut self, node: usize, packet: u64, fate: Fate) {
         let Some(buffered) = &mut self.buffered else { return };
-        let Some(Passage { copy, .. }) = buffered.inside[node].remove(&packet) else { return };
-        buffered.drops(node, reason, self.now);
+        let reason = match fate {
+            Fate::Lost(reason) => reason,
+            Fate::Express => {
+                let passage = buffered.inside[node].get_mut(&packet);
+                return passage.into_iter().for_each(|passage| passage.is_express = true);
+            }
+        };
+        let Some(Passage { copy, arrived_ns, .. }) = buffered.inside[node].remove(&packet) else { return };
+        buffered.drops(node, reason, arrived_ns);
         self.lose(&copy, reason, NetworkPlace::Node(node), self.now);
     }
 

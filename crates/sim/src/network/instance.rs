@@ -62,13 +62,21 @@ pub(super) struct Instance {
     polled_ns: Nanos,
 }
 
-/// Probe that collects the packets of which the worker has sent no copy.
+/// Way of a packet through a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// A path record forwarded the packet.
+    Express,
+    /// No copy was sent, for this reason.
+    Lost(&'static str),
+}
+
+/// Probe that collects the fates of packets. Other packets were forwarded without a path record.
 #[derive(Debug, Default)]
 struct Fates {
     /// Packet in each slot of the worker.
     places: Vec<u64>,
-    /// Packets that are over, each with the reason.
-    over: Vec<(u64, &'static str)>,
+    fates: Vec<(u64, Fate)>,
 }
 
 impl Probe for Fates {
@@ -81,13 +89,14 @@ impl Probe for Fates {
     }
 
     #[inline]
-    fn left(&mut self, slot: PacketSlot, outcome: Outcome, _: Via, _: &BurstCounters) {
-        let reason = match outcome {
+    fn left(&mut self, slot: PacketSlot, outcome: Outcome, via: Via, _: &BurstCounters) {
+        let fate = match outcome {
+            Outcome::Forwarded if via == Via::Express => Fate::Express,
             Outcome::Forwarded => return,
-            Outcome::Consumed => CONSUMED,
-            Outcome::Dropped(reason) => reason.name(),
+            Outcome::Consumed => Fate::Lost(CONSUMED),
+            Outcome::Dropped(reason) => Fate::Lost(reason.name()),
         };
-        self.over.extend(self.places.get(slot.index()).map(|packet| (*packet, reason)));
+        self.fates.extend(self.places.get(slot.index()).map(|packet| (*packet, fate)));
     }
 }
 
@@ -176,7 +185,7 @@ impl Instance {
             }
         }
         self.side.take_sent(sent);
-        self.worker.probe().over.clear();
+        self.worker.probe().fates.clear();
         // Some copies may be dropped although others are sent, so the counters are read after every frame.
         let reason = self.what_was_counted();
         if sent.len() > before {
@@ -192,14 +201,9 @@ impl Instance {
     }
 
     /// Runs poll iterations at this time until nothing is left to do. Appends the sent frames to `sent`, and
-    /// the packets of which no copy was sent to `over`, each with the reason. Returns the time of the next
-    /// answer of a search, if packets wait for one.
-    pub fn serve(
-        &mut self,
-        now: Nanos,
-        sent: &mut Vec<Sent>,
-        over: &mut Vec<(u64, &'static str)>,
-    ) -> Option<Nanos> {
+    /// packets that had a path record or were lost to `fates`. Returns the time of the next answer of a
+    /// search, if packets wait for one.
+    pub fn serve(&mut self, now: Nanos, sent: &mut Vec<Sent>, fates: &mut Vec<(u64, Fate)>) -> Option<Nanos> {
         let last = loop {
             let turn = self.worker.turn(now);
             if turn.received + turn.sent + turn.worked + turn.released + turn.applied == 0 {
@@ -207,7 +211,7 @@ impl Instance {
             }
         };
         self.side.take_sent(sent);
-        over.append(&mut self.worker.probe().over);
+        fates.append(&mut self.worker.probe().fates);
         if now >= self.polled_ns.saturating_add(CONTROL_NS) {
             self.polled_ns = now;
             self.poll(now);

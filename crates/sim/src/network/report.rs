@@ -82,7 +82,8 @@ impl FromIterator<usize> for NetworkFigures {
     }
 }
 
-/// Results of the switches of a layer, in the time that is counted.
+/// Results of the switches of a layer: `received` and `misses` are counted when the time that is counted
+/// begins and ends. The other values are about the packets that arrived in this time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerReport {
     /// The layer, or `None` for switches without a layer.
@@ -93,7 +94,7 @@ pub struct LayerReport {
     pub offered: u64,
     /// Packets that workers received from rings.
     pub received: u64,
-    /// Received packets that left by a path record, without a search of their own.
+    /// Packets that left by a path record, without a search of their own.
     pub express: u64,
     /// Counters of the port caches.
     pub misses: MissFigures,

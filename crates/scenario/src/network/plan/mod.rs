@@ -17,7 +17,7 @@ pub use graph::Graph;
 use flow::MatchError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use sim::network::{Hop, Setup};
+use sim::network::{Hop, Layer, Setup};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
@@ -150,6 +150,14 @@ impl PathPlan {
         match self {
             Self::KeyFlow(plan) => &plan.graph,
             Self::Tags(plan) => &plan.graph,
+        }
+    }
+
+    /// Returns the layer of a switch in a fat tree. Only tag plans have layers.
+    pub fn layer(&self, node: usize) -> Option<Layer> {
+        match self {
+            Self::KeyFlow(_) => None,
+            Self::Tags(plan) => plan.layer(node),
         }
     }
 

@@ -224,6 +224,16 @@ impl TagPlan {
         (self.graph.hosts[from].at, self.graph.hosts[to].at)
     }
 
+    /// Returns the layer of a switch.
+    pub fn layer(&self, node: usize) -> Option<sim::network::Layer> {
+        let layer = match self.switches.get(node)?.layer {
+            Layer::Edge => sim::network::Layer::Edge,
+            Layer::Aggregation => sim::network::Layer::Aggregation,
+            Layer::Core(..) => sim::network::Layer::Core,
+        };
+        Some(layer)
+    }
+
     /// Returns whether there is a route. There is no route between external ports of two core switches.
     pub fn has(&self, pair: Pair) -> bool {
         self.shares(pair) > 0
