@@ -89,6 +89,39 @@ fn example_networks_have_no_faults_and_a_fault_has_an_exit_code() {
 }
 
 #[test]
+fn port_caches_of_all_switches_of_a_tree_are_reported() {
+    let file = example("network-port-caches.toml");
+    for mode in ["nonblocking", "blocking", "off"] {
+        let first = sim(&file, &["--json", "--port-cache", mode]);
+        assert_eq!((first.0, first.2.as_str()), (Some(0), ""), "{mode}");
+        assert_eq!(first, sim(&file, &["--json", "--port-cache", mode]), "{mode}");
+        let run: Value = serde_json::from_str(&first.1).unwrap();
+        let found = &run["by_entries"];
+        assert_eq!((&found["port_cache"], &found["overtaken"]), (&mode.into(), &0.into()));
+        for layer in found["layers"].as_array().unwrap().iter().chain([&found["total"]]) {
+            let of = |key: &str| layer["port_cache"][key].as_u64().unwrap();
+            let names = ["hits", "merged", "new", "passed", "uncached", "dropped"];
+            if mode == "off" {
+                assert!(
+                    layer["port_cache"].is_null() && layer["lost"].as_object().unwrap().is_empty(),
+                    "{layer}"
+                );
+                continue;
+            }
+            assert_eq!(layer["received"].as_u64(), Some(names.map(of).iter().sum()), "{layer}");
+            assert!(of("hits") > 1_000 && layer["hit_rate_percent"].as_f64() > Some(50.0), "{layer}");
+        }
+    }
+    let (code, text, _) = sim(&file, &[]);
+    assert_eq!(code, Some(0));
+    assert!(text.contains(" unexcused losses, 0 overtaken\n"), "{text}");
+    assert!(text.contains("\nport cache nonblocking, after a warm-up of 1.000 ms\n"), "{text}");
+    assert!(
+        ["edge ", "aggregation ", "core ", "total "].iter().all(|row| text.contains(&format!("\n{row}")))
+    );
+}
+
+#[test]
 fn mistakes_have_their_place_and_exit_code() {
     let folder = std::env::temp_dir().join(format!("shunt-sim-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -2,7 +2,7 @@
 //! The result of a simulated network as text.
 
 use super::{count, table};
-use scenario::{ByEpochs, NetworkOutcome, Protected, Range};
+use scenario::{ByEpochs, LayerOutcome, NetworkOutcome, Protected, Range, SwitchesOutcome};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -31,12 +31,13 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
         (run.over_budget, "over the hop budget"),
         (run.lost_wrongly, "unexcused losses"),
     ];
-    let reported: Vec<String> = faults.iter().map(|(number, what)| format!("{number} {what}")).collect();
+    let overtaken = run.by_entries.as_ref().map(|switches| (switches.overtaken, "overtaken"));
+    let faults = faults.iter().copied().chain(overtaken);
+    let reported: Vec<String> = faults.map(|(number, what)| format!("{number} {what}")).collect();
     writeln!(out, "{}{}", if run.right { "right     " } else { "WRONG     " }, reported.join(", "))?;
     run.missed.iter().try_for_each(|missed| writeln!(out, "MISSED    {missed}"))?;
 
     let latency = run.latency_ns;
-    let us = |ns: f64| format!("{:.2}", ns / 1e3);
     let head = ["", "min", "mean", "max"];
     let row = |what: &str, range: Range| {
         vec![what.to_owned(), range.min.to_string(), format!("{:.2}", range.mean), range.max.to_string()]
@@ -56,7 +57,7 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     writeln!(out)?;
     table(out, &head, &rows)?;
     writeln!(out, "switches without entries: {}", state.without_entries)?;
-    let [mean, p50, p99, max] = [latency.mean, latency.p50, latency.p99, latency.max].map(us);
+    let [mean, p50, p99, max] = [latency.mean, latency.p50, latency.p99, latency.max].map(micros);
     writeln!(out, "latency, us: mean {mean}, p50 {p50}, p99 {p99}, max {max}")?;
 
     writeln!(out)?;
@@ -74,6 +75,9 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     });
     table(out, &head, &met.collect::<Vec<_>>())?;
     protection(out, run)?;
+    if let Some(found) = &run.by_entries {
+        by_entries(out, found)?;
+    }
     let mut reasons: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
     for lost in &run.reasons {
         reasons.entry(lost.reason).or_default().push((lost.packets, &lost.place));
@@ -87,6 +91,44 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
         writeln!(out, "lost: {reason} {all}: {}{more}", most.join(", "))?;
     }
     Ok(())
+}
+
+/// Prints the results of switches that forward by entries.
+fn by_entries(out: &mut dyn Write, found: &SwitchesOutcome) -> io::Result<()> {
+    let SwitchesOutcome { port_cache, sent, delivered, lost, latency_ns, .. } = found;
+    let warm_up = found.warm_up_ns as f64 / 1e6;
+    writeln!(out)?;
+    writeln!(out, "port cache {port_cache}, after a warm-up of {warm_up:.3} ms")?;
+    let reasons = |lost: &BTreeMap<&str, u64>| {
+        let all: Vec<String> = lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+        if all.is_empty() { "0".to_owned() } else { all.join(", ") }
+    };
+    writeln!(out, "sent {sent}, delivered {delivered}, lost: {}", reasons(lost))?;
+    let [p50, p99, p99_9] = [latency_ns.p50, latency_ns.p99, latency_ns.p99_9].map(micros);
+    writeln!(out, "latency, us: p50 {p50}, p99 {p99}, p99.9 {p99_9}")?;
+    let head = ["layer", "switches", "packets", "hits", "merged", "new", "passed", "uncached", "dropped"];
+    let mut head = head.to_vec();
+    head.extend(["hit rate, %", "sent", "p50, us", "p99, us", "p99.9, us", "lost"]);
+    let row = |layer: &LayerOutcome| {
+        let mut row = vec![layer.layer.to_owned()];
+        let cache = layer.port_cache;
+        let counts = cache.map(|c| [c.hits, c.merged, c.new, c.passed, c.uncached, c.dropped].map(Some));
+        let counts = counts.unwrap_or([None; 6]);
+        let numbers = [Some(layer.switches as u64), Some(layer.received)].into_iter().chain(counts);
+        row.extend(numbers.map(|number| number.map_or("-".to_owned(), |number| number.to_string())));
+        row.push(cache.map_or("-".to_owned(), |_| format!("{:.3}", layer.hit_rate_percent)));
+        row.push(layer.forwarded.to_string());
+        let delay = layer.delay_ns;
+        row.extend([delay.p50, delay.p99, delay.p99_9].map(micros));
+        row.push(reasons(&layer.lost));
+        row
+    };
+    table(out, &head, &found.layers.iter().chain([&found.total]).map(row).collect::<Vec<_>>())
+}
+
+/// Returns a time in microseconds as text.
+fn micros(ns: f64) -> String {
+    format!("{:.2}", ns / 1e3)
 }
 
 /// Prints which parts the plan protects, which of them failed under traffic, and which keys delivered
