@@ -25,7 +25,8 @@ pub enum Scenario {
 pub struct Overrides {
     /// Seed of all random values.
     pub seed: Option<u64>,
-    /// Whether each switch has an express path. A scenario without `[[datapath]]` does not accept this setting.
+    /// Whether each switch has an express path. A scenario without `[[datapath]]` does not accept this
+    /// setting.
     pub express: Option<bool>,
     /// Mode of each switch's port cache. A scenario without `[[datapath]]` does not accept this setting.
     pub port_cache: Option<PortCacheMode>,

@@ -44,12 +44,8 @@ pub fn scenario(
         let problem = "needs a plan of two epochs; write one with plan keyflow --renumber";
         mistakes.wrong("network.renumber", problem);
     }
-    let settings = match (by, &link_defaults) {
-        (Some(ForwardBy::Entries), Some(links)) => {
-            switches::settings(section, datapaths, plan.graph(), links, mistakes)
-        }
-        _ => None,
-    };
+    let links = link_defaults.as_ref().filter(|_| by == Some(ForwardBy::Entries));
+    let settings = links.and_then(|l| switches::settings(section, datapaths, plan.graph(), l, mistakes));
     let flows = by.filter(|by| *by == ForwardBy::Entries).map(|_| section.traffic.flows.unwrap_or(1));
     let traffic = mistakes.take(traffic::traffic(&section.traffic, flows, &mut plan, seed));
     let mut acts = Vec::new();

@@ -78,6 +78,11 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     if let Some(found) = &run.by_entries {
         by_entries(out, found)?;
     }
+    losses(out, run)
+}
+
+/// Prints the places with the most losses for each reason.
+fn losses(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     let mut reasons: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
     for lost in &run.reasons {
         reasons.entry(lost.reason).or_default().push((lost.packets, &lost.place));

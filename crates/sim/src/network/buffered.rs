@@ -117,8 +117,8 @@ impl Buffered {
         }
     }
 
-    /// Counts the loss of a copy in a switch, or on the link to which the switch has sent it. `at` is the time
-    /// of its arrival, or of the loss on the link.
+    /// Counts the loss of a copy in a switch, or on the link to which the switch has sent it. `at` is the
+    /// time of its arrival, or of the loss on the link.
     pub fn drops(&mut self, node: usize, reason: &'static str, at: Nanos) {
         if self.counts(at) {
             *self.layer(node).dropped.entry(reason).or_default() += 1;
