@@ -39,7 +39,7 @@ PAGE = os.path.join(ROOT, "docs/port-cache-figures.md")
 PROGRAM = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"), "release/port-cache-lab")
 USUAL_NS, CACHE, QUEUE = 10_000, 32, 64
 # Parts of the experiments, each with its number of seeds. The longest one comes first.
-PARTS = {"services": 3, "sizes": 3, "selection": 3, "routing": 10, "victims": 3, "flows": 3}
+PARTS = {"services": 3, "sizes": 3, "selection": 3, "routing": 10, "victims": 3, "flows": 3, "tree": 3}
 
 
 def by_cache(cells, value, by="queue", name="queue %s"):
@@ -105,6 +105,22 @@ def pictures(all_cells):
             lines["%s bytes" % length] = [(title, percent("hits")(cell)) for title, cell in found if cell]
         policies.append(Panel("Hit rate by routing, %s" % name, "", "percent of offered packets", lines))
     yield "routing", "none (routing policies)", policies
+    tree = all_cells.where(part="tree")
+    if tree.cells:
+        yield "tree", "none (caches in all switches)", list(whole_tree(tree))
+
+
+def whole_tree(cells):
+    """Yields panels that compare the modes by layer of a tree."""
+    for what, value in (("Hit rate", percent("hits")), ("Lost packets", tables.lost_percent)):
+        for nanos in cells.values("service_ns"):
+            here = cells.where(service_ns=nanos)
+            lines = {
+                mode: [(layer, value(here.one(mode=mode, position=layer))) for layer in tables.LAYERS]
+                for mode in ("nonblocking", "blocking")
+            }
+            title = "%s, searches of %s" % (what, service(nanos))
+            yield Panel(title, "layer", "percent of packets that arrived", lines)
 
 
 def modes(cells):
@@ -231,6 +247,7 @@ def other_tables(cells, sweep):
         "routing": "\n".join(tables.routing(cells.where(part="routing"))),
         "victims": "\n".join(tables.victims(cells.where(part="victims"))),
         "selection": "\n".join(tables.selection(cells.where(part="selection"))),
+        "tree": "\n".join(tables.tree(cells.where(part="tree"))),
         "searches": "\n".join(tables.searches(small, cells.where(part="flows"))),
     }
 

@@ -10,6 +10,7 @@ ROUTINGS = {
     "ecmp": "ECMP",
     "elephant-aware": "elephant-aware",
 }
+LAYERS = ("edge", "aggregation", "core", "total")
 ALL_SEARCHES = 2**32 - 1
 
 
@@ -138,6 +139,65 @@ def searches(small, largest):
         counts = cell["flows"], cell["evicted_ever"], cell["searched_ever"] + cell["uncached_ever"]
         yield row(POSITIONS[cell["position"]], service(cell["service_ns"]), *counts, "%.6g" % per_flow(cell))
     yield ""
+
+
+def lost_percent(cell):
+    """Returns the packets that were lost in switches or at full links, in percent of those that arrived."""
+    lost = cell["queue_full"] + cell["ring_full"] + cell["link_full"]
+    return 100 * lost / max(1, cell["offered"])
+
+
+def each(cell, value):
+    """Returns the mean of the seeds, and half the length of its 95 % interval."""
+    return within(*mean_and_half([value(run) for run in cell["each"].values()]))
+
+
+def tree(cells):
+    """Yields the results of port caches in all switches of a tree."""
+    parts = {"hits": "record_hits", "merged": "merged", "new": "searched", "passed": "passed"}
+    parts |= {"uncached": "uncached", "dropped": "dropped"}
+    order = [(nanos, mode) for nanos in cells.values("service_ns") for mode in ("nonblocking", "blocking")]
+    found = [(nanos, mode, layer, cells.one(service_ns=nanos, mode=mode, position=layer)) for nanos, mode in order for layer in LAYERS]
+    found = [row for row in found if row[3]]
+    yield "Counters of the port caches, in percent of the packets in (all seeds):"
+    yield ""
+    yield head("searches", "mode", "layer", "packets in", *parts)
+    for nanos, mode, layer, cell in found:
+        shares = ["%.4g" % (100 * cell[key] / max(1, cell["received"])) for key in parts.values()]
+        yield row(service(nanos), "`%s`" % mode, layer, cell["received"], *shares)
+    yield ""
+    yield "Packets that arrived, in percent (mean and 95 %% interval of %d seeds), and their time in a switch:" % seeds(found)
+    yield ""
+    yield head("searches", "mode", "layer", "hit rate", "`miss_queue_full`", "`ring_full`", "`link_queue_full`", "p50, us", "p99, us", "p99.9, us")
+    for nanos, mode, layer, cell in found:
+        if layer != "total":
+            shares = [each(cell, percent(key)) for key in ("hits", "queue_full", "ring_full", "link_full")]
+            yield row(service(nanos), "`%s`" % mode, layer, *shares, *delays(cell))
+    yield ""
+    yield "Packets from host to host:"
+    yield ""
+    yield head("searches", "mode", "sent", "delivered, percent", "overtaken", "p50, us", "p99, us", "p99.9, us", "hit rate of all switches")
+    for nanos, mode, layer, cell in found:
+        if layer == "total":
+            delivered = each(cell, lambda run: 100 * run["delivered"] / max(1, run["sent"]))
+            rate = each(cell, percent("hits"))
+            yield row(service(nanos), "`%s`" % mode, cell["sent"], delivered, cell["overtaken"], *delays(cell), rate)
+    yield ""
+    runs = [run for *_, cell in found[:1] for run in cell["each"].values()]
+    loads = ", ".join("%.1f %% and %.1f %%" % (100 * run["load"], 100 * run["load_max"]) for run in runs)
+    yield "Offered load of the links of hosts, on average and at the host that sends most, by seed: %s." % loads
+    yield ""
+
+
+def seeds(found):
+    """Returns the number of seeds."""
+    return max((len(cell["each"]) for *_, cell in found), default=0)
+
+
+def delays(cell):
+    """Returns the quantiles of delays in microseconds, as means of the seeds."""
+    runs = cell["each"].values()
+    return ["%.4g" % (sum(run[key] for run in runs) / len(runs) / 1e3) for key in ("p50_ns", "p99_ns", "p99_9_ns")]
 
 
 def captures(cells):

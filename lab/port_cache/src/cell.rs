@@ -75,12 +75,14 @@ pub enum Part {
     Victims,
     /// Searches per flow in a cache that removes no record.
     Flows,
+    /// Port caches in all switches of a fat tree of 8-port switches.
+    Tree,
 }
 
 impl Part {
     /// All parts.
-    pub const ALL: [Self; 6] =
-        [Self::Services, Self::Sizes, Self::Selection, Self::Routing, Self::Victims, Self::Flows];
+    pub const ALL: [Self; 7] =
+        [Self::Services, Self::Sizes, Self::Selection, Self::Routing, Self::Victims, Self::Flows, Self::Tree];
 }
 
 /// Settings of the switch.
@@ -216,33 +218,39 @@ struct Snapshot {
     lost: u64,
 }
 
-impl Switch {
-    fn new(setting: &Setting, frames: &Arc<[Vec<u8>]>) -> Result<Self, Box<dyn Error>> {
+impl Setting {
+    /// Returns the settings of the port cache.
+    pub fn port_cache(&self) -> PortCacheConfig {
         let limits = MissLimits {
-            entries: (setting.cache / setting.pending_part).max(1),
-            queue: setting.queue,
-            records: setting.cache,
-            victim: setting.victim.into(),
+            entries: (self.cache / self.pending_part).max(1),
+            queue: self.queue,
+            records: self.cache,
+            victim: self.victim.into(),
             bytes: MissLimits::BYTES_MAX,
             timeout_ns: TIMEOUT,
             when_full: WhenFull::Drop,
             ..MissLimits::USUAL
         };
-        let service_ns = Nanos(setting.service_ns);
-        let mode = match setting.mode {
+        let mode = match self.mode {
             Mode::Nonblocking => MissMode::NonBlocking,
             Mode::Blocking => MissMode::Blocking,
         };
+        PortCacheConfig {
+            mode,
+            limits,
+            service_ns: Nanos(self.service_ns),
+            unserved_max: Some(self.searches.into()),
+            ..PortCacheConfig::default()
+        }
+    }
+}
+
+impl Switch {
+    fn new(setting: &Setting, frames: &Arc<[Vec<u8>]>) -> Result<Self, Box<dyn Error>> {
         let config = WorkerSetConfig {
             lut_entries: 0,
             express_records: RECORDS,
-            port_cache: Some(PortCacheConfig {
-                mode,
-                limits,
-                service_ns,
-                unserved_max: Some(setting.searches.into()),
-                ..PortCacheConfig::default()
-            }),
+            port_cache: Some(setting.port_cache()),
             ..WorkerSetConfig::default()
         };
         let lines: Vec<SharedLine> = (0..SINK).map(|_| SharedLine::default()).collect();

@@ -12,6 +12,7 @@ mod cell;
 mod line;
 mod traffic;
 mod tree;
+mod whole_tree;
 
 use cell::{Cell, Input, Mode, Part, Setting, VictimPolicy, run};
 use clap::Parser;
@@ -99,6 +100,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         return captures::run_all(folder, usual, |line| writeln!(out, "{line}"));
     }
     let parts = arguments.part.map_or(Part::ALL.to_vec(), |part| vec![part]);
+    if parts.contains(&Part::Tree) {
+        whole_tree::run_all(arguments.seed, arguments.scale, queued(32, 64), |line| writeln!(out, "{line}"))?;
+    }
     for Experiments { part, routing, bytes, sources, duration, settings } in
         parts.into_iter().flat_map(experiments)
     {
@@ -160,6 +164,8 @@ fn experiments(part: Part) -> Vec<Experiments> {
             let with = |service_ns| usual(vec![Setting { service_ns, ..most }]);
             [1_000, USUAL_NS, 100_000].map(with).into_iter().collect()
         }
+        // Not an experiment with one switch.
+        Part::Tree => Vec::new(),
     }
 }
 

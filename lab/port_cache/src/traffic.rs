@@ -25,7 +25,7 @@ const PREPARATION_NS: f64 = 5e8;
 const LONG_PERIODS: u32 = 2 * FLOW_PERIODS;
 
 /// Number of UDP source ports.
-const SOURCE_PORTS: u32 = 60_000;
+pub const SOURCE_PORTS: u32 = 60_000;
 
 /// Bytes of preamble and gap on the wire.
 const WIRE_BYTES: f64 = 20.0;
@@ -144,16 +144,11 @@ struct Flows {
     seed: u64,
 }
 
-impl Flows {
-    /// Begins a flow of a host. Returns its number, and the number of its ON periods.
+impl FlowSource for Flows {
     fn begin(&mut self, from: u8, rng: &mut Rng) -> (u32, u32) {
         let number = self.all.len() as u32;
         let to = (from + rng.u8(1..HOSTS as u8)) % HOSTS as u8;
-        // A geometric distribution: each period is the last one with the same probability.
-        let mut periods = 1;
-        while rng.u32(0..FLOW_PERIODS) > 0 {
-            periods += 1;
-        }
+        let periods = periods(rng);
         let hash = mixed(self.seed ^ (u64::from(number) << 16) ^ u64::from(from));
         let is_long = periods >= LONG_PERIODS;
         let path = self.router.begin((from.into(), to.into()), hash, is_long, rng);
@@ -170,6 +165,25 @@ impl Flows {
     }
 }
 
+/// Flows that sources begin and end.
+pub trait FlowSource {
+    /// Begins a flow of a host. Returns its number, and the number of its ON periods.
+    fn begin(&mut self, from: u8, rng: &mut Rng) -> (u32, u32);
+
+    /// Notes that a flow has ended.
+    fn end(&mut self, _number: u32) {}
+}
+
+/// Returns the number of ON periods of a new flow.
+pub fn periods(rng: &mut Rng) -> u32 {
+    // A geometric distribution: each period is the last one with the same probability.
+    let mut periods = 1;
+    while rng.u32(0..FLOW_PERIODS) > 0 {
+        periods += 1;
+    }
+    periods
+}
+
 impl Traffic {
     /// Returns the time in nanoseconds that a packet occupies a link.
     pub fn packet_ns(&self) -> f64 {
@@ -180,17 +194,25 @@ impl Traffic {
     pub fn send(self) -> Sent {
         let mut rng = Rng::with_seed(self.seed);
         let mut flows = Flows { all: Vec::new(), router: Router::new(self.routing), seed: self.seed };
+        let packets = self.packets(HOSTS as u8, &mut flows, &mut rng);
+        let hosts = |arrival: &Arrival| Some(usize::from(flows.all[arrival.flow as usize].from));
+        let packets = self.pass(packets, hosts);
+        Sent { traffic: self, flows: flows.all, packets }
+    }
+
+    /// Returns the packets that the sources of this many hosts send. Those of a flow are in order of time.
+    pub fn packets(&self, hosts: u8, flows: &mut impl FlowSource, rng: &mut Rng) -> Vec<Arrival> {
         let (mut packets, mut sources) = (Vec::new(), BinaryHeap::new());
-        for host in 0..HOSTS as u8 {
+        for host in 0..hosts {
             for _ in 0..self.sources {
                 let begins_ns = -PREPARATION_NS + rng.f64() * self.period_unit_ns;
-                let (flow, periods) = flows.begin(host, &mut rng);
+                let (flow, periods) = flows.begin(host, rng);
                 sources.push(Reverse(Period { begins_ns, host, flow, periods, turns_on: rng.bool() }));
             }
         }
         let interval_ns = self.interval_unit_ns * (f64::from(self.bytes) + WIRE_BYTES) / (64.0 + WIRE_BYTES);
         while let Some(Reverse(mut source)) = sources.pop().filter(|next| next.0.begins_ns < self.span_ns) {
-            let ends_ns = source.begins_ns + lognormal(&mut rng) * self.period_unit_ns;
+            let ends_ns = source.begins_ns + lognormal(rng) * self.period_unit_ns;
             if source.turns_on {
                 // Packets before time 0 are not recorded. Intervals are independent, so the first interval
                 // after that time may begin anywhere.
@@ -198,19 +220,17 @@ impl Traffic {
                     if source.begins_ns < 0.0 { rng.f64() * interval_ns } else { source.begins_ns };
                 while at_ns < ends_ns.min(self.span_ns) {
                     packets.push(Arrival { at_ns, flow: source.flow, port: 0 });
-                    at_ns += lognormal(&mut rng) * interval_ns;
+                    at_ns += lognormal(rng) * interval_ns;
                 }
                 source.periods -= 1;
                 if source.periods == 0 {
                     flows.end(source.flow);
-                    (source.flow, source.periods) = flows.begin(source.host, &mut rng);
+                    (source.flow, source.periods) = flows.begin(source.host, rng);
                 }
             }
             sources.push(Reverse(Period { begins_ns: ends_ns, turns_on: !source.turns_on, ..source }));
         }
-        let hosts = |arrival: &Arrival| Some(usize::from(flows.all[arrival.flow as usize].from));
-        let packets = self.pass(packets, hosts);
-        Sent { traffic: self, flows: flows.all, packets }
+        packets
     }
 
     /// Sends packets over links, one at a time. `link_of` returns the link of a packet, or `None` if the
