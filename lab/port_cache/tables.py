@@ -185,7 +185,8 @@ def tree(cells):
     yield ""
     runs = [run for *_, cell in found[:1] for run in cell["each"].values()]
     loads = ", ".join("%.1f %% and %.1f %%" % (100 * run["load"], 100 * run["load_max"]) for run in runs)
-    yield "Offered load of the links of hosts, on average and at the host that sends most, by seed: %s." % loads
+    yield "Offered load of the links of hosts, on average and at the host that sends most, by seed:"
+    yield "%s." % loads
     yield ""
 
 
