@@ -132,10 +132,13 @@ fn transfer(lab: &Lab, address: &str) {
     receiver.join();
 }
 
-/// Checks that the ports dropped nothing. Losses in a full ring of the kernel depend on the load of the
-/// machine, so they are permitted; TCP sends these packets again.
+/// Checks that the ports dropped nothing. Some losses in a full ring of the kernel are permitted, because they
+/// depend on the load of the machine. TCP sends these packets again.
 fn assert_nothing_lost(seen: &Seen) {
     for port in &seen.ports {
+        let in_kernel: u64 =
+            port.named_drops().filter(|(name, _)| *name == "rx_kernel").map(|(_, count)| count).sum();
+        assert!(in_kernel <= 20 + port.rx_packets / 100, "{in_kernel} of {} packets", port.rx_packets);
         let drops = port.named_drops().filter(|(name, _)| *name != "rx_kernel");
         let lost: Vec<_> = drops.filter(|(_, count)| *count > 0).collect();
         assert!(lost.is_empty(), "{lost:?}");
