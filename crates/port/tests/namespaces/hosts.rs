@@ -132,8 +132,8 @@ fn transfer(lab: &Lab, address: &str) {
     receiver.join();
 }
 
-/// Checks that the ports dropped nothing. Some losses in a full ring of the kernel are permitted, because they
-/// depend on the load of the machine. TCP sends these packets again.
+/// Checks that the ports dropped nothing. Some losses in a full ring of the kernel are permitted, because
+/// they depend on the load of the machine. TCP sends these packets again.
 fn assert_nothing_lost(seen: &Seen) {
     for port in &seen.ports {
         let in_kernel: u64 =
