@@ -366,3 +366,26 @@ fn a_full_ring_of_requests_drops_or_forwards_as_configured() {
         assert_eq!((lab.sent(3).len() as u64, lab.totals().held), (figures.searched, 0));
     }
 }
+
+/// A packet of a flow without a slot joins the backlog. The next packet of the flow is searched, and its path
+/// is low-latency, so it could leave at once.
+#[test]
+fn a_searched_packet_leaves_after_an_earlier_packet_of_its_flow_in_the_backlog() {
+    let limits = MissLimits { entries: 1, ..LIMITS };
+    let mut lab = Lab::new(PortCacheConfig { limits, ..searched() }, LaneLimits::USUAL);
+    lab.push(1, &packet(1, 2, 0));
+    (0..10).for_each(|_| lab.turn());
+    assert_eq!(lab.sent(2), [0]);
+    (1..21).for_each(|number| lab.push(1, &packet(1, 2, number)));
+    lab.push(1, &packet(1, 3, 50));
+    lab.push(1, &packet(1, 0x77, 100));
+    lab.turn();
+    assert_eq!((lab.figures().uncached, lab.figures().searched), (1, 2), "{:?}", lab.figures());
+    lab.turn();
+    lab.push(1, &packet(1, 0x77, 101));
+    (0..4).for_each(|_| lab.turn());
+    assert_eq!(lab.figures().answered, 3, "{:?}", lab.figures());
+    lab.drain();
+    let sent: Vec<u32> = lab.sent(2).into_iter().filter(|number| *number >= 100).collect();
+    assert_eq!((sent, lab.sent(3)), (vec![100, 101], vec![50]));
+}
