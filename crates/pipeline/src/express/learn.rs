@@ -9,7 +9,7 @@ use crate::context::BurstContext;
 use crate::packet::{self, Packet};
 use crate::probe::{Probe, ProbeStep};
 use crate::slab::{BURST, PacketSlot};
-use keys::{ExpressKey, FoundPath};
+use keys::{ExpressKey, FoundPath, Hops, PathHop};
 
 impl Express {
     /// Makes records for the packets of the burst that have left without a record. Saves the keys of
@@ -73,6 +73,9 @@ impl Express {
     ) {
         let fence = context.window.fence().filter(|_| !self.has_coarse_keys || context.window.is_empty());
         let FoundPath { hops, stations } = found;
+        if may_ask(context, hops) {
+            return;
+        }
         let path = Path::through(context, hops, *stations, budget.in_port, self.permitted_change);
         if let (Some(fence), Some(path)) = (fence, path) {
             self.learn_path(key, hash, &path, fence, context, budget);
@@ -117,6 +120,14 @@ impl Express {
             probe.mark(ProbeStep::Learn, unknown);
         }
     }
+}
+
+/// Returns whether the controller may be asked about packets that take these hops. The first of them must go
+/// through the tables, so that it asks and the others wait.
+fn may_ask<E>(context: &BurstContext<'_, E>, hops: &Hops) -> bool {
+    let is_miss = |hop: &PathHop| context.entry(hop.entry).is_some_and(|(_, program)| program.miss_entry);
+    let mut hops = hops.list().iter();
+    context.settings.ask_controller && hops.any(|hop| context.quench.has(hop.table) && is_miss(&hop))
 }
 
 /// Returns whether the controller would have been asked about a packet if there had been more space. Later

@@ -15,7 +15,7 @@ use port::Queue;
 use port::mem::{self, MemHandle};
 use port_cache::{MissFigures, MissLimits, PortCacheConfig, QuenchConfig, QuenchedTables};
 use wire::PacketBuilder;
-use worker::{PortQueues, Quanta, Worker, WorkerSet, WorkerSetConfig, build};
+use worker::{PortQueues, Quanta, SearchWorker, Worker, WorkerSet, WorkerSetConfig, build};
 
 pub const PORTS: u32 = 3;
 
@@ -42,6 +42,8 @@ pub struct Lab {
     channel: ChannelId,
     is_connected: bool,
     pub workers: Vec<Worker>,
+    /// The search worker, if there is one.
+    search: Option<SearchWorker>,
     pub handles: Vec<MemHandle>,
     pub now: Nanos,
     pub errors: Vec<ErrorCode>,
@@ -79,7 +81,8 @@ impl Lab {
             let queues = queues.collect();
             ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
         }
-        let (plane, workers) = build(config, ports);
+        let (mut plane, workers) = build(config, ports);
+        let search = plane.take_search_worker();
         let mut model =
             Model::new(ModelConfig { limits, quenches: true, ..ModelConfig::default() }, plane, Nanos(0));
         for number in 1..=PORTS {
@@ -93,6 +96,7 @@ impl Lab {
             agent,
             channel,
             workers,
+            search,
             handles,
             now: Nanos(1),
             is_connected: true,
@@ -187,6 +191,7 @@ impl Lab {
         for worker in &mut self.workers {
             worker.turn(self.now);
         }
+        self.search.iter_mut().for_each(|search| _ = search.turn(self.now));
         let Totals { received, forwarded, consumed, held, dropped, .. } = self.totals();
         let all = DropReason::ALL.iter().map(|reason| dropped.of(*reason)).sum::<u64>();
         assert_eq!(received, forwarded + consumed + all + held, "every packet is counted once");

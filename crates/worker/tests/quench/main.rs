@@ -10,6 +10,7 @@ mod random;
 mod returned;
 mod rules;
 mod scarce;
+mod searched;
 
 use actions::{PacketInRate, PacketInRates};
 use flow::{Action, DropReason, GroupId, Match, Nanos, PortNo, TableId};
