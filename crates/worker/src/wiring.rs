@@ -150,7 +150,8 @@ impl Wiring<'_> {
         };
         let state = Arc::<SearchState>::default();
         let numbers = 0..self.config.workers as u16;
-        let (links, clients): (Vec<_>, Vec<_>) = numbers.map(|number| search::links(number, &state)).unzip();
+        let link = |number| search::links(number, &config.limits, &state);
+        let (links, clients): (Vec<_>, Vec<_>) = numbers.map(link).unzip();
         let (control, end) = self.connect(&[]);
         let worker = SearchWorker::new(&config, clients, end.channel, Arc::clone(&state));
         (links.into_iter(), Some((Link { search: Some(state), ..control.link }, worker)))

@@ -10,7 +10,7 @@ use flow::{Nanos, PortNo, RuleVersion};
 use frame::Frame;
 use pipeline::{Egress, Pipeline, Probe};
 use port::SMALL_FRAME_BYTES;
-use port_cache::{SendResult, Ticket};
+use port_cache::{MissLimits, SendResult, Ticket};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ const REQUEST_BYTES: usize = 128 * 1_024;
 /// Capacity of a ring of answers.
 const ANSWERS: usize = 1_024;
 
-/// Time in nanoseconds after which a search worker that has requests, but makes no poll iteration, is taken
-/// for dead.
+/// Longest time in nanoseconds after which a search worker that has requests, but makes no poll iteration, is
+/// taken for dead.
 const STALL_NS: Nanos = Nanos(100_000_000);
 
 /// Maximum part of this time that passes between two poll iterations of the worker. A process that was
@@ -55,8 +55,16 @@ impl Header {
     }
 }
 
-/// Creates both ends of the rings between worker `worker` and the search worker.
-pub(crate) fn links(worker: u16, state: &Arc<SearchState>) -> (SearchLink, Client) {
+/// Returns the time after which a search worker that has requests is taken for dead. It is shorter than the
+/// time for which a packet waits for an answer, so that packets are not dropped first.
+fn stall_ns(limits: &MissLimits) -> Nanos {
+    let MissLimits { timeout_ns, retries, .. } = *limits;
+    let waits_ns = timeout_ns.0.saturating_mul(u64::from(retries) + 1);
+    STALL_NS.min(Nanos((waits_ns / 2).max(1)))
+}
+
+/// Creates both ends of the rings between worker `worker`, which has these limits, and the search worker.
+pub(crate) fn links(worker: u16, limits: &MissLimits, state: &Arc<SearchState>) -> (SearchLink, Client) {
     let (requests, requests_out) = RingBuffer::new(REQUEST_BYTES);
     let (answers_in, answers) = RingBuffer::new(ANSWERS);
     let link = SearchLink {
@@ -65,6 +73,7 @@ pub(crate) fn links(worker: u16, state: &Arc<SearchState>) -> (SearchLink, Clien
         answers,
         state: Arc::clone(state),
         watch: Watch::default(),
+        stall_ns: stall_ns(limits),
         is_answering: true,
         is_reported: true,
     };
@@ -78,6 +87,8 @@ pub(crate) struct SearchLink {
     answers: Consumer<Answer>,
     state: Arc<SearchState>,
     watch: Watch,
+    /// Time after which the search worker is taken for dead.
+    stall_ns: Nanos,
     is_answering: bool,
     /// Whether the control thread knows `is_answering`.
     is_reported: bool,
@@ -99,7 +110,7 @@ impl SearchLink {
         }
         let (before, beats) = (self.watch.seen, self.state.beats());
         let silent_ns = self.watch.silent_ns(beats, self.has_requests(), now, POLL_NS);
-        let is_alive = if self.is_answering { silent_ns < STALL_NS } else { beats != before };
+        let is_alive = if self.is_answering { silent_ns < self.stall_ns } else { beats != before };
         let is_answering = is_alive && !self.state.is_closed() && !self.requests.is_abandoned();
         if is_answering != self.is_answering {
             (self.is_answering, self.is_reported) = (is_answering, false);
@@ -202,7 +213,7 @@ mod tests {
 
     #[test]
     fn requests_of_all_lengths_arrive_in_order_and_whole() {
-        let (mut link, mut client) = links(0, &Arc::default());
+        let (mut link, mut client) = links(0, &MissLimits::USUAL, &Arc::default());
         let mut frame = Frame::with_capacity(SMALL_FRAME_BYTES, 0);
         let (mut sent, mut received) = (0, 0);
         let packet = |number: u32| vec![number as u8; (number * 37 % 2_049) as usize];
@@ -231,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_request_without_its_packet_is_not_served() {
-        let (mut link, mut client) = links(0, &Arc::default());
+        let (mut link, mut client) = links(0, &MissLimits::USUAL, &Arc::default());
         let header = Header { ticket: ticket(1), in_port: PortNo(2), packet_bytes: 60 };
         link.requests.push_entire_slice(&header.to_bytes()).unwrap();
         link.requests.push_entire_slice(&[7; 59]).unwrap();

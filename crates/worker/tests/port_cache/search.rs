@@ -318,17 +318,36 @@ fn a_silent_search_worker_is_replaced_by_the_tables_until_it_answers_again() {
     assert!(figures.answered > 0 && lab.sent(2).len() == 4, "{figures:?}");
 }
 
-/// The first flow of the slot is given up before the search worker answers. The second flow has the slot
-/// when the answers of both arrive.
+#[test]
+fn a_silent_search_worker_loses_no_packet_whose_timeout_is_short() {
+    for (timeout_ns, retries) in [(1_000_000, 0), (20_000_000, 1)] {
+        let limits = MissLimits { retries, timeout_ns: Nanos(timeout_ns), ..LIMITS };
+        let mut lab = Lab::new(PortCacheConfig { limits, ..searched() }, LaneLimits::NONE);
+        for flow in 0..20 {
+            lab.push(1, &packet(flow, 0x20 + flow as u8, flow.into()));
+            for _ in 0..500 {
+                lab.now += Nanos(100_000);
+                lab.worker.turn(lab.now);
+            }
+        }
+        assert_eq!(lab.sent(2), (0..20).collect::<Vec<u32>>(), "timeout of {timeout_ns} ns");
+        let dropped = lab.totals().dropped.of(DropReason::MissTimeout);
+        assert_eq!((dropped, lab.figures().fallen_back), (0, 20), "timeout of {timeout_ns} ns");
+    }
+}
+
+/// The first flow of the slot leaves without an answer, because its second packet has no place. The second
+/// flow has the slot when the answers of both arrive.
 #[test]
 fn an_answer_for_an_earlier_flow_of_a_slot_makes_no_record() {
-    let limits = MissLimits { retries: 0, timeout_ns: Nanos(50_000), ..LIMITS };
+    let limits = MissLimits { queue: 0, when_full: WhenFull::Forward, ..LIMITS };
     let mut lab = Lab::new(PortCacheConfig { limits, ..searched() }, LaneLimits::NONE);
     lab.push(1, &packet(1, 3, 0));
     lab.worker.turn(lab.now);
-    lab.now += Nanos(60_000);
+    lab.push(1, &packet(1, 3, 9));
+    lab.now += TURN_NS;
     lab.worker.turn(lab.now);
-    assert_eq!((lab.figures().timed_out, lab.totals().held), (1, 0));
+    assert_eq!((lab.figures().forced, lab.sent(3), lab.totals().held), (1, vec![0, 9], 0));
     lab.push(1, &packet(1, 2, 1));
     lab.worker.turn(lab.now);
     lab.search();
