@@ -146,6 +146,13 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         }
     }
 
+    /// Like `wake`, but raises the alarm once per sleep at most.
+    pub fn wake_once(&self, published: &PublishFence) {
+        if self.flag.take(published) {
+            self.alarm.raise();
+        }
+    }
+
     /// Ends the worker's loop. Its thread sees the request before its next poll iteration.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);

@@ -613,12 +613,12 @@ impl<P: Probe> Worker<P> {
             .filter_map(|(worker, ring)| ring.as_ref().filter(|ring| ring.is_awaited()).map(|_| worker))
     }
 
-    /// Returns whether searches wait in the ring to the search worker. After a poll iteration, the caller
-    /// wakes the search worker if it sleeps.
+    /// Returns whether the search worker may have got work since the last call. The caller calls it after
+    /// each poll iteration, and wakes the search worker if it sleeps.
     #[must_use]
     #[inline]
-    pub fn has_searches(&self) -> bool {
-        self.search.as_ref().is_some_and(SearchLink::has_requests)
+    pub fn take_searches(&mut self) -> bool {
+        self.search.as_mut().is_some_and(SearchLink::take_work)
     }
 
     /// Returns whether events wait for the control thread. After a poll iteration, the caller wakes the

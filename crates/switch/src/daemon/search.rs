@@ -4,7 +4,6 @@
 
 use super::clock::MonotonicClock;
 use super::thread::pin;
-use config::Pace;
 use flow::Nanos;
 use port::wait::{Wake, wait};
 use std::sync::Arc;
@@ -38,7 +37,7 @@ impl SharedSearch {
 
     /// Wakes the search worker if it sleeps, so that it serves requests that were published before.
     pub fn wake(&self, published: &PublishFence) {
-        self.0.wake(published);
+        self.0.wake_once(published);
     }
 
     pub fn stop(&self) {
@@ -46,22 +45,23 @@ impl SharedSearch {
     }
 }
 
-/// Starts the thread, pinned to `cpu` if it is given.
+/// Starts the thread, pinned to `cpu` if it is given. It sleeps after `spin_ns` without searches, or never if
+/// this is `None`.
 pub fn start(
     shared: Arc<SharedSearch>,
     cpu: Option<usize>,
-    pace: Pace,
+    spin_ns: Option<Nanos>,
     clock: MonotonicClock,
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("search".into()).spawn(move || {
         if let Some(cpu) = cpu {
             pin("the search worker", cpu);
         }
-        run(&shared.0, pace.spin_ns, clock);
+        run(&shared.0, spin_ns, clock);
     })
 }
 
-fn run(shared: &SharedWorker<SearchWorker, Wake>, spin_ns: Nanos, clock: MonotonicClock) {
+fn run(shared: &SharedWorker<SearchWorker, Wake>, spin_ns: Option<Nanos>, clock: MonotonicClock) {
     let mut worker = shared.lock();
     // However this thread ends, packets then no longer wait for it.
     let _end = worker.end();
@@ -71,7 +71,7 @@ fn run(shared: &SharedWorker<SearchWorker, Wake>, spin_ns: Nanos, clock: Monoton
         let SearchTurn { applied, searched, .. } = worker.turn(now);
         if applied + searched > 0 {
             active_ns = now;
-        } else if now.saturating_sub(active_ns) < spin_ns {
+        } else if spin_ns.is_none_or(|spin_ns| now.saturating_sub(active_ns) < spin_ns) {
             std::hint::spin_loop();
         } else {
             worker = shared.sleep(

@@ -211,7 +211,9 @@ impl Daemon {
     fn start_threads(&mut self, config: &Config) -> Result<(), DaemonError> {
         if let Some(search) = &self.search {
             let cpu = config.datapath.searcher_cpu;
-            let thread = super::search::start(Arc::clone(search), cpu, config.pace, self.clock);
+            let sleeps = config.workers.iter().any(|worker| super::sleeps(worker.idle));
+            let spin_ns = sleeps.then_some(config.pace.spin_ns);
+            let thread = super::search::start(Arc::clone(search), cpu, spin_ns, self.clock);
             self.search_thread = Some(thread.map_err(DaemonError::io("start the search worker's thread"))?);
         }
         let others = Others {

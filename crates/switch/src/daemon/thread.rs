@@ -159,7 +159,7 @@ impl Loop<'_> {
 
     fn turn(&self, worker: &mut Worker, now: Nanos) -> Turn {
         let turn = worker.turn(now);
-        let searches = worker.has_searches();
+        let searches = worker.take_searches();
         if worker.has_events() || searches || worker.handed_over().next().is_some() {
             worker.rest();
             let published = PublishFence::new();

@@ -71,6 +71,7 @@ pub(crate) fn links(worker: u16, limits: &MissLimits, state: &Arc<SearchState>) 
         worker,
         requests,
         answers,
+        needs_wake: false,
         state: Arc::clone(state),
         watch: Watch::default(),
         stall_ns: stall_ns(limits),
@@ -85,6 +86,8 @@ pub(crate) struct SearchLink {
     worker: u16,
     requests: Producer<u8>,
     answers: Consumer<Answer>,
+    /// Whether the search worker may have got work since the last call of [`Self::take_work`].
+    needs_wake: bool,
     state: Arc<SearchState>,
     watch: Watch,
     /// Time after which the search worker is taken for dead.
@@ -107,6 +110,8 @@ impl SearchLink {
         while let Ok(Answer { ticket, version, found }) = self.answers.pop() {
             let is_outdated = version != applied;
             pipeline.take_answer((ticket, found.as_ref()), is_outdated, now, egress, probe);
+            // The search worker may sleep because there was no space for further answers.
+            self.needs_wake |= self.has_requests();
         }
         let (before, beats) = (self.watch.seen, self.state.beats());
         let silent_ns = self.watch.silent_ns(beats, self.has_requests(), now, POLL_NS);
@@ -141,11 +146,18 @@ impl SearchLink {
         let pushed = self.requests.push_entire_slice(&header.to_bytes()).is_ok()
             && self.requests.push_entire_slice(bytes).is_ok();
         debug_assert!(pushed, "there was enough space");
+        self.needs_wake = true;
         SendResult::Sent
     }
 
+    /// Returns whether the search worker may have got work since the last call. Requests that it does not
+    /// serve are not new.
+    pub fn take_work(&mut self) -> bool {
+        std::mem::take(&mut self.needs_wake)
+    }
+
     /// Returns whether the search worker has requests to serve.
-    pub fn has_requests(&self) -> bool {
+    fn has_requests(&self) -> bool {
         self.requests.slots() < self.requests.buffer().capacity()
     }
 }

@@ -272,9 +272,11 @@ fn the_end_of_the_search_worker_loses_no_packet() {
     lab.now += TURN_NS;
     lab.worker.turn(lab.now);
     assert_eq!(lab.totals().held, 5);
+    assert!(lab.worker.take_searches(), "the search worker must be woken");
     lab.search = None;
     (0..4).for_each(|_| lab.turn());
     assert_eq!(lab.sent(3), [0, 1, 2, 3, 4]);
+    assert!(!lab.worker.take_searches(), "a request that nobody serves does not wake it again");
     for flow in 0..100 {
         lab.push(1, &packet(flow, 1 + flow as u8 % 3, flow.into()));
         lab.turn();
