@@ -182,9 +182,11 @@ impl Links {
         self.links.iter().map(of_worker).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Returns the number of parked updates of the forwarding worker that has the most of them.
+    /// Returns the number of parked updates of the worker that has the most of them. A search worker that gets
+    /// no updates any longer does not count.
     pub fn parked(&self) -> usize {
-        self.links.iter().take(self.workers).map(|link| link.parked.len()).max().unwrap_or(0)
+        let links = self.links.iter().filter(|link| !link.is_given_up());
+        links.map(|link| link.parked.len()).max().unwrap_or(0)
     }
 
     /// Takes the next event, from all workers in turn.

@@ -13,9 +13,9 @@ use port_cache::PortCacheConfig;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Maximum number of operations applied per poll iteration, so that searches do not wait for a long queue of
-/// operations.
-const OPERATIONS_PER_TURN: usize = 16;
+/// Maximum number of operations applied per poll iteration. It is large because answers that are found before
+/// pending operations are outdated when they arrive.
+const OPERATIONS_PER_TURN: usize = 1_024;
 
 /// Result of a poll iteration of a search worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -265,6 +265,44 @@ fn a_barrier_waits_for_the_search_worker_but_not_for_a_dead_one() {
     assert!(lab.search.as_ref().unwrap().is_closed());
 }
 
+/// Operations go on as fast as the search worker applies them, so the control thread keeps few of them.
+#[test]
+fn operations_that_the_search_worker_does_not_apply_are_parked_and_bounded() {
+    const MOST: usize = 256;
+    let mut lab = Lab::new(searched(), LaneLimits::NONE);
+    let mut submitted = 0;
+    while submitted < 10_000 && lab.model.plane_mut().parked() < MOST {
+        lab.flow(&format!("priority=60000,udp,tp_dst={submitted},actions=output:2"));
+        while lab.worker.apply() > 0 {}
+        submitted += 1;
+    }
+    assert!((MOST..10_000).contains(&submitted), "{submitted} operations");
+    let barrier = lab.model.barrier();
+    assert!(!lab.model.is_applied(barrier));
+    // Pending operations are applied before further searches.
+    lab.push(1, &packet(1, 3, 0));
+    lab.worker.turn(lab.now);
+    let mut turns = 0;
+    while !lab.model.is_applied(barrier) {
+        assert!(turns < 10, "{submitted} operations");
+        lab.search();
+        turns += 1;
+    }
+    assert_eq!(lab.model.plane_mut().parked(), 0);
+    // A search worker that has been given up holds back nothing.
+    while lab.model.plane_mut().parked() < MOST {
+        lab.flow(&format!("priority=60000,udp,tp_dst={submitted},actions=output:2"));
+        while lab.worker.apply() > 0 {}
+        submitted += 1;
+    }
+    for _ in 0..=20 {
+        lab.now += Nanos(1_000_000_000);
+        lab.model.poll(lab.now);
+    }
+    let plane = lab.model.plane_mut();
+    assert_eq!((plane.parked(), plane.reaches_search_worker()), (0, false));
+}
+
 #[test]
 fn the_end_of_the_search_worker_loses_no_packet() {
     let mut lab = Lab::new(searched(), LaneLimits::NONE);
