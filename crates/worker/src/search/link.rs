@@ -20,8 +20,8 @@ const REQUEST_BYTES: usize = 128 * 1_024;
 /// Capacity of a ring of answers.
 const ANSWERS: usize = 1_024;
 
-/// Longest time in nanoseconds after which a search worker that has requests, but makes no poll iteration, is
-/// taken for dead.
+/// Longest time in nanoseconds after which a search worker that has requests, but serves none, is taken for
+/// dead.
 const STALL_NS: Nanos = Nanos(100_000_000);
 
 /// Maximum part of this time that passes between two poll iterations of the worker. A process that was
@@ -71,6 +71,7 @@ pub(crate) fn links(worker: u16, limits: &MissLimits, state: &Arc<SearchState>) 
         worker,
         requests,
         answers,
+        sent: 0,
         needs_wake: false,
         state: Arc::clone(state),
         watch: Watch::default(),
@@ -86,6 +87,8 @@ pub(crate) struct SearchLink {
     worker: u16,
     requests: Producer<u8>,
     answers: Consumer<Answer>,
+    /// Number of bytes put into the ring of requests.
+    sent: u64,
     /// Whether the search worker may have got work since the last call of [`Self::take_work`].
     needs_wake: bool,
     state: Arc<SearchState>,
@@ -113,10 +116,7 @@ impl SearchLink {
             // The search worker may sleep because there was no space for further answers.
             self.needs_wake |= self.has_requests();
         }
-        let (before, beats) = (self.watch.seen, self.state.beats());
-        let silent_ns = self.watch.silent_ns(beats, self.has_requests(), now, POLL_NS);
-        let is_alive = if self.is_answering { silent_ns < self.stall_ns } else { beats != before };
-        let is_answering = is_alive && !self.state.is_closed() && !self.requests.is_abandoned();
+        let is_answering = self.serves(now) && !self.state.is_closed() && !self.requests.is_abandoned();
         if is_answering != self.is_answering {
             (self.is_answering, self.is_reported) = (is_answering, false);
             pipeline.port_cache().into_iter().for_each(|cache| cache.set_answering(is_answering));
@@ -125,6 +125,20 @@ impl SearchLink {
             let event = SearcherEvent { worker: self.worker, is_answering };
             self.is_reported = egress.report(Event::Searcher(event)).is_ok();
         }
+    }
+
+    /// Returns whether the search worker serves requests, if there are any.
+    fn serves(&mut self, now: Nanos) -> bool {
+        let (before, progress) = (self.watch.seen, self.progress());
+        let silent_ns = self.watch.silent_ns(progress, self.has_requests(), now, POLL_NS);
+        if self.is_answering { silent_ns < self.stall_ns } else { progress != before }
+    }
+
+    /// Returns a number that changes when the search worker has served a request. In virtual time, it also
+    /// changes when the search worker holds requests back.
+    fn progress(&self) -> u64 {
+        let unserved = self.requests.buffer().capacity() - self.requests.slots();
+        self.sent.wrapping_sub(unserved as u64).wrapping_add(self.state.pauses())
     }
 
     /// Sends the searches that were begun.
@@ -146,6 +160,7 @@ impl SearchLink {
         let pushed = self.requests.push_entire_slice(&header.to_bytes()).is_ok()
             && self.requests.push_entire_slice(bytes).is_ok();
         debug_assert!(pushed, "there was enough space");
+        self.sent = self.sent.wrapping_add((HEADER_BYTES + bytes.len()) as u64);
         self.needs_wake = true;
         SendResult::Sent
     }
@@ -250,6 +265,29 @@ mod tests {
         assert!(fullest > 100, "{fullest}");
         let long = Frame::from_bytes(&[0; SMALL_FRAME_BYTES + 1]);
         assert_eq!(link.send_one(ticket(0), &long), SendResult::TooLong);
+    }
+
+    #[test]
+    fn a_search_worker_that_serves_nothing_is_noticed_although_more_requests_are_sent() {
+        let (mut link, mut client) = links(0, &MissLimits::USUAL, &Arc::default());
+        let source = Frame::from_bytes(&[0; 60]);
+        let mut frame = Frame::with_capacity(SMALL_FRAME_BYTES, 0);
+        let mut now = Nanos(0);
+        // The search worker looks at a request each time.
+        let mut serves = |link: &mut SearchLink, is_served: bool| {
+            now += Nanos(1_000_000);
+            assert_eq!(link.send_one(ticket(0), &source), SendResult::Sent);
+            assert!(client.begin(&mut frame).is_some());
+            if is_served {
+                client.end();
+            }
+            link.serves(now)
+        };
+        assert_eq!((0..500).take_while(|_| serves(&mut link, false)).count(), 99);
+        link.is_answering = false;
+        assert_eq!([false, true, false].map(|is_served| serves(&mut link, is_served)), [false, true, false]);
+        link.is_answering = true;
+        assert!((0..500).all(|at| serves(&mut link, at % 50 == 0)));
     }
 
     #[test]

@@ -36,20 +36,20 @@ pub(crate) struct Answer {
 /// State that the search worker shares with other threads.
 #[derive(Debug, Default)]
 pub(crate) struct SearchState {
-    /// Number of poll iterations of the search worker.
-    beats: AtomicU64,
+    /// Number of times that the search worker has held searches back, which it does in virtual time only.
+    pauses: AtomicU64,
     /// Whether the search worker must not answer any longer, because it lacks updates.
     is_closed: AtomicBool,
 }
 
 impl SearchState {
-    pub fn beats(&self) -> u64 {
-        self.beats.load(Relaxed)
+    pub fn pauses(&self) -> u64 {
+        self.pauses.load(Relaxed)
     }
 
-    /// Notes a poll iteration. Only the search worker calls this.
-    pub fn beat(&self) {
-        self.beats.store(self.beats.load(Relaxed).wrapping_add(1), Relaxed);
+    /// Notes that searches are held back. Only the search worker calls this.
+    pub fn pause(&self) {
+        self.pauses.store(self.pauses.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
     pub fn close(&self) {

@@ -58,7 +58,6 @@ impl SearchWorker {
 
     /// Runs one poll iteration: applies operations, and answers some searches of each worker. Never blocks.
     pub fn turn(&mut self, now: Nanos) -> SearchTurn {
-        self.state.beat();
         if self.state.is_closed() {
             return SearchTurn::default();
         }
@@ -73,7 +72,7 @@ impl SearchWorker {
     /// Answers up to a burst of searches of a worker. Returns their number.
     fn serve(&mut self, worker: usize, now: Nanos) -> usize {
         let version = RuleVersion(self.channel.applied.load(Ordering::Relaxed));
-        let Self { pipeline, egress, clients, delay, .. } = self;
+        let Self { pipeline, egress, clients, delay, state, .. } = self;
         let client = &mut clients[worker];
         let mut searched = 0;
         while searched < BURST && client.has_room() && delay.as_ref().is_none_or(|delay| delay.has_room(now))
@@ -94,6 +93,9 @@ impl SearchWorker {
             }
             client.end();
             searched += 1;
+        }
+        if delay.as_ref().is_some_and(|delay| !delay.has_room(now)) {
+            state.pause();
         }
         searched
     }
