@@ -8,7 +8,7 @@ use super::{Answer, SearchState, Watch};
 use dataplane::{Event, SearcherEvent};
 use flow::{Nanos, PortNo, RuleVersion};
 use frame::Frame;
-use pipeline::{Egress, Pipeline, Probe};
+use pipeline::{BURST, Egress, Pipeline, Probe};
 use port::SMALL_FRAME_BYTES;
 use port_cache::{MissLimits, SendResult, Ticket};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -101,7 +101,8 @@ pub(crate) struct SearchLink {
 }
 
 impl SearchLink {
-    /// Takes the answers that have arrived. `applied` is the version of the pipeline's rules.
+    /// Takes up to a burst of the answers that have arrived, so that received packets do not wait for many
+    /// records. `applied` is the version of the pipeline's rules.
     pub fn poll<E: Egress, P: Probe>(
         &mut self,
         pipeline: &mut Pipeline,
@@ -110,7 +111,8 @@ impl SearchLink {
         egress: &mut E,
         probe: &mut P,
     ) {
-        while let Ok(Answer { ticket, version, found }) = self.answers.pop() {
+        for _ in 0..BURST {
+            let Ok(Answer { ticket, version, found }) = self.answers.pop() else { break };
             let is_outdated = version != applied;
             pipeline.take_answer((ticket, found.as_ref()), is_outdated, now, egress, probe);
             // The search worker may sleep because there was no space for further answers.
