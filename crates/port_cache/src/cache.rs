@@ -132,7 +132,8 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let (searcher, requests) = match config.searcher {
             SearcherKind::Own => (Searcher::new(config.service_ns, searches, answers, config.faults), None),
             SearcherKind::Worker => {
-                (Searcher::new(Nanos(0), 0, 0, None), Some(Requests::new(burst, packets + burst)))
+                let requests = Requests::new(ports.len(), burst, config.limits.packets() + burst);
+                (Searcher::new(Nanos(0), 0, 0, None), Some(requests))
             }
         };
         Self {
@@ -215,7 +216,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let Some(port) = self.port(in_port) else { return Some(packet) };
         let flow = FlowKey { port, key, hash };
         if let Some(requests) = &self.requests {
-            self.queues.set_may_search(requests.has_room());
+            self.queues.set_may_search(requests.has_room(port));
         }
         let waits = self.waits;
         let hold = |packet| if waits { copy(packet) } else { Ok(packet) };
@@ -440,8 +441,8 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         // The other answers leave room for all new searches.
         searcher.retain(|ticket| queues.is_pending(ticket));
         requests.iter_mut().for_each(|requests| requests.retain(|ticket| queues.is_pending(ticket)));
-        queues.rekey(*now, key_of, |ticket: Ticket| match requests {
-            Some(requests) => drop(requests.push(ticket)),
+        queues.rekey(*now, key_of, |port, ticket: Ticket| match requests {
+            Some(requests) => drop(requests.push(port, ticket)),
             None => drop(searcher.ask(ticket, *now, |_| true)),
         });
     }

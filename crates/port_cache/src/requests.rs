@@ -23,38 +23,55 @@ pub enum SendResult {
 /// Searches that are not sent yet.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    tickets: VecDeque<Ticket>,
-    /// Maximum number of searches that are begun before some are sent.
+    /// Searches of each port. They are sent in turn, so that no port takes all space for searches.
+    ports: Box<[VecDeque<Ticket>]>,
+    /// Index of the port whose search is sent next.
+    next: usize,
+    /// Maximum number of searches of a port that are begun before some are sent.
     burst: usize,
-    /// Maximum number of searches, because all waiting packets may get new keys.
+    /// Maximum number of searches of a port, because all waiting packets may get new keys.
     most: usize,
     /// Whether the search worker does not answer.
     is_down: bool,
 }
 
 impl Requests {
-    /// Creates an empty list for `burst` new searches at a time, and `most` searches in total.
-    pub fn new(burst: usize, most: usize) -> Self {
-        Self { tickets: VecDeque::with_capacity(most), burst, most, is_down: false }
+    /// Creates empty lists for `burst` new searches at a time, which the ports share equally, and `most`
+    /// searches of each port in total.
+    pub fn new(ports: usize, burst: usize, most: usize) -> Self {
+        let burst = (burst / ports.max(1)).max(1);
+        let ports = (0..ports).map(|_| VecDeque::with_capacity(most)).collect();
+        Self { ports, next: 0, burst, most, is_down: false }
     }
 
-    /// Returns whether a new search can be begun.
-    pub fn has_room(&self) -> bool {
-        self.tickets.len() < self.burst
+    /// Returns whether a new search of a port can be begun.
+    pub fn has_room(&self, port: u16) -> bool {
+        self.ports.get(usize::from(port)).is_some_and(|tickets| tickets.len() < self.burst)
     }
 
     /// Appends a search. If there is no space, the search is repeated at its timeout.
-    pub fn push(&mut self, ticket: Ticket) -> bool {
-        let has_room = self.tickets.len() < self.most;
-        if has_room {
-            self.tickets.push_back(ticket);
-        }
-        has_room
+    pub fn push(&mut self, port: u16, ticket: Ticket) -> bool {
+        let tickets = self.ports.get_mut(usize::from(port)).filter(|tickets| tickets.len() < self.most);
+        tickets.map(|tickets| tickets.push_back(ticket)).is_some()
+    }
+
+    /// Returns the search to send next.
+    fn first(&mut self) -> Option<Ticket> {
+        let ports = self.ports.len();
+        let at = (0..ports).map(|step| (self.next + step) % ports).find(|at| !self.ports[*at].is_empty())?;
+        self.next = at;
+        self.ports[at].front().copied()
+    }
+
+    /// Removes the search that [`Self::first`] has returned.
+    fn remove_first(&mut self) {
+        self.ports[self.next].pop_front();
+        self.next = (self.next + 1) % self.ports.len();
     }
 
     /// Removes the searches for which `is_pending` returns false.
     pub fn retain(&mut self, is_pending: impl Fn(Ticket) -> bool) {
-        self.tickets.retain(|ticket| is_pending(*ticket));
+        self.ports.iter_mut().for_each(|tickets| tickets.retain(|ticket| is_pending(*ticket)));
     }
 
     /// Begins a search, or ends it if the search worker does not answer.
@@ -63,7 +80,7 @@ impl Requests {
         if self.is_down {
             queues.counters().fallen_back(port, 1);
             queues.answer(ticket);
-        } else if !self.push(ticket) {
+        } else if !self.push(port, ticket) {
             queues.counters().unserved(port, 1);
         }
     }
@@ -73,7 +90,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
     /// Calls `send` with the first packet of each flow that is to be searched, until there is no space.
     pub fn send_searches(&mut self, mut send: impl FnMut(Ticket, &P) -> SendResult) {
         let Self { queues, requests: Some(requests), .. } = self else { return };
-        while let Some(ticket) = requests.tickets.front().copied() {
+        while let Some(ticket) = requests.first() {
             // A search that ended before it was sent needs no answer.
             let result = queues.first_packet(ticket).map(|packet| send(ticket, packet));
             let port = queues.port_of(ticket);
@@ -86,7 +103,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
                 }
                 None => {}
             }
-            requests.tickets.pop_front();
+            requests.remove_first();
         }
     }
 
@@ -107,7 +124,7 @@ impl<K: PartialEq + Copy + Default, P> PortCache<K, P> {
         let Self { queues, requests: Some(requests), .. } = self else { return };
         requests.is_down = !is_answering;
         if !is_answering {
-            requests.tickets.clear();
+            requests.retain(|_| false);
             queues.end_searches();
         }
     }
@@ -189,6 +206,33 @@ mod tests {
             assert_eq!(send(&mut cache, SendResult::Sent).len(), 2);
             assert_eq!(offer(&mut cache, 3), None, "there is space again");
         }
+    }
+
+    #[test]
+    fn a_port_with_many_searches_leaves_space_to_others_and_searches_are_sent_in_turn() {
+        const OTHER: PortNo = PortNo(9);
+        let config = PortCacheConfig { searcher: SearcherKind::Worker, ..PortCacheConfig::default() };
+        let mut cache = PortCache::new(&config, vec![PORT, OTHER], 2 * BURST, 0, std::sync::Arc::default());
+        cache.begin(Nanos(1));
+        let mut offer = |port, key: u64| cache.offer(port, (&key, key), key, 60, Ok);
+        assert_eq!([1, 2, 3, 4].map(|key| offer(PORT, key)), [None; 4]);
+        assert_eq!([11, 12, 13].map(|key| offer(OTHER, key)), [None; 3]);
+        let full: Vec<_> = std::iter::from_fn(|| cache.take_full()).collect();
+        assert_eq!(full, [13, 4, 3]);
+        let packets =
+            |sent: Vec<(Ticket, u64)>| sent.into_iter().map(|(_, packet)| packet).collect::<Vec<_>>();
+        let mut space = 3;
+        let mut sent = Vec::new();
+        cache.send_searches(|_, packet| {
+            space -= 1;
+            if space < 0 {
+                return SendResult::Full;
+            }
+            sent.push(*packet);
+            SendResult::Sent
+        });
+        assert_eq!(sent, [1, 11, 2]);
+        assert_eq!(packets(send(&mut cache, SendResult::Sent)), [12]);
     }
 
     #[test]

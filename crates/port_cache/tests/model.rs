@@ -159,7 +159,7 @@ impl Pair {
         self.mask = [0b0001, 0b0011, 0b0111, 0b1111, 0b1100][self.rng.usize(0..5)];
         let (mask, mut asked) = (self.mask, Vec::new());
         let key_of = |packet: &Packet| (packet.bits & mask, hash_of(packet.bits & mask));
-        self.queues.rekey(self.now, key_of, |ticket| asked.push(ticket));
+        self.queues.rekey(self.now, key_of, |_, ticket| asked.push(ticket));
         self.model.rekey(self.now, mask, &asked);
         self.tickets.extend(asked);
     }

@@ -34,7 +34,12 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
     /// controller ends if no packet waits for its answer. The budgets of a port may be exceeded afterwards,
     /// until enough packets have been released. Negative slots end. The backlog is empty, so all first
     /// packets that were released have left.
-    pub fn rekey(&mut self, now: Nanos, mut key_of: impl FnMut(&P) -> (K, u64), mut ask: impl FnMut(Ticket)) {
+    pub fn rekey(
+        &mut self,
+        now: Nanos,
+        mut key_of: impl FnMut(&P) -> (K, u64),
+        mut ask: impl FnMut(u16, Ticket),
+    ) {
         self.settle(|_| false);
         while let Some(number) = self.slots.negative.first() {
             self.free_slot(number);
@@ -58,7 +63,7 @@ impl<K: PartialEq + Copy + Default, P> MissQueues<K, P> {
                     let Some(number) = self.take_slot(flow) else { continue };
                     self.search(number, now);
                     if !before.is_ready {
-                        ask(self.ticket(number));
+                        ask(before.port, self.ticket(number));
                     }
                     number
                 }

@@ -107,7 +107,7 @@ fn a_flow_whose_first_packet_is_in_the_backlog_can_turn_negative_or_get_a_new_ke
     queues.end_release(2);
     queues.set_negative(flow(&7), Nanos(0));
     assert_eq!((offer(&mut queues, 7, 71, 1), queues.usage(0)), (OfferResult::Passed(71), (1, 1, 100)));
-    queues.rekey(Nanos(5), |_| (9, 9), |_| panic!("no new search"));
+    queues.rekey(Nanos(5), |_| (9, 9), |_, _| panic!("no new search"));
     assert_eq!((queues.is_learning(), release(&mut queues, 9)), (false, vec![81]));
     offer_all(&mut queues, &[(3, 30), (3, 31)]);
     queues.answer_all();
@@ -261,7 +261,7 @@ fn longer_keys_split_a_flow() {
     let first = ticket(offer(&mut queues, 1, 10, 0));
     [21, 12, 22, 13].into_iter().for_each(|n| assert_eq!(offer(&mut queues, 1, n, 0), OfferResult::Merged));
     let mut asked = Vec::new();
-    queues.rekey(Nanos(5), |packet| (u64::from(packet / 10), 3), |ticket| asked.push(ticket));
+    queues.rekey(Nanos(5), |packet| (u64::from(packet / 10), 3), |_, ticket| asked.push(ticket));
     assert_eq!((asked.len(), queues.usage(0)), (1, (2, 3, 500)));
     let key = 2;
     assert_eq!(
@@ -280,7 +280,7 @@ fn shorter_keys_merge_flows_in_order_of_arrival() {
     let first = ticket(offer(&mut queues, 1, 0, 0));
     let second = ticket(offer(&mut queues, 2, 1, 0));
     offer_all(&mut queues, &[(1, 2), (2, 3), (1, 4)]);
-    queues.rekey(Nanos(5), |_| (9, 9), |_| panic!("no new search"));
+    queues.rekey(Nanos(5), |_| (9, 9), |_, _| panic!("no new search"));
     assert_eq!((queues.usage(0), queues.waiting()), ((1, 4, 500), 5));
     assert!(!queues.answer(second) && queues.answer(first));
     assert_eq!((release(&mut queues, 9), release(&mut queues, 9)), (vec![0], vec![1, 2, 3, 4]));
@@ -294,7 +294,7 @@ fn flows_merged_into_a_flow_that_is_being_released_are_released_too() {
     offer_all(&mut queues, &[(2, 2), (1, 3), (2, 4)]);
     assert!(queues.answer(second));
     assert_eq!(release(&mut queues, 1), [1]);
-    queues.rekey(Nanos(5), |_| (9, 9), |_| panic!("no new search"));
+    queues.rekey(Nanos(5), |_| (9, 9), |_, _| panic!("no new search"));
     assert_eq!((release(&mut queues, 9), release(&mut queues, 9)), (vec![0], vec![2, 3, 4]));
     assert_eq!((queues.waiting(), queues.usage(0)), (0, (0, 0, 0)));
 }
@@ -304,7 +304,7 @@ fn every_packet_may_get_a_key_of_its_own() {
     let mut queues = MissQueues::new(LIMITS, 1, 0, Arc::default());
     offer_all(&mut queues, &[(0, 0), (1, 1), (2, 2), (0, 3), (1, 4), (2, 5), (0, 6)]);
     let mut asked = 0;
-    queues.rekey(Nanos(5), |packet| (u64::from(*packet), 1), |_| asked += 1);
+    queues.rekey(Nanos(5), |packet| (u64::from(*packet), 1), |_, _| asked += 1);
     assert_eq!((asked, queues.usage(0)), (4, (7, 0, 700)));
     queues.answer_all();
     assert_eq!(release(&mut queues, 9).len(), 7);

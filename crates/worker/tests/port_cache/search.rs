@@ -448,3 +448,25 @@ fn a_searched_packet_leaves_after_an_earlier_packet_of_its_flow_in_the_backlog()
     let sent: Vec<u32> = lab.sent(2).into_iter().filter(|number| *number >= 100).collect();
     assert_eq!((sent, lab.sent(3)), (vec![100, 101], vec![50]));
 }
+
+/// Port 1 sends so many long packets of new flows that the ring of requests is full.
+#[test]
+fn a_port_that_fills_the_ring_of_requests_takes_nothing_from_another_port() {
+    let mut lab = Lab::new(searched(), LaneLimits::NONE);
+    // The UDP port is part of the keys.
+    lab.flow("priority=40000,dl_dst=02:00:00:00:00:02,udp,tp_dst=7,actions=output:2");
+    lab.turn();
+    for flow in 0..120 {
+        let mut bytes = packet(flow, 3, flow.into());
+        bytes.resize(1_900, 0);
+        lab.push(1, &bytes);
+        if flow >= 110 {
+            lab.push(3, &packet(flow, 2, flow.into()));
+        }
+        lab.now += TURN_NS;
+        lab.worker.turn(lab.now);
+    }
+    assert!(lab.figures().dropped > 0, "the ring is full: {:?}", lab.figures());
+    (0..20).for_each(|_| lab.turn());
+    assert_eq!(lab.sent(2), (110..120).collect::<Vec<u32>>(), "{:?}", lab.figures());
+}

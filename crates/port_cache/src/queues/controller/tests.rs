@@ -94,7 +94,7 @@ fn packets_that_return_go_before_those_that_were_never_released() {
     lab.ticket(100, 0);
     assert_eq!(lab.offer(103, 1), OfferResult::Merged);
     assert_eq!((lab.give_back(101), lab.give_back(102)), (Ok(()), Ok(())));
-    lab.queues.rekey(Nanos(1), |_| (7, 7), |_| panic!("the question stays"));
+    lab.queues.rekey(Nanos(1), |_| (7, 7), |_, _| panic!("the question stays"));
     lab.queues.answer_all();
     assert_eq!(lab.released(), [vec![101], vec![102, 103]]);
 }
@@ -186,7 +186,7 @@ fn packets_with_new_keys_wait_a_short_time_for_the_answer_to_their_question() {
     lab.ticket(200, 0);
     lab.divisor = 1;
     // All packets have different keys now. No packet waits for the answer about flow 2.
-    lab.queues.rekey(Nanos(1), |packet| (*packet, *packet), |_| panic!("no new search"));
+    lab.queues.rekey(Nanos(1), |packet| (*packet, *packet), |_, _| panic!("no new search"));
     assert_eq!((lab.queues.usage(0), lab.queues.releases()), ((3, 3, 180), false));
     assert_eq!(lab.offer(102, 2), OfferResult::Merged);
     assert!(lab.queues.answer(question));
