@@ -222,18 +222,45 @@ fn answers_found_before_an_operation_are_recognized_after_it() {
     }
 }
 
+/// The worker applies an operation only when its backlog is empty, so the search worker may apply it earlier.
 #[test]
 fn answers_found_after_an_operation_are_not_used_before_it() {
+    let mut lab = Lab::new(searched(), LaneLimits::USUAL);
+    lab.push(1, &packet(1, 2, 0));
+    (0..10).for_each(|_| lab.turn());
+    assert_eq!((lab.sent(2), lab.figures().answered), (vec![0], 1));
+    lab.push(1, &packet(1, 3, 0));
+    (1..100).for_each(|number| lab.push(1, &packet(1, 2, number)));
+    for _ in 0..4 {
+        lab.now += TURN_NS;
+        lab.worker.turn(lab.now);
+    }
+    lab.flow("priority=60000,dl_dst=02:00:00:00:00:03,actions=output:2");
+    lab.search();
+    let barrier = lab.model.barrier();
+    lab.now += TURN_NS;
+    lab.worker.turn(lab.now);
+    assert!(!lab.model.is_applied(barrier), "packets wait in the backlog");
+    assert_eq!((lab.figures().answered, lab.figures().outdated), (2, 1));
+    (0..200).for_each(|_| lab.turn());
+    lab.push(1, &packet(1, 3, 200));
+    (0..10).for_each(|_| lab.turn());
+    let (sent, by_old_rules) = (lab.sent(2), lab.sent(3));
+    assert_eq!((sent.last(), by_old_rules, sent.len()), (Some(&200), vec![0], 100));
+}
+
+#[test]
+fn the_end_of_the_search_workers_thread_is_noticed_at_once() {
     let mut lab = Lab::new(searched(), LaneLimits::NONE);
+    let end = lab.search.as_ref().unwrap().end();
     lab.push(1, &packet(1, 3, 0));
     lab.now += TURN_NS;
     lab.worker.turn(lab.now);
-    lab.flow("priority=60000,dl_dst=02:00:00:00:00:03,actions=output:2");
-    lab.search();
-    // The worker has not applied the operation yet; its own order decides.
+    assert_eq!(lab.totals().held, 1);
+    drop(end);
     lab.turn();
-    (0..10).for_each(|_| lab.turn());
-    assert_eq!((lab.sent(2), lab.sent(3)), (vec![0], vec![]));
+    assert_eq!((lab.sent(3), lab.figures().fallen_back, lab.figures().answered), (vec![0], 1, 0));
+    assert!(lab.search.as_ref().unwrap().is_closed());
 }
 
 #[test]
