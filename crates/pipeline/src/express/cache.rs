@@ -45,6 +45,14 @@ impl Store {
         }
     }
 
+    /// Returns whether a record of this key displaces no other record.
+    pub fn has_room(&self, hash: u64, key: &ExpressKey) -> bool {
+        match self {
+            Self::OneLine(records) => records.has_room(hash, key),
+            Self::TwoLines(records) => records.has_room(hash, key),
+        }
+    }
+
     /// If packets that hit the record at a place must wait for a fence, returns this fence.
     pub fn waits_for(&mut self, place: u32, window: Window) -> Option<u32> {
         match self {

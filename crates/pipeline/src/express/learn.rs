@@ -73,7 +73,9 @@ impl Express {
     ) {
         let fence = context.window.fence().filter(|_| !self.has_coarse_keys || context.window.is_empty());
         let FoundPath { hops, stations } = found;
-        if may_ask(context, hops) {
+        // A record that displaces another one is made only for a flow that arrives again. The path is found
+        // for the first packet, so it is looked up in the tables, which note that the flow has arrived.
+        if may_ask(context, hops) || !self.store.has_room(hash, key) {
             return;
         }
         let path = Path::through(context, hops, *stations, budget.in_port, self.permitted_change);

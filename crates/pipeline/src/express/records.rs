@@ -299,6 +299,11 @@ impl<const WORDS: usize> Records<WORDS> {
         (place as u32, learned)
     }
 
+    /// Returns whether the key has a record, or its set has a free place.
+    pub fn has_room(&self, hash: u64, key: &ExpressKey) -> bool {
+        self.tags[self.set(hash)].equal(0) != 0 || self.find_again(hash, key) != NONE
+    }
+
     /// Returns the place for a new record with this hash, or `None` if the record is refused. The place may
     /// hold a record, unless packets still wait for its fence: later packets of their flow would overtake
     /// them.

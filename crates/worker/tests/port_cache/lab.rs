@@ -45,6 +45,18 @@ impl Lab {
 
     /// Creates a switch as [`Self::new`] does, with quanta of these sizes.
     pub fn with_quanta(cache: PortCacheConfig, lanes: LaneLimits, quanta: Quanta) -> Self {
+        Self::with_config(&WorkerSetConfig {
+            express_records: 1_024,
+            small_frames: 256,
+            port_cache: Some(cache),
+            lanes,
+            quanta,
+            ..WorkerSetConfig::default()
+        })
+    }
+
+    /// Creates a switch as [`Self::new`] does, with this configuration.
+    pub fn with_config(config: &WorkerSetConfig) -> Self {
         let (mut handles, mut ports) = (Vec::new(), Vec::new());
         for number in 1..=PORTS {
             let (made, handle) = mem::pair(number, 1, 10_000);
@@ -52,15 +64,7 @@ impl Lab {
             let queues = made.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
             ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
         }
-        let config = WorkerSetConfig {
-            express_records: 1_024,
-            small_frames: 256,
-            port_cache: Some(cache),
-            lanes,
-            quanta,
-            ..WorkerSetConfig::default()
-        };
-        let (mut plane, mut workers) = build(&config, ports);
+        let (mut plane, mut workers) = build(config, ports);
         let search = plane.take_search_worker();
         let mut model = Model::new(ModelConfig::default(), plane, Nanos(0));
         for number in 1..=PORTS {

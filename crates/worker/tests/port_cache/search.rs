@@ -10,6 +10,7 @@ use flow::{Action, DropReason, GroupId, MeterId, Nanos, PortNo, TableId};
 use model::{AsyncMessage, FlowCursor, FlowFilter, GroupCommand, MeterCommand};
 use pipeline::LaneLimits;
 use port_cache::{MissFigures, MissLimits, PortCacheConfig, SearcherKind, WhenFull};
+use worker::WorkerSetConfig;
 
 /// A search worker that answers in its next poll iteration.
 fn searched() -> PortCacheConfig {
@@ -43,6 +44,33 @@ fn an_answer_makes_the_record_by_which_the_first_packet_leaves() {
         (0..4).for_each(|_| lab.turn());
         assert_eq!((lab.sent(3), lab.figures().sent), (vec![20], 1));
     }
+}
+
+/// Flows of one packet each, such as those of a scan, do not displace records that were not hit for a while.
+#[test]
+fn a_searched_path_displaces_a_record_only_if_the_flow_arrives_again() {
+    let config = WorkerSetConfig {
+        express_records: 16,
+        small_frames: 256,
+        port_cache: Some(searched()),
+        lanes: LaneLimits::NONE,
+        ..WorkerSetConfig::default()
+    };
+    let mut lab = Lab::with_config(&config);
+    let send = |lab: &mut Lab, host: u8| {
+        lab.push(1, &packet(1, host, host.into()));
+        (0..100).for_each(|_| lab.turn());
+        assert_eq!(lab.sent(2), [u32::from(host)]);
+    };
+    (0x80..0x90).for_each(|host| send(&mut lab, host));
+    assert_eq!(lab.model.plane_mut().express_figures().records, 16, "the set is full");
+    // The records are idle from now on.
+    lab.now += Nanos(10_000_000_000);
+    (0x90..0x94).for_each(|host| send(&mut lab, host));
+    let figures = lab.model.plane_mut().express_figures();
+    assert_eq!((figures.displaced, lab.figures().answered), (0, 20));
+    (0..3).for_each(|_| send(&mut lab, 0xc0));
+    assert_eq!(lab.model.plane_mut().express_figures().displaced, 1);
 }
 
 /// Everything that a packet changes in a switch.
