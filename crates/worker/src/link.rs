@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// delays no barrier and uses up no memory.
 const GIVE_UP_NS: Nanos = Nanos(1_000_000_000);
 
-/// Maximum part of this time that passes between two checks.
-const CHECK_NS: Nanos = Nanos(50_000_000);
+/// Maximum part of this time that passes between two checks, which usually are 0.1 s apart.
+const CHECK_NS: Nanos = Nanos(110_000_000);
 
 /// Function that wakes a sleeping worker.
 pub(crate) type Waker = Box<dyn FnMut() + Send>;
@@ -182,8 +182,8 @@ impl Links {
         self.links.iter().map(of_worker).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Returns the number of parked updates of the worker that has the most of them. A search worker that gets
-    /// no updates any longer does not count.
+    /// Returns the number of parked updates of the worker that has the most of them. A search worker that
+    /// gets no updates any longer does not count.
     pub fn parked(&self) -> usize {
         let links = self.links.iter().filter(|link| !link.is_given_up());
         links.map(|link| link.parked.len()).max().unwrap_or(0)

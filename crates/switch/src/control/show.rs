@@ -185,6 +185,7 @@ pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
         };
     };
     let searcher = match searcher {
+        SearcherKind::Worker if !plane.reaches_search_worker() => "worker (given up)",
         SearcherKind::Worker => "worker",
         SearcherKind::Own if service_ns > Nanos::ZERO => "lab",
         SearcherKind::Own => "inline",

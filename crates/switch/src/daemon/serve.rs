@@ -102,14 +102,19 @@ impl Daemon {
         }
     }
 
-    /// Logs when the search worker ceases or begins to answer.
+    /// Logs when the search worker ceases or begins to answer, and when it is given up.
     fn check_search_worker(&mut self) {
         let Some(model) = self.model_handle.here() else { return };
         let plane = model.plane_mut();
-        let unanswered = match plane.reaches_search_worker() {
-            true => plane.unanswered_workers(),
-            false => self.workers.len(),
-        };
+        if !plane.reaches_search_worker() {
+            if !std::mem::replace(&mut self.lost_search_worker, true) {
+                tracing::error!(
+                    "the search worker has ended or applies no rule changes, so it is not used again until the switch is restarted; all workers look up packets in their own tables"
+                );
+            }
+            return;
+        }
+        let unanswered = plane.unanswered_workers();
         if std::mem::replace(&mut self.unanswered_workers, unanswered) == unanswered {
             return;
         }

@@ -39,6 +39,8 @@ pub struct Daemon {
     pub(super) search_thread: Option<JoinHandle<()>>,
     /// Number of workers whose searches were not answered when this was last logged.
     pub(super) unanswered_workers: usize,
+    /// Whether the search worker was given up, and this was logged.
+    pub(super) lost_search_worker: bool,
     pub(super) control: Arc<ControlWake>,
     /// The links as last reported to the model.
     pub(super) links: Vec<Known>,
@@ -182,6 +184,7 @@ impl Daemon {
             threads: Vec::new(),
             search_thread: None,
             unanswered_workers: 0,
+            lost_search_worker: false,
             control,
             links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
             link_thread,

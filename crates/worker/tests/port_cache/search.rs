@@ -304,7 +304,7 @@ fn a_barrier_waits_for_the_search_worker_but_not_for_a_dead_one() {
     lab.flow("priority=60001,dl_dst=02:00:00:00:00:03,actions=output:3");
     let barrier = lab.model.barrier();
     while lab.worker.apply() > 0 {}
-    for tick in 0..=20 {
+    for tick in 0..=10 {
         assert!(!lab.model.is_applied(barrier), "after {tick} ticks");
         lab.now += Nanos(3_600_000_000_000);
         lab.model.poll(lab.now);
