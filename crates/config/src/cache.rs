@@ -115,6 +115,11 @@ impl PortCacheSection {
         self.searcher.as_deref() == Some("lab")
     }
 
+    /// Returns whether the file names the search worker.
+    pub(crate) fn has_search_worker(&self) -> bool {
+        self.searcher.as_deref() == Some("worker")
+    }
+
     /// Returns whether the file gives a time that searches take, which only the simulator uses.
     pub(crate) fn has_service(&self) -> bool {
         self.service.is_some()
@@ -237,7 +242,7 @@ fn searcher(
     mistakes: &mut Mistakes,
 ) -> Option<(SearcherKind, Nanos)> {
     let service = section.service.as_deref().map(duration);
-    if section.searcher_cpu.is_some() && section.searcher.as_deref() != Some("worker") {
+    if section.searcher_cpu.is_some() && !section.has_search_worker() {
         mistakes.wrong(
             key("searcher_cpu"),
             "is for searcher = \"worker\"; omit it, or write searcher = \"worker\"",
@@ -247,7 +252,8 @@ fn searcher(
     match (section.searcher.as_deref(), service) {
         (None | Some("inline"), None) => Some((SearcherKind::Own, Nanos(0))),
         (None | Some("inline"), Some(_)) => {
-            mistakes.wrong(key("service"), "is for searcher = \"lab\"; omit it, or write searcher = \"lab\"");
+            let problem = "is for searcher = \"lab\" or \"worker\" in scenarios of shunt sim; omit it, or write searcher = \"lab\"";
+            mistakes.wrong(key("service"), problem);
             None
         }
         (Some("worker"), None) => Some((SearcherKind::Worker, Nanos(0))),

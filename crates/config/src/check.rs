@@ -313,6 +313,13 @@ fn searcher_cpu(
     } else if d.port_cache.has_service() {
         mistakes.wrong(key("service"), "is the time of a search in scenarios of shunt sim; omit it");
     }
+    if !d.port_cache.has_search_worker() {
+        return None;
+    }
+    if d.port_cache.is_off() {
+        let key = key("searcher");
+        notes.push(format!("{key} has no effect while the port cache is off; set mode = \"nonblocking\"."));
+    }
     let key = key("searcher_cpu");
     let cpu = mistakes.at(&key, in_range(d.port_cache.searcher_cpu()?, 0..=CPUS - 1))? as usize;
     let is_same = |worker: &WorkerConfig| worker.cpu == Some(cpu);

@@ -610,6 +610,12 @@ fn the_port_cache_is_off_by_default_and_takes_its_limits_from_the_file() {
         let problems = lines_of(refused.unwrap_err());
         assert!(problems[0].contains(says), "{problems:?}");
     }
+    let problems = lines_of(with("mode = \"nonblocking\"\nsearcher_cpu = -1").unwrap_err());
+    assert_eq!(problems.iter().filter(|line| line.contains("searcher_cpu:")).count(), 1, "{problems:?}");
+    let keys = "mode = \"off\"\nsearcher = \"worker\"";
+    let off = GOOD.replace("mode = \"off\"\nentries = 64\nqueue = 64", keys);
+    let notes = Config::parse(&off).unwrap().notes;
+    assert!(notes.iter().any(|note| note.contains("port_cache.searcher has no effect")), "{notes:?}");
     let without_records = "mode = \"nonblocking\"\n[datapath.express]\nenabled = false";
     let problems = lines_of(with(without_records).unwrap_err());
     assert!(problems[0].contains("port_cache.mode: needs path records"), "{problems:?}");
