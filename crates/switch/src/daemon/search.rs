@@ -86,3 +86,24 @@ fn run(shared: &SharedWorker<SearchWorker, Wake>, spin_ns: Option<Nanos>, clock:
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use port_cache::{PortCacheConfig, SearcherKind};
+    use worker::WorkerSetConfig;
+
+    #[test]
+    fn workers_notice_the_end_of_the_thread() {
+        let cache = PortCacheConfig { searcher: SearcherKind::Worker, ..PortCacheConfig::default() };
+        let config =
+            WorkerSetConfig { express_records: 16, port_cache: Some(cache), ..WorkerSetConfig::default() };
+        let (mut plane, _workers) = worker::build(&config, Vec::new());
+        let shared = Arc::new(SharedSearch::new(plane.take_search_worker().unwrap()).unwrap());
+        assert!(plane.reaches_search_worker());
+        let thread = start(Arc::clone(&shared), None, Some(Nanos(0)), MonotonicClock::new()).unwrap();
+        shared.stop();
+        thread.join().unwrap();
+        assert!(!plane.reaches_search_worker(), "the search worker still exists, but answers nothing");
+    }
+}
