@@ -245,9 +245,16 @@ impl<P: Probe> Worker<P> {
             self.count_hits(HitsToCount::Due, BUSY_COUNTS.max(turn.received / BUSY_PART))
         };
         turn.waiting = self.egress.outboxes.iter().any(Outbox::is_waiting);
-        turn.answers_ns = if CACHE { self.pipeline.misses_due() } else { None };
+        turn.answers_ns = if CACHE { self.answers_at() } else { None };
         turn.opens_ns = self.egress.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
+    }
+
+    /// Returns the time of the next answer or timeout of a search.
+    fn answers_at(&self) -> Option<Nanos> {
+        let due = self.pipeline.misses_due();
+        let is_answered = self.search.as_ref().is_some_and(SearchLink::has_answers);
+        if is_answered { due.map(|_| self.now) } else { due }
     }
 
     /// Receives a burst from a queue, unless the port cache blocks its port. Returns the number of packets.

@@ -71,13 +71,13 @@ impl Express {
         found: &FoundPath,
         budget: &mut RecordBudget<'_>,
     ) {
-        let fence = context.window.fence().filter(|_| !self.has_coarse_keys || context.window.is_empty());
         let FoundPath { hops, stations } = found;
         // A record that displaces another one is made only for a flow that arrives again. The path is found
         // for the first packet, so it is looked up in the tables, which note that the flow has arrived.
         if may_ask(context, hops) || !self.store.has_room(hash, key) {
             return;
         }
+        let fence = context.window.fence().filter(|_| !self.has_coarse_keys || context.window.is_empty());
         let path = Path::through(context, hops, *stations, budget.in_port, self.permitted_change);
         if let (Some(fence), Some(path)) = (fence, path) {
             self.learn_path(key, hash, &path, fence, context, budget);

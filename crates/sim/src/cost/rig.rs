@@ -163,8 +163,9 @@ impl<P: Probe + Default> Rig<P> {
     /// Runs a poll iteration of the search worker, if there is one, at this time after a poll iteration of
     /// the worker. Returns the time of the next answer or timeout.
     pub fn search(&mut self, now: Nanos, turn: &Turn) -> Option<Nanos> {
-        let answers_ns = self.search.as_mut().and_then(|search| search.turn(now).answers_ns);
-        turn.answers_ns.into_iter().chain(answers_ns).min()
+        let search = self.search.as_mut().map(|search| search.turn(now)).unwrap_or_default();
+        let next = search.answers_ns.into_iter().chain((search.answered > 0).then_some(now));
+        turn.answers_ns.into_iter().chain(next).min()
     }
 
     /// Applies the submitted operations, and lets the model release removed entries. No packets are received.

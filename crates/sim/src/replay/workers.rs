@@ -81,10 +81,10 @@ impl Workers {
     fn turn(&mut self, now: Nanos) -> Turn {
         self.now = self.now.max(now);
         let mut turn = self.worker.turn(self.now);
-        if let Some(SearchTurn { answers_ns, searched, .. }) = self.search.as_mut().map(|s| s.turn(self.now))
+        if let Some(SearchTurn { answers_ns, answered, .. }) = self.search.as_mut().map(|s| s.turn(self.now))
         {
             // An answer is taken in the next poll iteration.
-            let answers_ns = answers_ns.or((searched > 0).then_some(self.now));
+            let answers_ns = answers_ns.into_iter().chain((answered > 0).then_some(self.now)).min();
             turn.answers_ns = turn.answers_ns.into_iter().chain(answers_ns).min();
         }
         turn

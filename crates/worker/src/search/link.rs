@@ -173,6 +173,11 @@ impl SearchLink {
         std::mem::take(&mut self.needs_wake)
     }
 
+    /// Returns whether answers can be taken.
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
     /// Returns whether the search worker has requests to serve.
     fn has_requests(&self) -> bool {
         self.requests.slots() < self.requests.buffer().capacity()

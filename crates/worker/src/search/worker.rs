@@ -24,6 +24,8 @@ pub struct SearchTurn {
     pub applied: usize,
     /// Packets searched.
     pub searched: usize,
+    /// Answers that other workers can take now.
+    pub answered: usize,
     /// In virtual time: time of the next answer.
     pub answers_ns: Option<Nanos>,
 }
@@ -63,10 +65,12 @@ impl SearchWorker {
         }
         let applied = self.apply();
         let searched = (0..self.clients.len()).map(|worker| self.serve(worker, now)).sum();
+        let mut answered = if self.delay.is_some() { 0 } else { searched };
         while let Some(Due { worker, answer, .. }) = self.delay.as_mut().and_then(|delay| delay.next(now)) {
             self.clients[worker].answer(answer);
+            answered += 1;
         }
-        SearchTurn { applied, searched, answers_ns: self.delay.as_ref().and_then(Delay::next_at) }
+        SearchTurn { applied, searched, answered, answers_ns: self.delay.as_ref().and_then(Delay::next_at) }
     }
 
     /// Answers up to a burst of searches of a worker. Returns their number.
