@@ -115,7 +115,8 @@ pub struct NetworkLink {
     pub queue_frames: usize,
 }
 
-/// A host at a switch. The connection to the switch takes no time and does not fail.
+/// A host at a switch. The connection to the switch does not fail. It takes no time, unless the switches have
+/// a [`SwitchBuffers::host_link`].
 #[derive(Clone, Debug)]
 pub struct Host {
     /// Name of the host.
