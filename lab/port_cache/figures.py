@@ -119,7 +119,8 @@ def whole_tree(cells):
                 mode: [(layer, value(here.one(mode=mode, position=layer))) for layer in tables.LAYERS]
                 for mode in ("nonblocking", "blocking")
             }
-            title = "%s, searches of %s" % (what, service(nanos))
+            cold = ", not valid: cold" if any(map(tables.is_cold, here.cells)) else ""
+            title = "%s, searches of %s%s" % (what, service(nanos), cold)
             yield Panel(title, "layer", "percent of packets that arrived", lines)
 
 

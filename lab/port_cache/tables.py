@@ -12,6 +12,11 @@ ROUTINGS = {
 }
 LAYERS = ("edge", "aggregation", "core", "total")
 ALL_SEARCHES = 2**32 - 1
+# Ports of a switch of the tree, and its warm-up in cells that do not state it. In a warm-up, a searcher must be
+# able to fill all records of its switch as often as `FILLINGS`: fewer searches leave the caches cold.
+TREE_PORTS = 8
+TREE_WARM_UP_NS = 15e6
+FILLINGS = 4
 
 
 def service(nanos):
@@ -152,6 +157,19 @@ def each(cell, value):
     return within(*mean_and_half([value(run) for run in cell["each"].values()]))
 
 
+def is_cold(cell):
+    """Returns whether the warm-up is too short for the searches that fill the caches of a switch of the tree."""
+    runs = cell["each"].values()
+    warm_up_ns = min(run.get("warm_up_ns", TREE_WARM_UP_NS) for run in runs)
+    return warm_up_ns < FILLINGS * TREE_PORTS * cell["cache"] * cell["service_ns"]
+
+
+def searches_of(cell):
+    """Returns the time of a search as text, with a mark if the values of the cell are not valid."""
+    mark = ", **not valid: caches are still cold**" if is_cold(cell) else ""
+    return service(cell["service_ns"]) + mark
+
+
 def tree(cells):
     """Yields the results of port caches in all switches of a tree."""
     parts = {"hits": "record_hits", "merged": "merged", "new": "searched", "passed": "passed"}
@@ -164,7 +182,7 @@ def tree(cells):
     yield head("searches", "mode", "layer", "packets in", *parts)
     for nanos, mode, layer, cell in found:
         shares = ["%.4g" % (100 * cell[key] / max(1, cell["received"])) for key in parts.values()]
-        yield row(service(nanos), "`%s`" % mode, layer, cell["received"], *shares)
+        yield row(searches_of(cell), "`%s`" % mode, layer, cell["received"], *shares)
     yield ""
     yield "Packets that arrived, in percent (mean and 95 %% interval of %d seeds), and their time in a switch:" % seeds(found)
     yield ""
@@ -172,7 +190,7 @@ def tree(cells):
     for nanos, mode, layer, cell in found:
         if layer != "total":
             shares = [each(cell, percent(key)) for key in ("hits", "queue_full", "ring_full", "link_full")]
-            yield row(service(nanos), "`%s`" % mode, layer, *shares, *delays(cell))
+            yield row(searches_of(cell), "`%s`" % mode, layer, *shares, *delays(cell))
     yield ""
     yield "Packets from host to host:"
     yield ""
@@ -181,7 +199,7 @@ def tree(cells):
         if layer == "total":
             delivered = each(cell, lambda run: 100 * run["delivered"] / max(1, run["sent"]))
             rate = each(cell, percent("hits"))
-            yield row(service(nanos), "`%s`" % mode, cell["sent"], delivered, cell["overtaken"], *delays(cell), rate)
+            yield row(searches_of(cell), "`%s`" % mode, cell["sent"], delivered, cell["overtaken"], *delays(cell), rate)
     yield ""
     runs = [run for *_, cell in found[:1] for run in cell["each"].values()]
     loads = ", ".join("%.1f %% and %.1f %%" % (100 * run["load"], 100 * run["load_max"]) for run in runs)
