@@ -9,9 +9,9 @@ use config::forwarding::{ForwardingSections, forwarding};
 use config::mistakes::{Mistakes, wrong};
 use config::value::{duration, in_range};
 use config::{Mistake, PortCacheMode, check_pool};
-use flow::Nanos;
+use flow::{Limits, Nanos};
 use model::Change;
-use sim::network::{HostAddress, Network, SwitchBuffers, ecmp};
+use sim::network::{ALL_BUCKETS, EcmpError, HostAddress, Network, SwitchBuffers, ecmp};
 use std::collections::BTreeSet;
 
 /// Maximum number of packets that wait in the receive ring of a port.
@@ -163,8 +163,26 @@ pub fn entries(
         return Err(wrong("network.traffic", problem));
     }
     let hosts: Vec<usize> = hosts.into_iter().collect();
-    ecmp(network, &hosts, |host| HostAddress(address(host)))
-        .map_err(|error| wrong("network.forwarding", error.to_string()))
+    ecmp(network, &hosts, |host| HostAddress(address(host))).map_err(|error| refusal(&error, network))
+}
+
+/// Returns the message about entries that cannot be made.
+fn refusal(error: &EcmpError, network: &Network) -> Mistake {
+    match error {
+        EcmpError::Match(error) => wrong("network.forwarding", error.to_string()),
+        EcmpError::Buckets { node, hosts } => {
+            let name = network.nodes.get(*node).map_or("", |node| &node.name);
+            let remedy = match hosts {
+                0 => "use a plan with fewer switches".to_owned(),
+                _ => format!("give sample, or pairs with {hosts} receiving hosts, which fit here"),
+            };
+            let (groups, buckets) = (Limits::GROUPS_PER_TYPE, Limits::BUCKETS);
+            let problem = format!(
+                "needs more groups for shortest paths than fit: {name} would have more than {groups} groups or {buckets} buckets, or all switches more than {ALL_BUCKETS} buckets; {remedy}"
+            );
+            wrong("network.traffic", problem)
+        }
+    }
 }
 
 #[cfg(test)]

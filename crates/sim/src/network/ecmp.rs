@@ -4,7 +4,8 @@
 //! A switch with several next hops for a host has a select group for them. Its hash is the same in all
 //! switches, so groups differ in their buckets. Switches that packets reach after a choice have a bucket for
 //! each combination of the earlier choices and their own: packets that the earlier switches sent one way are
-//! still distributed evenly. Which port belongs to which bucket is random in each switch.
+//! still distributed evenly. Which port belongs to which bucket is random in each switch. This is exact if the
+//! number of earlier combinations is the same on all ways to a switch, and its buckets have room for all.
 
 use crate::network::spec::{End, Network};
 use fastrand::Rng;
@@ -15,9 +16,11 @@ use flow::{
 use model::{Change, GroupCommand};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum number of buckets of a group. If the earlier choices have more combinations, some of them share
-/// buckets, and their packets are no longer distributed independently.
+/// Maximum number of buckets of a group, and of the combinations of earlier choices. If there are more
+/// combinations, some of them share buckets, and their packets are no longer distributed independently.
 const BUCKETS: usize = 256;
+/// Maximum number of buckets in all switches.
+pub const ALL_BUCKETS: usize = 1 << 22;
 /// Priorities of the entries that examine the 5-tuple, and of those for hosts.
 const TUPLE_PRIORITY: u16 = 2;
 const HOST_PRIORITY: u16 = 1;
@@ -28,12 +31,70 @@ const NO_HOST: u128 = 0x0101_0101;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostAddress(pub [u8; 4]);
 
+/// Error of [`ecmp`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EcmpError {
+    /// A match is invalid.
+    #[error(transparent)]
+    Match(#[from] MatchError),
+    /// The groups of a switch, or of all switches, are too many or have too many buckets.
+    #[error("switch {node} has too many groups or buckets; those for {hosts} receiving hosts fit")]
+    Buckets {
+        /// Index of the switch whose group has no place.
+        node: usize,
+        /// Number of hosts whose groups fit in all switches. Their switches have the lowest indices.
+        hosts: usize,
+    },
+}
+
+/// Groups of the switches: the next hops of each, and the number of buckets.
+struct Groups {
+    of: Vec<BTreeMap<NextHops, GroupId>>,
+    buckets: Vec<usize>,
+    all_buckets: usize,
+    randoms: Vec<Rng>,
+}
+
+impl Groups {
+    fn new(network: &Network) -> Self {
+        let nodes = network.nodes.len();
+        let seeds = (1..).map(|n: u64| (network.seed ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        Self {
+            of: vec![BTreeMap::new(); nodes],
+            buckets: vec![0; nodes],
+            all_buckets: 0,
+            randoms: seeds.take(nodes).map(Rng::with_seed).collect(),
+        }
+    }
+
+    /// Returns the group of a switch for these next hops, with the change that adds it if it is new. Returns
+    /// `None` if the switch, or all switches, have too many groups or buckets.
+    fn group(&mut self, node: usize, hops: &NextHops) -> Option<(GroupId, Option<Change>)> {
+        let groups = &mut self.of[node];
+        if let Some(id) = groups.get(hops) {
+            return Some((*id, None));
+        }
+        let id = GroupId(groups.len() as u32 + 1);
+        let bucket = |port| Bucket { weight: 1, actions: vec![Action::output(port)], ..Bucket::default() };
+        let buckets: Vec<_> = buckets(hops, &mut self.randoms[node]).into_iter().map(bucket).collect();
+        self.buckets[node] += buckets.len();
+        self.all_buckets += buckets.len();
+        groups.insert(hops.clone(), id);
+        let is_full = groups.len() > Limits::GROUPS_PER_TYPE
+            || buckets.len() > Limits::GROUP_BUCKETS
+            || self.buckets[node] > Limits::BUCKETS
+            || self.all_buckets > ALL_BUCKETS;
+        let group = Group { id, kind: GroupType::Select, buckets };
+        (!is_full).then(|| (id, Some(Change::Group(GroupCommand::Add, group))))
+    }
+}
+
 /// Next hops of a switch for the hosts of another switch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct NextHops {
     /// Ports of the switch, in ascending order.
     ports: Vec<PortNo>,
-    /// Number of combinations of choices that earlier switches on a path make.
+    /// Number of combinations of choices that earlier switches on a path make, at most [`BUCKETS`].
     choices: usize,
 }
 
@@ -79,7 +140,7 @@ fn next_hops(target: usize, neighbours: &[Vec<(PortNo, usize)>]) -> Vec<NextHops
     for node in order {
         let nearer = |peer: usize| distances[peer].map(|distance| distance + 1) == distances[node];
         let hops: Vec<_> = neighbours[node].iter().filter(|(_, peer)| nearer(*peer)).copied().collect();
-        let choices = all[node].choices * hops.len();
+        let choices = all[node].choices.saturating_mul(hops.len()).min(BUCKETS);
         for (_, peer) in &hops {
             all[*peer].choices = all[*peer].choices.max(choices);
         }
@@ -125,12 +186,12 @@ fn tuple_entries() -> Result<[Change; 2], MatchError> {
 /// `address` returns the address of a host.
 ///
 /// # Errors
-/// Returns an error if a match is invalid.
+/// Returns an error if a match is invalid, or if there are too many groups or buckets.
 pub fn ecmp(
     network: &Network,
     hosts: &[usize],
     address: impl Fn(usize) -> HostAddress,
-) -> Result<Vec<Vec<Change>>, MatchError> {
+) -> Result<Vec<Vec<Change>>, EcmpError> {
     let neighbours = neighbours(network);
     let mut by_switch: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     hosts.iter().for_each(|host| by_switch.entry(network.hosts[*host].at.node).or_default().push(*host));
@@ -138,30 +199,19 @@ pub fn ecmp(
     for _ in &network.nodes {
         changes.push(tuple_entries()?.into());
     }
-    let mut groups: Vec<BTreeMap<(Vec<PortNo>, usize), GroupId>> = vec![BTreeMap::new(); changes.len()];
-    let seeds = (1..).map(|n: u64| (network.seed ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let mut randoms: Vec<Rng> = seeds.take(changes.len()).map(Rng::with_seed).collect();
+    let (mut groups, mut done) = (Groups::new(network), 0);
     for (target, hosts) in by_switch {
         let all = next_hops(target, &neighbours);
         for (node, hops) in all.into_iter().enumerate() {
-            let (changes, groups) = (&mut changes[node], &mut groups[node]);
+            let changes = &mut changes[node];
             let apply = match &hops.ports[..] {
                 _ if node == target => None,
                 [] => continue,
                 [port] => Some(Action::output(*port)),
                 _ => {
-                    let next = GroupId(groups.len() as u32 + 1);
-                    let id = *groups.entry((hops.ports.clone(), hops.choices)).or_insert(next);
-                    if id == next {
-                        let bucket = |port| Bucket {
-                            weight: 1,
-                            actions: vec![Action::output(port)],
-                            ..Bucket::default()
-                        };
-                        let buckets = buckets(&hops, &mut randoms[node]).into_iter().map(bucket).collect();
-                        let group = Group { id, kind: GroupType::Select, buckets };
-                        changes.push(Change::Group(GroupCommand::Add, group));
-                    }
+                    let full = EcmpError::Buckets { node, hosts: done };
+                    let (id, change) = groups.group(node, &hops).ok_or(full)?;
+                    changes.extend(change);
                     Some(Action::Group(id))
                 }
             };
@@ -174,6 +224,7 @@ pub fn ecmp(
                 changes.push(flow_mod(HOST_PRIORITY, fields, vec![action])?);
             }
         }
+        done += hosts.len();
     }
     Ok(changes)
 }
@@ -182,6 +233,7 @@ pub fn ecmp(
 mod tests {
     use super::*;
     use crate::network::fat_tree::{TreeLinks, fat_tree};
+    use crate::network::spec::{Host, NetworkLink, Node};
     use flow::Nanos;
     use flow::group::pick;
 
@@ -220,5 +272,69 @@ mod tests {
         let ports = buckets(&hops, &mut Rng::with_seed(1));
         assert_eq!(ports.len(), 240);
         assert!(hops.ports.iter().all(|port| ports.iter().filter(|other| *other == port).count() == 10));
+    }
+
+    /// Returns a network with these links, which are pairs of switches. Each switch has a host.
+    fn network(nodes: usize, pairs: &[(usize, usize)]) -> Network {
+        let mut network = Network::default();
+        let mut ports = vec![0; nodes];
+        let mut end = |node: usize| {
+            ports[node] += 1;
+            End { node, port: PortNo(ports[node]) }
+        };
+        for (a, b) in pairs {
+            let ends = [end(*a), end(*b)];
+            network.links.push(NetworkLink { ends, delay_ns: Nanos(1), rate_bps: None, queue_frames: 0 });
+        }
+        network.hosts = (0..nodes).map(|node| Host { name: String::new(), at: end(node) }).collect();
+        network.nodes = vec![Node::default(); nodes];
+        network
+    }
+
+    /// Returns the links of a grid, or of a torus.
+    fn grid(side: usize, is_torus: bool) -> Vec<(usize, usize)> {
+        let places = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
+        let links = places.flat_map(|(x, y)| [((x, y), (x + 1, y)), ((x, y), (x, y + 1))]);
+        let links = links.filter(|(_, (x, y))| is_torus || (*x < side && *y < side));
+        let index = |(x, y): (usize, usize)| y % side * side + x % side;
+        links.map(|(from, to)| (index(from), index(to))).collect()
+    }
+
+    #[test]
+    fn long_paths_have_a_limited_number_of_choices() {
+        // The paths across the grid have more than 2^64 combinations of choices.
+        let network = network(1_600, &grid(40, false));
+        let all = next_hops(0, &neighbours(&network));
+        assert_eq!((all[1_599].choices, all[1_599].ports.len()), (1, 2));
+        assert_eq!((all[41].choices, buckets(&all[41], &mut Rng::with_seed(1)).len()), (BUCKETS, BUCKETS));
+    }
+
+    #[test]
+    fn equal_next_hops_share_a_group_if_their_choices_exceed_the_limit() {
+        let network = network(256, &grid(16, true));
+        let neighbours = neighbours(&network);
+        let all = (1..256).map(|target| next_hops(target, &neighbours).swap_remove(0));
+        let groups: std::collections::BTreeSet<_> = all.filter(|hops| hops.ports.len() > 1).collect();
+        let buckets: usize = groups.iter().map(|hops| buckets(hops, &mut Rng::with_seed(1)).len()).sum();
+        assert!(groups.len() < 50 && buckets < 8_000, "{} {buckets}", groups.len());
+    }
+
+    #[test]
+    fn too_many_buckets_are_refused_with_the_number_of_hosts_that_fit() {
+        // Switches 0 to 8 form a chain with two links each, so the last one has 256 buckets in each group.
+        // It has a link to each of 24 switches, and each target is linked to another pair of these.
+        let (last, middle, first) = (8, 9, 9 + 24);
+        let mut links: Vec<_> = (0..last).flat_map(|node| [(node, node + 1); 2]).collect();
+        links.extend((middle..first).map(|node| (last, node)));
+        let pairs = (middle..first).flat_map(|a| (a + 1..first).map(move |b| (a, b)));
+        let targets: Vec<usize> = (first..first + 257).collect();
+        links.extend(targets.iter().zip(pairs).flat_map(|(target, (a, b))| [(a, *target), (b, *target)]));
+        let network = network(first + 257, &links);
+        let address = |host: usize| HostAddress((host as u32).to_be_bytes());
+        let fitting = ecmp(&network, &targets[..256], address).unwrap();
+        let count = |change: &&Change| matches!(change, Change::Group(..));
+        assert_eq!(fitting[last].iter().filter(count).count(), 256);
+        let refusal = ecmp(&network, &targets, address).unwrap_err();
+        assert_eq!(refusal, EcmpError::Buckets { node: last, hosts: 256 });
     }
 }

@@ -22,7 +22,7 @@ mod report;
 mod run;
 mod spec;
 
-pub use ecmp::{HostAddress, distances, ecmp};
+pub use ecmp::{ALL_BUCKETS, EcmpError, HostAddress, distances, ecmp};
 pub use exposure::Exposure;
 pub use fat_tree::{TreeLinks, fat_tree};
 pub use instance::InstanceState;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of networks whose switches forward by flow entries.
 
+use super::refusal;
 use crate::network::plan::examples::plan;
 use crate::network::tests::{read, read_with, run};
 use crate::network::{LayerOutcome, NetworkOutcome};
 use crate::scenario::Overrides;
 use config::PortCacheMode;
+use sim::network::{EcmpError, Network, Node};
 
 const CACHED: &str = "forwarding = \"entries\"\nrate_bps = 1000000000\nqueue = 200\nring = 64\n\
     [network.traffic]\nflows = 2\npackets = 20\ninterval = \"100us\"\n\
@@ -148,4 +150,20 @@ fn every_mistake_has_a_message() {
     let overrides = Overrides { port_cache: Some(PortCacheMode::Off), ..Overrides::default() };
     let refusal = read_with(&plan("tree.json"), "", &overrides).unwrap_err();
     assert!(refusal.contains("--port-cache: needs [[datapath]] in a network"), "{refusal}");
+}
+
+#[test]
+fn too_many_buckets_are_refused_with_the_number_of_hosts_that_fit() {
+    let node = Node { name: "core".to_owned(), ..Node::default() };
+    let network = Network { nodes: vec![node], ..Network::default() };
+    let of = |hosts| refusal(&EcmpError::Buckets { node: 0, hosts }, &network).to_string();
+    assert!(
+        of(40).contains("network.traffic: needs more groups for shortest paths than fit: core would have")
+    );
+    assert!(
+        of(40).ends_with("; give sample, or pairs with 40 receiving hosts, which fit here"),
+        "{}",
+        of(40)
+    );
+    assert!(of(0).ends_with("; use a plan with fewer switches"), "{}", of(0));
 }
