@@ -247,3 +247,49 @@ impl Running<'_> {
         self.leave(by, copy.leaving(by, bytes));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::spec::{Flow, Node};
+
+    #[test]
+    fn a_packet_that_leaves_after_a_later_one_at_the_same_distance_has_been_overtaken() {
+        let flow = Flow {
+            from: 0,
+            to: 0,
+            template: [].into(),
+            payload_at: 0,
+            first_ns: Nanos(0),
+            interval_ns: Nanos(1),
+            packets: 9,
+            times: None,
+            hops_max: 2,
+            routes: Vec::new(),
+        };
+        let flows = vec![flow.clone(), flow];
+        let network = Network { nodes: vec![Node::default()], flows, ..Network::default() };
+        let buffers = SwitchBuffers {
+            port_cache: None,
+            records: 0,
+            ring: 1,
+            host_link: None,
+            begin_ns: Nanos(0),
+            end_ns: None,
+        };
+        let mut buffered = Buffered::new(&network, buffers).unwrap();
+        let mut overtaken = |flow, packet, hops| {
+            let mut copy = Copy::default();
+            copy.hops = hops;
+            let passage = Passage { copy, arrived_ns: Nanos(0), is_express: false };
+            buffered.leaves(0, flow, packet, &passage, Nanos(1));
+            buffered.report.overtaken
+        };
+        assert_eq!(overtaken(0, 2, 1), 0);
+        // Another switch on the path, and another flow.
+        assert_eq!([overtaken(0, 1, 0), overtaken(0, 1, 2), overtaken(1, 1, 1)], [0; 3]);
+        assert_eq!(overtaken(0, 1, 1), 1);
+        // The later packet is still the one to compare with.
+        assert_eq!([overtaken(0, 1, 1), overtaken(0, 3, 1), overtaken(0, 3, 1)], [2; 3]);
+    }
+}

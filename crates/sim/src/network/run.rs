@@ -78,7 +78,7 @@ enum Peer {
 }
 
 /// A copy of a packet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Copy {
     pub packet: u64,
     pub hops: u32,
