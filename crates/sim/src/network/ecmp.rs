@@ -337,4 +337,38 @@ mod tests {
         let refusal = ecmp(&network, &targets, address).unwrap_err();
         assert_eq!(refusal, EcmpError::Buckets { node: last, hosts: 256 });
     }
+
+    /// Returns for each switch of a fat tree its groups, as lists of buckets.
+    fn groups(seed: u64) -> Vec<Vec<Vec<Bucket>>> {
+        let mut tree = fat_tree(8, TreeLinks { delay_ns: Nanos(1), rate_bps: None, queue_frames: 0 });
+        tree.seed = seed;
+        let hosts: Vec<usize> = (0..tree.hosts.len()).collect();
+        let changes = ecmp(&tree, &hosts, |host| HostAddress([10, 0, host as u8, 1])).unwrap();
+        let buckets = |change| match change {
+            Change::Group(GroupCommand::Add, group) => Some(group.buckets),
+            _ => None,
+        };
+        changes.into_iter().map(|changes| changes.into_iter().filter_map(buckets).collect()).collect()
+    }
+
+    #[test]
+    fn groups_of_switches_differ_by_switch_and_by_seed() {
+        let [one, other] = [groups(1), groups(2)];
+        let different = |layer: std::ops::Range<usize>| {
+            one[layer]
+                .iter()
+                .map(|groups| format!("{groups:?}"))
+                .collect::<std::collections::BTreeSet<_>>()
+                .len()
+        };
+        // The four uplinks of an edge switch have 24 orders, those of an aggregation switch 24^4.
+        assert!(
+            different(0..32) >= 12 && different(32..64) >= 30,
+            "{} {}",
+            different(0..32),
+            different(32..64)
+        );
+        let by_seed = (0..64).filter(|node| one[*node] != other[*node]).count();
+        assert!(by_seed >= 56, "{by_seed}");
+    }
 }
