@@ -35,7 +35,7 @@ const USUAL_NS: u64 = 10_000;
 /// Usual number of sources per host, share of pending entries, and number of unserved searches.
 const SOURCES: usize = 200;
 const PENDING_PART: u16 = 4;
-const SEARCHES: u32 = 64;
+const SEARCHES: u32 = sim::network::UNSERVED_MAX;
 
 /// Runs the experiments of the thesis: all parts, unless an option selects one.
 #[derive(Debug, Parser)]

@@ -11,7 +11,8 @@ use config::value::{duration, in_range};
 use config::{Mistake, PortCacheMode, check_pool};
 use flow::{Limits, Nanos};
 use model::Change;
-use sim::network::{ALL_BUCKETS, EcmpError, HostAddress, Network, SwitchBuffers, ecmp};
+use port_cache::PortCacheConfig;
+use sim::network::{ALL_BUCKETS, EcmpError, HostAddress, Network, SwitchBuffers, UNSERVED_MAX, ecmp};
 use std::collections::BTreeSet;
 
 /// Maximum number of packets that wait in the receive ring of a port.
@@ -135,8 +136,9 @@ pub fn settings(
         let ports = graph.ports.iter().map(BTreeSet::len).sum();
         check_pool("datapath", cache, ports, 1, mistakes);
     }
+    let unserved_max = Some(UNSERVED_MAX.into());
     let buffers = SwitchBuffers {
-        port_cache: forwarding.port_cache,
+        port_cache: forwarding.port_cache.map(|cache| PortCacheConfig { unserved_max, ..cache }),
         records: forwarding.express_records,
         ring: ring? as usize,
         host_link: links.rate_bps.map(|rate_bps| (rate_bps, links.queue_frames)),

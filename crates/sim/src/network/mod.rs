@@ -28,7 +28,9 @@ pub use fat_tree::{TreeLinks, fat_tree};
 pub use instance::InstanceState;
 pub use report::{BufferReport, Ends, FailureReport, LayerReport, NetworkFigures, NetworkPlace, Report};
 pub use run::{NetworkError, run};
-pub use spec::{Act, End, Flow, Hop, Host, Layer, Network, NetworkLink, Node, Setup, SwitchBuffers};
+pub use spec::{
+    Act, End, Flow, Hop, Host, Layer, Network, NetworkLink, Node, Setup, SwitchBuffers, UNSERVED_MAX,
+};
 
 #[cfg(test)]
 mod buffered_tests;

@@ -47,6 +47,11 @@ pub struct SwitchBuffers {
     pub end_ns: Option<Nanos>,
 }
 
+/// Maximum number of unserved searches of a switch in a network, and of the experiments with port caches.
+/// While there are as many, packets that do not wait for a search are dropped. Without this limit, packets
+/// would leave at once although the searcher has no time for them.
+pub const UNSERVED_MAX: u32 = 64;
+
 /// Layer of a switch in a fat tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
