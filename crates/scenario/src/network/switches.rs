@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 const RING: i64 = 65_536;
 /// Maximum duration of the warm-up, in ns.
 const WARM_UP_NS: Nanos = Nanos(3_600_000_000_000);
+/// Maximum number of packets in the receive rings of all ports.
+const RING_PACKETS: usize = 1 << 22;
 /// Maximum number of path records and of flow entries of all switches.
 const RECORDS: usize = 1 << 22;
 const ENTRIES: usize = 1 << 20;
@@ -100,6 +102,12 @@ pub fn settings(
     mistakes: &mut Mistakes,
 ) -> Option<SwitchSettings> {
     let ring = mistakes.at("network.ring", in_range(section.ring.unwrap_or(1_024), 1..=RING));
+    let ports: usize = graph.ports.iter().map(BTreeSet::len).sum();
+    let most = RING_PACKETS / ports.max(1);
+    if let Some(ring) = ring.filter(|ring| *ring as usize > most) {
+        mistakes
+            .wrong("network.ring", format!("{ring} packets for each of {ports} ports; use at most {most}"));
+    }
     let warm_up = duration(section.warm_up.as_deref().unwrap_or("0us")).and_then(|ns| match ns {
         ns if ns <= WARM_UP_NS => Ok(ns),
         _ => Err("is too long; use at most \"1h\"".to_owned()),
@@ -133,7 +141,6 @@ pub fn settings(
     }
     if let Some(cache) = &forwarding.port_cache {
         // The limit for the pools of one switch is the limit for all switches of a simulation.
-        let ports = graph.ports.iter().map(BTreeSet::len).sum();
         check_pool("datapath", cache, ports, 1, mistakes);
     }
     let unserved_max = Some(UNSERVED_MAX.into());

@@ -105,6 +105,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("forwarding = \"entries\"\n", "", "network.ring: needs network.forwarding = \"entries\"; add it"),
     ("forwarding = \"entries\"\n", "", "network.traffic.flows: needs network.forwarding = \"entries\""),
     ("ring = 64", "ring = 0", "network.ring: 0 is out of range; use 1 to 65536"),
+    ("ring = 64", "ring = 52429", "network.ring: 52429 packets for each of 80 ports; use at most 52428"),
     ("ring = 64", "warm_up = \"2h\"", "network.warm_up: is too long; use at most \"1h\""),
     ("ring = 64", "detection = \"1ms\"", "network.detection: needs the forwarding of the plan"),
     ("flows = 2", "flows = 0", "network.traffic.flows: 0 is out of range; use 1 to 10000"),
