@@ -85,7 +85,7 @@ impl Groups {
             || self.buckets[node] > Limits::BUCKETS
             || self.all_buckets > ALL_BUCKETS;
         let group = Group { id, kind: GroupType::Select, buckets };
-        (!is_full).then(|| (id, Some(Change::Group(GroupCommand::Add, group))))
+        (!is_full).then_some((id, Some(Change::Group(GroupCommand::Add, group))))
     }
 }
 
