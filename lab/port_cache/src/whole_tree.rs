@@ -57,6 +57,7 @@ struct TreeCell {
     #[serde(flatten)]
     setting: Setting,
     span_ns: f64,
+    warm_up_ns: f64,
     /// Number of switches.
     switches: usize,
     /// Packets that arrived.
@@ -75,7 +76,8 @@ struct TreeCell {
     uncached: u64,
     dropped: u64,
     evicted: u64,
-    /// Packets that were dropped by the port cache, at a full receive ring, and at a full link.
+    /// Packets that were dropped by the port cache, at a full receive ring, and at a full link. Links from
+    /// hosts belong to no layer, and are part of "total" only.
     queue_full: u64,
     ring_full: u64,
     link_full: u64,
@@ -251,6 +253,7 @@ fn cell(
     let dropped = |reason: &str| layer.dropped.get(reason).copied().unwrap_or(0);
     let delay = if total { &found.latency } else { &layer.delay };
     let misses = &layer.misses;
+    let link_full = found.lost.get("link_queue_full").copied().unwrap_or(0);
     TreeCell {
         part: Part::Tree,
         seed,
@@ -260,6 +263,7 @@ fn cell(
         bytes: BYTES,
         setting,
         span_ns: times.end_ns - times.warm_up_ns,
+        warm_up_ns: times.warm_up_ns,
         switches: layer.switches,
         offered: layer.offered,
         received: layer.received,
@@ -274,7 +278,7 @@ fn cell(
         evicted: misses.evicted,
         queue_full: dropped("miss_queue_full"),
         ring_full: dropped("ring_full"),
-        link_full: dropped("link_queue_full"),
+        link_full: if total { link_full } else { dropped("link_queue_full") },
         p50_ns: delay.quantile_ns(0.5),
         p99_ns: delay.quantile_ns(0.99),
         p99_9_ns: delay.quantile_ns(0.999),
