@@ -4,8 +4,8 @@
 //! A switch with several next hops for a host has a select group for them. Its hash is the same in all
 //! switches, so groups differ in their buckets. Switches that packets reach after a choice have a bucket for
 //! each combination of the earlier choices and their own: packets that the earlier switches sent one way are
-//! still distributed evenly. Which port belongs to which bucket is random in each switch. This is exact if the
-//! number of earlier combinations is the same on all ways to a switch, and its buckets have room for all.
+//! still distributed evenly. Which port belongs to which bucket is random in each switch. This is exact if
+//! the number of earlier combinations is the same on all ways to a switch, and its buckets have room for all.
 
 use crate::network::spec::{End, Network};
 use fastrand::Rng;

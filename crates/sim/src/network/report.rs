@@ -211,8 +211,8 @@ pub struct Report {
     pub latency: ArrivalTimes,
     /// Peak size of each switch's state.
     pub states: Vec<InstanceState>,
-    /// Number of times that a switch received a packet or, if packets may wait in switches, that a packet left
-    /// one.
+    /// Number of times that a switch received a packet or, if packets may wait in switches, that a packet
+    /// left one.
     pub forwarded: u64,
     /// Time at which the last packet was delivered or lost.
     pub end_ns: Nanos,
