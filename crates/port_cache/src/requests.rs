@@ -27,7 +27,7 @@ pub(crate) struct Requests {
     ports: Box<[VecDeque<Ticket>]>,
     /// Index of the port whose search is sent next.
     next: usize,
-    /// Maximum number of searches of a port that are begun before some are sent.
+    /// Maximum number of searches of each port that are begun before some are sent.
     burst: usize,
     /// Maximum number of searches of a port, because all waiting packets may get new keys.
     most: usize,
@@ -36,10 +36,9 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Creates empty lists for `burst` new searches at a time, which the ports share equally, and `most`
-    /// searches of each port in total.
+    /// Creates empty lists for `burst` new searches of each port at a time, and `most` searches of each port
+    /// in total.
     pub fn new(ports: usize, burst: usize, most: usize) -> Self {
-        let burst = (burst / ports.max(1)).max(1);
         let ports = (0..ports).map(|_| VecDeque::with_capacity(most)).collect();
         Self { ports, next: 0, burst, most, is_down: false }
     }
@@ -212,7 +211,7 @@ mod tests {
     fn a_port_with_many_searches_leaves_space_to_others_and_searches_are_sent_in_turn() {
         const OTHER: PortNo = PortNo(9);
         let config = PortCacheConfig { searcher: SearcherKind::Worker, ..PortCacheConfig::default() };
-        let mut cache = PortCache::new(&config, vec![PORT, OTHER], 2 * BURST, 0, std::sync::Arc::default());
+        let mut cache = PortCache::new(&config, vec![PORT, OTHER], BURST, 0, std::sync::Arc::default());
         cache.begin(Nanos(1));
         let mut offer = |port, key: u64| cache.offer(port, (&key, key), key, 60, Ok);
         assert_eq!([1, 2, 3, 4].map(|key| offer(PORT, key)), [None; 4]);

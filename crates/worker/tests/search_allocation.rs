@@ -44,7 +44,7 @@ fn no_thread_allocates_or_frees_for_a_search() {
         ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });
         handles.push(handle);
     }
-    let limits = MissLimits { timeout_ns: Nanos(3_000), retries: 1, entries: 16, ..MissLimits::USUAL };
+    let limits = MissLimits { timeout_ns: Nanos(3_000), retries: 4, entries: 16, ..MissLimits::USUAL };
     let cache = PortCacheConfig { limits, searcher: SearcherKind::Worker, ..PortCacheConfig::default() };
     let config = WorkerSetConfig {
         express_records: 256,
@@ -82,7 +82,7 @@ fn no_thread_allocates_or_frees_for_a_search() {
         while model.next_async_message().is_some() {}
         let before = counting::on_this_thread();
         worker.turn(now);
-        // Some searches wait for several turns, or are repeated.
+        // Some searches wait for several turns, or are repeated, but the search worker is not taken for dead.
         if turn % 13 < 9 {
             search.turn(now);
         }
