@@ -18,6 +18,8 @@ L2_BARS, NORMAL_BAR, MACSWAP_BAR = {1: 0.6, 1000: 0.6, 10_000: 0.55, 100_000: 0.
 # Minimum speed relative to the build given by `--before`: if every packet is a new flow, and with default
 # settings.
 BEFORE_NEW_BAR, BEFORE_DEFAULTS_BAR = 0.95, 0.9
+# Minimum speed of Shunt with the port cache, relative to Shunt without it.
+PORT_CACHE_BAR = 0.88
 # Minimum speed of Shunt's tables without the fast-forwarding path, relative to Open vSwitch.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
 # Number of LUT records by number of flows.
@@ -32,7 +34,7 @@ ROUTED, STATIONS, LEARNED, MACSWAP = "routed", "stations", "learned", "macswap"
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A row of the comparison. `popularity` is uniform, zipf or new. With `before`, the peer is another build
-    of Shunt."""
+    of Shunt. With `peer`, it is the same build with these settings."""
 
     flows: int
     version: int = 4
@@ -43,6 +45,7 @@ class Row:
     ours: Settings = Settings()
     bar: float = None
     before: bool = False
+    peer: Settings = None
 
     @property
     def name(self):
@@ -56,6 +59,7 @@ class Row:
         else:
             parts = self._routed_parts()
         parts += ["express path"] * (self.ours.records > 0)
+        parts += ["port cache"] * self.ours.port_cache
         parts += ["against the build before"] * self.before
         return ", ".join(parts)
 
@@ -113,6 +117,12 @@ def by_records(flows):
     return Settings(marked=False, ffp=False, records=records)
 
 
+def cached(flows, version):
+    """Returns a row over three tables that compares Shunt with the port cache with Shunt without it."""
+    row = express(flows, version, bar=PORT_CACHE_BAR)
+    return dataclasses.replace(row, ours=dataclasses.replace(row.ours, port_cache=True), peer=row.ours)
+
+
 def named():
     """Returns the rows that every run measures."""
     for version in (6, 4):
@@ -120,6 +130,7 @@ def named():
         yield express(NEW, version, "new", bar=NEW_BAR)
         yield from (routed(flows, version, rewrites=True) for flows in FLOWS)
         yield from (tables(flows, version, bar=bar) for flows, bar in TABLES_BARS.items())
+        yield cached(100, version)
     for stations, bar in L2_BARS.items():
         yield Row(stations, kind=STATIONS, ours=by_records(stations), bar=bar)
     yield Row(1000, kind=LEARNED, ours=by_records(1000), bar=NORMAL_BAR)

@@ -34,8 +34,8 @@ LOCK = os.path.join(ROOT, "target/peers.lock")
 # Number of 2 MiB pages for the packet buffers of two programs: about 200,000 buffers for Shunt or testpmd,
 # 262,144 for Open vSwitch.
 HUGEPAGES = 1024
-# Number of 2 MiB pages for two builds of Shunt, each of which has buffers for two ports.
-BEFORE_HUGEPAGES = 1536
+# Number of 2 MiB pages if both programs are Shunt, which has buffers for two ports.
+TWO_SHUNTS_HUGEPAGES = 1536
 # Buffers in addition to the capture's packets, for packets in flight and for each program's reserve.
 SPARE_BUFFERS = 32_768
 LEARN_S, TRIAL_S, TRIALS = 4.0, 0.5, 2
@@ -105,8 +105,12 @@ class Contest:
             self._hold_to_stations()
             self.ours.pause()
         if row.before:
-            self.peer = stack.enter_context(self._before(folder, capture, buffers, options.before))
+            wanted = dataclasses.replace(row.ours, records=None)
+            self.peer = stack.enter_context(self._other_shunt(folder, capture, buffers, wanted, options.before))
             self.peer_words = "against %s" % options.before
+        elif row.peer:
+            self.peer = stack.enter_context(self._other_shunt(folder, capture, buffers, row.peer))
+            self.peer_words = "against Shunt with " + row.peer.words()
         elif row.kind != ROUTED:
             self.peer = stack.enter_context(Testpmd(folder, capture, buffers))
             self.peer_words = "against testpmd macswap"
@@ -126,11 +130,10 @@ class Contest:
         lines = list(row.rules().lines(row.rewrites, ours=True))
         return Shunt(folder, lines, capture, row.ours, buffers, once=once)
 
-    def _before(self, folder, capture, buffers, program):
-        """Returns another build of Shunt, from the time before the express path."""
-        folder = os.path.join(folder, "before")
+    def _other_shunt(self, folder, capture, buffers, wanted, program=None):
+        """Returns Shunt as the peer, with other settings or as another build."""
+        folder = os.path.join(folder, "peer")
         os.mkdir(folder)
-        wanted = dataclasses.replace(self.row.ours, records=None)
         lines = list(self.row.rules().lines(self.row.rewrites, ours=True))
         return Shunt(folder, lines, capture, wanted, buffers, program=program)
 
@@ -273,8 +276,8 @@ def main():
         end_in_order()
         with open(LOCK, "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with Pages(BEFORE_HUGEPAGES if options.before else HUGEPAGES):
-                for row in rows:
+            for row in rows:
+                with Pages(TWO_SHUNTS_HUGEPAGES if row.before or row.peer else HUGEPAGES):
                     measure(row, options, report, lot)
     except BlockingIOError:
         sys.exit("bench/peers: another run is under way")

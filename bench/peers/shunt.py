@@ -42,19 +42,22 @@ NOTHING, ONCE = "net_null0,no-rx=1", "net_pcap1,rx_pcap=%s"
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Configuration of Shunt. With `defaults`, only required settings are present. `records` is the number of
-    path records, 0 without the express path, or None for a build that has no express path."""
+    path records, 0 without the express path, or None for a build that has no express path. With `port_cache`,
+    the port cache is nonblocking, and its searches are answered by the worker's own tables."""
 
     lut_entries: int = LUT_ENTRIES
     marked: bool = True
     ffp: bool = True
     defaults: bool = False
     records: int | None = 0
+    port_cache: bool = False
 
     def words(self):
         """Returns the description for a row of a table."""
         if self.defaults:
             return "defaults: LUTs of %d, path records, no rule marked low-latency" % LUT_ENTRIES
         express = ", %d path records" % self.records if self.records else ""
+        express += ", port cache" * self.port_cache
         if not self.ffp:
             return "lanes and FFP off" + express
         marked = "all" if self.marked else "no"
@@ -72,6 +75,8 @@ class Settings:
             lines += "\n[datapath.express]\nenabled = %s" % str(self.records > 0).lower()
         if self.records:
             lines += "\nrecords = %d" % self.records
+        if self.port_cache:
+            lines += '\n[datapath.port_cache]\nmode = "nonblocking"'
         return lines
 
 
