@@ -36,6 +36,14 @@ impl Store {
         }
     }
 
+    /// Returns whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::OneLine(records) => records.is_empty(),
+            Self::TwoLines(records) => records.is_empty(),
+        }
+    }
+
     /// Returns the effect and the hits of the path at index `place`.
     #[inline]
     fn path(&self, place: u32) -> Option<&HotPath> {

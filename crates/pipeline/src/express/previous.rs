@@ -43,11 +43,12 @@ impl Express {
     }
 
     /// Replaces the records in use, which `before` contains. Afterwards, `before` contains the records to
-    /// free.
+    /// free. A predecessor without records is not kept, because each search in it would be in vain.
     pub(crate) fn succeed(&mut self, before: &mut Option<Box<Self>>) {
         before.iter().for_each(|before| before.retire());
         match self.predecessor {
             Predecessor::None => {}
+            Predecessor::Current if before.as_ref().is_none_or(|before| before.store.is_empty()) => {}
             Predecessor::Previous => {
                 self.previous = before.as_mut().and_then(|before| before.previous.take());
             }

@@ -140,6 +140,11 @@ impl<const WORDS: usize> Records<WORDS> {
         self.period = now / PERIOD_NS;
     }
 
+    /// Returns whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.tags.iter().all(|tags| tags.equal(0).count_ones() == WAYS as u32)
+    }
+
     /// Prefetches the tags of the set to which a hash belongs.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {

@@ -7,6 +7,8 @@
 //! remaining record is therefore right for all packets of its value, whatever their new bits are. The new LUT
 //! learns each value that hits a record of the previous LUT.
 //!
+//! A LUT without records is not kept, because each search in it would be in vain.
+//!
 //! A LUT inherits only if it examines every bit that the previous LUT examines. Otherwise two values of the
 //! previous LUT may become one value. A packet with the first value could then miss and wait for the table,
 //! while a packet with the second value inherits a record. Later packets with the first value would hit this
@@ -31,9 +33,12 @@ impl Previous {
 }
 
 impl Lut {
-    /// Keeps the previous LUT in use together with this one. Returns the LUT that the previous LUT itself had
-    /// inherited from.
+    /// Keeps the previous LUT in use together with this one, unless it has no records. Returns the LUT that
+    /// is no longer used: the previous LUT, or the one that the previous LUT itself had inherited from.
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
+        if before.is_empty() {
+            return Some(before);
+        }
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
         // The rows of changes in progress have the layout of a current LUT. `put_off` must read them before
@@ -91,6 +96,21 @@ mod tests {
     use super::*;
     use flow::EntryId;
     use std::sync::Arc;
+
+    #[test]
+    fn a_lut_without_records_is_not_kept() {
+        let lut = |mask: u64| Box::new(Lut::new(&[mask], 64, Arc::default()));
+        let wider = |mask| Box::new(lut(mask).inheriting(Inheritance { extractor: None }));
+        let (mut first, mut second, mut third) = (lut(0xff), wider(0xffff), wider(0xf_ffff));
+        first.learn(&mut [7], EntryId(3), 10, true);
+        let place = first.find(&[7], first.hash(&[7]));
+        first.free(place as usize);
+        assert!(second.inherit(first).is_some() && !second.is_in_flux(Nanos(1)));
+        second.learn(&mut [7], EntryId(3), 10, true);
+        assert!(third.inherit(second).is_none() && third.is_in_flux(Nanos(1)));
+        let mut fourth = wider(0xff_ffff);
+        assert!(fourth.inherit(third).is_some() && !fourth.is_in_flux(Nanos(1)));
+    }
 
     #[test]
     fn the_lut_before_serves_for_a_while_and_then_hits_are_simple_again() {

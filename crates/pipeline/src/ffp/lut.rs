@@ -309,6 +309,11 @@ impl Lut {
         self.tags[place / WAYS] >> (place % WAYS * 8) & 0xff != 0
     }
 
+    /// Returns whether there are no records.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tags.iter().all(|tags| *tags == 0)
+    }
+
     /// Removes a record.
     pub(super) fn free(&mut self, place: usize) {
         if self.is_used(place) {
