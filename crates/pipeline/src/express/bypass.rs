@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bypass of the express path: while hardly any packet has a record, keys cost more than they save. Then only
-//! a sample of the bursts is looked up, until records are hit again.
+//! a sample of the bursts is looked up, until records are hit again. The sample is large at first, because
+//! many flows may have begun at once, and becomes smaller as long as records are not hit.
 //!
 //! Packets that bypass the path may join the backlog although their flow has a record. The record must not be
 //! used again before these packets have left. Packets that are held because of a record must leave before
@@ -18,9 +19,13 @@ pub struct BypassLimits {
     pub sample_packets: u32,
     /// The path is bypassed if fewer than one in this many packets hits a record. 0 counts as 1.
     pub packets_per_hit: u32,
-    /// One in this many bursts is looked up while the path is bypassed. 0 counts as 1.
+    /// One in this many bursts is looked up while the path is bypassed, and up to [`FIRST_SAMPLE`] times as
+    /// many at first. 0 counts as 1.
     pub sampled_bursts: u32,
 }
+
+/// Size of the first sample after a bypass began, relative to the size of later samples.
+const FIRST_SAMPLE: u32 = 16;
 
 impl BypassLimits {
     /// Default limits. The path saves time only if at least one in three packets hits a record.
@@ -45,6 +50,8 @@ pub(super) struct Bypass {
     packets: u32,
     hits: u32,
     bursts: u32,
+    /// While the path is bypassed, one in this many bursts is looked up. Otherwise 0.
+    interval: u32,
 }
 
 impl Bypass {
@@ -59,7 +66,7 @@ impl Bypass {
         if !self.is_on {
             return true;
         }
-        self.bursts = (self.bursts + 1) % self.limits.sampled_bursts.max(1);
+        self.bursts = (self.bursts + 1) % self.interval.max(1);
         self.bursts == 0
     }
 
@@ -87,6 +94,11 @@ impl Bypass {
         if may_switch {
             self.is_on = is_needless;
         }
+        self.interval = match self.interval {
+            _ if !self.is_on => 0,
+            before if before > 0 && is_needless => (2 * before).min(self.limits.sampled_bursts),
+            _ => (self.limits.sampled_bursts / FIRST_SAMPLE).max(1),
+        };
         (self.packets, self.hits) = (0, 0);
     }
 
@@ -120,10 +132,37 @@ mod tests {
         let mut bypass = Bypass::default();
         assert_eq!((asked(&mut bypass, 11), bypass.is_on()), (10_000, false));
         let few = asked(&mut bypass, 10);
-        assert!(bypass.is_on() && few < 600, "{few}");
+        // 240 bursts until the bypass began, four samples of 32 bursts, each half as dense as the one before,
+        // and one in 128 of the other bursts.
+        assert!(bypass.is_on() && (413..=415).contains(&few), "{few}");
         assert!((77..=79).contains(&asked(&mut bypass, 0)));
         let many = asked(&mut bypass, 32);
         assert!(!bypass.is_on() && many > 5_000, "{many}");
+    }
+
+    #[test]
+    fn a_path_that_is_bypassed_while_many_flows_begin_is_soon_used_again() {
+        let mut bypass = Bypass::default();
+        asked_until(&mut bypass, true, 0);
+        let bursts = asked_until(&mut bypass, false, 32);
+        assert!((249..=264).contains(&bursts), "{bursts} bursts for a sample of 32");
+        asked_until(&mut bypass, true, 0);
+        asked(&mut bypass, 0);
+        let bursts = asked_until(&mut bypass, false, 32);
+        assert!(bursts > 1_300, "{bursts} bursts after many samples without hits");
+    }
+
+    /// Offers bursts of 32 packets with `hits` hits each until the path is bypassed, or no longer bypassed.
+    /// Returns their number.
+    fn asked_until(bypass: &mut Bypass, is_on: bool, hits: usize) -> usize {
+        let mut offered = 0;
+        while bypass.is_on() != is_on && offered < 10_000 {
+            offered += 1;
+            if bypass.asks() {
+                bypass.acts(32, hits, Queued::Nothing);
+            }
+        }
+        offered
     }
 
     #[test]

@@ -420,9 +420,10 @@ fn each_worker_reports_its_record_size_and_bypass() {
     }
     assert!(states(&mut lab)[0].is_bypassed, "every packet is of a new flow");
     let same = vec![udp(2); 32];
-    (0..4_200).for_each(|_| lab.burst(1, &same));
+    (0..300).for_each(|_| lab.burst(1, &same));
     let state = states(&mut lab)[0];
-    assert!(!state.is_bypassed && state.figures.bypassed > 120_000, "{state:?}");
+    // The first sample is one in eight bursts.
+    assert!(!state.is_bypassed && (6_500..9_000).contains(&state.figures.bypassed), "{state:?}");
 }
 
 /// Returns rules by which a packet passes this many tables, whose numbers have gaps.
