@@ -15,7 +15,7 @@ mod observer;
 mod report;
 mod source;
 
-pub use capacity::capacity_pps;
+pub use capacity::{WARM_UP, capacity_pps};
 pub use class::{Capture, Class, Load, Marks, Pattern, Switch};
 pub use draw::{Draw, Popularity};
 pub use harness::{Case, Harness, Pressure, measure};

@@ -19,6 +19,10 @@ const MOST_PPS: f64 = 1e9;
 const ROUGH: f64 = 5e4;
 const FINE: f64 = 2e5;
 
+/// Number of packets of the warm-up before each trial. A worker decides with the first ten thousands of packets
+/// whether it bypasses its express path.
+pub const WARM_UP: f64 = 65_536.0;
+
 /// Number of bisection steps after doubling.
 const STEPS: u32 = 8;
 
@@ -41,7 +45,7 @@ pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Resu
             ..class.clone()
         };
         let classes = load.classes.iter().map(scaled).collect();
-        let load = Load { classes, warm_up_ns: span_ns / 10.0, span_ns, ..*load };
+        let load = Load { classes, warm_up_ns: WARM_UP * 1e9 / pps, span_ns, ..*load };
         let report = Harness::new(switch, &load)?.run(costs);
         let offered: u64 = report.classes.iter().map(|class| class.offered).sum();
         let lost: u64 = report.classes.iter().map(ClassReport::crowded_out).sum();
