@@ -108,7 +108,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             overload::run(kind, rules, express, arguments.rounds, plan, arguments.verbose)?;
         }
         if asked(Part::Mixed) {
-            mixed::run(kind, rules, ways, arguments.rounds, plan)?;
+            mixed::run(kind, rules, ways, arguments.rounds, plan, arguments.verbose)?;
         }
         if asked(Part::Counts) {
             counts::run(kind, rules)?;

@@ -4,13 +4,14 @@
 //! tables.
 
 use std::error::Error;
+use std::io::{self, Write};
 
 use shunt_bench::scenario::Kind;
 use shunt_bench::{Cached, paper};
-use sim::arrivals::{Case, Class, Harness, Load, Pressure, Report, Switch, measure};
+use sim::arrivals::{Case, Class, Harness, Load, Pressure, Report, Switch, WARM_UP, measure};
 use sim::cost::{CostTable, MeasurePlan};
 
-use crate::overload::FLOOD_PPS;
+use crate::overload::{FLOOD_PPS, print_classes};
 use crate::report::against;
 use crate::traffic::{KNOWN, NORMAL, Normal, Traffic, load};
 
@@ -58,6 +59,7 @@ pub fn run(
     ways: &[Cached],
     rounds: usize,
     plan: MeasurePlan,
+    verbose: bool,
 ) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
     for which in Normal::ALL {
@@ -68,7 +70,10 @@ pub fn run(
                 which.name(),
                 LOAD * 100.0
             );
-            let rounds = (1..=rounds as u64).map(|seed| round(&traffic, ways, which, percent, seed, plan));
+            let rounds = (1..=rounds as u64).map(|seed| {
+                let mix = Mix { traffic: &traffic, which, percent };
+                round(mix, ways, seed, plan, verbose)
+            });
             let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
             for (way, cached) in ways.iter().enumerate() {
                 report(kind, &case, *cached, way, ways.len(), &rounds)?;
@@ -101,15 +106,22 @@ fn report(
     Ok(())
 }
 
+/// Share of low-latency packets, and kind of the normal packets.
+#[derive(Clone, Copy)]
+struct Mix<'a> {
+    traffic: &'a Traffic,
+    which: Normal,
+    percent: u32,
+}
+
 /// Returns the mean latencies with each kind of records, with tables of the paper's kind, and with Shunt's
 /// own tables.
 fn round(
-    traffic: &Traffic,
+    Mix { traffic, which, percent }: Mix<'_>,
     ways: &[Cached],
-    which: Normal,
-    percent: u32,
     seed: u64,
     plan: MeasurePlan,
+    verbose: bool,
 ) -> Result<Vec<[f64; 2]>, Box<dyn Error>> {
     let share = f64::from(percent) / 100.0;
     let classes = |pps: f64| -> Vec<Class> {
@@ -122,10 +134,19 @@ fn round(
     let costs = costs(&switches, &flood, plan)?;
     let capacity_pps = least_capacity(&switches, &flood, &costs)?;
     let mut below = load(classes(capacity_pps * LOAD), SPAN_NS, seed);
+    below.warm_up_ns = WARM_UP * 1e9 / (capacity_pps * LOAD);
     // Only the latency inside the switch is measured.
     below.io_ns = 0.0;
-    let found = switches.iter().zip(&costs);
-    found.map(|(switch, costs)| means(&Harness::new(switch, &below)?.run(costs))).collect()
+    let mut found = Vec::new();
+    for (number, (switch, costs)) in switches.iter().zip(&costs).enumerate() {
+        let report = Harness::new(switch, &below)?.run(costs);
+        if verbose {
+            write!(io::stdout(), "{percent} % low-latency, {}, switch {number}:\n{costs}", which.name())?;
+            print_classes("below saturation", &report)?;
+        }
+        found.push(means(&report)?);
+    }
+    Ok(found)
 }
 
 /// Measures the costs of all switches under a flood.

@@ -175,21 +175,7 @@ fn round(
     found.normal_mpps.push(normal.delivered as f64 * 1e3 / SPAN_NS);
     if verbose {
         for (name, report) in [("unloaded", &quiet), ("loaded", &busy)] {
-            for class in &report.classes {
-                writeln!(
-                    io::stdout(),
-                    "{name}, {}: {} offered, {} delivered, {} over the path, lost {:?}, {} overtaken, latency p50 {:.2} p99.9 {:.2} max {:.2} us",
-                    class.name,
-                    class.offered,
-                    class.delivered,
-                    class.fast,
-                    class.lost,
-                    class.overtaken,
-                    class.latency.quantile_ns(0.5) / 1e3,
-                    class.latency.quantile_ns(0.999) / 1e3,
-                    class.latency.max_ns() / 1e3
-                )?;
-            }
+            print_classes(name, report)?;
         }
     }
     let mut highest = 0.0;
@@ -213,6 +199,28 @@ fn lost_percent(class: &ClassReport) -> f64 {
 /// arrive when the worker has just begun them.
 fn longest_ns(report: &Report) -> (f64, f64) {
     (report.spans.burst.quantile_ns(0.999), report.spans.other.quantile_ns(0.999))
+}
+
+/// Prints the results of each class of a run.
+pub fn print_classes(run: &str, report: &Report) -> io::Result<()> {
+    for class in &report.classes {
+        writeln!(
+            io::stdout(),
+            "{run}, {}: {} offered, {} delivered, {} over the path, {} by path records, lost {:?}, {} overtaken, \
+             latency p50 {:.2} p99.9 {:.2} max {:.2} us",
+            class.name,
+            class.offered,
+            class.delivered,
+            class.fast,
+            class.express,
+            class.lost,
+            class.overtaken,
+            class.latency.quantile_ns(0.5) / 1e3,
+            class.latency.quantile_ns(0.999) / 1e3,
+            class.latency.max_ns() / 1e3
+        )?;
+    }
+    Ok(())
 }
 
 /// Returns the time in milliseconds until the last flow was on the path. If a flow never was, returns the
