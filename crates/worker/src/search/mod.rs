@@ -10,7 +10,6 @@
 //! While the search worker does not answer, the first worker looks up packets itself.
 
 mod delay;
-mod egress;
 mod link;
 mod worker;
 

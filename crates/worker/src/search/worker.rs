@@ -2,13 +2,14 @@
 //! The search worker: a pipeline that finds paths and forwards nothing.
 
 use super::delay::{Delay, Due};
-use super::egress::SearchEgress;
 use super::link::Client;
 use super::{Answer, SearchEnd, SearchState};
+use crate::egress::WorkerEgress;
 use crate::sleep::{SleepFlag, Sleeper};
 use crate::worker::Channel;
 use flow::{Nanos, RuleVersion};
-use pipeline::{BURST, LaneLimits, Pipeline};
+use pipeline::{BURST, Egress, LaneLimits, Pipeline};
+use port::SMALL_FRAME_BYTES;
 use port_cache::PortCacheConfig;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +34,9 @@ pub struct SearchTurn {
 /// A worker that answers the searches of the other workers' port caches.
 pub struct SearchWorker {
     pipeline: Pipeline,
-    egress: SearchEgress,
+    /// Sends nothing. It has the type of other workers' transmit sides, so that the code of the pipeline exists
+    /// once, and its stages are inlined.
+    egress: WorkerEgress,
     clients: Vec<Client>,
     channel: Channel,
     state: Arc<SearchState>,
@@ -50,7 +53,7 @@ impl SearchWorker {
         Self {
             // Nothing reads the counters, so searches do not count.
             pipeline: Pipeline::new(Arc::default(), LaneLimits::NONE),
-            egress: SearchEgress::new(),
+            egress: WorkerEgress::silent(),
             clients,
             channel,
             state,
@@ -81,12 +84,12 @@ impl SearchWorker {
         let mut searched = 0;
         while searched < BURST && client.has_room() && delay.as_ref().is_none_or(|delay| delay.has_room(now))
         {
-            let Some(mut frame) = egress.take() else {
+            let Some(mut frame) = egress.buffer(SMALL_FRAME_BYTES) else {
                 debug_assert!(false, "the frame returns after each search");
                 break;
             };
             let Some(ticket) = client.begin(&mut frame) else {
-                pipeline::Egress::free(egress, frame);
+                egress.free(frame);
                 break;
             };
             let found = pipeline.search(frame, now, egress);
