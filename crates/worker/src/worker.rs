@@ -182,7 +182,8 @@ impl<P: Probe> Worker<P> {
         self.egress.collect();
         self.quantum.begin();
         if CACHE && self.pipeline.tends_misses() {
-            self.release_misses(&mut turn);
+            let answers = self.search.as_mut().map_or(0, |search| search.answers_to_take(self.received));
+            self.release_misses(answers, &mut turn);
         }
         let (first, mut lacks) = (self.first, false);
         for at in (first..self.served.len()).chain(0..first) {
@@ -215,7 +216,8 @@ impl<P: Probe> Worker<P> {
             };
             self.quantum.saw(received, low_latency, now);
             if CACHE && self.pipeline.has_misses() {
-                self.release_misses(&mut turn);
+                // The packets of this burst do not wait for answers to others.
+                self.release_misses(0, &mut turn);
             }
             turn.sent += self.send_after(low_latency > 0);
             if self.quantum.is_due() {
@@ -296,17 +298,18 @@ impl<P: Probe> Worker<P> {
         self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut both)
     }
 
-    /// Processes packets of the port cache whose flow has been searched, while there is room for them in the
-    /// hold queue. If there is no room in the backlog, a quantum of it is processed first.
+    /// Takes up to `answers` answers of the search worker. Then processes packets of the port cache whose flow
+    /// has been searched, while there is room for them in the hold queue. If there is no room in the backlog,
+    /// a quantum of it is processed first.
     #[inline(never)]
-    fn release_misses(&mut self, turn: &mut Turn) {
+    fn release_misses(&mut self, answers: usize, turn: &mut Turn) {
         if turn.received == 0 && self.pipeline.has_express() {
             // Released packets may hit records before a burst is received.
             self.publish_counted(self.pipeline.counted_until().min(self.now));
         }
         if let Some(search) = &mut self.search {
             let applied = RuleVersion(self.channel.applied.load(Ordering::Relaxed));
-            search.poll(&mut self.pipeline, applied, self.now, &mut self.egress, &mut self.probe);
+            search.poll(answers, &mut self.pipeline, applied, self.now, &mut self.egress, &mut self.probe);
         }
         while self.may_process() {
             let requested = self.channel.requested.load(Ordering::Acquire);

@@ -20,6 +20,16 @@ const REQUEST_BYTES: usize = 128 * 1_024;
 /// Capacity of a ring of answers.
 const ANSWERS: usize = 1_024;
 
+/// Part of the waiting answers that is taken in a poll iteration, but at least one. Received packets wait for
+/// the records, and making one takes several times as long as finding one.
+const ANSWERS_PART: usize = 16;
+
+/// Number of waiting answers from which a burst of them is taken in each poll iteration.
+const MANY_ANSWERS: usize = 2 * BURST;
+
+/// Maximum number of consecutive poll iterations with packets in which no answers are taken.
+const BUSY_TURNS: u32 = 16;
+
 /// Longest time in nanoseconds after which a search worker that has requests, but serves none, is taken for
 /// dead.
 const STALL_NS: Nanos = Nanos(100_000_000);
@@ -73,6 +83,7 @@ pub(crate) fn links(worker: u16, limits: &MissLimits, state: &Arc<SearchState>) 
         answers,
         sent: 0,
         needs_wake: false,
+        deferred: 0,
         state: Arc::clone(state),
         watch: Watch::default(),
         stall_ns: stall_ns(limits),
@@ -91,6 +102,8 @@ pub(crate) struct SearchLink {
     sent: u64,
     /// Whether the search worker may have got work since the last call of [`Self::take_work`].
     needs_wake: bool,
+    /// Number of poll iterations since answers were last taken.
+    deferred: u32,
     state: Arc<SearchState>,
     watch: Watch,
     /// Time after which the search worker is taken for dead.
@@ -101,17 +114,29 @@ pub(crate) struct SearchLink {
 }
 
 impl SearchLink {
-    /// Takes up to a burst of the answers that have arrived, so that received packets do not wait for many
-    /// records. `applied` is the version of the pipeline's rules.
+    /// Returns the number of answers to take in a poll iteration, after one that received `received` packets.
+    /// Known flows come first: while packets arrive, answers wait for a few poll iterations.
+    pub fn answers_to_take(&mut self, received: usize) -> usize {
+        let waiting = self.answers.slots();
+        if received > 0 && self.deferred < BUSY_TURNS && waiting < MANY_ANSWERS {
+            self.deferred += 1;
+            return 0;
+        }
+        self.deferred = 0;
+        if waiting < MANY_ANSWERS { (waiting / ANSWERS_PART).max(1) } else { BURST }
+    }
+
+    /// Takes up to `most` of the answers that have arrived. `applied` is the version of the pipeline's rules.
     pub fn poll<E: Egress, P: Probe>(
         &mut self,
+        most: usize,
         pipeline: &mut Pipeline,
         applied: RuleVersion,
         now: Nanos,
         egress: &mut E,
         probe: &mut P,
     ) {
-        for _ in 0..BURST {
+        for _ in 0..most {
             let Ok(Answer { ticket, version, found }) = self.answers.pop() else { break };
             let is_outdated = version != applied;
             pipeline.take_answer((ticket, found.as_ref()), is_outdated, now, egress, probe);
@@ -243,6 +268,22 @@ mod tests {
 
     fn ticket(slot: u32) -> Ticket {
         Ticket { slot, generation: !slot }
+    }
+
+    #[test]
+    fn answers_wait_while_packets_arrive_but_only_for_a_few_poll_iterations() {
+        let (mut link, mut client) = links(0, &MissLimits::USUAL, &Arc::default());
+        let answer = Answer { ticket: ticket(1), version: RuleVersion(0), found: None };
+        client.answer(answer);
+        assert_eq!(link.answers_to_take(0), 1);
+        for _ in 0..2 {
+            let taken: Vec<_> = (0..=BUSY_TURNS).map(|_| link.answers_to_take(1)).collect();
+            assert_eq!(taken, [vec![0; BUSY_TURNS as usize], vec![1]].concat());
+        }
+        (1..40).for_each(|_| client.answer(answer));
+        assert_eq!([1, 0, 1].map(|received| link.answers_to_take(received)), [0, 2, 0]);
+        (40..MANY_ANSWERS).for_each(|_| client.answer(answer));
+        assert_eq!([0, 1, 1].map(|received| link.answers_to_take(received)), [BURST; 3]);
     }
 
     #[test]

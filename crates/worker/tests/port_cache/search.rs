@@ -266,8 +266,11 @@ fn answers_found_after_an_operation_are_not_used_before_it() {
     lab.flow("priority=60000,dl_dst=02:00:00:00:00:03,actions=output:2");
     lab.search();
     let barrier = lab.model.barrier();
-    lab.now += TURN_NS;
-    lab.worker.turn(lab.now);
+    // No answer is taken in the first poll iteration, because the one before has received packets.
+    for _ in 0..2 {
+        lab.now += TURN_NS;
+        lab.worker.turn(lab.now);
+    }
     assert!(!lab.model.is_applied(barrier), "packets wait in the backlog");
     assert_eq!((lab.figures().answered, lab.figures().outdated), (2, 1));
     (0..200).for_each(|_| lab.turn());
@@ -476,7 +479,8 @@ fn a_full_ring_of_requests_drops_or_forwards_as_configured() {
         let expected = if when_full == WhenFull::Drop { (rest, 0) } else { (0, rest) };
         assert_eq!((figures.dropped, figures.uncached), expected, "{figures:?}");
         assert_eq!((dropped, lab.sent(3).len() as u64), expected);
-        (0..20).for_each(|_| lab.turn());
+        // Few answers are taken one at a time.
+        (0..200).for_each(|_| lab.turn());
         assert_eq!((lab.sent(3).len() as u64, lab.totals().held), (figures.searched, 0));
     }
 }
