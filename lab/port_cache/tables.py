@@ -201,10 +201,14 @@ def tree(cells):
             rate = each(cell, percent("hits"))
             yield row(searches_of(cell), "`%s`" % mode, cell["sent"], delivered, cell["overtaken"], *delays(cell), rate)
     yield ""
-    runs = [run for *_, cell in found[:1] for run in cell["each"].values()]
-    loads = ", ".join("%.1f %% and %.1f %%" % (100 * run["load"], 100 * run["load_max"]) for run in runs)
     yield "Offered load of the links of hosts, on average and at the host that sends most, by seed:"
-    yield "%s." % loads
+    yield ""
+    yield head("searches", "warm-up", "counted time", "load")
+    for nanos in dict.fromkeys(nanos for nanos, *_ in found):
+        runs = list(next(cell for place, *_, cell in found if place == nanos)["each"].values())
+        loads = ", ".join("%.1f %% and %.1f %%" % (100 * run["load"], 100 * run["load_max"]) for run in runs)
+        times = ["%g ms" % (runs[0].get(key, usual) / 1e6) for key, usual in (("warm_up_ns", TREE_WARM_UP_NS), ("span_ns", 0))]
+        yield row(service(nanos), *times, loads)
     yield ""
 
 

@@ -23,8 +23,12 @@ const HOSTS: u8 = 128;
 /// Sources per host. They are chosen before any switch has run: the offered load of the links of hosts is
 /// 50 % on average (see the test).
 const SOURCES: usize = 84;
-/// Service times in nanoseconds.
-const SERVICES: [u64; 2] = [10_000, 100_000];
+/// Service times in nanoseconds, each with its durations. In the warm-up, a searcher can end at least four
+/// times as many searches as the ports of its switch have records, so that the caches are not cold.
+const SERVICES: [(u64, Durations); 2] = [
+    (10_000, Durations { warm_up_ns: 15e6, end_ns: 25e6 }),
+    (100_000, Durations { warm_up_ns: 103e6, end_ns: 123e6 }),
+];
 /// Length of packets in bytes, with the FCS.
 const BYTES: u16 = 64;
 /// Length of the FCS, and of the Ethernet, IPv4 and UDP headers.
@@ -32,9 +36,6 @@ const FCS_BYTES: usize = 4;
 const HEADER_BYTES: usize = 42;
 /// UDP destination port of the first flows.
 const DESTINATION_PORT: u16 = 9;
-/// Warm-up and counted time in nanoseconds.
-const WARM_UP_NS: f64 = 15e6;
-const COUNTED_NS: f64 = 10e6;
 /// Rate of all links in bit/s, their queue in frames, and their delay.
 const RATE_BPS: u64 = 1_000_000_000;
 const QUEUE_FRAMES: usize = 1_000;
@@ -134,11 +135,17 @@ fn template(number: usize, (from, to): (u8, u8)) -> Arc<[u8]> {
         .into()
 }
 
-/// Durations of the warm-up and of the counted time, in nanoseconds.
+/// Ends of the warm-up and of the counted time, in nanoseconds.
 #[derive(Clone, Copy)]
 struct Durations {
     warm_up_ns: f64,
     end_ns: f64,
+}
+
+impl Durations {
+    fn scaled(self, scale: f64) -> Self {
+        Self { warm_up_ns: self.warm_up_ns * scale, end_ns: self.end_ns * scale }
+    }
 }
 
 /// Lets the sources of all hosts send until the end.
@@ -198,10 +205,9 @@ pub fn run_all(
     usual: Setting,
     mut print: impl FnMut(String) -> std::io::Result<()>,
 ) -> Result<(), Box<dyn Error>> {
-    let warm_up_ns = WARM_UP_NS * scale;
-    let times = Durations { warm_up_ns, end_ns: warm_up_ns + COUNTED_NS * scale };
-    let (mut network, load, load_max) = tree(seed, times)?;
-    for service_ns in SERVICES {
+    for (service_ns, times) in SERVICES {
+        let times = times.scaled(scale);
+        let (mut network, load, load_max) = tree(seed, times)?;
         let queued = Setting { service_ns, ..usual };
         let blocking = Setting { mode: Mode::Blocking, queue: 0, ..queued };
         for setting in [queued, blocking] {
@@ -297,9 +303,8 @@ mod tests {
 
     #[test]
     fn links_of_hosts_are_half_full_on_average_and_none_is_full() {
-        let times = Durations { warm_up_ns: WARM_UP_NS, end_ns: WARM_UP_NS + COUNTED_NS };
         let loads = [1, 2, 3].map(|seed| {
-            let (_, load, load_max) = tree(seed, times).unwrap();
+            let (_, load, load_max) = tree(seed, SERVICES[0].1).unwrap();
             assert!(load_max < 1.0, "{load} {load_max}");
             load
         });
