@@ -111,7 +111,7 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 .PHONY: lab-cache
 lab-cache: ## run the experiments with the port cache in virtual time; writes plots to target/report/port-cache
 	scripts/setup.sh networks
-	cargo build --release --package port-cache-lab
+	cargo build --release --package port-cache-lab --package shunt
 	lab/port_cache/figures.py
 
 # CONFORMANCE is a list of options for scripts/conformance/ryu.sh.

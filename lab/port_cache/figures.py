@@ -6,6 +6,7 @@
 
 - cells.jsonl: one line per experiment and seed, as `port-cache-lab` prints it;
 - captures.jsonl: one line per experiment with a recorded capture, if there are captures;
+- established.jsonl: one line per experiment with a search worker and seed, from established.py;
 - NAME.svg: the plots, and tables.md: the values of each plot.
 
 It also writes the comparisons that have a target to target/report/port_cache.jsonl, which it replaces.
@@ -24,6 +25,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import established
 import tables
 from cells import Cells, gains, mean_and_half, percent, read, twins, verdict
 from plots import Panel, drawing
@@ -38,8 +40,8 @@ REPORT = os.path.join(ROOT, "target/report/port_cache.jsonl")
 PAGE = os.path.join(ROOT, "docs/port-cache-figures.md")
 PROGRAM = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"), "release/port-cache-lab")
 USUAL_NS, CACHE, QUEUE = 10_000, 32, 64
-# Parts of the experiments, each with its number of seeds. The longest one comes first.
-PARTS = {"services": 3, "sizes": 3, "selection": 3, "routing": 10, "victims": 3, "flows": 3, "tree": 3}
+# Parts of the experiments, each with its number of seeds. The longest ones come first.
+PARTS = {"tree": 3, "services": 3, "sizes": 3, "selection": 3, "routing": 10, "victims": 3, "flows": 3}
 
 
 def by_cache(cells, value, by="queue", name="queue %s"):
@@ -203,6 +205,14 @@ def run_captures(folder):
     return {"captures": "\n".join(tables.captures(cells))}
 
 
+def run_established():
+    """Runs the experiments with a search worker, and returns the table of their results."""
+    found = established.measure()
+    with open(os.path.join(FOLDER, "established.jsonl"), "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(cell) + "\n" for cell in found)
+    return {"established": "\n".join(established.table(found))}
+
+
 def main():
     """Runs or reads the experiments, and writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -222,7 +232,7 @@ def main():
         file.write(lines)
     cells = read(lines.splitlines())
     sweep = cells.having("part", ("sizes", "services"))
-    texts, names = other_tables(cells, sweep) | run_captures(options.captures), []
+    texts, names = other_tables(cells, sweep) | run_established() | run_captures(options.captures), []
     for name, of_thesis, panels in pictures(cells):
         names.append(name)
         with open(os.path.join(FOLDER, name + ".svg"), "w", encoding="utf-8") as file:

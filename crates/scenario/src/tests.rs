@@ -419,7 +419,7 @@ fn the_examples_are_valid() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 10);
+    assert_eq!(seen, 11);
 }
 
 /// The known flows of the example do not wait for the search of the new flow.
@@ -508,6 +508,32 @@ fn the_port_cache_counts_each_received_packet_once() {
             assert_eq!(cache.dropped > 10, when_full == "drop", "{cache:?}");
         }
     }
+}
+
+/// The example with a search worker. Known flows do not wait for answers to others.
+#[test]
+fn a_search_worker_does_not_delay_known_flows_and_a_flood_leaves_other_ports_their_packets() {
+    let example = include_str!("../../../examples/sim/search-worker.toml");
+    let known = |text: &str| {
+        let outcome = read(text).unwrap().run().unwrap();
+        let [known, _] = &outcome.traffic[..] else { panic!("{outcome:?}") };
+        assert_eq!((known.delivered, known.overtaken), (known.offered, 0), "{outcome:?}");
+        (known.latency_ns.p99_9, outcome.port_cache.unwrap())
+    };
+    let (worker, cache) = known(example);
+    assert!(cache.new > 4_000 && cache.uncached == 0, "{cache:?}");
+    let (inline, _) = known(&example.replace("searcher = \"worker\"\nservice = \"1us\"", ""));
+    let (hits, _) = known(&example.replace("flows = 6000", "flows = 100\nknown = true"));
+    let tenths = [hits, worker, inline].map(|ns| (ns / 100.0).round());
+    assert_eq!(tenths, [27.0, 27.0, 77.0], "99.9th percentile in units of 0.1 us");
+    assert!(worker <= 1.05 * hits, "{worker} {hits}");
+    // Nearly every packet of the flood begins a flow, and the worker cannot carry all of them.
+    let flood = example.replace(
+        "name = \"new\"\nport = 1\nrate_pps = 200000",
+        "name = \"new\"\nport = 3\nrate_pps = 3000000",
+    );
+    let (_, cache) = known(&flood.replace("flows = 6000", "flows = 100000"));
+    assert!(cache.new + cache.uncached > 40_000, "{cache:?}");
 }
 
 #[test]
