@@ -19,11 +19,12 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+import tables
 from cells import mean_and_half
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCENARIO = os.path.join(ROOT, "examples/sim/search-worker.toml")
-SHUNT = os.environ.get("SHUNT") or os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"), "release/shunt")
+SHUNT = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"), "release/shunt")
 # Total rates in packets/s. Each run has about `PACKETS` packets of known flows.
 RATES = (100_000, 400_000, 800_000)
 PACKETS = 20_000
@@ -53,6 +54,11 @@ popularity = "%s"
 """ % (name, port, rate, packets, flows, str(known).lower(), "uniform" if known else "in_turn")
 
 
+def lasting(text, span_ms):
+    """Returns a scenario with another duration."""
+    return re.sub(r"(?m)^duration = .*$", 'duration = "%dus"' % (1_000 * span_ms), text)
+
+
 def scenarios():
     """Yields the case, the rate and the text of each scenario, without a seed."""
     with open(SCENARIO, encoding="utf-8") as file:
@@ -63,14 +69,14 @@ def scenarios():
     for rate in RATES:
         half = rate // 2
         span_ms = 1_000 * PACKETS / half
-        times = lambda text, ms=span_ms: re.sub(r'(?m)^duration = .*$', 'duration = "%dus"' % (1_000 * ms), text)
         known = traffic("known", 1, half, 100, True)
         fresh = traffic("other", 1, half, int(half * (span_ms + 10) / 1e3), False)
-        yield "hits", rate, times(base) + known + traffic("other", 1, half, 100, True).replace("10.1.1", "10.2.1")
-        yield "worker", rate, times(base) + known + fresh
-        yield "inline", rate, times(inline) + known + fresh
+        others = traffic("other", 1, half, 100, True).replace("10.1.1", "10.2.1")
+        yield "hits", rate, lasting(base, span_ms) + known + others
+        yield "worker", rate, lasting(base, span_ms) + known + fresh
+        yield "inline", rate, lasting(inline, span_ms) + known + fresh
     others = traffic("known", 1, 200_000, 100, True) + traffic("second", 4, 200_000, 100, True)
-    base, inline = (times(text, FLOOD_MS) for text in (base, inline))
+    base, inline = (lasting(text, FLOOD_MS) for text in (base, inline))
     fresh = traffic("other", 3, FLOOD_PPS, int(FLOOD_PPS * (FLOOD_MS + 5) / 1e3), False)
     yield "no flood", 0, base + others
     yield "flood, hits", FLOOD_PPS, base + others + traffic("other", 3, FLOOD_PPS, 1, True)
@@ -114,8 +120,7 @@ def measure(seeds=SEEDS, wanted=""):
 
 def within(values, scale=1.0):
     """Returns the mean of these values, and half of its 95 % interval."""
-    mean, half = mean_and_half([value / scale for value in values])
-    return "%.3g ± %.2g" % (mean, half)
+    return tables.within(*mean_and_half([value / scale for value in values]))
 
 
 def table(found):
@@ -123,8 +128,8 @@ def table(found):
     by_case = {}
     for cell in found:
         by_case.setdefault((cell["case"], cell["rate_pps"]), {})[cell["seed"]] = cell
-    yield "| traffic | packets/s | worker has packets, percent | delivered of known flows, percent | p50, us | p99, us | p99.9, us | others p99.9, us | p99.9, percent above hits |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    names = "traffic", "packets/s", "worker has packets, percent", "delivered, percent", "p50, us", "p99, us", "p99.9, us"
+    yield tables.head(*names, "others: p99.9, us", "p99.9, percent above hits")
     for (case, rate), cells in by_case.items():
         cell = cells.values()
         peer = by_case.get(("flood, hits" if case.startswith("flood") else "hits", rate))
@@ -135,7 +140,7 @@ def table(found):
         times = [within([c[key] for c in cell], 1e3) for key in ("p50_ns", "p99_ns", "p99_9_ns")]
         times.append(within([c["new_p99_9_ns"] for c in cell], 1e3))
         busy = "%.3g" % (sum(c["busy_percent"] for c in cell) / len(cell))
-        yield "| %s |" % " | ".join([case, str(rate or "-"), busy, delivered, *times, more])
+        yield tables.row(case, rate or "-", busy, delivered, *times, more)
     yield ""
 
 

@@ -298,9 +298,9 @@ impl<P: Probe> Worker<P> {
         self.pipeline.forward(&mut self.burst, now, &mut self.egress, &mut both)
     }
 
-    /// Takes up to `answers` answers of the search worker. Then processes packets of the port cache whose flow
-    /// has been searched, while there is room for them in the hold queue. If there is no room in the backlog,
-    /// a quantum of it is processed first.
+    /// Takes up to `answers` answers of the search worker. Then processes packets of the port cache whose
+    /// flow has been searched, while there is room for them in the hold queue. If there is no room in the
+    /// backlog, a quantum of it is processed first.
     #[inline(never)]
     fn release_misses(&mut self, answers: usize, turn: &mut Turn) {
         if turn.received == 0 && self.pipeline.has_express() {

@@ -34,8 +34,8 @@ pub struct SearchTurn {
 /// A worker that answers the searches of the other workers' port caches.
 pub struct SearchWorker {
     pipeline: Pipeline,
-    /// Sends nothing. It has the type of other workers' transmit sides, so that the code of the pipeline exists
-    /// once, and its stages are inlined.
+    /// Sends nothing. It has the type of other workers' transmit sides, so that the code of the pipeline
+    /// exists once, and its stages are inlined.
     egress: WorkerEgress,
     clients: Vec<Client>,
     channel: Channel,
