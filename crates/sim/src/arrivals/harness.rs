@@ -24,6 +24,9 @@ const CONTROL_NS: f64 = 1e6;
 /// Number of idle poll iterations after the last arrival until the worker counts as empty.
 const IDLE_TURNS: u32 = 64;
 
+/// Maximum number of poll iterations in which packets that arrived before the run are processed.
+const DRAIN_TURNS: u32 = 100_000;
+
 /// Number of packets that each known flow sends before the run.
 const PASSES: usize = 4;
 
@@ -75,6 +78,19 @@ impl<P: Probe + Default> Harness<P> {
         }
     }
 
+    /// Runs the worker until it has processed the packets that remain from [`Self::acquaint`]. Their sequence
+    /// numbers are those of the acquaintance, so none may leave during the run.
+    fn drain(&mut self) {
+        let mut idle = 0;
+        for _ in 0..DRAIN_TURNS {
+            let turn = self.rig.turn();
+            idle = if (Turn { answers_ns: None, counting: false, ..turn }).is_idle() { idle + 1 } else { 0 };
+            if idle == IDLE_TURNS {
+                break;
+            }
+        }
+    }
+
     fn poll(&mut self) {
         while self.rig.model.poll(self.rig.clock.now()) {}
         while let Some(message) = self.rig.model.next_async_message() {
@@ -101,10 +117,7 @@ impl Harness<Observer> {
     pub fn run(mut self, costs: &CostTable) -> Report {
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.acquaint();
-        // Drains packets that remain from [`Self::acquaint`].
-        for _ in 0..IDLE_TURNS {
-            self.rig.turn();
-        }
+        self.drain();
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.rig.worker.probe().pass(0.0);
         lock(&self.links).begin();
