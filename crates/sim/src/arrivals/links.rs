@@ -17,9 +17,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Names of the lanes in reports.
 const LANES: [&str; 2] = ["low-latency", "normal"];
 
-/// Maximum number of packets inside the worker; its pools have fewer frames.
-const INSIDE: usize = 1 << 15;
-
 /// Virtual time, shared between the worker's probe and the worker's ports.
 #[derive(Debug, Default)]
 pub(super) struct VirtualTime(AtomicU64);
@@ -57,6 +54,37 @@ struct Passage {
     arrived_ns: f64,
 }
 
+/// Packets that a port has received, in order of their sequence numbers. Those at the front that are over are
+/// removed.
+#[derive(Debug, Default)]
+struct Inside {
+    /// Sequence number of the first packet.
+    first: u64,
+    packets: VecDeque<Passage>,
+}
+
+impl Inside {
+    /// Appends the next packet and returns its sequence number.
+    fn push(&mut self, passage: Passage) -> u64 {
+        while self.packets.front().is_some_and(|passage| passage.over) {
+            self.packets.pop_front();
+            self.first += 1;
+        }
+        self.packets.push_back(passage);
+        self.first + self.packets.len() as u64 - 1
+    }
+
+    fn get_mut(&mut self, sequence: u64) -> Option<&mut Passage> {
+        self.packets.get_mut(usize::try_from(sequence.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Removes all packets.
+    fn clear(&mut self) {
+        self.first += self.packets.len() as u64;
+        self.packets.clear();
+    }
+}
+
 /// A traffic class with the state of its flows.
 #[derive(Debug)]
 struct Line {
@@ -92,8 +120,8 @@ pub(super) struct Links {
     rings: Vec<VecDeque<Passage>>,
     ring: usize,
     returning: VecDeque<Passage>,
-    inside: Vec<Box<[Passage]>>,
-    sequences: Vec<u64>,
+    /// Packets inside the worker, by port.
+    inside: Vec<Inside>,
     /// Whether packets arrive at their scheduled times. Before [`Links::begin`], packets arrive only by
     /// [`Links::present`].
     open: bool,
@@ -125,10 +153,6 @@ impl Links {
         let seeds = (1..).map(|n| load.seed.wrapping_add(n).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let sources = load.classes.iter().zip(seeds);
         let ports = ports as usize;
-        let receives = |port: usize| {
-            let at = |line: &Line| line.port == port || line.comes_back == Some(port);
-            if lines.iter().any(at) { INSIDE } else { 0 }
-        };
         let mut links = Self {
             clock,
             sources: sources.map(|(class, seed)| Source::new(class, seed, end_ns)).collect(),
@@ -136,8 +160,7 @@ impl Links {
             rings: vec![VecDeque::with_capacity(load.ring); ports],
             ring: load.ring,
             returning: VecDeque::new(),
-            inside: (0..ports).map(|port| vec![Passage::default(); receives(port)].into()).collect(),
-            sequences: vec![0; ports],
+            inside: (0..ports).map(|_| Inside::default()).collect(),
             open: false,
             given: Vec::new(),
             spans: Spans { burst: ArrivalTimes::new()?, other: ArrivalTimes::new()? },
@@ -246,10 +269,8 @@ impl Links {
         {
             let bytes = &self.lines[usize::from(passage.class)].flows[passage.flow as usize];
             let Some(mut frame) = pools.filled(bytes) else { break };
-            let sequence = self.sequences[port];
+            let sequence = self.inside[port].push(*passage);
             frame.meta.arrive(port as u32 + 1, sequence, stamp);
-            self.inside[port][sequence as usize % INSIDE] = *passage;
-            self.sequences[port] += 1;
             self.rings[port].pop_front();
             burst.push(frame);
             count += 1;
@@ -263,7 +284,7 @@ impl Links {
     }
 
     fn passage(&mut self, port: PortNo, sequence: u64) -> Option<&mut Passage> {
-        self.inside.get_mut(port.0.checked_sub(1)? as usize)?.get_mut(sequence as usize % INSIDE)
+        self.inside.get_mut(port.0.checked_sub(1)? as usize)?.get_mut(sequence)
     }
 
     /// Records the outcome of a packet in the worker.
@@ -283,9 +304,10 @@ impl Links {
         }
     }
 
-    /// Discards the records of frames handed to devices.
+    /// Discards the records of all packets inside the worker.
     pub fn forget(&mut self) {
         self.given.clear();
+        self.inside.iter_mut().for_each(Inside::clear);
     }
 
     /// Records the transmission of all frames handed to devices.
@@ -397,5 +419,35 @@ impl Queue for LinkQueue {
 
     fn poll_link(&mut self) -> Link {
         Link { up: true, ..Link::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_found_by_sequence_number_until_they_and_all_earlier_packets_are_over() {
+        let mut inside = Inside::default();
+        let packet = |flow| Passage { flow, ..Passage::default() };
+        assert_eq!([0, 1, 2].map(|flow| inside.push(packet(flow))), [0, 1, 2]);
+        inside.get_mut(1).unwrap().over = true;
+        // The first packet waits while many others pass.
+        for flow in 3..100_000 {
+            assert_eq!(inside.push(packet(flow)), u64::from(flow));
+            inside.get_mut(flow.into()).unwrap().over = true;
+        }
+        assert_eq!(
+            [0, 1, 2].map(|sequence| inside.get_mut(sequence).map(|packet| packet.flow)),
+            [0, 1, 2].map(Some)
+        );
+        inside.get_mut(0).unwrap().over = true;
+        inside.push(packet(7));
+        assert_eq!(
+            [1, 2].map(|sequence| inside.get_mut(sequence).map(|packet| packet.flow)),
+            [None, Some(2)]
+        );
+        inside.clear();
+        assert_eq!((inside.get_mut(2).is_none(), inside.push(packet(8))), (true, 100_001));
     }
 }
