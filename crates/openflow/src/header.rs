@@ -32,7 +32,8 @@ impl Header {
         Some(Self { version, kind, length, xid: u32::from_be_bytes([x0, x1, x2, x3]) })
     }
 
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
+    /// Appends the 8 bytes of the header.
+    pub fn write(self, out: &mut Vec<u8>) {
         out.put(&[self.version, self.kind]);
         out.put_u16(self.length);
         out.put_u32(self.xid);

@@ -41,13 +41,13 @@ const FAST: &[&str] =
     &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines"];
 #[rustfmt::skip]
 const NO_IO: &[&str] =
-    &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model"];
+    &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "pof", "model"];
 const NO_CLOCK: &[&str] = NO_IO;
 const NO_SOCKET: &[&str] =
-    &["frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
+    &["frame", "flow", "reference", "dataplane", "openflow", "pof", "model", "worker", "config"];
 #[rustfmt::skip]
 const NO_THREAD: &[&str] =
-    &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "model", "worker", "config"];
+    &["actions", "keys", "stateless", "port_cache", "backlog", "pipeline", "tables", "engines", "frame", "flow", "reference", "dataplane", "openflow", "pof", "model", "worker", "config"];
 
 const IO: &str = "this crate does no I/O";
 const SOCKET: &str = "sockets are opened by `switch`";

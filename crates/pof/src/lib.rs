@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Codec of POF (protocol-oblivious forwarding) messages, without I/O. The inputs and outputs are bytes.
+//!
+//! The crate must not open sockets, read clocks or keep tables. Begin with `PofMessage`. [`docs/pof.md`]
+//! has the byte tables of all messages.
+//!
+//! - `decode` and `encode` convert a `PofMessage` from and to its bytes, on either side of a channel.
+//!   The error for a refused message contains POF's error code, the message, the offset and the reason.
+//! - [`PofDialect`] selects the sizes and offsets. They are data: each structure has one table with a column
+//!   per dialect.
+//! - The frames of a stream, the header and most error codes are those of the crate `openflow`.
+//!
+//! [`docs/pof.md`]: ../../../docs/pof.md
+
+// The messages, which use the rest, follow in the next commits.
+#![allow(dead_code, unused_imports, unused_macros)]
+
+mod dialect;
+pub mod error;
+
+pub use dialect::{PofDialect, UnknownDialect};
+pub use error::{PofDecodeError, PofEncodeError, PofErrorCode};
