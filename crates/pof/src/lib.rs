@@ -17,6 +17,8 @@
 
 mod dialect;
 pub mod error;
+mod layout;
+pub mod value;
 
 pub use dialect::{PofDialect, UnknownDialect};
 pub use error::{PofDecodeError, PofEncodeError, PofErrorCode};
