@@ -15,8 +15,10 @@
 // The messages, which use the rest, follow in the next commits.
 #![allow(dead_code, unused_imports, unused_macros)]
 
+pub mod action;
 mod dialect;
 pub mod error;
+pub mod instruction;
 mod layout;
 pub mod value;
 
