@@ -20,6 +20,7 @@ mod dialect;
 pub mod error;
 pub mod instruction;
 mod layout;
+pub mod message;
 pub mod value;
 
 pub use dialect::{PofDialect, UnknownDialect};
