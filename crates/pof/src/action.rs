@@ -5,7 +5,7 @@
 use flow::GroupId;
 
 use crate::error;
-use crate::layout::{choice, record, union};
+use crate::layout::{self, choice, record, union};
 use crate::value::{PofCounterId, PofField, PofMatch};
 
 record! {

@@ -133,6 +133,11 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    /// Returns the fault with another code.
+    pub fn with_code(self, code: PofErrorCode) -> Self {
+        Self { code, ..self }
+    }
+
     /// Returns the fault as one of the structure that contains this one at offset `at`.
     pub fn within(mut self, at: usize) -> Self {
         self.at += at;

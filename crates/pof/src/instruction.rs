@@ -6,7 +6,7 @@ use flow::{MeterId, TableId};
 
 use crate::action::PofAction;
 use crate::error;
-use crate::layout::{choice, record, union};
+use crate::layout::{self, choice, record, union};
 use crate::value::PofField;
 
 record! {
@@ -153,7 +153,7 @@ record! {
     /// Moves the base offset.
     pub struct MovePacketOffset: "MOVE_PACKET_OFFSET" [- 16] {
         /// Direction of the move.
-        direction: PofDirection = (-) (0 1),
+        direction: PofDirection = (-) (0 1) else error::INSTRUCTION_BAD_OFFSET,
     }
     operands error::INSTRUCTION_UNSUPPORTED {
         /// Number of bytes.

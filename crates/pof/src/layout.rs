@@ -9,9 +9,13 @@
 //! yields zeros, so a wrong table cannot cause a panic. Unit tests check that all places are inside their
 //! structure and do not overlap.
 
-use crate::dialect::PofDialect;
-use crate::error::{Fault, PofEncodeError, PofErrorCode};
-use crate::value::{PofField, PofOperand};
+use crate::error::PofErrorCode;
+use crate::value::PofField;
+
+// The macros use these names.
+pub(crate) use crate::dialect::PofDialect;
+pub(crate) use crate::error::{Fault, PofEncodeError};
+pub(crate) use crate::value::PofOperand;
 
 /// Position of a field in its structure, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,6 +250,13 @@ macro_rules! place {
     };
 }
 
+/// Places in both dialects.
+macro_rules! places {
+    ($a:tt $b:tt) => {
+        [$crate::layout::place!($a), $crate::layout::place!($b)]
+    };
+}
+
 /// `-` is `None`.
 macro_rules! size {
     (-) => {
@@ -267,12 +278,13 @@ macro_rules! only {
 }
 
 /// Declares a structure by its layout table. Places are `(offset bytes)` or `(-)`, first of dialect 1.2, then
-/// of dialect 1.4.0.015. The brackets contain the sizes of the structure.
+/// of dialect 1.4.0.015. The brackets contain the sizes of the structure. The module that declares it imports
+/// `layout` itself as well.
 macro_rules! record {
     (
         $(#[$doc:meta])*
         pub struct $name:ident: $text:literal [$size_a:tt $size_b:tt] {
-            $($(#[$field_doc:meta])* $field:ident: $type:ty = $field_a:tt $field_b:tt,)*
+            $($(#[$field_doc:meta])* $field:ident: $type:ty = $field_a:tt $field_b:tt $(else $field_code:path)?,)*
         }
         $(operands $bad_kind:path {
             $($(#[$operand_doc:meta])* $operand:ident = kind $kind_a:tt $kind_b:tt, value $value_a:tt $value_b:tt,)*
@@ -288,29 +300,30 @@ macro_rules! record {
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)*
-            $($($(#[$operand_doc])* pub $operand: $crate::value::PofOperand,)*)?
+            $($($(#[$operand_doc])* pub $operand: layout::PofOperand,)*)?
             $($($(#[$list_doc])* pub $list: Vec<$item>,)*)?
             $($(#[$tail_doc])* pub $tail: Vec<u8>,)?
         }
 
-        impl $crate::layout::Wire for $name {
-            fn read(bytes: &[u8], dialect: $crate::dialect::PofDialect) -> Result<Self, $crate::error::Fault> {
+        impl layout::Wire for $name {
+            fn read(bytes: &[u8], dialect: layout::PofDialect) -> Result<Self, layout::Fault> {
                 let made = Self {
-                    $($field: $crate::layout::field(bytes, [$crate::layout::place!($field_a), $crate::layout::place!($field_b)], dialect)?,)*
-                    $($($operand: $crate::layout::operand(bytes, &$crate::layout::OperandLayout {
+                    $($field: layout::field(bytes, layout::places!($field_a $field_b), dialect)
+                        $(.map_err(|fault: layout::Fault| fault.with_code($field_code)))??,)*
+                    $($($operand: layout::operand(bytes, &layout::OperandLayout {
                         name: stringify!($operand),
-                        kind: [$crate::layout::place!($kind_a), $crate::layout::place!($kind_b)],
-                        value: [$crate::layout::place!($value_a), $crate::layout::place!($value_b)],
+                        kind: layout::places!($kind_a $kind_b),
+                        value: layout::places!($value_a $value_b),
                         bad_kind: $bad_kind,
                     }, dialect)?,)*)?
-                    $($($list: $crate::layout::list(bytes, &$crate::layout::ListLayout {
+                    $($($list: layout::list(bytes, &layout::ListLayout {
                         name: stringify!($list),
-                        count: [$crate::layout::place!($count_a), $crate::layout::place!($count_b)],
-                        slots: [$crate::layout::place!($slots_a), $crate::layout::place!($slots_b)],
+                        count: layout::places!($count_a $count_b),
+                        slots: layout::places!($slots_a $slots_b),
                         too_many: $too_many,
                     }, dialect)?,)*)?
                     $($tail: {
-                        let fixed = <Self as $crate::layout::Record>::SIZES[dialect.column()].unwrap_or(0);
+                        let fixed = <Self as layout::Record>::SIZES[dialect.column()].unwrap_or(0);
                         bytes.get(fixed..).unwrap_or_default().to_vec()
                     },)?
                 };
@@ -321,26 +334,26 @@ macro_rules! record {
             fn write(
                 &self,
                 bytes: &mut [u8],
-                dialect: $crate::dialect::PofDialect,
-            ) -> Result<(), $crate::error::PofEncodeError> {
-                $($check(self).map_err(|fault| $crate::error::PofEncodeError::Invalid(fault.reason))?;)?
-                $($crate::layout::put_field(
-                    &self.$field, stringify!($field), bytes, [$crate::layout::place!($field_a), $crate::layout::place!($field_b)], dialect,
+                dialect: layout::PofDialect,
+            ) -> Result<(), layout::PofEncodeError> {
+                $($check(self).map_err(|fault| layout::PofEncodeError::Invalid(fault.reason))?;)?
+                $(layout::put_field(
+                    &self.$field, stringify!($field), bytes, layout::places!($field_a $field_b), dialect,
                 )?;)*
-                $($($crate::layout::put_operand(self.$operand, bytes, &$crate::layout::OperandLayout {
+                $($(layout::put_operand(self.$operand, bytes, &layout::OperandLayout {
                     name: stringify!($operand),
-                    kind: [$crate::layout::place!($kind_a), $crate::layout::place!($kind_b)],
-                    value: [$crate::layout::place!($value_a), $crate::layout::place!($value_b)],
+                    kind: layout::places!($kind_a $kind_b),
+                    value: layout::places!($value_a $value_b),
                     bad_kind: $bad_kind,
                 }, dialect)?;)*)?
-                $($($crate::layout::put_list(&self.$list, bytes, &$crate::layout::ListLayout {
+                $($(layout::put_list(&self.$list, bytes, &layout::ListLayout {
                     name: stringify!($list),
-                    count: [$crate::layout::place!($count_a), $crate::layout::place!($count_b)],
-                    slots: [$crate::layout::place!($slots_a), $crate::layout::place!($slots_b)],
+                    count: layout::places!($count_a $count_b),
+                    slots: layout::places!($slots_a $slots_b),
                     too_many: $too_many,
                 }, dialect)?;)*)?
                 $(
-                    let fixed = <Self as $crate::layout::Record>::SIZES[dialect.column()].unwrap_or(0);
+                    let fixed = <Self as layout::Record>::SIZES[dialect.column()].unwrap_or(0);
                     if let Some(rest) = bytes.get_mut(fixed..).filter(|rest| rest.len() == self.$tail.len()) {
                         rest.copy_from_slice(&self.$tail);
                     }
@@ -349,32 +362,32 @@ macro_rules! record {
             }
         }
 
-        impl $crate::layout::Record for $name {
-            const SIZES: $crate::layout::Sizes = [$crate::layout::size!($size_a), $crate::layout::size!($size_b)];
+        impl layout::Record for $name {
+            const SIZES: layout::Sizes = [layout::size!($size_a), layout::size!($size_b)];
             const TAIL_MAX: usize = 0 $(+ $tail_max)?;
             #[cfg(test)]
             const NAME: &'static str = $text;
             #[cfg(test)]
-            const ROWS: &'static [$crate::layout::Row] = &[
-                $($crate::layout::Row {
+            const ROWS: &'static [layout::Row] = &[
+                $(layout::Row {
                     name: stringify!($field),
-                    places: [$crate::layout::place!($field_a), $crate::layout::place!($field_b)],
+                    places: layout::places!($field_a $field_b),
                 },)*
-                $($($crate::layout::Row {
+                $($(layout::Row {
                     name: concat!("type of ", stringify!($operand)),
-                    places: [$crate::layout::place!($kind_a), $crate::layout::place!($kind_b)],
+                    places: layout::places!($kind_a $kind_b),
                 },
-                $crate::layout::Row {
+                layout::Row {
                     name: stringify!($operand),
-                    places: [$crate::layout::place!($value_a), $crate::layout::place!($value_b)],
+                    places: layout::places!($value_a $value_b),
                 },)*)?
-                $($($crate::layout::Row {
+                $($(layout::Row {
                     name: concat!("number of ", stringify!($list)),
-                    places: [$crate::layout::place!($count_a), $crate::layout::place!($count_b)],
+                    places: layout::places!($count_a $count_b),
                 },
-                $crate::layout::Row {
+                layout::Row {
                     name: stringify!($list),
-                    places: [$crate::layout::place!($slots_a), $crate::layout::place!($slots_b)],
+                    places: layout::places!($slots_a $slots_b),
                 },)*)?
             ];
 
@@ -407,18 +420,18 @@ macro_rules! choice {
 
         impl $name {
             /// All values with their numbers, and the dialect that alone has the value.
-            const VALUES: &'static [(Self, u8, Option<$crate::dialect::PofDialect>)] = &[
-                $((Self::$variant, $number, $crate::layout::only!($($only)?)),)*
+            const VALUES: &'static [(Self, u8, Option<layout::PofDialect>)] = &[
+                $((Self::$variant, $number, layout::only!($($only)?)),)*
             ];
 
-            fn has(only: Option<$crate::dialect::PofDialect>, dialect: $crate::dialect::PofDialect) -> bool {
+            fn has(only: Option<layout::PofDialect>, dialect: layout::PofDialect) -> bool {
                 only.is_none_or(|only| only == dialect)
             }
         }
 
-        impl $crate::layout::Wire for $name {
-            fn read(bytes: &[u8], dialect: $crate::dialect::PofDialect) -> Result<Self, $crate::error::Fault> {
-                let number = $crate::layout::number(bytes);
+        impl layout::Wire for $name {
+            fn read(bytes: &[u8], dialect: layout::PofDialect) -> Result<Self, layout::Fault> {
+                let number = layout::number(bytes);
                 let mut known = Self::VALUES.iter().filter(|(_, _, only)| Self::has(*only, dialect));
                 match known.clone().find(|(_, value, _)| u128::from(*value) == number) {
                     Some((value, _, _)) => Ok(*value),
@@ -433,13 +446,13 @@ macro_rules! choice {
             fn write(
                 &self,
                 bytes: &mut [u8],
-                dialect: $crate::dialect::PofDialect,
-            ) -> Result<(), $crate::error::PofEncodeError> {
+                dialect: layout::PofDialect,
+            ) -> Result<(), layout::PofEncodeError> {
                 let known = Self::VALUES.iter().any(|(value, _, only)| value == self && Self::has(*only, dialect));
                 if !known {
-                    return Err($crate::error::PofEncodeError::Unfit { field: "", dialect });
+                    return Err(layout::PofEncodeError::Unfit { field: "", dialect });
                 }
-                $crate::layout::put_number(*self as u128, bytes, dialect)
+                layout::put_number(*self as u128, bytes, dialect)
             }
         }
     };
@@ -461,24 +474,30 @@ macro_rules! union {
             $($(#[$variant_doc])* $variant($record),)*
         }
 
-        impl $crate::layout::Slot for $name {
+        impl layout::Slot for $name {
             const STRIDES: [usize; 2] = [$stride_a, $stride_b];
         }
 
-        impl $crate::layout::Wire for $name {
-            fn read(bytes: &[u8], dialect: $crate::dialect::PofDialect) -> Result<Self, $crate::error::Fault> {
-                let kind = $crate::layout::number($crate::layout::part(bytes, $crate::layout::Place { at: 0, bytes: 2 }));
-                let content = |sizes: $crate::layout::Sizes| match sizes[dialect.column()] {
-                    Some(size) => Ok($crate::layout::part(bytes, $crate::layout::Place { at: $header, bytes: size })),
-                    None => Err($unsupported.at(0, format!(concat!($text, " of type {} is not part of dialect {}"), kind, dialect))),
+        impl layout::Wire for $name {
+            fn read(bytes: &[u8], dialect: layout::PofDialect) -> Result<Self, layout::Fault> {
+                let kind = layout::number(layout::part(bytes, layout::Place { at: 0, bytes: 2 }));
+                let content = |sizes: layout::Sizes| match sizes[dialect.column()] {
+                    Some(size) => Ok(layout::part(bytes, layout::Place { at: $header, bytes: size })),
+                    None => Err($unsupported.at(
+                        0,
+                        format!(concat!($text, " of type {} is not part of dialect {}"), kind, dialect),
+                    )),
                 };
                 match kind {
                     $($number => {
-                        let content = content(<$record as $crate::layout::Record>::SIZES)?;
-                        let record = <$record as $crate::layout::Wire>::read(content, dialect);
+                        let content = content(<$record as layout::Record>::SIZES)?;
+                        let record = <$record as layout::Wire>::read(content, dialect);
                         record.map(Self::$variant).map_err(|fault| fault.within($header))
                     })*
-                    $($reserved)|* => Err($unsupported.at(0, format!(concat!($text, " of type {} is not supported"), kind))),
+                    $($reserved)|* => {
+                        let reason = format!(concat!($text, " of type {} is not supported"), kind);
+                        Err($unsupported.at(0, reason))
+                    }
                     _ => Err($unknown.at(0, format!(concat!($text, " of type {} is unknown"), kind))),
                 }
             }
@@ -486,22 +505,22 @@ macro_rules! union {
             fn write(
                 &self,
                 bytes: &mut [u8],
-                dialect: $crate::dialect::PofDialect,
-            ) -> Result<(), $crate::error::PofEncodeError> {
+                dialect: layout::PofDialect,
+            ) -> Result<(), layout::PofEncodeError> {
                 let (kind, size): (u128, Option<usize>) = match self {
-                    $(Self::$variant(_) => ($number, <$record as $crate::layout::Record>::SIZES[dialect.column()]),)*
+                    $(Self::$variant(_) => ($number, <$record as layout::Record>::SIZES[dialect.column()]),)*
                 };
                 let Some(size) = size else {
                     let what = match self {
                         $(Self::$variant(_) => stringify!($variant),)*
                     };
-                    return Err($crate::error::PofEncodeError::Missing { what, dialect });
+                    return Err(layout::PofEncodeError::Missing { what, dialect });
                 };
                 let Some((head, content)) = bytes.split_at_mut_checked($header) else { return Ok(()) };
-                $crate::layout::put_number(kind << 16 | ($header + size) as u128, &mut head[..4], dialect)?;
+                layout::put_number(kind << 16 | ($header + size) as u128, &mut head[..4], dialect)?;
                 let content = content.get_mut(..size).unwrap_or_default();
                 match self {
-                    $(Self::$variant(record) => $crate::layout::Wire::write(record, content, dialect),)*
+                    $(Self::$variant(record) => layout::Wire::write(record, content, dialect),)*
                 }
             }
         }
@@ -509,10 +528,10 @@ macro_rules! union {
         #[cfg(test)]
         impl $name {
             /// Length of the slot's header, and its tables with their numbers.
-            pub(crate) const TABLES: (usize, &[$crate::layout::Table]) =
-                ($header, &[$($crate::layout::Table::of::<$record>($number)),*]);
+            pub(crate) const TABLES: (usize, &[layout::Table]) =
+                ($header, &[$(layout::Table::of::<$record>($number)),*]);
         }
     };
 }
 
-pub(crate) use {choice, only, place, record, size, union};
+pub(crate) use {choice, only, place, places, record, size, union};

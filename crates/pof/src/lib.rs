@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Codec of POF (protocol-oblivious forwarding) messages, without I/O. The inputs and outputs are bytes.
 //!
-//! The crate must not open sockets, read clocks or keep tables. Begin with `PofMessage`. [`docs/pof.md`]
+//! The crate must not open sockets, read clocks or keep tables. Begin with [`PofMessage`]. [`docs/pof.md`]
 //! has the byte tables of all messages.
 //!
-//! - `decode` and `encode` convert a `PofMessage` from and to its bytes, on either side of a channel.
+//! - [`decode`] and [`encode`] convert a [`PofMessage`] from and to its bytes, on either side of a channel.
 //!   The error for a refused message contains POF's error code, the message, the offset and the reason.
 //! - [`PofDialect`] selects the sizes and offsets. They are data: each structure has one table with a column
 //!   per dialect.
@@ -12,16 +12,16 @@
 //!
 //! [`docs/pof.md`]: ../../../docs/pof.md
 
-// The messages, which use the rest, follow in the next commits.
-#![allow(dead_code, unused_imports, unused_macros)]
-
 pub mod action;
 mod dialect;
 pub mod error;
 pub mod instruction;
 mod layout;
 pub mod message;
+#[cfg(test)]
+mod tables;
 pub mod value;
 
 pub use dialect::{PofDialect, UnknownDialect};
 pub use error::{PofDecodeError, PofEncodeError, PofErrorCode};
+pub use message::{PofMessage, decode, encode};

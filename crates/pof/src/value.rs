@@ -7,7 +7,7 @@ use flow::{GroupId, MeterId, TableId};
 
 use crate::dialect::PofDialect;
 use crate::error::{self, Fault, PofEncodeError};
-use crate::layout::{Slot, Wire, number, part, put_number, record};
+use crate::layout::{self, Slot, Wire, number, part, put_number, record};
 
 macro_rules! numbers {
     ($($type:ty)*) => {
@@ -64,7 +64,7 @@ impl<T: Slot + Default + Copy, const N: usize> Wire for [T; N] {
         let stride = T::STRIDES[dialect.column()];
         let mut items = [T::default(); N];
         for (item, at) in items.iter_mut().zip((0..).step_by(stride)) {
-            let place = crate::layout::Place { at, bytes: stride };
+            let place = layout::Place { at, bytes: stride };
             *item = T::read(part(bytes, place), dialect).map_err(|fault| fault.within(at))?;
         }
         Ok(items)

@@ -5,7 +5,7 @@ use flow::TableId;
 
 use crate::action::PofAction;
 use crate::error::{self, Fault};
-use crate::layout::{choice, record};
+use crate::layout::{self, choice, record};
 
 /// Buffer number of a packet that is not buffered.
 pub const NO_BUFFER: u32 = 0xffff_ffff;

@@ -2,7 +2,7 @@
 //! Ports, PORT_STATUS and PORT_MOD.
 
 use crate::error;
-use crate::layout::{choice, record};
+use crate::layout::{self, choice, record};
 use crate::value::PofText;
 
 choice! {

@@ -2,7 +2,7 @@
 //! ERROR, FEATURES_REPLY, switch configuration, and the messages about slots.
 
 use crate::error::{self, PofErrorCode};
-use crate::layout::{choice, record};
+use crate::layout::{self, choice, record};
 use crate::value::PofText;
 
 record! {
