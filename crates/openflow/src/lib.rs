@@ -10,6 +10,7 @@
 //! - [`multipart::parts::Parts`] writes long replies in parts.
 //! - [`Session`] is one connection of a switch. It negotiates the version, answers echoes, refuses
 //!   undecodable messages, detects silent peers, and reports when to stop reading.
+//! - [`MessageStream`] has the buffers and timers of a connection. POF uses it as well.
 //! - [`experimenter`] has the numbers of Shunt's extensions of OpenFlow 1.3, for example slices and stateless
 //!   forwarding.
 
@@ -36,6 +37,7 @@ pub mod queue;
 pub mod role;
 mod session;
 pub mod stateless;
+mod stream;
 mod symmetric;
 
 pub use error::{DecodeError, ErrorCode, TooLong};
@@ -43,5 +45,6 @@ pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION};
 pub use hello::Hello;
 pub use matching::code_of as code_of_match_error;
 pub use message::{Message, decode, encode};
-pub use session::{CloseReason, Request, RequestHead, Session, SessionConfig, SessionEvent, Undecodable};
+pub use session::{CloseReason, Request, RequestHead, Session, SessionEvent, Undecodable};
+pub use stream::{KeepaliveStep, MessageStream, SessionConfig};
 pub use symmetric::ErrorMessage;

@@ -7,38 +7,12 @@ use crate::hello::Hello;
 use crate::message::Message;
 use crate::multipart::MORE;
 use crate::symmetric;
-use flow::Nanos;
 
 /// Type of a multipart message with table features (OFPMP_TABLE_FEATURES).
 const TABLE_FEATURES: u16 = 12;
 
 /// Maximum number of bytes of the refused message in an ERROR.
 const ERROR_DATA_BYTES: usize = 64;
-
-/// Timeouts and limits of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionConfig {
-    /// Time within which the peer must send its HELLO.
-    pub hello_timeout_ns: Nanos,
-    /// If no message was received for this time, an echo request is sent.
-    pub echo_interval_ns: Nanos,
-    /// If no message was received for this time after an echo request, the connection is closed.
-    pub echo_timeout_ns: Nanos,
-    /// Limit of the pending output in bytes. Above this limit, no input is read or processed.
-    pub output_limit: usize,
-}
-
-impl Default for SessionConfig {
-    fn default() -> Self {
-        const SECOND_NS: Nanos = Nanos(1_000_000_000);
-        Self {
-            hello_timeout_ns: 10 * SECOND_NS,
-            echo_interval_ns: 15 * SECOND_NS,
-            echo_timeout_ns: 15 * SECOND_NS,
-            output_limit: 256 * 1024,
-        }
-    }
-}
 
 /// First bytes of a request. An ERROR message that answers the request contains these bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +22,9 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    pub(super) fn of(message: &[u8]) -> Self {
+    /// Returns the beginning of a message.
+    #[must_use]
+    pub fn of(message: &[u8]) -> Self {
         let length = message.len().min(ERROR_DATA_BYTES);
         let mut bytes = [0; ERROR_DATA_BYTES];
         bytes[..length].copy_from_slice(&message[..length]);

@@ -10,19 +10,18 @@
 //! [`Session::is_output_full`].
 
 mod event;
-mod keepalive;
 #[cfg(test)]
 mod tests;
 
 use crate::error::{self, DecodeError, ErrorCode, TooLong};
-use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION, kind};
+use crate::header::{HEADER_BYTES, Header, VERSION, kind};
 use crate::hello::Hello;
 use crate::message::{Message, encode};
+use crate::stream::{KeepaliveStep, MessageStream, SessionConfig};
 use crate::symmetric::ErrorMessage;
 use flow::Nanos;
-use keepalive::{Keepalive, Step};
 
-pub use event::{CloseReason, Request, RequestHead, SessionConfig, SessionEvent, Undecodable};
+pub use event::{CloseReason, Request, RequestHead, SessionEvent, Undecodable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -34,14 +33,8 @@ enum State {
 /// A session of one connection.
 #[derive(Debug)]
 pub struct Session {
-    config: SessionConfig,
     state: State,
-    /// Received bytes. The first `taken` of them have been processed.
-    input: Vec<u8>,
-    taken: usize,
-    output: Vec<u8>,
-    sent: usize,
-    keepalive: Keepalive,
+    stream: MessageStream,
     /// Reason for the end, until the caller has received it.
     closing: Option<CloseReason>,
 }
@@ -50,17 +43,9 @@ impl Session {
     /// Starts a session. The switch's HELLO is the first output.
     #[must_use]
     pub fn new(config: SessionConfig, now: Nanos) -> Self {
-        let mut session = Self {
-            config,
-            state: State::AwaitingHello,
-            input: Vec::new(),
-            taken: 0,
-            output: Vec::new(),
-            sent: 0,
-            keepalive: Keepalive::new(now),
-            closing: None,
-        };
-        Message::Hello(Hello::supported()).encode_one(0, &mut session.output);
+        let stream = MessageStream::new(config, now);
+        let mut session = Self { state: State::AwaitingHello, stream, closing: None };
+        Message::Hello(Hello::supported()).encode_one(0, session.stream.output_mut());
         session
     }
 
@@ -70,30 +55,21 @@ impl Session {
         if self.state == State::Closed {
             return bytes.len();
         }
-        self.input.drain(..self.taken);
-        self.taken = 0;
-        let taken = bytes.len().min(MESSAGE_BYTES_MAX - self.input.len());
-        // If input is full, the same bytes are offered again, which does not show that the peer is alive.
-        if taken > 0 {
-            self.keepalive.heard(now);
-        }
-        self.input.extend_from_slice(&bytes[..taken]);
-        taken
+        self.stream.receive(bytes, now)
     }
 
     /// Returns whether the caller should read: input has space, output is below its limit, and the session is
     /// not closed.
     #[must_use]
     pub fn wants_read(&self) -> bool {
-        let room = self.input.len() - self.taken < MESSAGE_BYTES_MAX;
-        self.state != State::Closed && room && !self.is_output_full()
+        self.state != State::Closed && self.stream.wants_read()
     }
 
     /// Returns whether output exceeds its limit. No message is processed until the caller has written some of
     /// the output.
     #[must_use]
     pub fn is_output_full(&self) -> bool {
-        self.output.len() - self.sent > self.config.output_limit
+        self.stream.is_output_full()
     }
 
     /// Returns whether the version is negotiated and the session is not closed.
@@ -111,27 +87,18 @@ impl Session {
     /// Returns the bytes to write to the connection.
     #[must_use]
     pub fn output(&self) -> &[u8] {
-        &self.output[self.sent..]
+        self.stream.output()
     }
 
     /// Reports that the first `count` bytes of the output were written.
     pub fn consume(&mut self, count: usize) {
-        if count > 0 && self.is_output_full() {
-            self.keepalive.unblocked();
-        }
-        self.sent = self.output.len().min(self.sent + count);
-        // The unsent rest is moved to the front only if it is not longer than the sent part. On average, each
-        // byte is thus moved at most once.
-        if self.sent * 2 >= self.output.len() {
-            self.output.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.stream.consume(count);
     }
 
     /// Reports that the peer accepts a long reply and is therefore alive. Its echo replies may be queued
     /// behind requests that wait for the end of the long reply.
     pub fn answer_goes_on(&mut self, now: Nanos) {
-        self.keepalive.heard(now);
+        self.stream.heard(now);
     }
 
     /// Sends a reply or an asynchronous message. Nothing is sent before [`SessionEvent::Opened`] or after the
@@ -143,12 +110,12 @@ impl Session {
         if self.state != State::Open {
             return Ok(());
         }
-        encode(message, xid, &mut self.output)
+        encode(message, xid, self.stream.output_mut())
     }
 
     /// Returns the output of an open session, for [`crate::multipart::parts::Parts`] to write to.
     pub fn output_mut(&mut self) -> Option<&mut Vec<u8>> {
-        (self.state == State::Open).then_some(&mut self.output)
+        (self.state == State::Open).then_some(self.stream.output_mut())
     }
 
     /// Sends an ERROR that refuses a request.
@@ -159,13 +126,13 @@ impl Session {
     }
 
     fn put_error(&mut self, xid: u32, code: ErrorCode, data: &[u8]) {
-        Message::Error(ErrorMessage { code, data: data.to_vec() }).encode_one(xid, &mut self.output);
+        Message::Error(ErrorMessage { code, data: data.to_vec() }).encode_one(xid, self.stream.output_mut());
     }
 
     /// Returns the next event, or `None` until more input arrives or output is written.
     pub fn next_event(&mut self) -> Option<SessionEvent> {
         while self.state != State::Closed && !self.is_output_full() {
-            let header = Header::read(&self.input[self.taken..])?;
+            let header = self.stream.header()?;
             let length = usize::from(header.length);
             if length < HEADER_BYTES {
                 self.close_for_framing(header, error::BAD_LEN, format!("a message of {length} bytes"));
@@ -181,17 +148,13 @@ impl Session {
             }
             // The length of a message of another version is unknown, unless the message is a HELLO.
             if header.version != VERSION && header.kind != kind::HELLO && self.state == State::Open {
-                let head = RequestHead::of(&self.input[self.taken..]);
+                let head = RequestHead::of(self.stream.unread());
                 self.close_for_version(header, head);
                 break;
             }
-            let at = self.taken;
-            if self.input.len() - at < length {
-                return None;
-            }
-            self.taken += length;
-            let decoded = crate::decode(&self.input[at..at + length]);
-            let head = RequestHead::of(&self.input[at..at + length]);
+            let message = self.stream.take(length)?;
+            let decoded = crate::decode(message);
+            let head = RequestHead::of(message);
             let event = match self.state {
                 State::AwaitingHello => self.hello(header, decoded),
                 _ => self.message(header, decoded, head),
@@ -224,9 +187,9 @@ impl Session {
 
     /// Refuses the HELLO with an ERROR in the peer's version.
     fn refuse_hello(&mut self, header: Header, text: &str) {
-        let at = self.output.len();
+        let at = self.stream.output_mut().len();
         self.put_error(header.xid, error::HELLO_INCOMPATIBLE, text.as_bytes());
-        self.output[at] = header.version.clamp(1, VERSION);
+        self.stream.output_mut()[at] = header.version.clamp(1, VERSION);
     }
 
     fn message(
@@ -238,7 +201,7 @@ impl Session {
         let xid = header.xid;
         let error = match decoded {
             Ok(Message::EchoRequest(data)) => {
-                Message::EchoReply(data).encode_one(xid, &mut self.output);
+                Message::EchoReply(data).encode_one(xid, self.stream.output_mut());
                 return None;
             }
             // Every message shows that the peer is alive, so an echo reply needs no further processing.
@@ -266,7 +229,7 @@ impl Session {
     }
 
     fn close_for_framing(&mut self, header: Header, code: ErrorCode, problem: String) {
-        let head = RequestHead::of(&self.input[self.taken..]);
+        let head = RequestHead::of(self.stream.unread());
         self.close_for(header, head, DecodeError { code, problem: problem.into() });
     }
 
@@ -288,8 +251,7 @@ impl Session {
 
     fn close(&mut self, reason: CloseReason) {
         self.state = State::Closed;
-        self.input = Vec::new();
-        self.taken = 0;
+        self.stream.drop_input();
         self.closing = Some(reason);
     }
 
@@ -299,11 +261,13 @@ impl Session {
         if self.state == State::Closed {
             return;
         }
-        match self.keepalive.step(&self.config, self.state == State::Open, now) {
-            Step::Nothing => {}
-            Step::Ask => Message::EchoRequest(Vec::new()).encode_one(0, &mut self.output),
-            Step::GiveUp if self.state == State::Open => self.close(CloseReason::EchoTimeout),
-            Step::GiveUp => self.close(CloseReason::HelloTimeout),
+        match self.stream.step(self.state == State::Open, now) {
+            KeepaliveStep::Nothing => {}
+            KeepaliveStep::Ask => {
+                Message::EchoRequest(Vec::new()).encode_one(0, self.stream.output_mut());
+            }
+            KeepaliveStep::GiveUp if self.state == State::Open => self.close(CloseReason::EchoTimeout),
+            KeepaliveStep::GiveUp => self.close(CloseReason::HelloTimeout),
         }
     }
 
@@ -311,6 +275,6 @@ impl Session {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let open = self.state == State::Open;
-        (self.state != State::Closed).then(|| self.keepalive.deadline(&self.config, open))
+        (self.state != State::Closed).then(|| self.stream.deadline(open))
     }
 }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::experimenter;
+use crate::header::MESSAGE_BYTES_MAX;
 use crate::multipart::flow_stats::FlowStatsEntry;
 use crate::multipart::parts::Parts;
 use crate::multipart::{Answer, MultipartReply};

@@ -4,9 +4,10 @@
 use super::SessionConfig;
 use flow::Nanos;
 
-/// Action that the session takes after a tick.
+/// Action that a session takes as time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum KeepaliveStep {
+    /// Nothing.
     Nothing,
     /// Send an echo request.
     Ask,
@@ -49,17 +50,17 @@ impl Keepalive {
         }
     }
 
-    pub fn step(&mut self, config: &SessionConfig, open: bool, now: Nanos) -> Step {
+    pub fn step(&mut self, config: &SessionConfig, open: bool, now: Nanos) -> KeepaliveStep {
         if std::mem::take(&mut self.unblocked) {
             self.heard(now);
         }
         if now < self.deadline(config, open) {
-            return Step::Nothing;
+            return KeepaliveStep::Nothing;
         }
         if open && self.asked_ns.is_none() {
             self.asked_ns = Some(now);
-            return Step::Ask;
+            return KeepaliveStep::Ask;
         }
-        Step::GiveUp
+        KeepaliveStep::GiveUp
     }
 }
