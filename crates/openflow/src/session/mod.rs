@@ -10,6 +10,7 @@
 //! [`Session::is_output_full`].
 
 mod event;
+mod foreign;
 #[cfg(test)]
 mod tests;
 
@@ -153,7 +154,7 @@ impl Session {
                 break;
             }
             let message = self.stream.take(length)?;
-            let decoded = crate::decode(message);
+            let decoded = crate::decode(message).map_err(|error| foreign::with_hint(header, error));
             let head = RequestHead::of(message);
             let event = match self.state {
                 State::AwaitingHello => self.hello(header, decoded),

@@ -383,3 +383,32 @@ fn bytes_that_do_not_fit_are_no_sign_of_life() {
     }
     assert_eq!(events(&mut session), [SessionEvent::Closed { reason: CloseReason::EchoTimeout }]);
 }
+
+/// Messages of a POF controller, with the same version number, are refused with a hint.
+#[test]
+fn a_pof_controller_is_recognised() {
+    for (kind, length, name) in
+        [(9, 16, "SET_CONFIG"), (18, 152, "TABLE_MOD"), (15, 1200, "FLOW_MOD"), (15, 2192, "FLOW_MOD")]
+    {
+        let mut session = open();
+        session.receive(&message(4, kind, 7, &vec![0; length - 8]), Nanos(0));
+        let events = events(&mut session);
+        // The sender's role decides about the answer to some of them.
+        let error = match &events[..] {
+            [SessionEvent::Refused { error, .. }] => error,
+            [SessionEvent::Undecodable(request)] => &request.error,
+            _ => panic!("{events:?}"),
+        };
+        let hint = format!(
+            "type and length ({length} bytes) are those of POF's {name}: if the controller speaks POF, set the \
+             protocol of this channel to POF"
+        );
+        assert!(error.problem.contains(&hint), "{error}");
+        assert!(session.is_open());
+    }
+    let mut session = open();
+    session.receive(&message(4, 18, 7, &[0; 2]), Nanos(0));
+    let events = events(&mut session);
+    let [SessionEvent::Refused { error, .. }] = &events[..] else { panic!("{events:?}") };
+    assert!(!error.problem.contains("POF"), "{error}");
+}
