@@ -5,6 +5,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod actions;
+mod instructions;
+mod packets;
 mod setup;
 mod tables;
 
@@ -66,7 +69,10 @@ pub fn framed(kind: u8, xid: u32, body: &[u8]) -> Vec<u8> {
 }
 
 fn all() -> Vec<Vector> {
-    [setup::vectors(), tables::vectors()].into_iter().flatten().collect()
+    [setup::vectors(), tables::vectors(), packets::vectors(), instructions::vectors(), actions::vectors()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 const XID: u32 = 0x0a0b_0c0d;
@@ -140,5 +146,19 @@ fn messages_that_a_dialect_lacks_are_refused() {
             assert!(encode(&vector.message, XID, OLD, &mut out).is_err());
             assert!(out.is_empty());
         }
+    }
+}
+
+#[test]
+fn all_message_types_have_vectors_in_both_dialects() {
+    let common = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17, 18, 30, 31, 32, 33];
+    for (dialect, more) in [(OLD, &[][..]), (NEW, &[14, 34, 35, 101, 102])] {
+        let mut kinds: Vec<u8> =
+            all().iter().filter(|vector| vector.dialect == dialect).map(|vector| vector.kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut expected = [&common, more].concat();
+        expected.sort_unstable();
+        assert_eq!(kinds, expected, "{dialect}");
     }
 }
