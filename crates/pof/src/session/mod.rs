@@ -11,6 +11,8 @@
 
 mod event;
 mod foreign;
+#[cfg(test)]
+mod tests;
 
 use flow::Nanos;
 use openflow::{HEADER_BYTES, Header, KeepaliveStep, MessageStream, SessionConfig, VERSION};
