@@ -279,7 +279,7 @@ macro_rules! only {
 
 /// Declares a structure by its layout table. Places are `(offset bytes)` or `(-)`, first of dialect 1.2, then
 /// of dialect 1.4.0.015. The brackets contain the sizes of the structure. The module that declares it imports
-/// `layout` itself as well.
+/// `layout` itself as well. `trim` changes a decoded structure, and `check` then decides whether it is valid.
 macro_rules! record {
     (
         $(#[$doc:meta])*
@@ -294,6 +294,7 @@ macro_rules! record {
             $list:ident: $item:ty = count $count_a:tt $count_b:tt, slots $slots_a:tt $slots_b:tt, else $too_many:path,)*
         })?
         $(tail { $(#[$tail_doc:meta])* $tail:ident: $tail_max:expr })?
+        $(trim $trim:path;)?
         $(check $check:path;)?
     ) => {
         $(#[$doc])*
@@ -327,6 +328,10 @@ macro_rules! record {
                         bytes.get(fixed..).unwrap_or_default().to_vec()
                     },)?
                 };
+                $(
+                    let mut made = made;
+                    $trim(&mut made);
+                )?
                 $($check(&made)?;)?
                 Ok(made)
             }

@@ -76,7 +76,7 @@ fn invalid_fields_are_refused_with_their_code_and_offset() {
         (OLD, 31, 24, &[(8, 5)], "POFCMFC_BAD_COMMAND at 8"),
         (OLD, 10, 40, &[(13, 7)], "POFBRC_BAD_LEN at 12"),
         (OLD, 10, 40, &[(13, 8), (14, 3)], "POFBRC_BAD_TYPE at 14"),
-        (NEW, 14, 316, &[(23, 3)], "POFBRC_BAD_PACKET at 20"),
+        (NEW, 14, 316, &[(23, 5)], "POFBRC_BAD_PACKET at 20"),
         (OLD, 11, 48, &[], "POFBRC_BAD_TYPE at 1"),
         (OLD, 36, 48, &[], "POFBRC_BAD_TYPE at 1"),
         (OLD, 99, 8, &[], "POFBRC_BAD_TYPE at 1"),

@@ -78,7 +78,13 @@ record! {
         /// Packet.
         data: PACKET_BYTES_MAX
     }
+    trim trim_packet_out;
     check check_packet_out;
+}
+
+/// Removes padding after the packet. The public structure has space for the longest packet.
+fn trim_packet_out(packet: &mut PofPacketOut) {
+    packet.data.truncate(packet.packet_length_bytes as usize);
 }
 
 fn check_packet_out(packet: &PofPacketOut) -> Result<(), Fault> {

@@ -75,7 +75,7 @@ fn packet_out() -> Vector {
         actions: the_actions(),
         data: vec![1, 2, 3, 4, 5],
     });
-    Vector { open_end: true, ..vector(NEW, 14, body, message) }
+    Vector { padded: true, ..vector(NEW, 14, body, message) }
 }
 
 fn groups() -> Vec<Vector> {
