@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use flow::Nanos;
 use pof::message::port::{PofForwarding, PofPort};
 use pof::message::resource::{CounterCommand, PofCounter};
@@ -25,16 +28,7 @@ fn messages(transcript: &str) -> Vec<(bool, Vec<u8>)> {
             made.push((first == ">", Vec::new()));
         }
         let (_, bytes) = made.last_mut().unwrap();
-        for word in words {
-            if let Some(count) = word.strip_prefix("0*") {
-                bytes.resize(bytes.len() + count.parse::<usize>().unwrap(), 0);
-            } else if let Some(text) = word.strip_prefix('"') {
-                bytes.extend_from_slice(text.strip_suffix('"').unwrap().as_bytes());
-            } else {
-                let pairs = word.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
-                bytes.extend(pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()));
-            }
-        }
+        bytes.extend(common::bytes(words));
     }
     made
 }

@@ -27,6 +27,7 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("port_cache", 60, &["-p port_cache --lib --tests"]),
     ("pipeline", 60, &["-p pipeline --lib"]),
     ("openflow", 60, &["-p openflow --lib --tests"]),
+    ("pof", 60, &["-p pof --lib --tests"]),
     ("model", 60, &["-p model --lib", "-p model --tests"]),
     ("worker", 120, &["-p worker --lib", "-p worker --tests"]),
     ("config", 60, &["-p config --lib"]),
