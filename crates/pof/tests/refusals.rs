@@ -116,6 +116,14 @@ fn errors_state_message_offset_reason_and_code() {
         error.to_string(),
         "COUNTER_MOD, byte 2: the message has 8 bytes; in dialect 1.2 it has 24 (POFBRC_BAD_LEN)"
     );
+    // The length of the other dialect.
+    let mut flow_mod = vec![0; 2192];
+    flow_mod[..4].copy_from_slice(&[4, 15, 8, 0x90]);
+    assert_eq!(
+        decode(&flow_mod, OLD).unwrap_err().to_string(),
+        "FLOW_MOD, byte 2: the message has 2192 bytes; in dialect 1.2 it has 1200 (this is its length in dialect \
+         1.4.0.015; check the dialect of this channel) (POFBRC_BAD_LEN)"
+    );
     let error = decode(&[4, 16, 0, 8, 0, 0, 0, 0], NEW).unwrap_err();
     assert!(error.to_string().contains("in dialect 1.4.0.015 it has 216 or 1848"), "{error}");
     let error = decode(&[4, 11, 0, 8, 0, 0, 0, 0], NEW).unwrap_err();

@@ -42,6 +42,14 @@ pub(crate) struct Kind {
     read: fn(&[u8], PofDialect) -> Result<PofMessage, Fault>,
 }
 
+impl Kind {
+    /// Returns whether a body of this length is valid in the dialect.
+    fn has_length(&self, body_bytes: usize, dialect: PofDialect) -> bool {
+        let size = self.sizes[dialect.column()];
+        size.is_some_and(|size| (size..=size + self.tail_max).contains(&body_bytes))
+    }
+}
+
 macro_rules! messages {
     (
         plain {
@@ -237,7 +245,7 @@ fn find(number: u8, body_bytes: usize, dialect: PofDialect) -> Result<(&'static 
     let mut lengths = Vec::new();
     for kind in known {
         let Some(size) = kind.sizes[dialect.column()] else { continue };
-        if (size..=size + kind.tail_max).contains(&body_bytes) {
+        if kind.has_length(body_bytes, dialect) {
             return Ok((kind, dialect));
         }
         // Some controllers of dialect 1.4.0.015 send the configuration without the device's number.
@@ -253,11 +261,17 @@ fn find(number: u8, body_bytes: usize, dialect: PofDialect) -> Result<(&'static 
     if lengths.is_empty() {
         return Err(error::BAD_TYPE.at(1, format!("dialect {dialect} has no message of type {number}")));
     }
-    let reason = format!(
+    let mut reason = format!(
         "the message has {} bytes; in dialect {dialect} it has {}",
         HEADER_BYTES + body_bytes,
         lengths.join(" or ")
     );
+    let fits = |other: &PofDialect| {
+        KINDS.iter().any(|kind| kind.number == number && kind.has_length(body_bytes, *other))
+    };
+    if let Some(other) = PofDialect::ALL.iter().find(|other| fits(other)) {
+        reason += &format!(" (this is its length in dialect {other}; check the dialect of this channel)");
+    }
     Err(error::BAD_LEN.at(2, reason))
 }
 
