@@ -133,6 +133,33 @@ fn errors_state_message_offset_reason_and_code() {
     );
 }
 
+#[test]
+fn types_without_a_layout_are_refused_by_name() {
+    for (kind, name) in [
+        (4, "EXPERIMENTER"),
+        (11, "FLOW_REMOVED"),
+        (19, "MULTIPART_REQUEST"),
+        (20, "MULTIPART_REPLY"),
+        (21, "BARRIER_REQUEST"),
+        (22, "BARRIER_REPLY"),
+        (23, "QUEUE_GET_CONFIG_REQUEST"),
+        (24, "QUEUE_GET_CONFIG_REPLY"),
+        (25, "ROLE_REQUEST"),
+        (26, "ROLE_REPLY"),
+        (27, "GET_ASYNC_REQUEST"),
+        (28, "GET_ASYNC_REPLY"),
+        (29, "SET_ASYNC"),
+        (36, "INSTRUCTION_BLOCK_MOD"),
+    ] {
+        for dialect in PofDialect::ALL {
+            let error = decode(&[4, kind, 0, 8, 0, 0, 0, 0], dialect).unwrap_err();
+            assert_eq!((error.code.kind, error.code.code, error.offset), (1, 1, 1));
+            assert_eq!((&*error.message, pof::message::name_of(kind)), (name, Some(name)));
+        }
+    }
+    assert_eq!(pof::message::name_of(37), None);
+}
+
 fn unencodable(message: PofMessage, dialect: PofDialect) -> PofEncodeError {
     let mut out = vec![1, 2, 3];
     let error = encode(&message, 0, dialect, &mut out).expect_err("must not be encoded");
