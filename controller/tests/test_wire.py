@@ -24,6 +24,7 @@ SAID = {
     "slice(l3,64,8)=0x1": {shunt.slice_name("l3", 64, 8): 1},
     "slice(l4,103,9)=0x2/0x12": {shunt.slice_name("l4", 103, 9): (2, 0x12)},
     "index=7": {shunt.INDEX: 7},
+    "slice(base,16,16)=0x1234": {shunt.slice_name("base", 16, 16): 0x1234},
     "set_field:0x40->slice(l3,64,8)": parser.OFPActionSetField(**{shunt.slice_name("l3", 64, 8): 0x40}),
     "push_key(key=0x0123456789abcdef,width=64,hops=64,epoch=1)": shunt.PushKey(0x123456789ABCDEF, 64, 64, 1),
     "push_polka(key=0x800380040005,ttl=64)": shunt.PushPolka(0x800380040005, 64),
@@ -31,6 +32,12 @@ SAID = {
     "push_tf(5,0xdeadbeef,0x1fff)": shunt.PushTf(5, 0xDEADBEEF, 0x1FFF),
     "push_tf_wide(7,0x1fffffff,0xffff)": shunt.PushTfWide(7, 0x1FFFFFFF, 0xFFFF),
     "pop_tf": shunt.PopTf(),
+    "move_base(-4)": shunt.MoveBase(-4),
+    "add_field(96,32,0x81000007)": shunt.AddField(96, 32, 0x81000007),
+    "delete_field(96,32)": shunt.DeleteField(96, 32),
+    "modify_field:-1->slice(base,64,8)": shunt.ModifyField("base", 64, 8, -1),
+    "copy_field:slice(metadata,64,32)->slice(base,16,32)": shunt.CopyField(("metadata", 64), ("base", 16), 32),
+    "calculate_checksum(80,16,0,160)": shunt.CalculateChecksum(80, 16, 0, 160),
 }
 
 

@@ -13,7 +13,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shunt_controller.actions import PopKey, PopTf, PushKey, PushPolka, PushTf, PushTfWide
+    from shunt_controller.actions import (
+        AddField,
+        CalculateChecksum,
+        CopyField,
+        DeleteField,
+        ModifyField,
+        MoveBase,
+        PopKey,
+        PopTf,
+        PushKey,
+        PushPolka,
+        PushTf,
+        PushTfWide,
+    )
     from shunt_controller.experimenter import EXPERIMENTER
     from shunt_controller.fields import INDEX, slice_name
     from shunt_controller.instructions import GotoDirect, LowLatency
@@ -23,8 +36,14 @@ if TYPE_CHECKING:
 __all__ = [
     "EXPERIMENTER",
     "INDEX",
+    "AddField",
+    "CalculateChecksum",
+    "CopyField",
+    "DeleteField",
     "GotoDirect",
     "LowLatency",
+    "ModifyField",
+    "MoveBase",
     "PopKey",
     "PopTf",
     "PushKey",
@@ -39,10 +58,16 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AddField": "actions",
+    "CalculateChecksum": "actions",
+    "CopyField": "actions",
+    "DeleteField": "actions",
     "EXPERIMENTER": "experimenter",
     "GotoDirect": "instructions",
     "INDEX": "fields",
     "LowLatency": "instructions",
+    "ModifyField": "actions",
+    "MoveBase": "actions",
     "PopKey": "actions",
     "PopTf": "actions",
     "PushKey": "actions",

@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions of stateless forwarding (KeyFlow, PolKA, Tag-and-Forward) for os-ken's lists of actions."""
+"""Actions of stateless forwarding (KeyFlow, PolKA, Tag-and-Forward), and actions that edit packets without a
+parser, for os-ken's lists of actions."""
 
 import struct
 from typing import Any, ClassVar
 
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from shunt_controller import experimenter
+from shunt_controller import experimenter, fields
 from shunt_controller.experimenter import need, read
 
 _KEY_BYTES = (8, 16, 24, 32)
 _KEY_HEAD = struct.Struct("!BBH2x")
 _TTL = struct.Struct("!B5x16s")
 _GATES = struct.Struct("!BxIH6x")
+_DISTANCE = struct.Struct("!h4x")
+_ADDED = struct.Struct("!HH2x16s")
+_RANGE = struct.Struct("!HH2x")
+_MODIFIED = struct.Struct("!BxHHi4x")
+_COPIED = struct.Struct("!BBHHH6x")
+_SUM = struct.Struct("!HHHH6x")
+_MOVE_BYTES_MAX = 1536
+_END_BITS_MAX = 12288
 
 
 class Action(parser.OFPActionExperimenter):  # type: ignore[misc]
@@ -135,7 +144,150 @@ class PopTf(Action):
     subtype = 5
 
 
-KNOWN: dict[int, type[Action]] = {c.subtype: c for c in (PushKey, PushPolka, PopKey, PushTf, PushTfWide, PopTf)}
+def _need_range(offset_bits: int, length_bits: int, unit_bits: int = 8) -> None:
+    whole = offset_bits % unit_bits == 0 and length_bits % unit_bits == 0 and length_bits > 0 and offset_bits >= 0
+    need(whole, f"bits {offset_bits} to {offset_bits + length_bits} are not a range of whole units of {unit_bits} bits")
+    need(offset_bits + length_bits <= _END_BITS_MAX, f"a range ends by bit {_END_BITS_MAX}")
+
+
+def _base_number(base: str) -> int:
+    need(base in fields.BASES, f"{base} is not a base; bases are {', '.join(fields.BASES)}")
+    return fields.BASES[base]
+
+
+def _base_name(number: int) -> str:
+    names = [name for name, known in fields.BASES.items() if known == number]
+    need(bool(names), f"{number} is not the number of a base")
+    return names[0]
+
+
+class MoveBase(Action):
+    """Moves the packet's base by a number of bytes; a negative number moves it towards the start."""
+
+    subtype = 7
+
+    def __init__(self, distance_bytes: int) -> None:
+        need(abs(distance_bytes) <= _MOVE_BYTES_MAX, f"a base moves by at most {_MOVE_BYTES_MAX} bytes")
+        self.distance_bytes = distance_bytes
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _DISTANCE.pack(self.distance_bytes)
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "MoveBase":
+        return cls(*read(_DISTANCE, content))
+
+
+class AddField(Action):
+    """Inserts whole bytes with this value; the offset counts from the packet's base."""
+
+    subtype = 8
+
+    def __init__(self, offset_bits: int, length_bits: int, value: int) -> None:
+        _need_range(offset_bits, length_bits)
+        need(length_bits <= 128 and 0 <= value < 1 << length_bits, f"{value:#x} does not fit {length_bits} bits")
+        self.offset_bits, self.length_bits, self.value = offset_bits, length_bits, value
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _ADDED.pack(self.offset_bits, self.length_bits, self.value.to_bytes(16))
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "AddField":
+        offset_bits, length_bits, value = read(_ADDED, content)
+        return cls(offset_bits, length_bits, int.from_bytes(value))
+
+
+class DeleteField(Action):
+    """Removes whole bytes; the offset counts from the packet's base."""
+
+    subtype = 9
+
+    def __init__(self, offset_bits: int, length_bits: int) -> None:
+        _need_range(offset_bits, length_bits)
+        self.offset_bits, self.length_bits = offset_bits, length_bits
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _RANGE.pack(self.offset_bits, self.length_bits)
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "DeleteField":
+        return cls(*read(_RANGE, content))
+
+
+class ModifyField(Action):
+    """Adds a number to a slice of at most 32 bits; the result wraps."""
+
+    subtype = 10
+
+    def __init__(self, base: str, offset_bits: int, length_bits: int, increment: int) -> None:
+        _need_range(offset_bits, length_bits, 1)
+        need(length_bits <= 32, f"a modified slice has at most 32 bits, not {length_bits}")
+        need(-(1 << 31) <= increment < 1 << 31, f"the increment {increment} has more than 32 bits")
+        self.base_number, self.offset_bits, self.length_bits = _base_number(base), offset_bits, length_bits
+        self.increment = increment
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _MODIFIED.pack(self.base_number, self.offset_bits, self.length_bits, self.increment)
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "ModifyField":
+        base, offset_bits, length_bits, increment = read(_MODIFIED, content)
+        return cls(_base_name(base), offset_bits, length_bits, increment)
+
+
+class CopyField(Action):
+    """Copies a slice to another slice of the same length. A source and a target are a base and an offset."""
+
+    subtype = 11
+
+    def __init__(self, source: tuple[str, int], target: tuple[str, int], length_bits: int) -> None:
+        for _, offset_bits in (source, target):
+            _need_range(offset_bits, length_bits, 1)
+        need(length_bits <= 128, f"a copied slice has at most 128 bits, not {length_bits}")
+        self.source, self.target, self.length_bits = source, target, length_bits
+        self.base_numbers = _base_number(source[0]), _base_number(target[0])
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _COPIED.pack(*self.base_numbers, self.source[1], self.target[1], self.length_bits)
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "CopyField":
+        source, target, source_bits, target_bits, length_bits = read(_COPIED, content)
+        return cls((_base_name(source), source_bits), (_base_name(target), target_bits), length_bits)
+
+
+class CalculateChecksum(Action):
+    """Writes the one's complement checksum of some bytes to a field of 8, 16 or 32 bits. All offsets count from
+    the packet's base."""
+
+    subtype = 12
+
+    def __init__(self, offset_bits: int, length_bits: int, start_bits: int, covered_bits: int) -> None:
+        _need_range(offset_bits, length_bits)
+        _need_range(start_bits, covered_bits)
+        need(length_bits in (8, 16, 32), f"a checksum has 8, 16 or 32 bits, not {length_bits}")
+        self.numbers = offset_bits, length_bits, start_bits, covered_bits
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _SUM.pack(*self.numbers)
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "CalculateChecksum":
+        return cls(*read(_SUM, content))
+
+
+EDITS = (MoveBase, AddField, DeleteField, ModifyField, CopyField, CalculateChecksum)
+"""Actions that edit packets. They are allowed in apply-actions and packet-outs."""
+
+KNOWN: dict[int, type[Action]] = {
+    c.subtype: c for c in (PushKey, PushPolka, PopKey, PushTf, PushTfWide, PopTf, *EDITS)
+}
 
 
 class Experimenter(parser.OFPActionExperimenter):  # type: ignore[misc]

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 from shunt_controller import experimenter
 from shunt_controller.experimenter import ExtensionError, need
 
-BASES = ("packet", "metadata", "l3", "l4")
+BASES = {"packet": 0, "metadata": 1, "l3": 2, "l4": 3, "base": 5}
+"""Bases of slices, with their numbers."""
 INDEX = "shunt_index"
 """Keyword of the index of an entry of a linear table; it must be the only field of its match."""
 
 _CLASS = 0xFFFF
-_INDEX_FIELD = len(BASES)
+_INDEX_FIELD = 4
+_BASE_NAMES = {number: name for name, number in BASES.items()}
 _NAME = re.compile(r"slice\((\w+),(\d+),(\d+)\)")
 _SLICE_BITS_MAX = 128
 
@@ -48,11 +50,12 @@ class Number(NamedTuple):
         """Keyword of the field."""
         if self.field == _INDEX_FIELD:
             return INDEX
-        return f"slice({BASES[self.field]},{self.offset_bits},{self.length_bits})"
+        return f"slice({_BASE_NAMES[self.field]},{self.offset_bits},{self.length_bits})"
 
 
 def slice_name(base: str, offset_bits: int, length_bits: int) -> str:
-    """Returns the keyword of a slice of 1 to 128 bits in ``packet``, ``metadata``, ``l3`` or ``l4``."""
+    """Returns the keyword of a slice of 1 to 128 bits in ``packet``, ``metadata``, ``l3``, ``l4`` or
+    ``base``."""
     return _number(f"slice({base},{offset_bits},{length_bits})").name
 
 
@@ -70,7 +73,7 @@ def _number(name: str) -> Number:
     offset_bits, length_bits = int(found[2]), int(found[3])
     need(1 <= length_bits <= _SLICE_BITS_MAX, f"a slice has 1 to {_SLICE_BITS_MAX} bits, not {length_bits}")
     need(offset_bits < 1 << 16, f"a slice's offset has 16 bits; {offset_bits} does not fit")
-    return Number(_CLASS << 7 | BASES.index(found[1]), offset_bits, length_bits)
+    return Number(_CLASS << 7 | BASES[found[1]], offset_bits, length_bits)
 
 
 def from_user(name: str, user_value: Any) -> tuple[Number, bytes, bytes | None]:
@@ -113,7 +116,7 @@ def parse(buf: bytes, offset: int) -> tuple[Number, bytes, bytes | None, int] | 
     if oxm_type & 0x7F == _INDEX_FIELD:
         number = Number(oxm_type, 0, 32)
     else:
-        need(oxm_type & 0x7F < len(BASES) and len(rest) > 4, f"match field {oxm_type & 0x7F} is not known")
+        need(oxm_type & 0x7F in _BASE_NAMES and len(rest) > 4, f"match field {oxm_type & 0x7F} is not known")
         number = Number(oxm_type, *struct.unpack_from("!HH", rest))
         rest = rest[4:]
     size = number.value_bytes

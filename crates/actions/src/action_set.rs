@@ -94,6 +94,7 @@ impl ActionSet {
                 ProgramStep::PushTf(tag) => set.push_tf = Some(tag),
                 ProgramStep::PushTfWide(tag) => set.push_tf_wide = Some(tag),
                 ProgramStep::PopTf => set.pop_tf = true,
+                ProgramStep::Edit(_) => debug_assert!(false, "edits are refused in action sets"),
             }
         }
         Ok(())

@@ -10,6 +10,7 @@
 mod action_set;
 mod cells;
 mod checksums;
+mod edit;
 mod field_write;
 mod group;
 mod group_table;

@@ -21,13 +21,21 @@ pub struct PacketData {
     pub layers: Layers,
     /// Egress queue of later outputs.
     pub queue: QueueId,
+    /// Offset in bytes of the base of slices in the frame.
+    pub base: u32,
 }
 
 impl PacketData {
     /// Returns data without a packet.
     #[must_use]
     pub fn empty() -> Self {
-        Self { frame: Frame::hollow(), ext: Ext::default(), layers: Layers::default(), queue: QueueId(0) }
+        Self {
+            frame: Frame::hollow(),
+            ext: Ext::default(),
+            layers: Layers::default(),
+            queue: QueueId(0),
+            base: 0,
+        }
     }
 
     /// Sets up the data of a frame that arrives at a port.
@@ -37,6 +45,7 @@ impl PacketData {
         self.frame = frame;
         self.layers = Layers::default();
         self.queue = QueueId(0);
+        self.base = 0;
     }
 
     /// Sets headers that have been located already.
@@ -107,6 +116,7 @@ impl PacketData {
             FieldBase::L4 => usize::from(self.layers.l4),
             FieldBase::NdSll => usize::from(self.layers.nd_sll),
             FieldBase::NdTll => usize::from(self.layers.nd_tll),
+            FieldBase::Moving => self.base as usize,
         }
     }
 
@@ -115,7 +125,7 @@ impl PacketData {
     #[inline]
     pub fn slice_start(&self, base: FieldBase, end_bits: u32) -> Option<usize> {
         let Layers { present, l3, l4, .. } = self.layers;
-        SliceBounds { present, l3, l4, len: self.frame.len() }.slice_start(base, end_bits)
+        SliceBounds { present, l3, l4, base: self.base, len: self.frame.len() }.slice_start(base, end_bits)
     }
 
     /// Returns the packet's hash, as [`FlowHash`] defines it.
@@ -154,6 +164,8 @@ pub struct SliceBounds {
     pub l3: u16,
     /// Offset of the L4 header.
     pub l4: u16,
+    /// Offset of the moving base, in bytes.
+    pub base: u32,
     /// Length of the frame, in bytes.
     pub len: usize,
 }
@@ -165,12 +177,13 @@ impl SliceBounds {
     #[inline]
     pub fn slice_start(&self, base: FieldBase, end_bits: u32) -> Option<usize> {
         let (there, start, len) = match base {
-            FieldBase::L3 => (self.l3 != 0, self.l3, self.len),
-            FieldBase::L4 => (self.present & L4_HEADERS != 0, self.l4, self.len),
+            FieldBase::L3 => (self.l3 != 0, self.l3.into(), self.len),
+            FieldBase::L4 => (self.present & L4_HEADERS != 0, self.l4.into(), self.len),
+            FieldBase::Moving => (true, self.base, self.len),
             FieldBase::Ext => (true, 0, ext::EXT_BYTES),
             FieldBase::Frame | FieldBase::NdSll | FieldBase::NdTll => (true, 0, self.len),
         };
-        let start = usize::from(start);
+        let start = start as usize;
         (there && (start * 8) as u64 + u64::from(end_bits) <= (len * 8) as u64).then_some(start)
     }
 }

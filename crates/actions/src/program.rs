@@ -6,9 +6,9 @@ use crate::header_change::HeaderChange;
 use crate::mac_write::MacWrite;
 use crate::packet_data::PacketData;
 use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
-use crate::{tags, ttl};
+use crate::{edit, tags, ttl};
 use flow::stateless::TagTypes;
-use flow::{Action, DropReason, GroupId, Instructions, MeterId, Next, PortNo, QueueId, port_no};
+use flow::{Action, DropReason, Edit, GroupId, Instructions, MeterId, Next, PortNo, QueueId, port_no};
 use wire::tf::Form;
 
 /// One compiled action.
@@ -65,6 +65,8 @@ pub enum ProgramStep {
     PushTfWide(TfPush),
     /// Pops a Tag-and-Forward tag of either form.
     PopTf,
+    /// Edits bytes or moves the base. Not used in action sets.
+    Edit(Edit),
 }
 
 impl ProgramStep {
@@ -113,6 +115,7 @@ impl ProgramStep {
             Action::PushTf(header) => Self::PushTf(TfPush::compile(header, Form::Paper)),
             Action::PushTfWide(header) => Self::PushTfWide(TfPush::compile(header, Form::Wide)),
             Action::PopTf => Self::PopTf,
+            Action::Edit(edit) => Self::Edit(*edit),
         }
     }
 
@@ -151,6 +154,7 @@ impl ProgramStep {
             Self::PushTf(tag) => tag.run(packet, types.tf)?,
             Self::PushTfWide(tag) => tag.run(packet, types.tf_wide)?,
             Self::PopTf => stateless::pop_tf(packet, types)?,
+            Self::Edit(ref change) => edit::run(change, packet)?,
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! Actions on a packet. A packet without the header that an action needs is dropped under a named reason.
 //! Copies sent before are not affected.
 
-use crate::{Field, GroupId, PortNo, QueueId, port_no};
+use crate::{Edit, Field, GroupId, PortNo, QueueId, port_no};
 
 /// Value of `max_len` that requests the whole packet in a packet-in (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
@@ -76,6 +76,8 @@ pub enum Action {
     PushTfWide(TfHeader),
     /// Pop the Tag-and-Forward header, of either form, that directly follows the MAC addresses.
     PopTf,
+    /// Edit bytes, or move the base of slices. Not allowed in action sets and buckets.
+    Edit(Edit),
 }
 
 /// Contents of the header that `push_key` writes.

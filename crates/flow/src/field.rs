@@ -21,6 +21,8 @@ pub enum FieldBase {
     NdSll,
     /// Target link-layer address of neighbour discovery (`Layers::nd_tll`).
     NdTll,
+    /// The packet's base, which actions move.
+    Moving,
 }
 
 /// Location of a field's bits in a packet or its extended header.
@@ -73,6 +75,7 @@ macro_rules! fields {
                             SliceBase::Metadata => FieldBase::Ext,
                             SliceBase::L3 => FieldBase::L3,
                             SliceBase::L4 => FieldBase::L4,
+                            SliceBase::Moving => FieldBase::Moving,
                         },
                         offset_bits: s.offset_bits,
                         length_bits: s.length_bits,

@@ -62,7 +62,8 @@ impl Condition {
         }
         let (bytes, start) = match base {
             FieldBase::Ext => (&ext.bytes()[..EXT_BYTES], 0),
-            FieldBase::Frame => (frame, 0),
+            // A packet arrives with its base at byte 0.
+            FieldBase::Frame | FieldBase::Moving => (frame, 0),
             FieldBase::L3 => (frame, layers.l3),
             FieldBase::L4 if self.is_slice && layers.present & UPPER == 0 => return false,
             FieldBase::L4 => (frame, layers.l4),

@@ -6,10 +6,11 @@
 //! keep tables or do I/O. Engines are in `engines`, tables in `tables`, and the semantics in `reference`.
 //!
 //! Begin with [`entry`] for flow entries and flow-mods. [`field`] and [`matching`] define conditions.
-//! [`action`] and [`instruction`] define effects. [`operation`] lists the changes that a data plane receives.
-//! [`syntax`] parses and prints flows. [`filter`] compares single packets with a match, for traces.
+//! [`action`], [`edit`] and [`instruction`] define effects. [`operation`] lists the changes that a data plane
+//! receives. [`syntax`] parses and prints flows. [`filter`] compares single packets with a match, for traces.
 
 pub mod action;
+pub mod edit;
 pub mod entry;
 pub mod ext;
 pub mod field;
@@ -32,6 +33,7 @@ pub mod syntax;
 pub mod validate;
 
 pub use action::Action;
+pub use edit::{BitRange, Edit, EditError};
 pub use entry::{EntryFlags, FlowEntry, FlowMod, FlowModCommand};
 pub use ext::Ext;
 pub use field::{Field, FieldBase, Location};
@@ -44,5 +46,5 @@ pub use operation::{EntryChange, HeldFlow, Operation, PortState, Settings};
 pub use outcome::{DropReason, Outcome, PacketInReason};
 pub use packed::Fields;
 pub use queue::EgressQueue;
-pub use slice::{Slice, SliceBase};
+pub use slice::{Slice, SliceBase, SliceError};
 pub use stateless::StatelessConfig;

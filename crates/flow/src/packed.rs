@@ -27,7 +27,7 @@ pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
         let masked = if c.is_exact() { 0 } else { MASKED };
         match c.field {
             Field::Slice(slice) => {
-                packed.extend([SLICE | masked, slice.base as u8]);
+                packed.extend([SLICE | masked, slice.base.number()]);
                 packed.extend(slice.offset_bits.to_be_bytes());
                 packed.extend(slice.length_bits.to_be_bytes());
             }
@@ -89,7 +89,7 @@ impl Iterator for Fields<'_> {
         self.rest = rest;
         let field = match tag & !MASKED {
             SLICE => {
-                let base = *SliceBase::ALL.get(self.number(1)? as usize)?;
+                let base = SliceBase::numbered(self.number(1)? as u8)?;
                 let (offset_bits, length_bits) = (self.number(2)? as u16, self.number(2)? as u16);
                 Field::Slice(Slice { base, offset_bits, length_bits })
             }

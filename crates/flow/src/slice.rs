@@ -15,6 +15,9 @@ pub enum SliceBase {
     /// First bit of the upper-layer header after IP and its extension headers, if the parser supports the
     /// protocol.
     L4,
+    /// First bit of the byte at the packet's base: byte 0 of the frame, until an action moves the base
+    /// ([`crate::Edit::MoveBase`]). Needs no parser.
+    Moving,
 }
 
 impl SliceBase {
@@ -26,11 +29,33 @@ impl SliceBase {
             Self::Metadata => "metadata",
             Self::L3 => "l3",
             Self::L4 => "l4",
+            Self::Moving => "base",
         }
     }
 
-    /// All bases. The index of a base is its OXM field number.
-    pub const ALL: [Self; 4] = [Self::Packet, Self::Metadata, Self::L3, Self::L4];
+    /// All bases.
+    pub const ALL: [Self; 5] = [Self::Packet, Self::Metadata, Self::L3, Self::L4, Self::Moving];
+
+    /// Names of all bases, for messages.
+    pub const NAMES: &'static str = "packet, metadata, l3, l4 or base";
+
+    /// Returns the number of the base in OpenFlow messages. Number 4 is taken by the index of linear tables.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Packet => 0,
+            Self::Metadata => 1,
+            Self::L3 => 2,
+            Self::L4 => 3,
+            Self::Moving => 5,
+        }
+    }
+
+    /// Returns the base with this number, or `None` if there is none.
+    #[must_use]
+    pub fn numbered(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|base| base.number() == number)
+    }
 }
 
 /// A run of bits in a packet or its extended header. A packet that ends before the slice ends does not match.
@@ -80,6 +105,17 @@ impl Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_base_is_found_by_its_number() {
+        let found: Vec<_> = (0..=255).filter_map(SliceBase::numbered).collect();
+        assert_eq!(found, SliceBase::ALL);
+        assert_eq!(SliceBase::numbered(4), None);
+        assert_eq!(
+            SliceBase::NAMES.split([',', ' ']).filter(|name| !matches!(*name, "" | "or")).collect::<Vec<_>>(),
+            SliceBase::ALL.map(SliceBase::name)
+        );
+    }
 
     #[test]
     fn slices_are_checked() {

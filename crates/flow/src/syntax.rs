@@ -36,6 +36,7 @@
 mod action_list;
 mod action_names;
 mod arguments;
+mod edits;
 mod error;
 mod flow_line;
 mod key_names;

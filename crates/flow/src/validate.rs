@@ -4,8 +4,8 @@
 
 use crate::action::{KeyHeader, SetField, TfHeader};
 use crate::{
-    Action, Field, FlowMod, FlowModCommand, GroupId, Limits, Match, MatchError, MeterId, PortNo, QueueId,
-    TableId, port_no,
+    Action, EditError, Field, FlowMod, FlowModCommand, GroupId, Limits, Match, MatchError, MeterId, PortNo,
+    QueueId, TableId, port_no,
 };
 
 /// Highest group number (OFPG_MAX).
@@ -96,6 +96,12 @@ pub enum ValidateError {
         /// Refused header.
         header: TfHeader,
     },
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: an edit outside its bounds.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// OFPET_BAD_ACTION, OFPBAC_UNSUPPORTED_ORDER: an edit in an action set or a bucket.
+    #[error("{0} needs an order; use it in apply_actions, not in write_actions or in a bucket")]
+    Unordered(&'static str),
 }
 
 /// Checks a flow-mod. The instructions of a delete are not checked.
@@ -124,14 +130,25 @@ pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
         return Err(ValidateError::Meter(meter));
     }
     validate_actions(&instructions.apply)?;
-    validate_actions(&instructions.write)
+    validate_action_set(&instructions.write)
 }
 
 fn check_prerequisites(matching: &Match) -> Result<(), ValidateError> {
     matching.check_prerequisites().map_err(ValidateError::Prerequisite)
 }
 
-/// Checks the actions of an entry or bucket.
+/// Checks actions that are executed as an action set: those of a write-actions instruction or of a bucket.
+///
+/// # Errors
+/// Returns an error for the first action that violates OpenFlow 1.3 or [`Limits`].
+pub fn validate_action_set(actions: &[Action]) -> Result<(), ValidateError> {
+    match actions.iter().find(|action| matches!(action, Action::Edit(_))) {
+        Some(Action::Edit(edit)) => Err(ValidateError::Unordered(edit.name())),
+        _ => validate_actions(actions),
+    }
+}
+
+/// Checks actions that are executed in their order.
 ///
 /// # Errors
 /// Returns an error for the first action that violates OpenFlow 1.3 or [`Limits`].
@@ -173,6 +190,7 @@ fn validate_action(action: &Action) -> Result<(), ValidateError> {
             }
             Err(ValidateError::Key { bytes: key.len(), epoch: *epoch })
         }
+        Action::Edit(edit) => Ok(edit.check()?),
         Action::PushTf(header) => validate_tf("push_tf", *header, 32, 13),
         Action::PushTfWide(header) => validate_tf("push_tf_wide", *header, 29, 16),
         _ => Ok(()),
@@ -308,6 +326,15 @@ mod tests {
                 assert_eq!(one(Action::PushKey(key)).is_ok(), fits, "{bytes} bytes, epoch {epoch}");
             }
         }
+    }
+
+    #[test]
+    fn edits_are_checked_and_need_an_order() {
+        let edit = |bytes| Action::Edit(crate::Edit::MoveBase(bytes));
+        assert_eq!(one(edit(-4)), Ok(()));
+        assert_eq!(one(edit(2_000)), Err(ValidateError::Edit(EditError::Distance(2_000))));
+        let write = Instructions { write: vec![edit(4)], ..Instructions::default() };
+        assert_eq!(with(write), Err(ValidateError::Unordered("move_base")));
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn random_flow_mods_are_printed_and_parsed_back() {
     }
     // The generator must cover every field and every kind of action.
     assert_eq!(fields.len(), Field::NAMED.len() + 1, "{fields:?}");
-    assert_eq!(actions.len(), 22);
+    assert_eq!(actions.len(), 23);
 }
 
 #[test]

@@ -18,9 +18,6 @@ const LINE_BYTES: usize = TAILROOM_BYTES;
 /// A cache line of a packet's bytes.
 pub type CacheLine = [u8; LINE_BYTES];
 
-/// Length of the two MAC addresses in bytes.
-const MACS_BYTES: usize = 12;
-
 /// An owned packet buffer. It contains an Ethernet frame, from the destination MAC address to the last byte
 /// before the FCS.
 ///
@@ -339,16 +336,15 @@ impl Frame {
     }
 
     fn shift_offloads(&mut self, at: usize, by: i32) {
-        debug_assert!(at >= MACS_BYTES || by >= 0 || at == 0);
         if let Some(sum) = &mut self.meta.checksum
             && usize::from(sum.start) >= at
         {
-            sum.start = (i32::from(sum.start) + by) as u16;
+            sum.start = (i32::from(sum.start) + by).max(0) as u16;
         }
         if let Some(gso) = &mut self.meta.gso
             && usize::from(gso.header_len) >= at
         {
-            gso.header_len = (i32::from(gso.header_len) + by) as u16;
+            gso.header_len = (i32::from(gso.header_len) + by).max(0) as u16;
         }
     }
 

@@ -20,12 +20,12 @@ pub fn depth_of(field: Field) -> Depth {
             }
         }
         (Field::Slice(s), _) => match s.base {
-            SliceBase::Packet | SliceBase::Metadata => Depth::None,
+            SliceBase::Packet | SliceBase::Metadata | SliceBase::Moving => Depth::None,
             SliceBase::L3 => Depth::L2,
             SliceBase::L4 => Depth::L4,
         },
         (Field::EthType | Field::VlanVid | Field::VlanPcp, _) => Depth::L2,
-        (_, FieldBase::Frame) => Depth::None,
+        (_, FieldBase::Frame | FieldBase::Moving) => Depth::None,
         (_, FieldBase::Ext) if location.needs == 0 => Depth::None,
         (_, FieldBase::Ext | FieldBase::L3) => Depth::L3,
         (_, FieldBase::L4 | FieldBase::NdSll | FieldBase::NdTll) => Depth::L4,

@@ -263,7 +263,8 @@ impl Extractor {
         }
         for load in &self.loads {
             match load.base {
-                FieldBase::Frame => rows.load(load, |_| 0),
+                // Named fields are never at the moving base, and slices are parts.
+                FieldBase::Frame | FieldBase::Moving => rows.load(load, |_| 0),
                 FieldBase::L3 => rows.load(load, |packet| packet.layers.l3),
                 FieldBase::L4 => rows.load(load, |packet| packet.layers.l4),
                 FieldBase::NdSll => rows.load(load, |packet| packet.layers.nd_sll),

@@ -177,7 +177,7 @@ impl KeyReader {
     /// Returns the minimum length in bytes of a packet with these headers that contains every slice.
     pub(crate) fn slices_end(&self, layers: &Layers) -> usize {
         let Layers { present, l3, l4, .. } = *layers;
-        let bounds = SliceBounds { present, l3, l4, len: LONGEST_BYTES };
+        let bounds = SliceBounds { present, l3, l4, base: 0, len: LONGEST_BYTES };
         let end = |slice: &SliceEnd| {
             Some(bounds.slice_start(slice.base, slice.end_bits)? + slice.end_bits.div_ceil(8) as usize)
         };
@@ -260,7 +260,7 @@ impl KeyReader {
     #[inline]
     pub(crate) fn facts(&self, len: usize, layers: &Layers) -> Facts {
         let Layers { present, l3, l4, .. } = *layers;
-        let bounds = SliceBounds { present, l3, l4, len };
+        let bounds = SliceBounds { present, l3, l4, base: 0, len };
         let mut facts = Facts::from(present);
         for (number, slice) in self.slices.iter().enumerate() {
             let is_there = bounds.slice_start(slice.base, slice.end_bits).is_some();

@@ -15,6 +15,7 @@
 //!
 //! Begin with `plan.rs`, then read `key.rs`. `layout.rs` decides which headers share bytes of a key.
 
+mod arrival;
 mod bits;
 mod changes;
 mod conditions;

@@ -8,6 +8,7 @@
 //! A program may depend on bits that no table examines, such as the TTL or the presence of a header. Such
 //! bits are not in the key, so they are checked at each hit of a record.
 
+use crate::arrival::on_arrival;
 use crate::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
 use crate::depth::depth_of;
 use crate::key::{ExpressKey, KeyEnds, KeyReader};
@@ -61,11 +62,16 @@ pub struct ExpressPlan {
 }
 
 impl ExpressPlan {
-    /// Makes a plan for tables that examine these bits of each field, given at most once. `highest_port` is
-    /// the highest port number.
+    /// Makes a plan for tables that examine these bits of each field. `highest_port` is the highest port
+    /// number.
     #[must_use]
     pub fn new(version: PlanVersion, mut examined: Vec<(Field, u128)>, highest_port: PortNo) -> Self {
+        examined.iter_mut().for_each(|(field, _)| *field = on_arrival(*field));
         examined.sort_unstable_by_key(|(field, _)| *field);
+        examined.dedup_by(|(field, mask), (kept, all)| {
+            *all |= if field == kept { *mask } else { 0 };
+            field == kept
+        });
         let conditions: Vec<FieldMatch> =
             examined.iter().map(|&(field, mask)| FieldMatch { field, value: 0, mask }).collect();
         let headers = conditions.iter().fold(0, |headers, c| headers | c.field.location().needs);
@@ -182,6 +188,7 @@ impl ExpressPlan {
     /// Returns whether the key determines these bits of a field.
     #[must_use]
     pub fn holds(&self, field: Field, mask: u128) -> bool {
+        let field = on_arrival(field);
         let found = self.examined.binary_search_by_key(&field, |(field, _)| *field);
         mask == 0 || found.is_ok_and(|at| mask & !self.examined[at].1 == 0)
     }
@@ -210,5 +217,7 @@ fn permitted_by(field: Field) -> HeaderChange {
         SliceBase::L3 if first < TTL_BYTES.end && end > TTL_BYTES.start => HeaderChange::Macs,
         SliceBase::L3 | SliceBase::L4 => HeaderChange::Ttl,
         SliceBase::Packet | SliceBase::Metadata => HeaderChange::Fields,
+        // A plan has slices of the arriving packet only.
+        SliceBase::Moving => HeaderChange::Nothing,
     }
 }

@@ -5,6 +5,7 @@
 //! two reasons: the key omits values that other bits imply (for example, a TCP header implies the protocol),
 //! and entries may rewrite bits before the packet reaches the rule's table.
 
+use crate::arrival::on_arrival;
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
 use crate::key::KeyEnds;
 use crate::layout::{Run, UNPARSED_BYTES, implied_by};
@@ -180,6 +181,7 @@ struct RowMaker<'a> {
 impl RowMaker<'_> {
     /// Adds a condition. Appends bytes whose value a header can imply to `by_headers` instead.
     fn add(&mut self, condition: &FieldMatch, by_headers: &mut Vec<Examined>) {
+        let condition = &FieldMatch { field: on_arrival(condition.field), ..*condition };
         let location = condition.field.location();
         let mut when = Condition { needs: location.needs.into(), unless: 0 };
         self.present |= Facts::from(location.needs);

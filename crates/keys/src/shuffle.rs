@@ -101,7 +101,7 @@ impl Shuffle {
                     choice.l4 |= bytes;
                     reach[1] = reach[1].max(last + 1);
                 }
-                FieldBase::NdSll | FieldBase::NdTll => return None,
+                FieldBase::NdSll | FieldBase::NdTll | FieldBase::Moving => return None,
             }
             if let Some(number) = plan.slices().iter().position(|slice| *slice == part.field) {
                 slices[number].bytes |= bytes;
@@ -187,7 +187,7 @@ impl Shuffle {
         }
         let mut presence = u64::from(present & self.needs);
         let len = (kind >> LEN_BIT & 0x7f) as usize;
-        let ends = SliceBounds { present, l3, l4, len };
+        let ends = SliceBounds { present, l3, l4, base: 0, len };
         for (number, slice) in self.slices.iter().enumerate() {
             let there = ends.slice_start(slice.base, slice.end_bits).is_some();
             keep &= if there { u64::MAX } else { !slice.bytes };

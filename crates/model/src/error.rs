@@ -274,6 +274,7 @@ fn of_validation(error: &ValidateError) -> (u16, u16) {
         V::Queue => (BAD_ACTION, 8),
         V::SetType(_) => (BAD_ACTION, 13),
         V::SetArgument { .. } => (BAD_ACTION, 15),
-        V::PushType { .. } | V::Key { .. } | V::Tf { .. } => (BAD_ACTION, 5),
+        V::PushType { .. } | V::Key { .. } | V::Tf { .. } | V::Edit(_) => (BAD_ACTION, 5),
+        V::Unordered(_) => (BAD_ACTION, 11),
     }
 }

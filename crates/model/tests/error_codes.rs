@@ -5,7 +5,7 @@
 use flow::action::TfHeader;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
-use flow::{Field, GroupId, MatchError, MeterId, PortNo, TableId};
+use flow::{EditError, Field, GroupId, MatchError, MeterId, PortNo, TableId};
 use model::ModelError::{self, *};
 
 const BAD_REQUEST: u16 = 1;
@@ -58,6 +58,8 @@ fn flow_mods_that_are_invalid_by_themselves() {
         (V::PushType { action: "push_vlan", ethertype: 0, allowed: "" }, (BAD_ACTION, 5)),
         (V::Key { bytes: 9, epoch: 0 }, (BAD_ACTION, 5)),
         (V::Tf { action: "push_tf", up_bits: 32, down_bits: 13, header }, (BAD_ACTION, 5)),
+        (V::Edit(EditError::Distance(2_000)), (BAD_ACTION, 5)),
+        (V::Unordered("move_base"), (BAD_ACTION, 11)),
     ];
     check(cases.map(|(error, expected)| (Invalid(error), expected)));
 }

@@ -2,6 +2,7 @@
 //! Actions (OpenFlow 1.3, section 7.2.5): type 16 bits, length 16 bits (a multiple of 8 bytes), content.
 
 use crate::bytes::{Put, Reader};
+use crate::edit;
 use crate::error::{self, DecodeError};
 use crate::experimenter;
 use crate::nicira;
@@ -149,6 +150,9 @@ fn experimenter(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
         (experimenter::EXPERIMENTER, experimenter::action::PUSH_TF_WIDE) => {
             tf_header(r).map(Action::PushTfWide)
         }
+        (experimenter::EXPERIMENTER, subtype) if edit::is_edit(subtype) => {
+            edit::decode(subtype, r).map(Action::Edit)
+        }
         _ => error::ACTION_BAD_EXP_TYPE
             .says(format!("action {subtype} of experimenter {id:#x} is not known here")),
     }
@@ -235,6 +239,10 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
         }
         Action::PopKey => ours(out, experimenter::action::POP_KEY),
         Action::PopTf => ours(out, experimenter::action::POP_TF),
+        Action::Edit(edit) => {
+            ours(out, edit::subtype(*edit));
+            edit::encode(*edit, out);
+        }
         Action::PushTf(h) | Action::PushTfWide(h) => {
             let wide = matches!(action, Action::PushTfWide(_));
             ours(out, if wide { experimenter::action::PUSH_TF_WIDE } else { experimenter::action::PUSH_TF });

@@ -20,6 +20,12 @@ pub(crate) mod action {
     pub const PUSH_TF_WIDE: u16 = 4;
     pub const POP_TF: u16 = 5;
     pub const PUSH_POLKA: u16 = 6;
+    pub const MOVE_BASE: u16 = 7;
+    pub const ADD_FIELD: u16 = 8;
+    pub const DELETE_FIELD: u16 = 9;
+    pub const MODIFY_FIELD: u16 = 10;
+    pub const COPY_FIELD: u16 = 11;
+    pub const CALCULATE_CHECKSUM: u16 = 12;
     /// Nicira's `reg_load`, which writes a range of bits.
     pub const NICIRA_REG_LOAD: u16 = 7;
     /// Nicira's `reg_load2`, which is a set-field with a mask.

@@ -35,7 +35,7 @@ impl GroupChange {
     }
 }
 
-/// Change of a group. The caller must check the buckets' actions with `flow::validate::validate_actions`.
+/// Change of a group. The caller must check the buckets' actions with `flow::validate::validate_action_set`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
     /// Command of the request.

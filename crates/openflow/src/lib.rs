@@ -17,6 +17,7 @@
 mod action;
 pub mod bundle;
 mod bytes;
+mod edit;
 pub mod error;
 pub mod experimenter;
 pub mod features;

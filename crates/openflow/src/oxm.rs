@@ -79,9 +79,9 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
                 body.end()?;
                 return Ok(Tlv::Index(index));
             }
-            let Some(base) = SliceBase::ALL.get(usize::from(number)) else { return unknown() };
+            let Some(base) = SliceBase::numbered(number) else { return unknown() };
             let (offset_bits, length_bits) = (body.u16()?, body.u16()?);
-            match Slice::new(*base, offset_bits.into(), length_bits.into()) {
+            match Slice::new(base, offset_bits.into(), length_bits.into()) {
                 Ok(slice) => Field::Slice(slice),
                 Err(problem) => return codes.value.says(problem.to_string()),
             }
@@ -122,7 +122,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, field: Field, value: u128, mask: u128) {
     let masked = mask != field.full_mask();
     let size = value_bytes(field);
     let (class, number, before) = match field {
-        Field::Slice(s) => (EXPERIMENTER, s.base as u8, 8),
+        Field::Slice(s) => (EXPERIMENTER, s.base.number(), 8),
         named => (BASIC, named.oxm().unwrap_or(0), 0),
     };
     out.put_u16(class);

@@ -108,7 +108,7 @@ fn match_fields() {
         ("ffff010c ff53484e 0060 0010 0800 ff00", None),
         ("ffff0009 ff53484e 0060 0007 ff", Some(MATCH_BAD_VALUE)),
         ("ffff0008 ff53484e 0060 0000", Some(MATCH_BAD_VALUE)),
-        ("ffff0a09 ff53484e 0060 0008 ff", Some(MATCH_BAD_FIELD)),
+        ("ffff0c09 ff53484e 0060 0008 ff", Some(MATCH_BAD_FIELD)),
         ("ffff000a ff53484e 0060 0010 0800 ffff000a ff53484e 0060 0010 0800", Some(MATCH_DUP_FIELD)),
         ("ffff0808 ff53484e 00000005", None),
         ("ffff0808 ff53484e 00000005 80000004 00000001", Some(MATCH_BAD_WILDCARDS)),

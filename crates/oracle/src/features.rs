@@ -7,8 +7,8 @@ use super::log::{Arrival, Lookup, tag};
 use dataplane::FoundBy;
 use flow::group::Bucket;
 use flow::{
-    Action, DropReason, EntryChange, EntryId, FlowEntry, GroupId, Instructions, Operation, Outcome, PortNo,
-    TableId, port_no,
+    Action, DropReason, Edit, EntryChange, EntryId, FlowEntry, GroupId, Instructions, Operation, Outcome,
+    PortNo, SliceBase, TableId, port_no,
 };
 use reference::{Processed, Unfinished};
 use std::collections::BTreeMap;
@@ -51,8 +51,20 @@ const BY_LUT: Set = 1 << 24;
 /// A path record determined the packet's entries.
 const BY_RECORD: Set = 1 << 25;
 
+const MOVE_BASE: Set = 1 << 26;
+/// An entry after table 0 examines a slice that is counted from the base.
+const MOVING_SLICE: Set = 1 << 27;
+const RESIZE: Set = 1 << 28;
+const EDIT_FIELD: Set = 1 << 29;
+const CHECKSUM: Set = 1 << 30;
+
 /// Counted combinations of features. A packet counts if it exercised all features of a combination.
-const COUNTED: [(&str, Set); 27] = [
+const COUNTED: [(&str, Set); 32] = [
+    ("moves of the base", MOVE_BASE),
+    ("slices from a base that may have moved", MOVING_SLICE),
+    ("inserted or deleted bytes", RESIZE),
+    ("increased or copied fields", EDIT_FIELD),
+    ("calculated checksums", CHECKSUM),
     ("meters", METER),
     ("tables from 10 on", TABLE_10),
     ("tables from 16 on", TABLE_16),
@@ -154,7 +166,8 @@ const BY_MATCH: Set = TABLE_10
     | MATCH_ALL
     | IPV6_HOST
     | MASKED_L4
-    | LINEAR;
+    | LINEAR
+    | MOVING_SLICE;
 
 fn of_arrival(arrival: &Arrival) -> Set {
     let long = arrival.bytes.len() > port::SMALL_FRAME_BYTES && arrival.unfinished == Unfinished::default();
@@ -192,6 +205,8 @@ fn of_match(entry: &FlowEntry) -> Set {
     put(entry.matching.is_any() && entry.low_latency, MATCH_ALL);
     put(entry.matching.index().is_some(), LINEAR);
     for condition in entry.matching.fields() {
+        let is_moving = matches!(condition.field, F::Slice(slice) if slice.base == SliceBase::Moving);
+        put(is_moving && entry.table > TableId(0), MOVING_SLICE);
         put(matches!(condition.field, F::Ipv6Src | F::Ipv6Dst) && condition.is_exact(), IPV6_HOST);
         put(ports.contains(&condition.field) && !condition.is_exact(), MASKED_L4);
     }
@@ -216,6 +231,10 @@ fn of_action(action: &Action) -> Set {
     match action {
         Action::PopMpls(0x8847 | 0x8848) => POP_TO_MPLS,
         Action::SetQueue(_) => SET_QUEUE,
+        Action::Edit(Edit::MoveBase(_)) => MOVE_BASE,
+        Action::Edit(Edit::AddField { .. } | Edit::DeleteField(_)) => RESIZE,
+        Action::Edit(Edit::ModifyField { .. } | Edit::CopyField { .. }) => EDIT_FIELD,
+        Action::Edit(Edit::CalculateChecksum { .. }) => CHECKSUM,
         _ => 0,
     }
 }

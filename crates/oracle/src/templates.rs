@@ -16,6 +16,8 @@ pub(super) struct Template {
     pub shape: Shape,
     /// Work that the sender leaves to its device.
     pub unfinished: Unfinished,
+    /// Base from which [`Template::value`] counts, in bytes.
+    pub base: usize,
 }
 
 /// How the packets of a template differ from each other.
@@ -256,7 +258,7 @@ impl Template {
             }
             _ => Shape::Whole,
         };
-        let made = Self { bytes, shape, unfinished: Unfinished::default() };
+        let made = Self { bytes, shape, unfinished: Unfinished::default(), base: 0 };
         if offloads && rng.bool() { made.left_to_device(rng) } else { made }
     }
 
@@ -341,6 +343,7 @@ impl Template {
         let (bytes, start) = match location.base {
             FieldBase::Ext => (ext.bytes(), 0),
             FieldBase::Frame => (&self.bytes[..], 0),
+            FieldBase::Moving => (&self.bytes[..], self.base),
             FieldBase::L3 => (&self.bytes[..], layers.l3.into()),
             FieldBase::L4 => (&self.bytes[..], layers.l4.into()),
             FieldBase::NdSll => (&self.bytes[..], layers.nd_sll.into()),

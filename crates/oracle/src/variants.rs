@@ -2,6 +2,7 @@
 //! Variants of a packet: the same packet with other headers, other lengths, or single changed bits. Comparing
 //! the keys of variants shows on which bits a key depends.
 
+use crate::rules::edits::BASES;
 use fastrand::Rng;
 use flow::{Field, FieldBase, PortNo};
 use reference::ExaminedBits;
@@ -90,6 +91,7 @@ impl Subject {
         let location = field.location();
         let start = match location.base {
             FieldBase::Frame => 0,
+            FieldBase::Moving => BASES[rng.usize(0..BASES.len())],
             FieldBase::L3 => layers.l3,
             FieldBase::L4 => layers.l4,
             FieldBase::NdSll => layers.nd_sll,

@@ -58,6 +58,8 @@ fn place(action: &Action) -> usize {
         Action::PopMpls(_) => 3,
         Action::PopKey => 4,
         Action::PopTf => 5,
+        // The switch refuses edits in action sets.
+        Action::Edit(_) => 5,
         Action::PushMpls(_) => 6,
         Action::PushPbb(_) => 7,
         Action::PushVlan(_) => 8,

@@ -6,7 +6,10 @@ use crate::{Reference, ReferencePacket, RuleSource, Unfinished};
 use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
-use flow::{Action, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState, TableId, port_no};
+use flow::{
+    Action, Edit, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState, Slice, SliceBase,
+    TableId, port_no,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,6 +27,23 @@ impl ExaminedBits {
     /// Adds all bits of another set.
     pub fn merge(&mut self, other: &Self) {
         other.0.iter().for_each(|(field, mask)| self.add(*field, *mask));
+    }
+
+    /// Returns the set with slices that are counted from the base replaced by the slices that have the same
+    /// bits in an arriving packet.
+    #[must_use]
+    pub fn on_arrival(&self) -> Self {
+        let mut made = Self::default();
+        for (field, mask) in &self.0 {
+            let field = match field {
+                Field::Slice(slice) if slice.base == SliceBase::Moving => {
+                    Field::Slice(Slice { base: SliceBase::Packet, ..*slice })
+                }
+                other => *other,
+            };
+            made.add(field, *mask);
+        }
+        made
     }
 
     /// Returns whether this set has all bits of the other set.
@@ -71,6 +91,8 @@ fn moves_bits(action: &Action) -> bool {
         Action::PushPolka(_) | Action::PushTf(_) | Action::PushTfWide(_) | Action::PopKey | Action::PopTf => {
             true
         }
+        Action::Edit(Edit::ModifyField { .. }) => false,
+        Action::Edit(_) => true,
         Action::Output { .. } | Action::Group(_) | Action::SetQueue(_) | Action::SetField(_) => false,
         Action::SetMplsTtl(_) | Action::DecMplsTtl | Action::SetNwTtl(_) | Action::DecNwTtl => false,
     }
@@ -210,7 +232,7 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{EntryChange, FieldMatch, Instructions, Match, Operation, Slice, SliceBase};
+    use flow::{EntryChange, FieldMatch, Instructions, Match, Operation};
 
     fn rules(entries: Vec<(u8, Field, Instructions)>) -> Reference {
         let mut rules = Reference::new();

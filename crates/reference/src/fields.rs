@@ -70,6 +70,7 @@ fn slice_in_frame(packet: &ReferencePacket, slice: Slice) -> Option<(usize, usiz
     let found = &packet.headers;
     let base = match slice.base {
         SliceBase::Packet => 0,
+        SliceBase::Moving => packet.base,
         SliceBase::L3 => found.l3,
         SliceBase::L4 if found.upper != Upper::None => found.ip?.l4,
         SliceBase::L4 | SliceBase::Metadata => return None,

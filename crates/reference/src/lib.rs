@@ -5,6 +5,7 @@ mod action_set;
 mod bits;
 mod checksums;
 mod choice;
+mod edit;
 mod examined;
 mod fields;
 mod groups;

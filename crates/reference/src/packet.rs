@@ -26,6 +26,8 @@ pub struct ReferencePacket {
     pub tunnel_id: u64,
     /// Egress queue selected so far.
     pub queue: QueueId,
+    /// Base of slices: an offset in the frame, in bytes.
+    pub base: usize,
     /// Work that the sender left to its device.
     pub unfinished: Unfinished,
     /// Growth of the frame since it was received, in bytes. It may be negative.
@@ -43,6 +45,7 @@ impl ReferencePacket {
             metadata: 0,
             tunnel_id: 0,
             queue: QueueId(0),
+            base: 0,
             unfinished: Unfinished::default(),
             grown_bytes: 0,
         }

@@ -7,7 +7,7 @@ use crate::packet::ReferencePacket;
 use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
 use crate::stateless::{StatelessOutcome, stateless};
-use crate::{ControllerCopy, LearnedMac, Metered, Processed, RuleSource, Sent, headers};
+use crate::{ControllerCopy, LearnedMac, Metered, Processed, RuleSource, Sent, edit, headers};
 use flow::action::WHOLE_PACKET;
 use flow::meter::Band;
 use flow::stateless::TagTypes;
@@ -271,6 +271,7 @@ impl<'a> Run<'a> {
             Action::PushTf(header) => headers::push_tf(packet, header, 32, tag_types.tf),
             Action::PushTfWide(header) => headers::push_tf(packet, header, 29, tag_types.tf_wide),
             Action::PopTf => headers::pop_tf(packet, &tag_types),
+            Action::Edit(edit) => edit::edit(packet, *edit),
         }
     }
 

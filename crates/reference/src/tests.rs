@@ -2,6 +2,7 @@
 //! Tests each rule of the crate's documentation on frames, byte by byte.
 
 mod choice;
+mod edits;
 mod fields;
 mod frames;
 mod headers;

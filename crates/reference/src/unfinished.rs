@@ -85,7 +85,7 @@ pub fn finished(frame: &[u8], unfinished: Unfinished) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-fn completed(frame: &[u8], open: OpenChecksum) -> Option<Vec<u8>> {
+pub(crate) fn completed(frame: &[u8], open: OpenChecksum) -> Option<Vec<u8>> {
     let mut bytes = frame.to_vec();
     let checksum = checksum_of(bytes.get(open.start..)?, open.offset);
     bytes.get_mut(open.start + open.offset..)?.get_mut(..2)?.copy_from_slice(&checksum.to_be_bytes());

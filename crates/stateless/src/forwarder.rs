@@ -95,14 +95,14 @@ pub enum TagVerdict {
     /// The frame continues unchanged to the tables.
     Tables,
     /// The frame leaves by a port, in this queue, after an edit.
-    Send(PortNo, QueueId, Edit),
+    Send(PortNo, QueueId, TagEdit),
     /// The frame is dropped.
     Drop(DropReason),
 }
 
 /// Change to a frame that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit {
+pub enum TagEdit {
     /// The frame is sent unchanged.
     None,
     /// Decrements the hop limit or TTL.
@@ -217,7 +217,7 @@ impl StatelessForwarder {
             StatelessTag::Key { bank, .. } => {
                 let hops_min = if bank == POLKA_BANK { POLKA_TTL_MIN } else { KEYFLOW_HOPS_MIN };
                 let bank = self.banks[bank].as_ref().ok_or(TagVerdict::Tables)?;
-                (bank.port(ports, frame, label, hops_min)?, 0, Edit::TakeHop)
+                (bank.port(ports, frame, label, hops_min)?, 0, TagEdit::TakeHop)
             }
             StatelessTag::Tf { qid, up, down } => {
                 let gates = self.gates.as_ref().ok_or(TagVerdict::Tables)?;
@@ -226,7 +226,7 @@ impl StatelessForwarder {
                 if !can_send(ports, gate.port) {
                     return Err(DropReason::PortDown.into());
                 }
-                (gate.port, qid.into(), if gate.pops { Edit::PopTf } else { Edit::None })
+                (gate.port, qid.into(), if gate.pops { TagEdit::PopTf } else { TagEdit::None })
             }
         };
         if self.port(port).is_some_and(|row| bytes_sent(frame, edit) > row.mtu_bytes as usize) {
@@ -239,12 +239,15 @@ impl StatelessForwarder {
 /// Returns the length in bytes that is compared with the MTU. It is the length of the frame as sent, or of
 /// its longest segment, without the Ethernet header.
 #[inline(always)]
-fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
+fn bytes_sent(frame: &Frame, edit: TagEdit) -> usize {
     let segment =
         frame.meta.gso.map_or(usize::MAX, |gso| usize::from(gso.header_len) + usize::from(gso.size));
     let len = frame.len().min(segment);
-    let len =
-        if edit == Edit::PopTf { len.saturating_sub(stateless::TF_BYTES).max(FRAME_BYTES_MIN) } else { len };
+    let len = if edit == TagEdit::PopTf {
+        len.saturating_sub(stateless::TF_BYTES).max(FRAME_BYTES_MIN)
+    } else {
+        len
+    };
     len.saturating_sub(ETHERNET_BYTES)
 }
 
@@ -345,7 +348,7 @@ impl GateRule {
     }
 }
 
-impl Edit {
+impl TagEdit {
     /// Applies the edit to a frame.
     #[inline(always)]
     pub fn make(self, frame: &mut Frame) -> Result<(), DropReason> {

@@ -21,4 +21,4 @@ mod limbs;
 pub mod residue;
 mod simd;
 
-pub use forwarder::{Edit, HeaderFacts, StatelessForwarder, TOGETHER, TagVerdict};
+pub use forwarder::{HeaderFacts, StatelessForwarder, TOGETHER, TagEdit, TagVerdict};

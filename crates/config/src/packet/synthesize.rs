@@ -246,7 +246,8 @@ fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), PacketErr
             return Err(PacketError::Field(field.to_string(), "is not part of the packet's bytes"));
         }
         FieldBase::Ext => return Ok(()),
-        FieldBase::Frame => 0,
+        // The packet arrives with its base at byte 0.
+        FieldBase::Frame | FieldBase::Moving => 0,
         FieldBase::L3 => usize::from(layers.l3),
         FieldBase::L4 => usize::from(layers.l4),
         FieldBase::NdSll => usize::from(layers.nd_sll),

@@ -10,7 +10,7 @@ use super::refused::refused_action;
 use super::scan::{Item, Scanner};
 use super::suggest::suggestion;
 use super::value::{integer, mac, number_to, port};
-use super::{old_actions, own_actions, set_field};
+use super::{edits, old_actions, own_actions, set_field};
 use crate::action::WHOLE_PACKET;
 use crate::{Action, Field, GroupId, Instructions, Match, MeterId, Next, QueueId, TableId, port_no};
 
@@ -205,6 +205,12 @@ fn parse_action<'t>(
         Name::PushTf => Action::PushTf(own_actions::tf_header(item, 32, 13)?),
         Name::PushTfWide => Action::PushTfWide(own_actions::tf_header(item, 29, 16)?),
         Name::PopTf => without(Action::PopTf)?,
+        Name::MoveBase
+        | Name::AddField
+        | Name::DeleteField
+        | Name::ModifyField
+        | Name::CopyField
+        | Name::CalculateChecksum => edits::parse(name, item)?,
         old => return old_actions::parse(old, item, list, headers),
     };
     headers.note(&action);

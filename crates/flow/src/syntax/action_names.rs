@@ -43,6 +43,12 @@ pub(super) enum Name {
     PushTf,
     PushTfWide,
     PopTf,
+    MoveBase,
+    AddField,
+    DeleteField,
+    ModifyField,
+    CopyField,
+    CalculateChecksum,
     Meter,
     ApplyActions,
     ClearActions,
@@ -108,6 +114,12 @@ names! {
     "push_tf" => PushTf;
     "push_tf_wide" => PushTfWide;
     "pop_tf" => PopTf;
+    "move_base" => MoveBase;
+    "add_field" => AddField;
+    "delete_field" => DeleteField;
+    "modify_field" => ModifyField;
+    "copy_field" => CopyField;
+    "calculate_checksum" => CalculateChecksum;
     "meter" => Meter;
     "apply_actions" => ApplyActions;
     "clear_actions" => ClearActions;

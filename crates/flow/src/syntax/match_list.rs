@@ -244,13 +244,12 @@ pub(super) fn transport_field(ip_proto: Option<u128>, at: &str, source: bool) ->
 
 /// Parses `slice(base,offset,length)`.
 pub(super) fn slice<'t>(whole: &'t str, arguments: Option<&'t str>) -> Parsed<'t, Field> {
-    let form = "write slice(base,offset,length) with offset and length in bits; the base is packet, metadata, l3 or l4";
+    let form = "write slice(base,offset,length) with offset and length in bits; the base is packet, metadata, l3, l4 or base";
     let mut arguments = Arguments::new(whole, arguments, form)?;
     let base_text = arguments.positional("base")?;
-    let base = SliceBase::ALL
-        .into_iter()
-        .find(|b| b.name() == base_text)
-        .ok_or_else(|| Fault::new(base_text, "is not a base of a slice; use packet, metadata, l3 or l4"))?;
+    let base = SliceBase::ALL.into_iter().find(|b| b.name() == base_text).ok_or_else(|| {
+        Fault::new(base_text, format!("is not a base of a slice; use {}", SliceBase::NAMES))
+    })?;
     let offset = integer(arguments.positional("offset")?)?;
     let length = integer(arguments.positional("length")?)?;
     arguments.end()?;

@@ -53,7 +53,8 @@ impl Headers {
             | Action::PopKey
             | Action::PushTf(_)
             | Action::PushTfWide(_)
-            | Action::PopTf => *self = Self { eth_type: None, ip_proto: None, vlan: false },
+            | Action::PopTf
+            | Action::Edit(_) => *self = Self { eth_type: None, ip_proto: None, vlan: false },
             _ => {}
         }
     }

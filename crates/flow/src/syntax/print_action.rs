@@ -85,6 +85,7 @@ impl Display for Action {
             Self::PushTf(header) => write!(f, "push_tf{header}"),
             Self::PushTfWide(header) => write!(f, "push_tf_wide{header}"),
             Self::PopTf => f.write_str("pop_tf"),
+            Self::Edit(edit) => write!(f, "{edit}"),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::suggest::suggestion;
 use super::value::{integer, port};
 use crate::group::{Bucket, Group, GroupType};
 use crate::meter::{Band, Meter, MeterBand};
-use crate::validate::validate_actions;
+use crate::validate::validate_action_set;
 use crate::{FlowMod, FlowModCommand, GroupId, Match, MeterId, PortNo, port_no};
 
 /// Command of a group or meter (a record) in a flow file.
@@ -205,7 +205,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
         return Err(Fault::new(text, "has no actions; add actions=output:2, or actions=drop"));
     };
     bucket.actions = parse_list(actions, &mut Headers::of(&Match::any()), options)?;
-    validate_actions(&bucket.actions).map_err(|error| Fault::new(actions, error.to_string()))?;
+    validate_action_set(&bucket.actions).map_err(|error| Fault::new(actions, error.to_string()))?;
     Ok(bucket)
 }
 

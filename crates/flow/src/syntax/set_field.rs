@@ -39,7 +39,7 @@ pub(super) fn parse<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t
     Ok(Action::SetField(SetField { field, value, mask }))
 }
 
-fn slice_target(target: &str) -> Parsed<'_, Field> {
+pub(super) fn slice_target(target: &str) -> Parsed<'_, Field> {
     match Scanner::new(target).item()? {
         Some(item) if item.key == "slice" && item.value.is_none() => slice(target, item.arguments),
         _ => Err(unknown(target)),

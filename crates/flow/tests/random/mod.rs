@@ -3,8 +3,8 @@
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
-    Action, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions, Match, MeterId,
-    Next, PortNo, QueueId, Slice, SliceBase, TableId, port_no,
+    Action, BitRange, Edit, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions,
+    Match, MeterId, Next, PortNo, QueueId, Slice, SliceBase, TableId, port_no,
 };
 
 /// Small pseudo-random generator (splitmix64).
@@ -155,7 +155,7 @@ fn matching(r: &mut Random) -> Match {
 }
 
 fn action(r: &mut Random) -> Action {
-    match r.below(24) {
+    match r.below(27) {
         0..3 => {
             let port = *r.of::<u32>(&[
                 1,
@@ -203,7 +203,37 @@ fn action(r: &mut Random) -> Action {
             down: r.word() as u16,
         }),
         22 => Action::PushPolka(PolkaHeader { key: r.wide(), ttl: r.word() as u8 }),
-        _ => Action::PopTf,
+        23 => Action::PopTf,
+        _ => edit(r),
+    }
+}
+
+/// Returns a valid edit.
+fn edit(r: &mut Random) -> Action {
+    let range = |r: &mut Random, bytes: u64| BitRange {
+        offset_bits: 8 * r.below(1_536 - bytes) as u16,
+        length_bits: 8 * (r.below(bytes) as u16 + 1),
+    };
+    loop {
+        let (Field::Slice(from), Field::Slice(to)) = (slice(r), slice(r)) else { continue };
+        let edit = match r.below(6) {
+            0 => Edit::MoveBase(r.word() as i16),
+            1 => {
+                let range = range(r, 16);
+                Edit::AddField { range, value: r.wide() >> (128 - u32::from(range.length_bits)) }
+            }
+            2 => Edit::DeleteField(range(r, 1_000)),
+            3 => Edit::ModifyField { slice: to, increment: r.word() as i32 },
+            4 => Edit::CopyField { from, to: Slice { length_bits: from.length_bits, ..to } },
+            _ => {
+                let length_bits = *r.of::<u16>(&[8, 16, 32]);
+                let checksum = BitRange { length_bits, ..range(r, 4) };
+                Edit::CalculateChecksum { checksum, covered: range(r, 1_000) }
+            }
+        };
+        if edit.check().is_ok() {
+            return edit.into();
+        }
     }
 }
 
@@ -222,6 +252,11 @@ fn actions(r: &mut Random) -> Vec<Action> {
     (0..r.below(5)).map(|_| if r.chance(3) { set_field(r) } else { action(r) }).collect()
 }
 
+/// Returns actions of an action set, which has no edits.
+fn unordered(r: &mut Random) -> Vec<Action> {
+    actions(r).into_iter().filter(|action| !matches!(action, Action::Edit(_))).collect()
+}
+
 fn instructions(r: &mut Random, table: TableId) -> Instructions {
     let next = r.chance(3) && table < TableId(254);
     let to = TableId(table.0 + 1 + if next { r.below(254 - u64::from(table.0)) as u8 } else { 0 });
@@ -229,7 +264,7 @@ fn instructions(r: &mut Random, table: TableId) -> Instructions {
         meter: r.chance(4).then(|| MeterId(r.below(0xffff_0000) as u32 + 1)),
         apply: actions(r),
         clear: r.chance(4),
-        write: if r.chance(3) { actions(r) } else { Vec::new() },
+        write: if r.chance(3) { unordered(r) } else { Vec::new() },
         metadata: r.chance(4).then(|| (r.word(), if r.chance(2) { u64::MAX } else { r.wide() as u64 })),
         next: next.then(|| {
             if r.chance(3) { Next::Direct { table: to, index: r.word() as u32 } } else { Next::Table(to) }

@@ -124,3 +124,28 @@ fn shuffled_rows_are_loaded_rows() {
     // On CPUs with the shuffle instruction, most plans whose fields are whole bytes use it.
     assert!(shuffled == 0 || shuffled > 150, "{shuffled}");
 }
+
+#[test]
+fn slices_are_loaded_from_the_base() {
+    let mut rng = Rng::with_seed(6);
+    let mut present = 0;
+    for _ in 0..2_000 {
+        let (base, offset, length) = (rng.u32(0..60), rng.u32(0..300), rng.u32(1..=128));
+        let plan = |base, offset| {
+            let field = Field::Slice(Slice::new(base, offset, length).unwrap());
+            Extractor::new(&KeyPlan::new(&[Field::InPort, field]).unwrap())
+        };
+        let (moving, fixed) = (plan(SliceBase::Moving, offset), plan(SliceBase::Packet, offset + 8 * base));
+        let mut packets = [PacketData::empty(), PacketData::empty()];
+        let bytes = packet(&mut rng);
+        packets.iter_mut().for_each(|packet| packet.admit(Frame::from_bytes(&bytes), PortNo(7)));
+        packets[0].base = base;
+        let mut rows = vec![vec![0; moving.words()]; 2];
+        moving.extract(&mut packets, &[Index(0)], &mut rows[0]);
+        fixed.extract(&mut packets, &[Index(1)], &mut rows[1]);
+        assert_eq!(rows[0], rows[1], "slice at {offset} from {base}");
+        let end_bits = (offset + 8 * base + length) as usize;
+        present += usize::from(end_bits <= 8 * bytes.len());
+    }
+    assert!(present > 500, "{present}");
+}

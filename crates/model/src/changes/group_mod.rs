@@ -7,7 +7,7 @@ use crate::error::ModelError;
 use crate::rules::Rules;
 use crate::rules::users::groups_of;
 use flow::group::{Group, GroupType};
-use flow::validate::{GROUP_MAX, validate_actions};
+use flow::validate::{GROUP_MAX, validate_action_set};
 use flow::{Action, FlowEntry, GroupId, Instructions, Limits};
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn check(rules: &Rules, group: &Group) -> Result<(), ModelError> {
         });
     }
     for bucket in &group.buckets {
-        validate_actions(&bucket.actions)?;
+        validate_action_set(&bucket.actions)?;
         let actions = bucket.actions.iter().filter(|a| !matches!(a, Action::Group(_))).cloned().collect();
         rules.check_references(&Instructions::apply(actions))?;
     }

@@ -93,7 +93,7 @@ fn bytes_of(field: Field, layers: &Layers) -> Option<Range<usize>> {
         FieldBase::Frame => 0,
         FieldBase::L3 => layers.l3,
         FieldBase::L4 => layers.l4,
-        FieldBase::Ext | FieldBase::NdSll | FieldBase::NdTll => return None,
+        FieldBase::Ext | FieldBase::NdSll | FieldBase::NdTll | FieldBase::Moving => return None,
     });
     let (first, length) = (usize::from(location.offset_bits), usize::from(location.length_bits));
     Some(start + first / 8..start + (first + length).div_ceil(8))

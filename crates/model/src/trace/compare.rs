@@ -6,7 +6,7 @@ use super::counts::TraceCounts;
 use crate::model::Model;
 use dataplane::trace_record::{RECORD_COPIES, RECORD_HITS};
 use dataplane::{DataPlane, TraceCopy, TraceRecord};
-use flow::{DropReason, EntryId, Outcome, PortNo, RuleVersion, TableId};
+use flow::{Action, DropReason, EntryId, Instructions, Outcome, PortNo, RuleVersion, TableId};
 use std::fmt::Write as _;
 use wire::digest::fnv1a;
 
@@ -58,13 +58,12 @@ fn compare_to_trace(record: &TraceRecord, trace: &Trace) -> TraceComparison {
         return TraceComparison::Changed { then: record.version, now: trace.version };
     }
     let differences = differences(record, trace);
-    let metered = trace
-        .steps
-        .iter()
-        .any(|step| step.entry.as_ref().is_some_and(|entry| entry.instructions.meter.is_some()));
+    let passes = |is: fn(&Instructions) -> bool| {
+        trace.steps.iter().any(|step| step.entry.as_ref().is_some_and(|entry| is(&entry.instructions)))
+    };
     if differences.is_empty() {
         TraceComparison::Agrees
-    } else if metered {
+    } else if passes(|instructions| instructions.meter.is_some()) {
         TraceComparison::Unclear("it passes a meter, which drops or remarks packets above its rate")
     } else if trace.processed.copy_drops.contains(&DropReason::NoBuffer) {
         TraceComparison::Unclear("it has more copies than a trace records")
@@ -72,11 +71,19 @@ fn compare_to_trace(record: &TraceRecord, trace: &Trace) -> TraceComparison {
         TraceComparison::Unclear(
             "its sender left segmentation to the switch, and an MTU applies to each segment",
         )
+    } else if record.offloaded && passes(|instructions| instructions.apply.iter().any(is_edit)) {
+        TraceComparison::Unclear(
+            "its sender left a checksum or segmentation to the switch, and an entry edits its bytes",
+        )
     } else if record.scarce {
         TraceComparison::Unclear("its burst ran out of space for copies, which the rules do not determine")
     } else {
         TraceComparison::Disagrees(differences)
     }
+}
+
+fn is_edit(action: &Action) -> bool {
+    matches!(action, Action::Edit(_))
 }
 
 /// Describes each difference in a sentence.

@@ -44,7 +44,7 @@ impl OxmId {
     #[must_use]
     pub fn of(field: Field, masked: bool) -> Self {
         let (class, number, before, experimenter) = match field {
-            Field::Slice(s) => (oxm::EXPERIMENTER, s.base as u8, 4, Some(experimenter::EXPERIMENTER)),
+            Field::Slice(s) => (oxm::EXPERIMENTER, s.base.number(), 4, Some(experimenter::EXPERIMENTER)),
             named => (oxm::BASIC, named.oxm().unwrap_or(0), 0, None),
         };
         let value = match field {
@@ -66,7 +66,7 @@ impl OxmId {
         if self.experimenter != Some(experimenter::EXPERIMENTER) {
             return None;
         }
-        SliceBase::ALL.get(usize::from(self.number)).copied()
+        SliceBase::numbered(self.number)
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {

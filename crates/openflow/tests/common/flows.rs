@@ -4,14 +4,14 @@
 use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{
-    Action, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId, Slice,
-    SliceBase, TableId, port_no,
+    Action, BitRange, Edit, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId,
+    Slice, SliceBase, TableId, port_no,
 };
 
 type Rng = fastrand::Rng;
 
 fn slice(rng: &mut Rng) -> Field {
-    let base = SliceBase::ALL[rng.usize(..4)];
+    let base = SliceBase::ALL[rng.usize(..SliceBase::ALL.len())];
     let length = rng.u32(1..=128);
     Field::Slice(Slice::new(base, rng.u32(..=256 - length), length).unwrap())
 }
@@ -89,9 +89,30 @@ pub fn matching(rng: &mut Rng) -> Match {
     Match::new(fields).unwrap()
 }
 
+/// Returns an edit that may be outside its bounds.
+fn edit(rng: &mut Rng) -> Edit {
+    let range = |rng: &mut Rng| BitRange { offset_bits: rng.u16(..), length_bits: rng.u16(..) };
+    let any = |rng: &mut Rng| Slice {
+        base: SliceBase::ALL[rng.usize(..SliceBase::ALL.len())],
+        offset_bits: rng.u16(..),
+        length_bits: rng.u16(..),
+    };
+    match rng.u8(..6) {
+        0 => Edit::MoveBase(rng.i16(..)),
+        1 => Edit::AddField { range: range(rng), value: rng.u128(..) },
+        2 => Edit::DeleteField(range(rng)),
+        3 => Edit::ModifyField { slice: any(rng), increment: rng.i32(..) },
+        4 => {
+            let from = any(rng);
+            Edit::CopyField { from, to: Slice { length_bits: from.length_bits, ..any(rng) } }
+        }
+        _ => Edit::CalculateChecksum { checksum: range(rng), covered: range(rng) },
+    }
+}
+
 fn action(rng: &mut Rng) -> Action {
     let tf = |rng: &mut Rng| TfHeader { qid: rng.u8(..), up: rng.u32(..), down: rng.u16(..) };
-    match rng.u8(..25) {
+    match rng.u8(..29) {
         0 => Action::Output { port: port_no::CONTROLLER, max_len: rng.u16(..) },
         1 | 2 => Action::Output { port: PortNo(rng.u32(..port_no::CONTROLLER.0)), max_len: rng.u16(..) },
         3 => Action::Group(GroupId(rng.u32(..))),
@@ -118,6 +139,7 @@ fn action(rng: &mut Rng) -> Action {
         20 => Action::PushTfWide(tf(rng)),
         21 => Action::PopTf,
         22 => Action::PushPolka(PolkaHeader { key: rng.u128(..), ttl: rng.u8(..) }),
+        23..27 => Action::Edit(edit(rng)),
         _ => {
             let field = field(rng);
             let mask = if rng.bool() { field.full_mask() } else { bits(rng, field) };

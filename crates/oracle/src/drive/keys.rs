@@ -50,7 +50,7 @@ impl Driver {
             self.control()?;
             self.settle()?;
         }
-        let (planned, examined) = (self.planned(), self.shadow.examined());
+        let (planned, examined) = (self.planned(), self.shadow.examined().on_arrival());
         let mut by_normal = examined.clone();
         // If any group outputs to NORMAL, the control side assumes that packets reach this group.
         if self.style.groups > 0 {
@@ -74,7 +74,7 @@ impl Driver {
     }
 
     fn check_pairs(&mut self, coverage: &mut KeyCoverage) -> Result<(), String> {
-        let (planned, examined) = (self.planned(), self.shadow.examined());
+        let (planned, examined) = (self.planned(), self.shadow.examined().on_arrival());
         if !planned.includes(&examined) {
             return Err(format!("the plan {planned:x?} lacks bits that rules examine: {examined:x?}"));
         }

@@ -22,12 +22,13 @@ impl Style {
     pub fn instructions(&self, rng: &mut Rng, table: TableId, scope: Scope<'_>) -> Instructions {
         let next = self.next(rng, table);
         if rng.u8(0..16) < self.routing && (next.is_some() || rng.bool()) {
-            return self.route(rng, next, scope);
+            return self.route(rng, table, next, scope);
         }
         let (apply, scope) = self.actions(rng, scope);
         let mut made = Instructions { apply, ..Instructions::default() };
         if rng.u8(0..4) == 0 {
             made.write = self.actions(rng, scope).0;
+            made.write.retain(|action| !matches!(action, Action::Edit(_)));
             made.clear = rng.u8(0..4) == 0;
         }
         if rng.u8(0..4) == 0 {
@@ -37,6 +38,7 @@ impl Style {
             made.meter = Some(MeterId(rng.u32(1..=self.meters)));
         }
         made.next = next;
+        let step = next.and_then(|next| self.step(rng, table, next.table()));
         // Most entries without a next table get an output.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
@@ -57,12 +59,13 @@ impl Style {
             let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);
             (made.apply, made.write) = (done, [made.write, sent].concat());
         }
+        made.apply.extend(step);
         made
     }
 
     /// Returns instructions of a router: rewrites of MAC addresses and the TTL, then the next table, or an
     /// output or a group.
-    fn route(&self, rng: &mut Rng, next: Option<Next>, scope: Scope<'_>) -> Instructions {
+    fn route(&self, rng: &mut Rng, table: TableId, next: Option<Next>, scope: Scope<'_>) -> Instructions {
         let mut apply = Vec::new();
         if rng.u8(0..8) < if self.bridges { 1 } else { 4 } {
             apply.push(Action::set(Field::EthDst, mac_value(rng)));
@@ -71,6 +74,7 @@ impl Style {
                 apply.push(Action::DecNwTtl);
             }
         }
+        apply.extend(next.and_then(|next| self.step(rng, table, next.table())));
         let mut made = Instructions { apply, next, ..Instructions::default() };
         if next.is_none() {
             let to_group = self.groups > 0 && rng.u8(0..3) == 0;
@@ -153,6 +157,9 @@ impl Style {
     }
 
     fn any_action(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
+        if self.moving && rng.u8(0..5) == 0 {
+            return self.edit(rng);
+        }
         match rng.u8(0..32) {
             0 => Action::PushVlan(if rng.bool() { 0x8100 } else { 0x88a8 }),
             1 | 2 => Action::PopVlan,
@@ -239,6 +246,7 @@ fn known_after(action: &Action, known: u32) -> u32 {
         | Action::PopPbb
         | Action::PopKey
         | Action::PopTf
+        | Action::Edit(_)
         | Action::SetField(SetField { field: Field::EthType | Field::Slice(_), .. }) => 0,
         Action::SetField(SetField { field: Field::IpProto, .. }) => known & !UPPER,
         _ => known,

@@ -45,7 +45,7 @@ impl Style {
     fn bucket(&self, rng: &mut Rng, id: GroupId, scope: Scope<'_>) -> Vec<Action> {
         let mut actions: Vec<Action> = (0..rng.usize(0..3))
             .map(|_| self.action(rng, scope))
-            .filter(|action| !matches!(action, Action::Group(_)))
+            .filter(|action| !matches!(action, Action::Group(_) | Action::Edit(_)))
             .collect();
         if rng.u8(0..4) == 0 {
             actions.push(Action::SetQueue(QueueId(rng.u32(0..3))));

@@ -2,6 +2,7 @@
 //! Random rules, derived from the test packets, so that rules match packets and actions are applicable.
 
 mod actions;
+pub(super) mod edits;
 mod groups;
 mod matching;
 mod meters;
@@ -39,6 +40,8 @@ pub(super) struct Style {
     /// Whether half of the outputs are to NORMAL and few entries rewrite MAC addresses. NORMAL then learns
     /// the destination addresses of many flows.
     pub bridges: bool,
+    /// Whether tables examine slices that are counted from a moving base, and entries edit packets.
+    pub moving: bool,
     /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
     /// Number of meters, numbered from 1. Some may be missing at times.
@@ -56,6 +59,8 @@ pub(super) struct Table {
     pub number: TableId,
     /// Common form of the table's rules.
     pub kind: Kind,
+    /// Base with which most packets reach the table, in bytes.
+    pub base: u16,
 }
 
 /// Common form of the rules of a table.
@@ -216,15 +221,27 @@ impl Style {
         let linear = TableId(linear_number(rng, &numbers));
         // In some calm cases no table examines any field.
         let plain = calm && rng.u8(0..3) == 0;
+        // No rule may examine the TTL if it varies.
+        let moving = !ttl_varies && rng.u8(0..8) > 0;
         let table = |number, rng: &mut Rng| Table {
             number: TableId(number),
-            kind: if plain { Kind::CatchAll } else { Kind::random(rng, ttl_varies, reach) },
+            kind: match rng.u8(0..8) {
+                _ if plain => Kind::CatchAll,
+                0 | 1 if moving => Kind::Routes(edits::moving_slice(rng)),
+                2 if moving => Kind::Exact(vec![edits::moving_slice(rng)]),
+                _ => Kind::random(rng, ttl_varies, reach),
+            },
+            base: if moving && number > 0 { edits::BASES[rng.usize(0..edits::BASES.len())] } else { 0 },
         };
         let mut tables: Vec<Table> = numbers.into_iter().map(|number| table(number, rng)).collect();
         if reach == Reach::Distant && !plain {
             tables[0].kind = Kind::Routes(slice(rng, reach));
         }
-        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng, reach)).collect();
+        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng, reach));
+        let mut slices: Vec<Field> = slices.collect();
+        if moving {
+            slices.extend((0..rng.usize(1..3)).map(|_| edits::moving_slice(rng)));
+        }
         let mut some = |most| if rng.bool() { rng.u32(1..=most) } else { 0 };
         let (groups, meters) = (some(4), some(3));
         let low_latency = if calm { 10 } else { [7, 10, 10, 10][rng.usize(0..4)] };
@@ -245,6 +262,7 @@ impl Style {
             ttl_varies,
             routing,
             bridges,
+            moving,
             groups,
             meters,
             low_latency,
@@ -254,7 +272,13 @@ impl Style {
 
     /// Returns the number of leading bytes that slices may contain, even after labels were removed.
     pub fn examined_bytes(&self) -> usize {
-        self.reach.bytes()
+        let moved = usize::from(edits::BASES.into_iter().max().unwrap_or_default());
+        if self.moving { self.reach.bytes() + moved } else { self.reach.bytes() }
+    }
+
+    /// Returns the base with which most packets reach a table, in bytes.
+    fn base_of(&self, table: TableId) -> u16 {
+        self.tables.iter().find(|t| t.number == table).map_or(0, |t| t.base)
     }
 
     /// Returns the numbers of the initial ports.
@@ -300,7 +324,8 @@ impl Style {
         let timed = !self.calm && rng.u8(0..6) == 0;
         let seconds = |rng: &mut Rng| if timed && rng.bool() { rng.u16(1..5) } else { 0 };
         let (idle_timeout_s, hard_timeout_s) = (seconds(rng), seconds(rng));
-        let matching = matching(rng, &fields, template, in_port, kind);
+        let moved = Template { base: self.base_of(table).into(), ..template.clone() };
+        let matching = matching(rng, &fields, &moved, in_port, kind);
         let scope = Scope::of(template, in_port).matching(rng, &matching);
         FlowMod {
             table: Some(table),

@@ -126,7 +126,7 @@ proptest! {
             let at = field.location();
             let (bytes, base) = match at.base {
                 FieldBase::Ext => (ext.bytes(), 0),
-                FieldBase::Frame => (&frame[..], 0),
+                FieldBase::Frame | FieldBase::Moving => (&frame[..], 0),
                 FieldBase::L3 => (&frame[..], layers.l3),
                 FieldBase::L4 => (&frame[..], layers.l4),
                 FieldBase::NdSll => (&frame[..], layers.nd_sll),

@@ -163,6 +163,8 @@ priority=14,in_port=1,actions=push_key(key=0x0102030405060708,width=64,hops=5,ep
 priority=15,in_port=1,actions=push_polka(key=0x12345,ttl=9),output:2
 priority=16,in_port=1,actions=push_tf(3,0x11,0x1),push_tf_wide(1,0x5,0x6),pop_tf,output:2
 priority=17,in_port=2,actions=output:1,clear_actions,write_actions(output:2,group:9),write_metadata:0x5/0xff,goto_table:3
+priority=18,slice(base,0,8)=0x7,actions=move_base(14),add_field(0,16,0x7),delete_field(0,16),output:1
+priority=19,in_port=2,actions=modify_field:-1->slice(base,8,8),copy_field:slice(l3,0,8)->slice(base,0,8),calculate_checksum(16,16,0,64),output:1
 table=3,priority=0,metadata=0x5/0xff,actions=drop
 table=254,arp,slice(packet,96,16)=0x806,actions=output:1
 table=4,index=6,actions=goto_direct(5,2)
@@ -195,12 +197,13 @@ fn name(action: &flow::Action) -> &'static str {
         Action::PushTf(_) => "push_tf",
         Action::PushTfWide(_) => "push_tf_wide",
         Action::PopTf => "pop_tf",
+        Action::Edit(edit) => edit.name(),
     }
 }
 
 #[test]
 fn a_dump_of_everything_loads_into_a_fresh_switch_and_dumps_equal() {
-    const ACTIONS: usize = 22;
+    const ACTIONS: usize = 28;
     let parsed = |line: &str| {
         flow::syntax::parse_line(line, 1, flow::syntax::ParseOptions::default()).unwrap().unwrap()
     };
