@@ -170,3 +170,16 @@ fn an_open_checksum_is_completed_before_its_bytes_move() {
     let add = Edit::AddField { range: range(8 * 42, 8), value: 1 };
     assert_eq!(run(&add, &mut segmented), Err(DropReason::UnsupportedAction));
 }
+
+#[test]
+fn headers_are_parsed_again_after_bytes_moved() {
+    let bytes =
+        wire::PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).build();
+    let mut made = packet(&bytes);
+    assert!(made.has(wire::layers::header::UDP) && !made.has(wire::layers::header::VLAN));
+    let tag = range(96, 32);
+    run(&Edit::AddField { range: tag, value: 0x8100_0007 }, &mut made).unwrap();
+    assert!(made.has(wire::layers::header::VLAN | wire::layers::header::UDP));
+    run(&Edit::DeleteField(tag), &mut made).unwrap();
+    assert!(made.has(wire::layers::header::UDP) && !made.has(wire::layers::header::VLAN));
+}
