@@ -19,8 +19,8 @@ const MOST_PPS: f64 = 1e9;
 const ROUGH: f64 = 5e4;
 const FINE: f64 = 2e5;
 
-/// Number of packets of the warm-up before each trial. A worker decides with the first ten thousands of packets
-/// whether it bypasses its express path.
+/// Number of packets of the warm-up before each trial. With the first ten thousands of packets, a worker
+/// decides whether it bypasses its express path.
 pub const WARM_UP: f64 = 65_536.0;
 
 /// Number of bisection steps after doubling.
