@@ -33,7 +33,7 @@ impl HeaderChange {
         instructions.apply.iter().map(Self::by_action).fold(meter, Self::max)
     }
 
-    fn by_action(action: &Action) -> Self {
+    pub(crate) fn by_action(action: &Action) -> Self {
         match action {
             // Outputs and groups process a copy.
             Action::Output { .. } | Action::Group(_) | Action::SetQueue(_) => Self::Nothing,

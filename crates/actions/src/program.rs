@@ -5,6 +5,7 @@ use crate::field_write::FieldWrite;
 use crate::header_change::HeaderChange;
 use crate::mac_write::MacWrite;
 use crate::packet_data::PacketData;
+use crate::shift::Shift;
 use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
 use crate::{edit, tags, ttl};
 use flow::stateless::TagTypes;
@@ -183,6 +184,8 @@ pub struct Program {
     pub plain: bool,
     /// What the entry changes in the packet before the next table.
     pub change: HeaderChange,
+    /// What the entry shifts, if it changes nothing more than MAC addresses besides.
+    pub shift: Shift,
     /// Whether the entry only writes metadata and continues with a table.
     pub only_marks: bool,
     /// MAC writes and TTL decrement that run before `passage` or `output`.
@@ -284,6 +287,7 @@ impl Program {
             miss_entry,
             plain,
             change: HeaderChange::of(instructions),
+            shift: Shift::of(instructions),
             only_marks,
             route,
             passage,

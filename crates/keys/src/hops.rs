@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Paths: the tables that a packet passes, and the entry that it hits in each.
 
-use actions::{HeaderChange, Program};
+use crate::plan::Permitted;
+use actions::{HeaderChange, Program, Shift};
 use flow::{EntryId, TableId};
 
 /// Maximum number of tables on a path that is recorded.
@@ -253,20 +254,33 @@ impl<'a> HopList<'a> {
 }
 
 /// Returns whether packets that run these programs, one in each table, can have a path record: their key must
-/// determine which entries they hit. `None` is a table miss. `permitted` is the greatest header change after
-/// which keys still determine the bits that later tables examine.
+/// determine which entries they hit. `None` is a table miss.
 #[must_use]
 pub fn is_recordable<'a>(
     programs: impl ExactSizeIterator<Item = Option<&'a Program>>,
-    permitted: HeaderChange,
+    permitted: Permitted,
 ) -> bool {
     let last = programs.len().wrapping_sub(1);
+    let (mut change, mut shift) = (HeaderChange::Nothing, Shift::Nothing);
     let fits = |(at, program): (usize, Option<&Program>)| match program {
         Some(program) if at == last => program.next.is_none(),
-        Some(program) => program.next.is_some() && program.change <= permitted,
+        Some(program) if program.shift > Shift::Nothing => {
+            shift = shift.max(program.shift);
+            program.next.is_some()
+        }
+        Some(program) => {
+            change = change.max(program.change);
+            program.next.is_some()
+        }
         None => at == last,
     };
-    last < HOPS_MAX && programs.enumerate().all(fits)
+    if last >= HOPS_MAX || !programs.enumerate().all(fits) {
+        return false;
+    }
+    // After bytes have been inserted or deleted, a field that an entry writes may be at any position of the
+    // arriving packet. MAC addresses are at the start of the frame.
+    let most = if shift == Shift::Resizes { HeaderChange::Macs } else { permitted.change };
+    shift <= permitted.shift && change <= most.min(permitted.change)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod row;
 mod shuffle;
 mod simd;
 mod template;
+mod views;
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +42,9 @@ pub use hops::{
 };
 pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS, VECTOR_WORDS};
 pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
-pub use plan::{ExpressPlan, KeyFit, PlanVersion};
+pub use plan::{ExpressPlan, KeyFit, Permitted, PlanVersion};
 pub use row::{Rewritten, RuleRow};
 pub use shuffle::Shuffle;
 pub use simd::{Vbmi, VbmiCode};
 pub use template::{FAR_WINDOW_BYTES, FlatTemplate, KeyTemplate, SingleLoads, Templates, WINDOW_BYTES};
+pub use views::View;

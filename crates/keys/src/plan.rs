@@ -14,7 +14,7 @@ use crate::depth::depth_of;
 use crate::key::{ExpressKey, KeyEnds, KeyReader};
 use crate::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
 use crate::row::{Rewritten, RowLayout, RuleRow, TTL_BYTES};
-use actions::HeaderChange;
+use actions::{HeaderChange, Shift};
 use flow::{Field, FieldMatch, Match, PortNo, SliceBase};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
@@ -46,6 +46,20 @@ impl KeyFit {
     }
 }
 
+/// Greatest changes of a packet after which its key still determines all bits that a later table examines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permitted {
+    /// Greatest change of headers.
+    pub change: HeaderChange,
+    /// Greatest shift, by entries that change nothing more than MAC addresses besides.
+    pub shift: Shift,
+}
+
+impl Permitted {
+    /// What keys without examined bits permit.
+    pub const WITHOUT_BITS: Self = Self { change: HeaderChange::Fields, shift: Shift::Nothing };
+}
+
 /// Plan of the express path's keys.
 #[derive(Clone, Debug)]
 pub struct ExpressPlan {
@@ -54,7 +68,7 @@ pub struct ExpressPlan {
     examined: Vec<(Field, u128)>,
     port_bytes: usize,
     length_bytes: usize,
-    permitted_change: HeaderChange,
+    permitted: Permitted,
     /// Builds the keys, or `None` if they are too long.
     reader: Option<KeyReader>,
     /// Layout of rules for comparison with keys, or `None` if keys are too long.
@@ -96,15 +110,24 @@ impl ExpressPlan {
         });
         let rows = is_short.then(|| RowLayout::new(placed, presence, slices, headers, ends, length_bytes));
         let permitted_change = examined.iter().map(|(field, _)| permitted_by(*field)).min();
-        let permitted_change = permitted_change.unwrap_or(HeaderChange::Fields);
-        Self { version, examined, port_bytes, length_bytes, permitted_change, reader, rows }
+        let change = permitted_change.unwrap_or(HeaderChange::Fields);
+        let permitted = Permitted { change, shift: Shift::Nothing };
+        Self { version, examined, port_bytes, length_bytes, permitted, reader, rows }
     }
 
-    /// Returns the greatest change of a packet after which its key still determines all bits that a later
+    /// Returns the plan with this greatest shift. The examined bits must include those in every
+    /// [`crate::View`] that entries with the shift cause.
+    #[must_use]
+    pub fn permitting(mut self, shift: Shift) -> Self {
+        self.permitted.shift = shift;
+        self
+    }
+
+    /// Returns the greatest changes of a packet after which its key still determines all bits that a later
     /// table examines.
     #[must_use]
-    pub fn permitted_change(&self) -> HeaderChange {
-        self.permitted_change
+    pub fn permitted(&self) -> Permitted {
+        self.permitted
     }
 
     /// Returns whether packets with this key may match the rule after earlier entries have rewritten the
@@ -127,10 +150,11 @@ impl ExpressPlan {
         self.rows.iter().for_each(|rows| rows.append(matching, to));
     }
 
-    /// Returns whether both plans give equal keys. Their numbers may differ.
+    /// Returns whether both plans give equal keys and permit the same. Their numbers may differ.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
-        self.examined == other.examined && self.port_bytes == other.port_bytes
+        let has_equal_keys = self.examined == other.examined && self.port_bytes == other.port_bytes;
+        has_equal_keys && self.permitted == other.permitted
     }
 
     /// Returns whether keys of both plans hold the ingress port in the same number of bytes.

@@ -7,8 +7,7 @@ use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
 use flow::{
-    Action, Edit, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState, Slice, SliceBase,
-    TableId, port_no,
+    Action, Edit, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState, TableId, port_no,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,23 +26,6 @@ impl ExaminedBits {
     /// Adds all bits of another set.
     pub fn merge(&mut self, other: &Self) {
         other.0.iter().for_each(|(field, mask)| self.add(*field, *mask));
-    }
-
-    /// Returns the set with slices that are counted from the base replaced by the slices that have the same
-    /// bits in an arriving packet.
-    #[must_use]
-    pub fn on_arrival(&self) -> Self {
-        let mut made = Self::default();
-        for (field, mask) in &self.0 {
-            let field = match field {
-                Field::Slice(slice) if slice.base == SliceBase::Moving => {
-                    Field::Slice(Slice { base: SliceBase::Packet, ..*slice })
-                }
-                other => *other,
-            };
-            made.add(field, *mask);
-        }
-        made
     }
 
     /// Returns whether this set has all bits of the other set.
@@ -156,6 +138,16 @@ struct Reached {
     normal: bool,
 }
 
+fn by_normal(reached: &Reached) -> ExaminedBits {
+    let mut bits = ExaminedBits::default();
+    if reached.normal {
+        bits.add(Field::EthDst, Field::EthDst.full_mask());
+        bits.add(Field::EthSrc, Field::EthSrc.full_mask());
+        bits.add(Field::VlanVid, 0xfff);
+    }
+    bits
+}
+
 impl Reference {
     /// Returns the bits that are examined by the tables and groups that received packets can reach. NORMAL
     /// examines both MAC addresses and the VLAN ID.
@@ -168,12 +160,15 @@ impl Reference {
             let conditions = self.entries(*table).iter().flat_map(|entry| entry.matching.fields());
             conditions.for_each(|condition| bits.add(condition.field, condition.mask));
         }
-        if reached.normal {
-            bits.add(Field::EthDst, Field::EthDst.full_mask());
-            bits.add(Field::EthSrc, Field::EthSrc.full_mask());
-            bits.add(Field::VlanVid, 0xfff);
-        }
+        bits.merge(&by_normal(&reached));
         bits
+    }
+
+    /// Returns the bits that NORMAL examines, if received packets can reach it.
+    pub(crate) fn examined_by_normal(&self) -> ExaminedBits {
+        let mut reached = Reached::default();
+        self.reach_table(TableId(0), &mut reached);
+        by_normal(&reached)
     }
 
     /// Processes a received frame. Returns the values that lookups examine after bits have moved or headers
@@ -232,7 +227,7 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{EntryChange, FieldMatch, Instructions, Match, Operation};
+    use flow::{EntryChange, FieldMatch, Instructions, Match, Operation, Slice, SliceBase};
 
     fn rules(entries: Vec<(u8, Field, Instructions)>) -> Reference {
         let mut rules = Reference::new();

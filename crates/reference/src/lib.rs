@@ -2,6 +2,7 @@
 #![doc = include_str!("semantics.md")]
 
 mod action_set;
+mod arrivals;
 mod bits;
 mod checksums;
 mod choice;
@@ -36,6 +37,7 @@ use flow::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use arrivals::{ArrivingBits, Shifts};
 pub use examined::{ExaminedBits, FlowValues};
 pub use meters::MeterDebts;
 pub use packet::ReferencePacket;

@@ -2,10 +2,9 @@
 //! The control side of the express path's records: allocates them for each worker, and replaces them when the
 //! plan of the keys changes.
 
-use actions::HeaderChange;
 use dataplane::{ExpressCounters, ExpressFigures};
 use flow::{EntryChange, Field, Nanos, TableId};
-use keys::{ExpressPlan, KeyFit, PlanVersion};
+use keys::{ExpressPlan, KeyFit, Permitted, PlanVersion};
 use pipeline::{BypassLimits, Express, ExpressSize, PathChanges, Predecessor, Update};
 use std::sync::Arc;
 
@@ -179,10 +178,9 @@ impl ExpressCaches {
         ends
     }
 
-    /// Returns the most extensive [`HeaderChange`] after which the keys still determine the lookups in later
-    /// tables.
-    pub fn permitted_change(&self) -> HeaderChange {
-        self.plan.as_ref().map_or(HeaderChange::Fields, ExpressPlan::permitted_change)
+    /// Returns the greatest changes after which the keys still determine the lookups in later tables.
+    pub fn permitted(&self) -> Permitted {
+        self.plan.as_ref().map_or(Permitted::WITHOUT_BITS, ExpressPlan::permitted)
     }
 
     /// Returns the bits of each field that the keys of the records in use hold.

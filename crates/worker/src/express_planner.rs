@@ -7,13 +7,15 @@
 //! examine are dropped when the rules have not changed for a while ([`NARROW_AFTER_NS`]), or after a longer
 //! time while they change ([`KEPT_NS`]).
 
+use crate::edit_lists::{EditListId, EditLists};
 use crate::table_compiler::TableCompiler;
+use actions::Shift;
 use flow::group::Group;
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, EntryChange, EntryId, Field, FlowEntry, GroupId, Instructions, Nanos, PortNo, TableId, port_no,
 };
-use keys::{ExpressPlan, PlanVersion};
+use keys::{ExpressPlan, KeyFit, PlanVersion, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Time without changes after which a plan is made narrower, in nanoseconds.
@@ -22,6 +24,10 @@ const NARROW_AFTER_NS: Nanos = Nanos(1_000_000_000);
 /// Minimum time in nanoseconds for which a plan keeps bits that no rule examines, while rules change. The
 /// maximum is twice as long.
 const KEPT_NS: Nanos = Nanos(5_000_000_000);
+
+/// Maximum number of states in which packets reach a table. With more, paths on which entries shift packets
+/// have no record.
+const VIEWS_MAX: usize = 8;
 
 /// Examined bits of each field.
 type Bits = BTreeMap<Field, u128>;
@@ -39,15 +45,18 @@ const BY_NORMAL: [(Field, u128); 3] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Leads {
     next: Option<TableId>,
+    /// How the entry shifts packets before the next table.
+    edits: EditListId,
     normal: bool,
     group: bool,
 }
 
 impl Leads {
-    fn of(instructions: &Instructions) -> Self {
+    fn of(instructions: &Instructions, lists: &mut EditLists) -> Self {
         let actions = || instructions.apply.iter().chain(&instructions.write);
         Self {
             next: instructions.next.map(flow::Next::table),
+            edits: lists.number(instructions),
             normal: actions().any(is_normal),
             group: actions().any(|action| matches!(action, Action::Group(_))),
         }
@@ -58,10 +67,10 @@ fn is_normal(action: &Action) -> bool {
     matches!(action, Action::Output { port: port_no::NORMAL, .. })
 }
 
-/// How many of a table's entries lead to each table, to NORMAL and to groups.
+/// How many of a table's entries lead to each table with each list of edits, to NORMAL and to groups.
 #[derive(Debug, Default)]
 struct LeadCounts {
-    next: BTreeMap<TableId, usize>,
+    next: BTreeMap<(TableId, EditListId), usize>,
     normal: usize,
     group: usize,
 }
@@ -74,18 +83,19 @@ impl LeadCounts {
             *count += usize::from(counts);
             counts && *count == 1
         };
-        let next = leads.next.is_some_and(|next| count(self.next.entry(next).or_default(), true));
+        let next = leads.next.map(|next| self.next.entry((next, leads.edits)).or_default());
+        let next = next.is_some_and(|counted| count(counted, true));
         count(&mut self.normal, leads.normal) | count(&mut self.group, leads.group) | next
     }
 
     /// Removes an entry from the counts.
     fn remove(&mut self, leads: Leads) {
         if let Some(next) = leads.next
-            && let Some(count) = self.next.get_mut(&next)
+            && let Some(count) = self.next.get_mut(&(next, leads.edits))
         {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                self.next.remove(&next);
+                self.next.remove(&(next, leads.edits));
             }
         }
         self.normal = self.normal.saturating_sub(leads.normal.into());
@@ -99,12 +109,15 @@ pub(crate) struct ExpressPlanner {
     tables: Vec<LeadCounts>,
     /// Where each entry leads, by entry ID.
     entries: Vec<Leads>,
+    lists: EditLists,
     /// Groups with a bucket that outputs to NORMAL.
     normal_groups: BTreeSet<GroupId>,
     highest_port: PortNo,
     plan: ExpressPlan,
     /// Whether packets can reach each table, according to the plan.
     reached: Vec<bool>,
+    /// States in which packets reach each table, according to the plan.
+    views: Vec<Vec<View>>,
     /// Whether the plan may hold more bits than the rules examine.
     is_wide: bool,
     /// Whether the LUT of a table that packets can reach may examine bits that the plan lacks. A LUT keeps
@@ -125,9 +138,13 @@ impl ExpressPlanner {
         tables.resize_with(MAC_TABLE.index() + 1, LeadCounts::default);
         let mut reached = vec![false; tables.len()];
         reached[0] = true;
+        let mut views = vec![Vec::new(); tables.len()];
+        views[0].push(View::default());
         Self {
             tables,
             entries: Vec::new(),
+            lists: EditLists::default(),
+            views,
             normal_groups: BTreeSet::new(),
             highest_port: PortNo(0),
             plan: ExpressPlan::new(PlanVersion(0), Vec::new(), PortNo(0)),
@@ -172,15 +189,15 @@ impl ExpressPlanner {
                 | EntryChange::Remove { table: MAC_TABLE, .. } => {}
                 EntryChange::Add(entry) => {
                     self.has_changed = true;
-                    let leads = Leads::of(&entry.instructions);
+                    let leads = Leads::of(&entry.instructions, &mut self.lists);
                     self.set(entry.id, leads);
-                    if self.reached[entry.table.index()] {
-                        add_bits(&mut self.recent, entry.matching.fields().map(|c| (c.field, c.mask)));
-                    }
+                    let fields = entry.matching.fields().map(|c| (c.field, c.mask));
+                    let examined = on_arrival(&self.views[entry.table.index()], fields);
+                    add_bits(&mut self.recent, examined.into_iter().flatten());
                     is_narrow |= self.tables[entry.table.index()].add(leads) || self.examines_more(entry);
                 }
                 EntryChange::Modify { id, table, instructions, .. } => {
-                    let leads = Leads::of(instructions);
+                    let leads = Leads::of(instructions, &mut self.lists);
                     let before = self.set(*id, leads);
                     let counts = &mut self.tables[table.index()];
                     is_narrow |= counts.add(leads);
@@ -234,7 +251,7 @@ impl ExpressPlanner {
             self.replan(tables, Bits::new());
         } else if now.saturating_sub(self.period_begun) >= KEPT_NS {
             self.period_begun = now;
-            let examined = self.examined(tables);
+            let (examined, _) = self.examined(tables);
             let kept = std::mem::replace(&mut self.recent, examined);
             if self.is_wide {
                 self.replan(tables, kept);
@@ -256,8 +273,13 @@ impl ExpressPlanner {
 
     /// Returns whether an entry that packets can reach examines bits that the keys do not hold.
     fn examines_more(&self, entry: &FlowEntry) -> bool {
-        self.reached[entry.table.index()]
-            && entry.matching.fields().any(|c| !self.plan.holds(c.field, c.mask))
+        self.lacks(entry.table, entry.matching.fields().map(|c| (c.field, c.mask)))
+    }
+
+    /// Returns whether a table that packets can reach examines bits that the keys do not hold.
+    fn lacks(&self, table: TableId, fields: impl Iterator<Item = (Field, u128)>) -> bool {
+        let examined = on_arrival(&self.views[table.index()], fields);
+        examined.is_none_or(|bits| bits.iter().any(|(field, mask)| !self.plan.holds(*field, *mask)))
     }
 
     /// Makes a plan of the bits that the rules examine and those that the current plan holds.
@@ -270,15 +292,11 @@ impl ExpressPlanner {
     /// Makes a plan of the bits that the rules examine. Also includes the `kept` bits, unless they make the
     /// plan worse.
     fn replan(&mut self, tables: &TableCompiler, mut kept: Bits) {
-        let examined = self.examined(tables);
+        let (examined, shift) = self.examined(tables);
         add_bits(&mut self.recent, examined.clone());
         add_bits(&mut kept, examined.clone());
-        let plan = |bits: Bits| {
-            let version = PlanVersion(self.plan.version().0 + 1);
-            ExpressPlan::new(version, bits.into_iter().collect(), self.highest_port)
-        };
-        let (exact, wide) = (plan(examined), plan(kept));
-        let is_as_good = wide.fit() == exact.fit() && wide.permitted_change() == exact.permitted_change();
+        let (exact, wide) = (self.plan_of(examined, shift), self.plan_of(kept, shift));
+        let is_as_good = wide.fit() == exact.fit() && wide.permitted() == exact.permitted();
         self.is_wide = is_as_good && !wide.is_like(&exact);
         let next = if is_as_good { wide } else { exact };
         if !next.is_like(&self.plan) {
@@ -289,30 +307,90 @@ impl ExpressPlanner {
 
     /// Returns whether the LUT of a table that packets can reach examines bits that the plan lacks.
     fn lacks_lut_bits(&self, tables: &TableCompiler) -> bool {
-        let mut examined = self.reached().flat_map(|table| tables.luts().examined(table));
-        examined.any(|(field, mask)| !self.plan.holds(*field, *mask))
+        self.reached().any(|table| self.lacks(table, tables.luts().examined(table).iter().copied()))
     }
 
-    /// Returns the bits that the rules examine. Determines which tables packets can reach.
-    fn examined(&mut self, tables: &TableCompiler) -> Bits {
+    fn plan_of(&self, bits: Bits, shift: Shift) -> ExpressPlan {
+        let version = PlanVersion(self.plan.version().0 + 1);
+        ExpressPlan::new(version, bits.into_iter().collect(), self.highest_port).permitting(shift)
+    }
+
+    /// Returns the bits of arriving packets that the rules examine, and the greatest shift for which they
+    /// include all bits. Determines which tables packets can reach, and in which states.
+    fn examined(&mut self, tables: &TableCompiler) -> (Bits, Shift) {
+        let mut last = Bits::new();
+        for shift in Shift::DESCENDING {
+            let Some(examined) = self.examined_after(tables, shift) else { continue };
+            let are_plain = self.views.iter().flatten().all(|view| *view == View::default());
+            if are_plain || self.plan_of(examined.clone(), shift).fit() != KeyFit::TooLong {
+                return (examined, shift);
+            }
+            last = examined;
+        }
+        (last, Shift::Nothing)
+    }
+
+    /// As [`Self::examined`], with shifts up to this level. Returns `None` if there are too many states, or
+    /// if arriving packets do not determine what a table examines.
+    fn examined_after(&mut self, tables: &TableCompiler, most: Shift) -> Option<Bits> {
+        if most > Shift::Nothing && !self.lists.is_complete() {
+            return None;
+        }
         let mut examined = Bits::new();
         self.reached.fill(false);
         self.reached[0] = true;
+        self.views.iter_mut().for_each(Vec::clear);
+        self.views[0].push(View::default());
         // A packet can only continue in a table with a higher number.
         for number in TableId::of_controllers() {
             if !self.reached[number.index()] {
                 continue;
             }
+            self.spread(number, most)?;
             let counts = &self.tables[number.index()];
-            counts.next.keys().for_each(|next| self.reached[next.index()] = true);
             if counts.normal > 0 || counts.group > 0 && !self.normal_groups.is_empty() {
                 self.reached[MAC_TABLE.index()] = true;
                 add_bits(&mut examined, BY_NORMAL);
             }
-            add_bits(&mut examined, tables.rule_table(number).examined_fields());
+            let fields = tables.rule_table(number).examined_fields().into_iter();
+            add_bits(&mut examined, on_arrival(&self.views[number.index()], fields)?);
         }
-        examined
+        Some(examined)
     }
+
+    /// Adds the tables to which entries of a table lead, and the states in which packets reach them. Returns
+    /// `None` if there are too many states.
+    fn spread(&mut self, from: TableId, most: Shift) -> Option<()> {
+        let views = std::mem::take(&mut self.views[from.index()]);
+        for &(next, list) in self.tables[from.index()].next.keys() {
+            self.reached[next.index()] = true;
+            let (shift, edits) = self.lists.list(list);
+            let edits = if shift <= most { edits } else { &[] };
+            for view in views.iter().filter_map(|view| view.after(edits)) {
+                let known = &mut self.views[next.index()];
+                if !known.contains(&view) {
+                    known.push(view);
+                }
+                if known.len() > VIEWS_MAX {
+                    return None;
+                }
+            }
+        }
+        self.views[from.index()] = views;
+        Some(())
+    }
+}
+
+/// Returns the bits of arriving packets that these fields have in any of the states. Returns `None` if
+/// arriving packets do not determine them.
+fn on_arrival(views: &[View], fields: impl Iterator<Item = (Field, u128)>) -> Option<Vec<(Field, u128)>> {
+    let mut bits = Vec::new();
+    for (field, mask) in fields {
+        for view in views {
+            bits.extend(view.on_arrival(field, mask)?);
+        }
+    }
+    Some(bits)
 }
 
 #[cfg(test)]

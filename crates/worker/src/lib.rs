@@ -17,6 +17,7 @@ mod clock;
 mod compiler;
 mod config;
 mod consistency;
+mod edit_lists;
 mod egress;
 mod entries;
 mod express_caches;

@@ -173,7 +173,7 @@ impl WorkerSet {
     #[must_use]
     pub fn has_path_record(&self, entries: &[Option<EntryId>]) -> bool {
         let entries = entries.iter().map(|id| id.and_then(|id| self.compiler.entries.program(id)));
-        keys::is_recordable(entries, self.compiler.records.permitted_change())
+        keys::is_recordable(entries, self.compiler.records.permitted())
     }
 
     /// Returns the state of each worker's path records.

@@ -6,9 +6,10 @@
 use super::Driver;
 use crate::key_coverage::KeyCoverage;
 use crate::variants::Subject;
+use actions::Shift;
 use flow::{Field, FlowEntry, Nanos, PortNo, TableId};
 use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Rewritten};
-use reference::{ExaminedBits, ReferencePacket};
+use reference::{ArrivingBits, ExaminedBits, ReferencePacket, Shifts};
 use std::sync::Arc;
 use wire::Depth;
 use wire::layers::header;
@@ -50,13 +51,12 @@ impl Driver {
             self.control()?;
             self.settle()?;
         }
-        let (planned, examined) = (self.planned(), self.shadow.examined().on_arrival());
+        let (planned, examined) = (ArrivingBits::of(&self.planned()), self.examined());
         let mut by_normal = examined.clone();
         // If any group outputs to NORMAL, the control side assumes that packets reach this group.
         if self.style.groups > 0 {
-            by_normal.add(Field::EthDst, Field::EthDst.full_mask());
-            by_normal.add(Field::EthSrc, Field::EthSrc.full_mask());
-            by_normal.add(Field::VlanVid, 0xfff);
+            by_normal.frame.extend(0..96);
+            by_normal.others.add(Field::VlanVid, 0xfff);
         }
         if planned == examined || planned == by_normal {
             Ok(())
@@ -73,9 +73,19 @@ impl Driver {
         ExaminedBits(plan.examined().iter().copied().collect())
     }
 
+    /// Returns the bits of arriving packets that rules examine, after the shifts that the plan permits.
+    fn examined(&mut self) -> ArrivingBits {
+        let permitted = self.model.plane_mut().plane.express_plan().permitted();
+        self.shadow.examined_on_arrival(match permitted.shift {
+            Shift::Nothing => Shifts::Ignored,
+            Shift::Moves => Shifts::Bases,
+            Shift::Resizes => Shifts::All,
+        })
+    }
+
     fn check_pairs(&mut self, coverage: &mut KeyCoverage) -> Result<(), String> {
-        let (planned, examined) = (self.planned(), self.shadow.examined().on_arrival());
-        if !planned.includes(&examined) {
+        let (planned, examined) = (self.planned(), self.examined());
+        if !ArrivingBits::of(&planned).includes(&examined) {
             return Err(format!("the plan {planned:x?} lacks bits that rules examine: {examined:x?}"));
         }
         let plan = self.model.plane_mut().plane.express_plan().clone();

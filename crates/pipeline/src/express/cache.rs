@@ -12,13 +12,13 @@ use super::records::{ExpressSize, LINE_WORDS, Learned, NewRecord, Records};
 use crate::context::{BurstContext, HitCounters};
 use crate::port_batches::PortBatches;
 use crate::slab::{BURST, PacketSlot};
-use actions::{Cell, Cells, HeaderChange};
+use actions::{Cell, Cells};
 use arrayvec::ArrayVec;
 use backlog::Window;
 use dataplane::ExpressCounters;
 use flow::Nanos;
 use frame::Frame;
-use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Templates};
+use keys::{ExpressKey, ExpressPlan, KeyFit, KeyReader, Permitted, Templates};
 use std::sync::Arc;
 
 /// Records that occupy one or two cache lines each.
@@ -122,9 +122,9 @@ pub(super) struct Missed {
 #[derive(Debug)]
 pub struct Express {
     pub(super) reader: KeyReader,
-    /// Greatest header change that entries may make: after it, keys still determine the bits that later
-    /// tables examine.
-    pub(super) permitted_change: HeaderChange,
+    /// Greatest changes that entries may make: after them, keys still determine the bits that later tables
+    /// examine.
+    pub(super) permitted: Permitted,
     pub(super) templates: Templates,
     pub(super) store: Store,
     /// Paths of the records.
@@ -180,7 +180,7 @@ impl Express {
         };
         Some(Self {
             reader,
-            permitted_change: plan.permitted_change(),
+            permitted: plan.permitted(),
             templates: Templates::default(),
             paths: Paths::new(store.size().records),
             store,

@@ -38,7 +38,7 @@ impl Express {
             if !may_record || may_lack_question(context, packet) {
                 continue;
             }
-            let Some(path) = Path::of(context, packet, self.permitted_change) else {
+            let Some(path) = Path::of(context, packet, self.permitted) else {
                 self.negative |= 1 << (at % BURST);
                 continue;
             };
@@ -78,7 +78,7 @@ impl Express {
             return;
         }
         let fence = context.window.fence().filter(|_| !self.has_coarse_keys || context.window.is_empty());
-        let path = Path::through(context, hops, *stations, budget.in_port, self.permitted_change);
+        let path = Path::through(context, hops, *stations, budget.in_port, self.permitted);
         if let (Some(fence), Some(path)) = (fence, path) {
             self.learn_path(key, hash, &path, fence, context, budget);
         }
@@ -111,7 +111,7 @@ impl Express {
             let key = waiting.key(*slot);
             let hash = self.reader.hash(&key);
             let in_port = packet.data.ext.in_port();
-            if let Some(path) = Path::of(context, packet, self.permitted_change) {
+            if let Some(path) = Path::of(context, packet, self.permitted) {
                 let mut budget = RecordBudget::new(cache.as_deref_mut(), in_port);
                 self.learn_path(&key, hash, &path, fence, context, &mut budget);
             } else if let Some(cache) = &mut cache {

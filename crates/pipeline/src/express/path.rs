@@ -4,10 +4,10 @@
 use crate::context::BurstContext;
 use crate::packet::Packet;
 use crate::port_batches::{PortBatches, WayIndex};
-use actions::{HeaderChange, MacReplacement, MacWrite, Route, TtlSpot};
+use actions::{MacReplacement, MacWrite, Route, TtlSpot};
 use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
-use keys::{HOPS_MAX, HopList, Hops, PathHop, Stations, is_recordable};
+use keys::{HOPS_MAX, HopList, Hops, PathHop, Permitted, Stations, is_recordable};
 
 /// A path through the tables.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +78,9 @@ impl Needs {
 impl Path {
     /// Returns the path that a packet has taken, or `None` if its key does not determine the path.
     ///
-    /// `permitted` is the greatest header change that entries may make: after it, keys still determine the
-    /// bits that later tables examine.
-    pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet, permitted: HeaderChange) -> Option<Self> {
+    /// `permitted` has the greatest changes that entries may make: after them, keys still determine the bits
+    /// that later tables examine.
+    pub fn of<E>(context: &BurstContext<'_, E>, packet: &Packet, permitted: Permitted) -> Option<Self> {
         Self::through(context, &packet.hops, packet.stations, packet.data.ext.in_port(), permitted)
     }
 
@@ -91,7 +91,7 @@ impl Path {
         hops: &Hops,
         stations: Stations,
         in_port: PortNo,
-        permitted: HeaderChange,
+        permitted: Permitted,
     ) -> Option<Self> {
         let path = Self { hops: *hops, stations: Stations::NONE, effect: Effect::NONE };
         let hops = hops.list();

@@ -5,6 +5,7 @@
 
 mod distant;
 mod lab;
+mod moving;
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow};
