@@ -3,8 +3,8 @@
 
 use flow::{Field, Slice, SliceBase};
 
-/// Returns the field with the same bits in an arriving packet, whose base is byte 0 of the frame. An entry
-/// that moves the base has the level `HeaderChange::Headers`, so no recorded path has another base.
+/// Returns the field with the same bits in an arriving packet, whose base is byte 0 of the frame. For tables
+/// behind entries that move the base, see [`crate::View`].
 pub(crate) fn on_arrival(field: Field) -> Field {
     match field {
         Field::Slice(slice) if slice.base == SliceBase::Moving => {

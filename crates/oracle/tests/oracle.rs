@@ -24,7 +24,7 @@ const CALM_PERCENT: usize = 90;
 const REPEATS_PERCENT: usize = 160;
 
 /// Minimum share of the packets looked up in the express path that must have a record, in percent.
-const EXPRESS_HITS_PERCENT: u64 = 36;
+const EXPRESS_HITS_PERCENT: u64 = 45;
 
 /// Number of records of a tiny LUT.
 const TINY_LUT_ENTRIES: usize = 16;
