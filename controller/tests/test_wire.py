@@ -170,7 +170,7 @@ def test_values_that_do_not_fit_a_slice_are_refused(value):
         fields.from_user("slice(l3,64,8)", value)
 
 
-@pytest.mark.parametrize("data", ["ffff0009ff53484e0060001008", "ffff0a09ff53484e0040000801", "ffff0008ff53484e00400008"])
+@pytest.mark.parametrize("data", ["ffff0009ff53484e0060001008", "ffff0c09ff53484e0040000801", "ffff0008ff53484e00400008"])
 def test_fields_that_are_cut_or_unknown_are_refused(data):
     with pytest.raises(ExtensionError):
         fields.parse(bytes.fromhex(data), 0)
