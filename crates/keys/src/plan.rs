@@ -115,8 +115,8 @@ impl ExpressPlan {
         Self { version, examined, port_bytes, length_bytes, permitted, reader, rows }
     }
 
-    /// Returns the plan with this greatest shift. The examined bits must include those in every
-    /// [`crate::View`] that entries with the shift cause.
+    /// Returns the plan for paths on which entries shift packets up to this level. Its examined bits must
+    /// include the bits that tables examine in each [`crate::View`] of such paths.
     #[must_use]
     pub fn permitting(mut self, shift: Shift) -> Self {
         self.permitted.shift = shift;

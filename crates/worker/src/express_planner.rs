@@ -381,8 +381,8 @@ impl ExpressPlanner {
     }
 }
 
-/// Returns the bits of arriving packets that these fields have in any of the states. Returns `None` if
-/// arriving packets do not determine them.
+/// Returns the bits of arriving packets that become these fields in at least one of the states. Returns
+/// `None` if arriving packets do not determine the fields.
 fn on_arrival(views: &[View], fields: impl Iterator<Item = (Field, u128)>) -> Option<Vec<(Field, u128)>> {
     let mut bits = Vec::new();
     for (field, mask) in fields {

@@ -78,8 +78,8 @@ impl<P: Probe + Default> Harness<P> {
         }
     }
 
-    /// Runs the worker until it has processed the packets that remain from [`Self::acquaint`]. Their sequence
-    /// numbers are those of the acquaintance, so none may leave during the run.
+    /// Runs the worker until it has processed the packets that remain from [`Self::acquaint`]. If they left
+    /// during the run, they would count as packets of the run.
     fn drain(&mut self) {
         let mut idle = 0;
         for _ in 0..DRAIN_TURNS {
