@@ -29,8 +29,8 @@ pub(super) fn with_hint(header: Header, error: DecodeError) -> DecodeError {
     let found = MESSAGES.iter().find(|(kind, length, _)| (*kind, *length) == (header.kind, header.length));
     let Some((_, length, name)) = found else { return error };
     let problem = format!(
-        "{}; type and length ({length} bytes) are those of POF's {name}: if the controller speaks POF, set \
-         the protocol of this channel to POF",
+        "{}; POF's {name} has this type and length ({length} bytes): if the controller speaks POF, set its \
+         protocol to OpenFlow 1.3",
         error.problem
     );
     DecodeError { problem: problem.into(), ..error }

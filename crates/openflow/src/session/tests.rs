@@ -400,8 +400,8 @@ fn a_pof_controller_is_recognised() {
             _ => panic!("{events:?}"),
         };
         let hint = format!(
-            "type and length ({length} bytes) are those of POF's {name}: if the controller speaks POF, set the \
-             protocol of this channel to POF"
+            "POF's {name} has this type and length ({length} bytes): if the controller speaks POF, set its \
+             protocol to OpenFlow 1.3"
         );
         assert!(error.problem.contains(&hint), "{error}");
         assert!(session.is_open());
