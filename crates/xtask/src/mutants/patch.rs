@@ -41,6 +41,12 @@ impl TestCommand {
         let settings = self.environment.iter().map(|(name, value)| format!("{name}={value} "));
         settings.chain([self.words.join(" ")]).collect()
     }
+
+    /// Returns the package that the command tests, or an empty string if it names none.
+    fn package(&self) -> &str {
+        let options = self.words.windows(2).find(|pair| matches!(pair[0].as_str(), "-p" | "--package"));
+        options.map_or("", |pair| &pair[1])
+    }
 }
 
 /// A planted fault.
@@ -60,7 +66,10 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Returns the selected patches in `folder`, sorted by name. It is an error if no patch is selected.
+    /// Returns the selected patches in `folder`. It is an error if no patch is selected.
+    ///
+    /// Patches with the same tested package and the same changed files follow each other, so that the next
+    /// build restores and changes the same crate, and no other crate is built again.
     pub fn read_all(folder: &Path, choice: PatchChoice<'_>) -> Result<Vec<Self>, Failure> {
         let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -88,6 +97,7 @@ impl Patch {
         if patches.is_empty() {
             return Err(format!("there is no *.patch in {}", folder.display()));
         }
+        patches.sort_by(|a, b| (a.command.package(), &a.changes).cmp(&(b.command.package(), &b.changes)));
         Ok(patches)
     }
 
@@ -156,6 +166,26 @@ mod tests {
         assert_eq!(patch.command.line(), "A=1 B=x=y cargo test -p oracle --test oracle");
         assert!(patch.is_nightly);
         assert_eq!(patch.changes, ["x/y.rs"]);
+    }
+
+    #[test]
+    fn patches_of_one_package_and_crate_follow_each_other() {
+        let folder = std::env::temp_dir().join(format!("xtask-order-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let texts = [
+            GOOD.replace("x/y.rs", "b/y.rs"),
+            GOOD.replace("-p oracle", "--package keys"),
+            GOOD.replace("x/y.rs", "a/y.rs"),
+            GOOD.replace("-p oracle", "--manifest-path loom/Cargo.toml"),
+            GOOD.replace("x/y.rs", "b/y.rs"),
+        ];
+        for (name, text) in ["a", "b", "c", "d", "e"].iter().zip(texts) {
+            fs::write(folder.join(name).with_extension("patch"), text).unwrap();
+        }
+        let patches = Patch::read_all(&folder, PatchChoice::All).unwrap();
+        let names: Vec<&str> = patches.iter().map(|patch| patch.name.as_str()).collect();
+        assert_eq!(names, ["d", "b", "c", "a", "e"]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
