@@ -20,6 +20,8 @@ L2_BARS, NORMAL_BAR, MACSWAP_BAR = {1: 0.6, 1000: 0.6, 10_000: 0.55, 100_000: 0.
 BEFORE_NEW_BAR, BEFORE_DEFAULTS_BAR = 0.95, 0.9
 # Minimum speed of Shunt with the port cache, relative to Shunt without it.
 PORT_CACHE_BAR = 0.88
+# Minimum speed of the POF router, relative to the same router in OpenFlow.
+POF_BAR = 0.9
 # Minimum speed of Shunt's tables without the fast-forwarding path, relative to Open vSwitch.
 TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
 # Number of LUT records by number of flows.
@@ -34,7 +36,8 @@ ROUTED, STATIONS, LEARNED, MACSWAP = "routed", "stations", "learned", "macswap"
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A row of the comparison. `popularity` is uniform, zipf or new. With `before`, the peer is another build
-    of Shunt. With `peer`, it is the same build with these settings."""
+    of Shunt. With `peer`, it is the same build with these settings. With `pof`, Shunt forwards by the flows of
+    a POF program, and the peer by those of OpenFlow."""
 
     flows: int
     version: int = 4
@@ -46,6 +49,7 @@ class Row:
     bar: float = None
     before: bool = False
     peer: Settings = None
+    pof: bool = False
 
     @property
     def name(self):
@@ -66,6 +70,7 @@ class Row:
     def _routed_parts(self):
         parts = ["IPv%d" % self.version, "hard" if self.hard else "easy"]
         parts += ["rewriting"] * self.rewrites
+        parts += ["POF"] * self.pof
         if self.popularity == "new":
             parts.append("every packet a new flow")
         else:
@@ -80,6 +85,10 @@ class Row:
         if self.kind == ROUTED:
             return rule_set(self.version, self.hard)
         return MacTable(self.flows, learned=self.kind == LEARNED)
+
+    def our_lines(self):
+        """Flows of Shunt's side."""
+        return list(self.rules().pof_lines() if self.pof else self.rules().lines(self.rewrites, ours=True))
 
     def packets(self):
         """Packets of the row's capture."""
@@ -123,6 +132,12 @@ def cached(flows, version):
     return dataclasses.replace(row, ours=dataclasses.replace(row.ours, port_cache=True), peer=row.ours)
 
 
+def of_pof(flows, version):
+    """Returns a row over three tables that compares the router as a POF program with the same in OpenFlow."""
+    row = express(flows, version, bar=POF_BAR, pof=True)
+    return dataclasses.replace(row, peer=row.ours)
+
+
 def named():
     """Returns the rows that every run measures."""
     for version in (6, 4):
@@ -131,6 +146,7 @@ def named():
         yield from (routed(flows, version, rewrites=True) for flows in FLOWS)
         yield from (tables(flows, version, bar=bar) for flows, bar in TABLES_BARS.items())
         yield cached(100, version)
+        yield from (of_pof(flows, version) for flows in (100, 10_000))
     for stations, bar in L2_BARS.items():
         yield Row(stations, kind=STATIONS, ours=by_records(stations), bar=bar)
     yield Row(1000, kind=LEARNED, ours=by_records(1000), bar=NORMAL_BAR)

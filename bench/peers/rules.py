@@ -18,6 +18,7 @@ MACS = ["02:00:00:00:01:%02x" % number for number in range(8)]
 SERVICES = [22, 25, 53, 80, 110, 143, 443, 993, 1521, 3306, 5060, 8080]
 TCP, UDP = 6, 17
 FULL = 0xFFFF
+ETHERNET_BYTES = 14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,6 +186,42 @@ class RuleSet:
             parts += ["%s_dst=%s" % (address, self.family.text(route)), "actions="]
             yield ",".join(parts) + (rewrite(number) if rewrites else "") + "output:2"
         yield "table=2,priority=1,actions=drop"
+
+    def pof_lines(self):
+        """Returns the same router as a POF program: the flows into which Shunt translates its entries.
+
+        No entry uses a parser. The goto of table 0 moves the base to the IP header, from which all further
+        slices are counted. An entry names all fields of its table, some with an empty mask. Entries of table 0
+        drop packets that a parser would refuse: IPv4 packets with options, and IP packets of another version.
+        """
+        six = self.family.version == 6
+        fixed, protocol, ttl = ("0,4", "48,8", "56,8") if six else ("0,8", "72,8", "64,8")
+        bits = self.family.bits
+        ends = [(64, bits), (192, bits), (320, 16), (336, 16)] if six else [(96, 32), (128, 32), (160, 16), (176, 16)]
+        ends = ["slice(base,%d,%d)" % end for end in ends]
+        for mac in MACS:
+            match = "slice(base,0,48)=%s,slice(base,96,16)=%s" % ("0x" + mac.replace(":", ""), "0x86dd" if six else "0x0800")
+            yield "table=0,priority=100,%s,actions=move_base(%d),goto_table:1" % (match, ETHERNET_BYTES)
+        for place, rule in enumerate(self.rules):
+            values = [self._masked(rule.source), self._masked(rule.destination), rule.source_port, rule.destination_port]
+            parts = ["table=1", "priority=%d" % (2000 - place)]
+            parts.append("slice(base,%s)=%#x" % (fixed, 6 if six else 0x45))
+            parts.append("slice(base,%s)=%#x/%#x" % (protocol, rule.protocol, 0xFF if rule.protocol else 0))
+            parts += ["%s=%#x/%#x" % (end, *value) for end, value in zip(ends, values)]
+            yield ",".join(parts) + ",actions=" + ("goto_table:2" if rule.allows else "drop")
+        yield "table=1,priority=1,slice(base,%s)=%#x,actions=goto_table:2" % (fixed, 6 if six else 0x45)
+        for place, route in enumerate(self.routes):
+            match = "table=2,priority=%d,%s=%#x/%#x" % (1000 + route[1], ends[1], *self._masked(route))
+            hop, own = "0x02aa0000%04x" % place, "0x02bb00000001"
+            actions = ["modify_field:-1->slice(base,%s)" % ttl]
+            actions += [] if six else ["calculate_checksum(80,16,0,160)"]
+            actions += ["move_base(-%d)" % ETHERNET_BYTES, "set_field:%s->slice(base,0,48)" % hop]
+            actions += ["set_field:%s->slice(base,48,48)" % own, "output:2"]
+            yield match + ",actions=" + ",".join(actions)
+
+    def _masked(self, prefix):
+        """Returns the value and the mask of a prefix."""
+        return prefix[0], ((1 << prefix[1]) - 1) << (self.family.bits - prefix[1])
 
     def _protocol(self, protocol):
         six = self.family.version == 6

@@ -110,7 +110,8 @@ class Contest:
             self.peer_words = "against %s" % options.before
         elif row.peer:
             self.peer = stack.enter_context(self._other_shunt(folder, capture, buffers, row.peer))
-            self.peer_words = "against Shunt with " + row.peer.words()
+            how = "by OpenFlow, " if row.pof else "with "
+            self.peer_words = "against Shunt " + how + row.peer.words()
         elif row.kind != ROUTED:
             self.peer = stack.enter_context(Testpmd(folder, capture, buffers))
             self.peer_words = "against testpmd macswap"
@@ -127,8 +128,7 @@ class Contest:
             once = os.path.join(folder, "stations.pcap")
             # Shunt limits how fast it learns, so every station sends many packets.
             write(once, from_stations(row.rules()) * 100)
-        lines = list(row.rules().lines(row.rewrites, ours=True))
-        return Shunt(folder, lines, capture, row.ours, buffers, once=once)
+        return Shunt(folder, row.our_lines(), capture, row.ours, buffers, once=once)
 
     def _other_shunt(self, folder, capture, buffers, wanted, program=None):
         """Returns Shunt as the peer, with other settings or as another build."""
