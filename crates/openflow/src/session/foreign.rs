@@ -29,8 +29,8 @@ pub(super) fn with_hint(header: Header, error: DecodeError) -> DecodeError {
     let found = MESSAGES.iter().find(|(kind, length, _)| (*kind, *length) == (header.kind, header.length));
     let Some((_, length, name)) = found else { return error };
     let problem = format!(
-        "{}; POF's {name} has this type and length ({length} bytes): if the controller speaks POF, set its \
-         protocol to OpenFlow 1.3",
+        "{}; POF's {name} has this type and length ({length} bytes): if the controller speaks POF, move its \
+         address in the configuration from [datapath.openflow] to [datapath.pof]",
         error.problem
     );
     DecodeError { problem: problem.into(), ..error }

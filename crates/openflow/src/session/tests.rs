@@ -400,8 +400,8 @@ fn a_pof_controller_is_recognised() {
             _ => panic!("{events:?}"),
         };
         let hint = format!(
-            "POF's {name} has this type and length ({length} bytes): if the controller speaks POF, set its \
-             protocol to OpenFlow 1.3"
+            "POF's {name} has this type and length ({length} bytes): if the controller speaks POF, move its \
+             address in the configuration from [datapath.openflow] to [datapath.pof]"
         );
         assert!(error.problem.contains(&hint), "{error}");
         assert!(session.is_open());

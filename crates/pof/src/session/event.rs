@@ -47,13 +47,13 @@ pub enum PofCloseReason {
     /// The HELLO has another version.
     #[error(
         "the controller speaks version {0:#04x}, but POF has version {VERSION:#04x}; if it is an OpenFlow \
-         controller, set the protocol of this channel to OpenFlow"
+         controller, move its address in the configuration from [datapath.pof] to [datapath.openflow]"
     )]
     Version(u8),
     /// The peer is an OpenFlow controller.
     #[error(
-        "the controller speaks OpenFlow ({0}), but this channel is configured for POF; set the protocol of \
-         this channel to OpenFlow, or connect a POF controller"
+        "the controller speaks OpenFlow ({0}), but this address is for POF; move its address in the \
+         configuration from [datapath.pof] to [datapath.openflow], or connect a POF controller"
     )]
     OpenFlow(String),
     /// A message came at the wrong step of the handshake.

@@ -365,8 +365,8 @@ fn name(header: Header) -> String {
 fn with_hint(header: Header, error: PofDecodeError) -> PofDecodeError {
     let Some(name) = foreign::openflow_message(header) else { return error };
     let reason = format!(
-        "{}; as {name} of OpenFlow it would be valid: if the controller speaks OpenFlow, set the protocol of \
-         this channel to OpenFlow",
+        "{}; as {name} of OpenFlow it would be valid: if the controller speaks OpenFlow, move its address in \
+         the configuration from [datapath.pof] to [datapath.openflow]",
         error.reason
     );
     PofDecodeError { reason: reason.into(), ..error }

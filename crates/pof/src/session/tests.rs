@@ -158,7 +158,7 @@ fn other_versions_are_refused() {
         assert_eq!(*closed(&seen), PofCloseReason::Version(version));
         let error = sent_error(&mut session, OLD);
         assert_eq!((error.error_code(), error.slot), (error::HELLO_INCOMPATIBLE, 0));
-        assert!(error.text.text().contains("set the protocol of this channel to OpenFlow"), "{error:?}");
+        assert!(error.text.text().contains("from [datapath.pof] to [datapath.openflow]"), "{error:?}");
     }
     let mut session = running();
     let seen = events(&mut session, &message(1, 2, &[]));
@@ -177,7 +177,7 @@ fn a_message_shorter_than_its_header_ends_the_session() {
 
 #[test]
 fn an_openflow_controller_is_recognised() {
-    let advice = "set the protocol of this channel to OpenFlow";
+    let advice = "from [datapath.pof] to [datapath.openflow]";
     // A HELLO with a bitmap of versions.
     let mut session = new_session(OLD);
     let seen = events(&mut session, &message(4, 0, &[0, 1, 0, 8, 0, 0, 0, 0x10]));
