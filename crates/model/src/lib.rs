@@ -42,4 +42,4 @@ pub use port::{Port, PortConfig, PortDesc};
 pub use queries::{GroupStats, MeterStats};
 pub use rules::{Mark, TableSet};
 pub use select::FlowFilter;
-pub use stats::{Aggregate, FlowCursor, FlowStats, TableStats};
+pub use stats::{Aggregate, EntryRef, FlowCursor, FlowStats, TableStats};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use wire::ethernet::ETHERNET_BYTES;
 
 /// Number of operations waiting for workers at which no further request is started.
-pub(crate) const PARKED_MAX: usize = 256;
+const PARKED_MAX: usize = 256;
 
 /// Maximum number of flows whose packets one operation releases.
 const ENDS_PER_OPERATION: usize = 256;
@@ -93,6 +93,17 @@ impl<D: DataPlane> Model<D> {
     /// are known to be long.
     pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
         changes::cost_of(&self.rules, changes)
+    }
+
+    /// Returns whether applying the changes takes so long that it should not delay the answers to others.
+    #[must_use]
+    pub fn is_long(&self, changes: &[Change]) -> bool {
+        self.cost_of(changes) > changes::LONG_ENTRIES
+    }
+
+    /// Returns whether so many operations wait for the workers that no further request should be started.
+    pub fn is_congested(&mut self) -> bool {
+        self.plane.get_mut().parked() >= PARKED_MAX
     }
 
     /// Releases packets that wait for the answer to a packet-in, because no controller has got it. They are

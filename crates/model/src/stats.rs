@@ -7,7 +7,7 @@ use crate::rules::Mark;
 use crate::rules::carried::reported;
 use crate::select::FlowFilter;
 use dataplane::{DataPlane, Totals, TrafficCount};
-use flow::{EntryFlags, EntryId, FlowEntry, Nanos, TableId};
+use flow::{EntryFlags, EntryId, FlowEntry, Match, Nanos, TableId};
 use std::sync::Arc;
 
 /// An entry with its counters.
@@ -25,6 +25,13 @@ pub struct FlowStats {
     pub duration_ns: Nanos,
     /// Reasons that determine whether the entry is low-latency.
     pub mark: Mark,
+}
+
+/// Reference to one entry, which is never valid for another entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryRef {
+    id: EntryId,
+    serial: u64,
 }
 
 /// Position of a walk over entries; the default is the start. The walk is ordered by table and by time of
@@ -102,6 +109,36 @@ impl<D: DataPlane> Model<D> {
             }
             sum.flows += 1;
         }
+    }
+
+    /// Returns the entry of a table with this priority and match.
+    #[must_use]
+    pub fn find(&self, table: TableId, priority: u16, matching: &Match) -> Option<EntryRef> {
+        let id = self.rules.store.find(table, priority, matching)?;
+        Some(EntryRef { id, serial: self.rules.store.slot(id)?.serial })
+    }
+
+    /// Returns whether the entry is still in its table.
+    #[must_use]
+    pub fn is_present(&self, entry: EntryRef) -> bool {
+        self.rules.store.is_listed(entry.id, entry.serial)
+    }
+
+    /// Returns an entry, or `None` if it is no longer in its table.
+    #[must_use]
+    pub fn entry_of(&self, entry: EntryRef) -> Option<&Arc<FlowEntry>> {
+        if self.is_present(entry) { self.rules.store.entry(entry.id) } else { None }
+    }
+
+    /// Returns an entry with its counters, or `None` if it is no longer in its table.
+    pub fn entry_stats(&mut self, now: Nanos, entry: EntryRef) -> Option<FlowStats> {
+        if self.is_present(entry) { self.flow_stats(now, entry.id) } else { None }
+    }
+
+    /// Returns the number of entries in a table.
+    #[must_use]
+    pub fn entries_in(&self, table: TableId) -> usize {
+        self.rules.store.table(table).len()
     }
 
     /// Returns the number of entries in the controller's tables.

@@ -40,6 +40,7 @@ mod table_features;
 
 pub use channel::{Channel, ChannelEvent, Progress};
 pub use context::{ChannelId, Context};
+pub use finish_offloads::packets;
 pub use long::{Done, Work};
 pub use lost::LostMessages;
 

@@ -5,7 +5,6 @@ use super::channel::{Channel, ChannelEvent, Held, Job, Progress, REQUESTS_PER_ST
 use super::context::{Context, Refusal};
 use super::shared::Shared;
 use crate::changes::LONG_ENTRIES;
-use crate::requests::PARKED_MAX;
 use dataplane::DataPlane;
 use openflow::{Message, Request, Undecodable};
 
@@ -52,11 +51,7 @@ impl Channel {
             Some(Job::Barrier(..) | Job::Lent(_)) => false,
             Some(Job::Dump(_)) => !held.waits_for_others(),
         };
-        if !free
-            || shared.work.is_some()
-            || self.session.is_output_full()
-            || context.model.plane_mut().parked() >= PARKED_MAX
-        {
+        if !free || shared.work.is_some() || self.session.is_output_full() || context.model.is_congested() {
             return None;
         }
         self.pop_held()
