@@ -4,16 +4,14 @@
 //! Begin with [`configs`].
 
 use crate::cache::check_pool;
-use crate::endpoint::{Endpoint, controller, listen_address, socket_path};
+use crate::channels::{channels, share_no_address};
+use crate::endpoint::socket_path;
 use crate::file::{self, ConfigFile};
 use crate::forwarding::{ForwardingSections, forwarding};
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
-use crate::packet_in::packet_ins;
 use crate::ports::{Around, ports};
-use crate::settings::{
-    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig,
-};
+use crate::settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, WorkerConfig};
 use crate::socket::SocketPurpose;
 use crate::value::in_range;
 use port_cache::{MissMode, PortCacheConfig};
@@ -29,8 +27,6 @@ const MTU: RangeInclusive<i64> = 68..=65_500;
 const WORKERS: usize = 64;
 /// Maximum number of datapaths of a daemon.
 const DATAPATHS: usize = 256;
-/// Maximum number of controllers of a datapath, and of addresses on which it listens.
-const ENDPOINTS: usize = 16;
 /// Maximum number of CPUs on Linux.
 const CPUS: i64 = 8_192;
 
@@ -128,14 +124,7 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
             format!("\"{}\" is also used by another datapath; use each once", other.control.display());
         mistakes.wrong(format!("{key}.control"), problem);
     }
-    let listens = &other.datapath.openflow.listen;
-    for (n, twice) in listens.iter().enumerate() {
-        if one.datapath.openflow.listen.contains(twice) {
-            let problem =
-                format!("\"{twice}\" is also used by another datapath; listen on each address once");
-            mistakes.wrong(format!("{key}.openflow.listen[{n}]"), problem);
-        }
-    }
+    share_no_address(key, &one.datapath, &other.datapath, mistakes);
     let alone =
         |port: &ConfiguredPort| port::is_of_interfaces(&port.driver) || port.driver == port::dpdk::NAME;
     for (n, port) in other.datapath.ports.iter().enumerate().filter(|(_, port)| alone(port)) {
@@ -213,11 +202,11 @@ fn workers(
 }
 
 /// Key of a datapath in the file, and other settings against which the datapath is checked.
-struct Context<'a> {
-    key: &'a str,
-    workers: Option<&'a [WorkerConfig]>,
-    control: Option<&'a Path>,
-    scope: Scope,
+pub(crate) struct Context<'a> {
+    pub key: &'a str,
+    pub workers: Option<&'a [WorkerConfig]>,
+    pub control: Option<&'a Path>,
+    pub scope: Scope,
 }
 
 fn datapath(
@@ -231,7 +220,7 @@ fn datapath(
     let before = mistakes.len();
     let id = mistakes.needed(format!("{key}.id"), d.id, "id = 1");
     let id = id.and_then(|id| mistakes.at(format!("{key}.id"), in_range(id, 1..=i64::MAX)));
-    let openflow = openflow(&d.openflow, context, mistakes);
+    let (openflow, pof) = channels(&d, id, context, mistakes);
     let sections = ForwardingSections {
         low_latency: &d.low_latency,
         ffp: &d.ffp,
@@ -289,6 +278,7 @@ fn datapath(
     let datapath = Datapath {
         id: id?,
         openflow,
+        pof,
         forwarding,
         flows: d.flows.map(PathBuf::from),
         stateless: stateless.map(Arc::new),
@@ -333,52 +323,4 @@ fn searcher_cpu(
         notes.push(format!("{key}: {note}"));
     }
     Some(cpu)
-}
-
-fn openflow(o: &file::OpenFlowSection, context: &Context<'_>, mistakes: &mut Mistakes) -> OpenFlow {
-    let key = |name: &str| format!("{}.openflow.{name}", context.key);
-    let controllers = endpoints(&key("controllers"), &o.controllers, controller, mistakes);
-    let listen = endpoints(&key("listen"), &o.listen, listen_address, mistakes);
-    for (n, end) in listen.iter().enumerate() {
-        let key = format!("{}[{n}]", key("listen"));
-        if context.control.is_some_and(|control| *end == Endpoint::Unix(control.into())) {
-            mistakes.wrong(&key, format!("\"{end}\" is the control socket; use another path for OpenFlow"));
-        }
-        context.scope.socket(&key, end, SocketPurpose::OpenFlow, mistakes);
-    }
-    let standalone = match o.fail_mode.as_deref() {
-        Some("standalone") => true,
-        Some("secure") => false,
-        None => controllers.is_empty(),
-        Some(other) => {
-            let problem = format!("\"{other}\" is unknown; use \"secure\" or \"standalone\"");
-            mistakes.wrong(key("fail_mode"), problem);
-            false
-        }
-    };
-    let packet_ins = packet_ins(&key("packet_in"), &o.packet_in, mistakes);
-    OpenFlow { standalone, controllers, listen, packet_ins }
-}
-
-/// Parses a list of distinct endpoints, and omits invalid endpoints.
-fn endpoints(
-    key: &str,
-    texts: &[String],
-    read: fn(&str) -> Result<Endpoint, String>,
-    mistakes: &mut Mistakes,
-) -> Vec<Endpoint> {
-    if texts.len() > ENDPOINTS {
-        mistakes.wrong(key, format!("there are {}; the maximum is {ENDPOINTS}", texts.len()));
-        return Vec::new();
-    }
-    let mut all = Vec::with_capacity(texts.len());
-    for (n, text) in texts.iter().enumerate() {
-        let key = format!("{key}[{n}]");
-        let Some(endpoint) = mistakes.at(&key, read(text)) else { continue };
-        if all.contains(&endpoint) {
-            mistakes.wrong(&key, format!("\"{text}\" is given twice; name each once"));
-        }
-        all.push(endpoint);
-    }
-    all
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Endpoints of OpenFlow connections: TCP addresses and unix sockets.
+//! Endpoints of connections to controllers: TCP addresses and unix sockets.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -51,20 +51,27 @@ pub fn listen_address(text: &str) -> Result<Endpoint, String> {
     })
 }
 
-/// Parses `tcp:IP[:PORT]` or `unix:PATH`.
-pub fn controller(text: &str) -> Result<Endpoint, String> {
-    /// Default port of OpenFlow, assigned by IANA.
-    const PORT: u16 = 6_653;
+/// Parses `tcp:IP[:PORT]` or `unix:PATH` of an OpenFlow controller. IANA assigned the default port 6653.
+pub fn openflow_controller(text: &str) -> Result<Endpoint, String> {
+    controller(text, 6_653)
+}
+
+/// Parses `tcp:IP[:PORT]` or `unix:PATH` of a POF controller. Public switches have the default port 6633.
+pub fn pof_controller(text: &str) -> Result<Endpoint, String> {
+    controller(text, 6_633)
+}
+
+fn controller(text: &str, port: u16) -> Result<Endpoint, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return socket_path(path, "/run/controller.sock").map(Endpoint::Unix);
     }
     let address = text.strip_prefix("tcp:").unwrap_or_default();
     let whole = address.parse().ok();
-    let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT));
+    let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, port));
     whole.or_else(without_port).map(Endpoint::Tcp).ok_or_else(|| {
         format!(
-            "\"{text}\" is not a controller address; write tcp:IP:PORT or unix:PATH, such as \"tcp:127.0.0.1:6653\", \
-             \"tcp:[::1]:6653\" or \"unix:/run/controller.sock\""
+            "\"{text}\" is not a controller address; write tcp:IP:PORT or unix:PATH, such as \"tcp:127.0.0.1:{port}\", \
+             \"tcp:[::1]:{port}\" or \"unix:/run/controller.sock\""
         )
     })
 }
@@ -74,7 +81,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_controller_without_a_port_gets_the_port_of_openflow() {
+    fn a_controller_without_a_port_gets_the_port_of_its_protocol() {
+        let controller = openflow_controller;
+        assert_eq!(pof_controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_633).into())));
         assert_eq!(controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_653).into())));
         assert_eq!(controller("tcp:[::1]:6633"), Ok(Endpoint::Tcp("[::1]:6633".parse().unwrap())));
         for wrong in
@@ -86,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_socket_path_has_1_to_107_bytes() {
-        for read in [controller, listen_address] {
+        for read in [openflow_controller, pof_controller, listen_address] {
             assert_eq!(read("unix:/run/a.sock"), Ok(Endpoint::Unix("/run/a.sock".into())));
             assert_eq!(read("unix:a").unwrap().to_string(), "unix:a");
             let longest = "x".repeat(PATH_BYTES);

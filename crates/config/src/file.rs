@@ -41,6 +41,7 @@ pub(crate) struct DatapathSection {
     pub control: Option<String>,
     pub flows: Option<String>,
     pub openflow: OpenFlowSection,
+    pub pof: Option<PofSection>,
     pub low_latency: LowLatencySection,
     pub ffp: FfpSection,
     pub express: ExpressSection,
@@ -58,6 +59,18 @@ pub(crate) struct OpenFlowSection {
     pub listen: Vec<String>,
     pub fail_mode: Option<String>,
     pub packet_in: PacketInSection,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PofSection {
+    pub controllers: Vec<String>,
+    #[serde(deserialize_with = "one_or_more")]
+    pub listen: Vec<String>,
+    pub dialect: Option<String>,
+    pub tables: Option<Vec<i64>>,
+    pub device_id: Option<i64>,
+    pub miss: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -10,6 +10,7 @@
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files.
 
 mod cache;
+mod channels;
 mod check;
 mod endpoint;
 pub mod file;
@@ -37,7 +38,9 @@ pub use mistakes::{FileMistakes, Mistake};
 pub use packet_in::PacketIns;
 pub use places::TextPlace;
 pub use port_cache::SearcherKind;
-pub use settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, WorkerConfig};
+pub use settings::{
+    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, WorkerConfig,
+};
 
 #[cfg(test)]
 mod tests;

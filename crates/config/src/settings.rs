@@ -5,6 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
 use crate::packet_in::PacketIns;
 use flow::{Nanos, StatelessConfig};
+use pof::PofDialect;
 use port::Spec;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ pub struct Datapath {
     pub id: u64,
     /// Settings of OpenFlow connections.
     pub openflow: OpenFlow,
+    /// Settings of POF connections, if the datapath has any.
+    pub pof: Option<Pof>,
     /// Settings of the fast paths and lanes.
     pub forwarding: Forwarding,
     /// Flow file that is loaded before the first packet.
@@ -107,6 +110,33 @@ pub struct OpenFlow {
     pub standalone: bool,
     /// Quenching and rate limits of packet-ins.
     pub packet_ins: PacketIns,
+}
+
+/// Settings of POF connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pof {
+    /// Controllers to connect to. Failed attempts are repeated with increasing pauses.
+    pub controllers: Vec<Endpoint>,
+    /// Endpoints that controllers can connect to.
+    pub listen: Vec<Endpoint>,
+    /// Dialect of all POF connections.
+    pub dialect: PofDialect,
+    /// Number of tables of each type: masked, longest prefix, exact, linear.
+    pub tables: [u8; 4],
+    /// Number by which controllers know the switch.
+    pub device_id: u32,
+    /// Treatment of packets that hit no entry.
+    pub miss: PofMiss,
+}
+
+/// Treatment of packets that hit no entry of a POF table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PofMiss {
+    /// The packet is dropped.
+    #[default]
+    Drop,
+    /// The packet is sent to the controllers.
+    Controller,
 }
 
 /// Settings of a port.

@@ -14,6 +14,8 @@ pub enum SocketPurpose {
     Control,
     /// OpenFlow socket, for controllers and tools.
     OpenFlow,
+    /// POF socket, for controllers.
+    Pof,
 }
 
 impl SocketPurpose {
@@ -23,6 +25,7 @@ impl SocketPurpose {
         match self {
             Self::Control => "control",
             Self::OpenFlow => "datapath.openflow.listen",
+            Self::Pof => "datapath.pof.listen",
         }
     }
 }
@@ -32,6 +35,7 @@ impl std::fmt::Display for SocketPurpose {
         f.write_str(match self {
             Self::Control => "control socket",
             Self::OpenFlow => "OpenFlow socket",
+            Self::Pof => "POF socket",
         })
     }
 }

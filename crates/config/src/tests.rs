@@ -526,6 +526,7 @@ fn the_grammar_has_the_keys_that_are_read() {
         "[[worker]]\nx = 1",
         "[[datapath]]\nx = 1",
         "[[datapath]]\nopenflow.x = 1",
+        "[[datapath]]\npof.x = 1",
         "[[datapath]]\nopenflow.packet_in.x = 1",
         "[[datapath]]\nopenflow.packet_in.action.x = 1",
         "[[datapath]]\nlow_latency.x = 1",
