@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All POF channels of a datapath.
+
+use crate::async_message;
+use crate::channel::{HELD_BYTES_ALL, PofChannel, PofChannelEvent, PofProgress};
+use crate::config::AgentConfig;
+use crate::long;
+use crate::lost::PofLostMessages;
+use crate::shared::Shared;
+use crate::work::{PofChannelId, PofDone, PofWork};
+use dataplane::DataPlane;
+use flow::Nanos;
+use model::AsyncMessage;
+use model::agent::Context;
+use openflow::SessionConfig;
+use std::collections::BTreeMap;
+
+/// All POF channels of a datapath.
+#[derive(Debug)]
+pub struct PofAgent {
+    channels: BTreeMap<PofChannelId, PofChannel>,
+    next: u64,
+    shared: Shared,
+}
+
+impl PofAgent {
+    /// Creates an agent without channels.
+    #[must_use]
+    pub fn new(config: AgentConfig) -> Self {
+        let shared = Shared::new(config);
+        Self { channels: BTreeMap::new(), next: 0, shared }
+    }
+
+    /// Returns the configuration.
+    #[must_use]
+    pub fn config(&self) -> &AgentConfig {
+        &self.shared.config
+    }
+
+    /// Opens a channel on a new connection.
+    pub fn open(&mut self, now: Nanos, timers: SessionConfig) -> PofChannelId {
+        let id = PofChannelId(self.next);
+        self.next += 1;
+        self.channels.insert(id, PofChannel::new(&self.shared.config, timers, now));
+        id
+    }
+
+    /// Returns the channel with this ID.
+    pub fn channel(&mut self, id: PofChannelId) -> Option<&mut PofChannel> {
+        self.channels.get_mut(&id)
+    }
+
+    /// Handles a bounded number of a channel's requests.
+    pub fn step<D: DataPlane>(&mut self, id: PofChannelId, context: &mut Context<'_, D>) -> PofProgress {
+        self.counting_held(id, |channel, shared| channel.step(id, shared, context))
+    }
+
+    /// Answers echo requests of a channel, and queues all other requests while another thread uses the model.
+    pub fn step_alone(&mut self, id: PofChannelId, now: Nanos) -> PofProgress {
+        self.counting_held(id, |channel, _| channel.step_alone(now))
+    }
+
+    /// Updates the total size of waiting requests after a step of one channel.
+    fn counting_held(
+        &mut self,
+        id: PofChannelId,
+        step: impl FnOnce(&mut PofChannel, &mut Shared) -> PofProgress,
+    ) -> PofProgress {
+        let Some(channel) = self.channels.get_mut(&id) else { return PofProgress::default() };
+        let before = channel.held_bytes();
+        channel.set_crowded(self.shared.held_bytes >= HELD_BYTES_ALL);
+        let progress = step(channel, &mut self.shared);
+        let held = &mut self.shared.held_bytes;
+        *held = held.saturating_sub(before) + channel.held_bytes();
+        progress
+    }
+
+    /// Lets the agent leave long changes to the driver, which then calls [`PofAgent::take_work`] after each
+    /// step.
+    pub fn lend_long_work(&mut self) {
+        self.shared.lends = true;
+    }
+
+    /// Takes the pending long changes. Until [`PofAgent::finish`] is called, call [`PofAgent::step_alone`]
+    /// instead of [`PofAgent::step`], and use the model only in [`PofWork::run`].
+    pub fn take_work(&mut self) -> Option<PofWork> {
+        self.shared.work.take()
+    }
+
+    /// Returns whether long changes are pending.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.shared.work.is_some()
+    }
+
+    /// Ends the request whose changes were applied. Returns an event to log, if there is one.
+    pub fn finish(&mut self, done: PofDone) -> Option<(PofChannelId, PofChannelEvent)> {
+        let id = done.channel;
+        let refusal = long::end(done.then, done.result, &mut self.shared).err();
+        // The connection may have been closed meanwhile.
+        let event = self.channels.get_mut(&id)?.finish(done.xid, refusal)?;
+        Some((id, event))
+    }
+
+    /// Sends a message of the model to all channels that have completed their handshake.
+    pub fn report(&mut self, message: &AsyncMessage) {
+        let mut channels = self.channels.values_mut().filter(|channel| channel.is_running()).peekable();
+        if channels.peek().is_none() {
+            return;
+        }
+        let encoded = async_message::messages(message, &self.shared.config);
+        channels.for_each(|channel| channel.report(message, &encoded));
+    }
+
+    /// Returns the numbers of messages lost because controllers did not read, over open and closed channels.
+    #[must_use]
+    pub fn lost(&self) -> PofLostMessages {
+        self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))
+    }
+
+    /// Removes a channel whose connection is closed.
+    pub fn close(&mut self, id: PofChannelId) {
+        if let Some(channel) = self.channels.remove(&id) {
+            self.shared.held_bytes = self.shared.held_bytes.saturating_sub(channel.held_bytes());
+            self.shared.lost = self.shared.lost.plus(channel.lost());
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Descriptions of the switch and its ports as POF messages.
+
+use crate::config::{AgentConfig, COUNTERS_MAX, KEY_BITS_MAX, TABLE_ENTRIES_MAX};
+use crate::layout::TYPES;
+use flow::Limits;
+use model::Port;
+use openflow::port::{config, state};
+use pof::PofDialect;
+use pof::message::port::{PofForwarding, PofPort};
+use pof::message::setup::{PofFeatures, capability};
+use pof::message::table::{ResourceReport, TableResource, extension};
+
+/// Returns the features of a switch with this number of ports.
+pub fn features(config: &AgentConfig, ports: usize) -> PofFeatures {
+    PofFeatures {
+        device_id: config.device_id,
+        slot: 0,
+        ports: u16::try_from(ports).unwrap_or(u16::MAX),
+        tables: config.layout.total().into(),
+        capabilities: capability::FLOW_STATS
+            | capability::TABLE_STATS
+            | capability::PORT_STATS
+            | capability::GROUP_STATS,
+        vendor: "Shunt".into(),
+        forwarding_engine: concat!("Shunt ", env!("CARGO_PKG_VERSION")).into(),
+        lookup_engine: concat!("Shunt ", env!("CARGO_PKG_VERSION")).into(),
+    }
+}
+
+/// Returns the resources of the switch.
+pub fn resources(config: &AgentConfig) -> ResourceReport {
+    let tables = TYPES.map(|table_type| TableResource {
+        device_id: config.device_id,
+        table_type,
+        tables: config.layout.count(table_type),
+        key_bits: KEY_BITS_MAX,
+        entries: TABLE_ENTRIES_MAX,
+    });
+    ResourceReport {
+        resource: 0,
+        extensions: extension::LOW_LATENCY,
+        slot: 0,
+        counters: COUNTERS_MAX as u32,
+        meters: Limits::METERS as u32,
+        groups: Limits::GROUPS_PER_TYPE as u32,
+        tables,
+    }
+}
+
+/// Returns the number of the switch in GET_CONFIG_REPLY, which only dialect 1.4.0.015 has.
+pub fn device_id_of_config(config: &AgentConfig) -> u32 {
+    if config.dialect == PofDialect::V1_2 { 0 } else { config.device_id }
+}
+
+/// Returns the description of a port, or `None` if the dialect cannot express its number.
+pub fn port(port: &Port, agent: &AgentConfig) -> Option<PofPort> {
+    let (desc, set) = (&port.desc, &port.config);
+    let number = desc.number.0;
+    if agent.dialect == PofDialect::V1_4 && number > u16::MAX.into() {
+        return None;
+    }
+    let bits = [
+        (set.down, config::PORT_DOWN),
+        (set.no_recv, config::NO_RECV),
+        (set.no_fwd, config::NO_FWD),
+        (set.no_packet_in, config::NO_PACKET_IN),
+    ];
+    let forwards = !set.down && !set.no_recv && !set.no_fwd;
+    Some(PofPort {
+        slot: 0,
+        number,
+        device_id: agent.device_id,
+        mac: desc.mac,
+        name: desc.name.as_str().into(),
+        config: bits.into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum(),
+        state: if port.link_up { 0 } else { state::LINK_DOWN } | if port.is_up() { state::LIVE } else { 0 },
+        current: desc.current,
+        advertised: desc.advertised,
+        supported: desc.supported,
+        peer: desc.peer,
+        speed_kbps: desc.speed_kbps,
+        max_speed_kbps: desc.max_speed_kbps,
+        forwarding: if forwards { PofForwarding::Enabled } else { PofForwarding::Disabled },
+    })
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that are executed in parts: sums of counters, and QUERYALL.
+
+use crate::channel::PofChannel;
+use crate::counters::{Place, PofCounts, missing};
+use crate::flow_mod::{counts, result};
+use crate::shared::Shared;
+use dataplane::DataPlane;
+use flow::TableId;
+use model::agent::Context;
+use pof::message::resource::{CounterCommand, PofCounter};
+use pof::message::table::{PofTableMod, TableCommand};
+use pof::value::PofCounterId;
+use pof::{PofDialect, PofMessage};
+use std::ops::Bound;
+
+/// Maximum number of entries examined in one part.
+const ENTRIES_PER_PART: usize = 1_024;
+/// Maximum number of messages sent in one part.
+const MESSAGES_PER_PART: usize = 64;
+
+/// A request in progress.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// The channel waits until the driver has applied the changes of the request.
+    Lent,
+    Count(CountJob),
+    QueryAll(QueryAllJob),
+}
+
+/// What follows when the counts of a counter are added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CountThen {
+    Reply,
+    Clear,
+}
+
+#[derive(Debug)]
+pub(crate) struct CountJob {
+    xid: u32,
+    counter: PofCounterId,
+    then: CountThen,
+    /// The last entry whose counts are in the sum.
+    after: Option<Place>,
+    sum: PofCounts,
+}
+
+#[derive(Debug)]
+pub(crate) struct QueryAllJob {
+    xid: u32,
+    table: TableId,
+    /// Index of the next entry, or `None` if the table itself is next.
+    index: Option<u32>,
+}
+
+impl Job {
+    /// Returns the job that adds up a counter.
+    pub fn count(xid: u32, counter: PofCounterId, then: CountThen) -> Self {
+        Self::Count(CountJob { xid, counter, then, after: None, sum: PofCounts::default() })
+    }
+
+    /// Returns the job that answers QUERYALL_REQUEST.
+    pub fn query_all(xid: u32) -> Self {
+        Self::QueryAll(QueryAllJob { xid, table: TableId(0), index: None })
+    }
+
+    /// Returns whether the job waits for the driver.
+    pub fn is_lent(&self) -> bool {
+        matches!(self, Self::Lent)
+    }
+
+    /// Executes a part of the job. Returns the rest, or `None` if it is done.
+    pub fn advance<D: DataPlane>(
+        self,
+        channel: &mut PofChannel,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<Self> {
+        match self {
+            Self::Lent => Some(Self::Lent),
+            Self::Count(job) => job.advance(channel, shared, context).map(Self::Count),
+            Self::QueryAll(job) => job.advance(channel, shared, context).map(Self::QueryAll),
+        }
+    }
+}
+
+impl CountJob {
+    fn advance<D: DataPlane>(
+        mut self,
+        channel: &mut PofChannel,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<Self> {
+        let Some(counter) = shared.counters.get(self.counter) else {
+            // Another controller has deleted the counter.
+            channel.refuse(self.xid, &missing(self.counter));
+            return None;
+        };
+        let from = self.after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut places = counter.places.range((from, Bound::Unbounded));
+        for &(table, index) in places.by_ref().take(ENTRIES_PER_PART) {
+            self.after = Some((table, index));
+            let found = shared.tables.get(&table).and_then(|found| found.record(index, context.model));
+            if let Some(record) = found {
+                self.sum = self.sum.plus(counts(context.model, context.now, record.entry));
+            }
+        }
+        if places.next().is_some() {
+            return Some(self);
+        }
+        for &group in &counter.groups {
+            if let Some(stats) = context.model.group(context.now, group) {
+                let total = stats.counters.total;
+                self.sum = self.sum.plus(PofCounts { packets: total.packets, bytes: total.bytes });
+            }
+        }
+        self.end(channel, shared);
+        None
+    }
+
+    fn end(self, channel: &mut PofChannel, shared: &mut Shared) {
+        let Some(counter) = shared.counters.get_mut(self.counter) else { return };
+        let sum = self.sum.plus(counter.retired);
+        match self.then {
+            CountThen::Clear => counter.cleared = sum,
+            CountThen::Reply => {
+                let PofCounts { packets, bytes } = sum.minus(counter.cleared);
+                let has_bytes = shared.config.dialect != PofDialect::V1_2;
+                let reply = PofCounter {
+                    command: CounterCommand::Reply,
+                    slot: 0,
+                    counter: self.counter,
+                    packets,
+                    bytes: if has_bytes { bytes } else { 0 },
+                };
+                channel.reply(self.xid, &PofMessage::CounterReply(reply));
+            }
+        }
+    }
+}
+
+impl QueryAllJob {
+    fn advance<D: DataPlane>(
+        mut self,
+        channel: &mut PofChannel,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<Self> {
+        let mut left = MESSAGES_PER_PART;
+        while let Some((&table, found)) = shared.tables.range(self.table..).next() {
+            if table != self.table {
+                (self.table, self.index) = (table, None);
+            }
+            let first = self.index.unwrap_or_else(|| {
+                let command = TableCommand::QueryResult;
+                let definition = PofTableMod { command, ..(*found.definition).clone() };
+                channel.reply(self.xid, &PofMessage::TableMod(definition));
+                0
+            });
+            self.index = Some(first);
+            for (index, record) in found.from(first) {
+                if left == 0 {
+                    self.index = Some(index);
+                    return Some(self);
+                }
+                left -= 1;
+                if context.model.is_present(record.entry) {
+                    channel.reply(self.xid, &PofMessage::FlowMod(result(record)));
+                }
+            }
+            (self.table, self.index) = (TableId(table.0.saturating_add(1)), None);
+        }
+        channel.reply(self.xid, &PofMessage::QueryAllFin);
+        None
+    }
+}
