@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon: threads, control socket and OpenFlow connections.
+//! The daemon: threads, control socket and connections of controllers.
 //!
 //! The crate connects the model with the workers, the clients and the controllers. It must not decide how
 //! packets are forwarded: `model` turns the controllers' requests into rules, and `pipeline` applies the
@@ -8,10 +8,10 @@
 //! Begin with [`daemon::run`], which starts a switch. Then read [`daemon::Daemon::serve`], the loop of the
 //! control thread.
 
+mod channels;
 pub mod control;
 pub mod daemon;
 pub mod listener;
 pub mod live_trace;
 pub mod log;
-mod openflow;
 pub mod top;

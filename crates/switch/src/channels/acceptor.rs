@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Listening socket for OpenFlow connections, TCP or unix.
+//! Listening socket for connections of controllers, TCP or unix.
 
 use super::CONNECTIONS;
+use super::agents::Protocol;
 use super::stream::Stream;
 use crate::listener::{ListenError, Listener};
 use config::Endpoint;
@@ -17,9 +18,10 @@ enum Socket {
     Unix(Listener),
 }
 
-/// Listening socket for OpenFlow connections.
+/// Listening socket for connections of one protocol.
 #[derive(Debug)]
 pub struct Acceptor {
+    protocol: Protocol,
     socket: Socket,
     address: Endpoint,
     /// Whether a client waits to be accepted.
@@ -28,7 +30,11 @@ pub struct Acceptor {
 
 impl Acceptor {
     /// Binds the endpoint and listens on it.
-    pub fn open(endpoint: &Endpoint) -> Result<Self, ListenError> {
+    pub fn open(protocol: Protocol, endpoint: &Endpoint) -> Result<Self, ListenError> {
+        let purpose = match protocol {
+            Protocol::OpenFlow => SocketPurpose::OpenFlow,
+            Protocol::Pof => SocketPurpose::Pof,
+        };
         let (socket, address) = match endpoint {
             Endpoint::Tcp(address) => {
                 let tcp = |source| ListenError::Tcp { address: *address, source };
@@ -36,12 +42,16 @@ impl Acceptor {
                 let address = listener.local_addr().map_err(tcp)?;
                 (Socket::Tcp(listener), Endpoint::Tcp(address))
             }
-            Endpoint::Unix(path) => (
-                Socket::Unix(Listener::bind(path, SocketPurpose::OpenFlow, CONNECTIONS as i32)?),
-                endpoint.clone(),
-            ),
+            Endpoint::Unix(path) => {
+                (Socket::Unix(Listener::bind(path, purpose, CONNECTIONS as i32)?), endpoint.clone())
+            }
         };
-        Ok(Self { socket, address, called: false })
+        Ok(Self { protocol, socket, address, called: false })
+    }
+
+    /// Returns the protocol of the accepted connections.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// Returns the bound endpoint, with the port that the system chose in place of port 0.

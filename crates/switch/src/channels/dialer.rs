@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connects to one controller. The pause after each failure doubles up to a limit.
 
+use super::agents::Protocol;
 use super::stream::Stream;
 use config::Endpoint;
 use flow::Nanos;
@@ -28,14 +29,19 @@ enum State {
 /// State of the connection to one controller.
 #[derive(Debug)]
 pub struct Dialer {
+    protocol: Protocol,
     address: Endpoint,
     state: State,
     pause_ns: Nanos,
 }
 
 impl Dialer {
-    pub fn new(address: Endpoint) -> Self {
-        Self { address, state: State::Waiting { until_ns: Nanos(0) }, pause_ns: PAUSE_NS }
+    pub fn new(protocol: Protocol, address: Endpoint) -> Self {
+        Self { protocol, address, state: State::Waiting { until_ns: Nanos(0) }, pause_ns: PAUSE_NS }
+    }
+
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     pub fn address(&self) -> &Endpoint {
@@ -56,12 +62,12 @@ impl Dialer {
         }
     }
 
-    /// Returns whether the connection is established and its OpenFlow version negotiated.
+    /// Returns whether the connection is established and the controller has sent its HELLO.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Connected { open: true })
     }
 
-    /// Marks the version as negotiated. The next failure starts again with the shortest pause.
+    /// Reports the controller's HELLO. The next failure starts again with the shortest pause.
     pub fn opened(&mut self) {
         self.pause_ns = PAUSE_NS;
         self.state = State::Connected { open: true };
@@ -157,7 +163,7 @@ mod tests {
         let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = nobody.local_addr().unwrap();
         drop(nobody);
-        let mut dialer = Dialer::new(Endpoint::Tcp(address));
+        let mut dialer = Dialer::new(Protocol::OpenFlow, Endpoint::Tcp(address));
         let mut now = Nanos(0);
         for pause_ns in [PAUSE_NS, 2 * PAUSE_NS, 4 * PAUSE_NS] {
             let mut result = dialer.step(now);
@@ -185,7 +191,7 @@ mod tests {
     #[test]
     fn a_unix_socket_is_tried_again_too() {
         let path = std::env::temp_dir().join(format!("shunt-dialer-{}.sock", std::process::id()));
-        let mut dialer = Dialer::new(Endpoint::Unix(path.clone()));
+        let mut dialer = Dialer::new(Protocol::OpenFlow, Endpoint::Unix(path.clone()));
         assert_eq!(dialer.step(Nanos(0)).unwrap().unwrap_err().kind(), io::ErrorKind::NotFound);
         drop(UnixListener::bind(&path).unwrap());
         assert!(dialer.step(PAUSE_NS - Nanos(1)).is_none());

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An OpenFlow connection and the agent's channel for it.
+//! A connection and the agent's channel for it. It moves bytes and does not know the protocol.
 
+use super::agents::{Agents, ChannelKey, LinkEvent, LinkProgress, Protocol};
 use super::stream::Stream;
 use flow::Nanos;
-use model::agent::{Agent, ChannelEvent, ChannelId, Progress};
-use openflow::SessionConfig;
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -15,12 +14,12 @@ const READ_BYTES: usize = 16 * 1_024;
 /// Time in ns for which the peer may still read the last messages after the channel has closed.
 const LINGER_NS: Nanos = Nanos(1_000_000_000);
 
-/// An OpenFlow connection and the agent's channel for it.
+/// A connection and the agent's channel for it.
 pub struct ControllerLink {
     stream: Stream,
     /// Name of the peer in the log.
     peer: String,
-    channel: ChannelId,
+    channel: ChannelKey,
     /// Bytes that were read while the channel had no space for them.
     inbox: Vec<u8>,
     /// Whether the socket may have data to read.
@@ -41,11 +40,11 @@ pub struct ControllerLink {
 
 impl ControllerLink {
     /// Opens a channel on a non-blocking connection.
-    pub fn new(stream: Stream, peer: String, agent: &mut Agent, now: Nanos) -> Self {
+    pub fn new(stream: Stream, peer: String, protocol: Protocol, agents: &mut Agents, now: Nanos) -> Self {
         Self {
             stream,
             peer,
-            channel: agent.open(now, SessionConfig::default()),
+            channel: agents.open(protocol, now),
             inbox: Vec::new(),
             readable: true,
             ended: false,
@@ -62,7 +61,7 @@ impl ControllerLink {
         &self.peer
     }
 
-    pub fn channel(&self) -> ChannelId {
+    pub fn channel(&self) -> ChannelKey {
         self.channel
     }
 
@@ -97,34 +96,34 @@ impl ControllerLink {
     /// Reads, processes and writes a bounded amount of data.
     pub fn step(
         &mut self,
-        agent: &mut Agent,
+        agents: &mut Agents,
         now: Nanos,
-        work: impl FnOnce(&mut Agent, ChannelId) -> Progress,
-    ) -> Progress {
-        let mut progress = Progress::default();
+        work: impl FnOnce(&mut Agents, ChannelKey) -> LinkProgress,
+    ) -> LinkProgress {
+        let mut progress = LinkProgress::default();
         if self.closing_until_ns.is_none() {
-            self.write(agent);
-            let read = self.read(agent, now);
-            progress = work(agent, self.channel);
+            self.write(agents);
+            let read = self.read(agents, now);
+            progress = work(agents, self.channel);
             // Polling the descriptor does not report bytes in the inbox, for which the channel may now have
             // space.
-            let has_room = agent.channel(self.channel).is_some_and(|channel| channel.wants_read());
+            let has_room = agents.channel(self.channel).is_some_and(|channel| channel.wants_read());
             progress.more |= read || (has_room && !self.inbox.is_empty());
-            if progress.events.iter().any(|event| matches!(event, ChannelEvent::Closed(_))) {
+            if progress.events.iter().any(|event| matches!(event, LinkEvent::Closed(_))) {
                 self.closing_until_ns = Some(now.saturating_add(LINGER_NS));
             }
         }
-        self.write(agent);
+        self.write(agents);
         match self.closing_until_ns {
-            Some(until) => self.close(agent, until, now),
-            None => self.look_ahead(agent, progress.more),
+            Some(until) => self.close(agents, until, now),
+            None => self.look_ahead(agents, progress.more),
         }
         progress
     }
 
     /// Sets the events to poll for, and determines whether the connection is over.
-    fn look_ahead(&mut self, agent: &mut Agent, more: bool) {
-        let Some(channel) = agent.channel(self.channel) else { return };
+    fn look_ahead(&mut self, agents: &mut Agents, more: bool) {
+        let Some(channel) = agents.channel(self.channel) else { return };
         let unsent = !channel.output().is_empty();
         self.over |= self.ended && !more && !channel.is_busy() && !unsent;
         self.interest = PollFlags::empty();
@@ -134,8 +133,8 @@ impl ControllerLink {
 
     /// Waits until the peer has read the last messages. Input is read and discarded, because closing a socket
     /// with unread input drops its unsent output.
-    fn close(&mut self, agent: &mut Agent, until: Nanos, now: Nanos) {
-        let unsent = agent.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
+    fn close(&mut self, agents: &mut Agents, until: Nanos, now: Nanos) {
+        let unsent = agents.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
         if !unsent && !std::mem::replace(&mut self.shut, true) {
             // An error means that the peer is gone.
             let _ = self.stream.shutdown(Shutdown::Write);
@@ -153,8 +152,8 @@ impl ControllerLink {
     }
 
     /// Passes received bytes to the channel. Returns whether there may be more bytes to read immediately.
-    fn read(&mut self, agent: &mut Agent, now: Nanos) -> bool {
-        let Some(channel) = agent.channel(self.channel) else { return false };
+    fn read(&mut self, agents: &mut Agents, now: Nanos) -> bool {
+        let Some(channel) = agents.channel(self.channel) else { return false };
         if !self.inbox.is_empty() {
             let taken = channel.receive(&self.inbox, now);
             self.inbox.drain(..taken);
@@ -181,8 +180,8 @@ impl ControllerLink {
         self.broken.get_or_insert(kind);
     }
 
-    fn write(&mut self, agent: &mut Agent) {
-        let Some(channel) = agent.channel(self.channel) else { return };
+    fn write(&mut self, agents: &mut Agents) {
+        let Some(channel) = agents.channel(self.channel) else { return };
         while !channel.output().is_empty() {
             match self.stream.write(channel.output()) {
                 Ok(0) => self.over = true,

@@ -40,7 +40,7 @@ impl LogLimit {
         }
         let left_out = self.infos.saturating_sub(LINES).saturating_add(self.warnings.saturating_sub(LINES));
         if left_out > 0 {
-            tracing::warn!("{left_out} lines about OpenFlow connections were suppressed");
+            tracing::warn!("{left_out} lines about connections of controllers were suppressed");
         }
         *self = Self { second, infos: 0, warnings: 0 };
     }

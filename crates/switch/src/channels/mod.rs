@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow connections that peers open, and connections to configured controllers.
+//! Connections that controllers open, and connections to configured controllers, of both protocols.
 //!
-//! All of this runs on the control thread without blocking. The module moves bytes; [`model::agent`]
-//! interprets the messages. Begin with [`Channels::step`].
+//! All of this runs on the control thread without blocking. The module moves bytes; [`model::agent`] and
+//! [`pof_agent`] interpret the messages. Begin with [`Channels::step`].
+//!
+//! A connection's protocol is that of the configured address: the first messages do not show it.
 //!
 //! At most [`CONNECTIONS`] connections are accepted. A connection is read only while the agent has space for
 //! its requests, and its output stays within the agent's limits.
 
 mod acceptor;
+mod agents;
 mod dialer;
 mod fallback;
 mod link;
@@ -16,13 +19,15 @@ mod stream;
 
 use crate::listener::ListenError;
 use acceptor::Acceptor;
+use agents::{Agents, ChannelKey, LinkEvent, LinkProgress};
+pub use agents::{LentDone, LentWork, Protocol};
 use config::Endpoint;
 use dialer::Dialer;
 use fallback::Fallback;
 use flow::Nanos;
 use link::ControllerLink;
 use log_limit::LogLimit;
-use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, LostMessages, Progress, Work};
+use model::agent::{Context, LostMessages};
 use model::{AsyncMessage, Model};
 use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
@@ -46,9 +51,9 @@ enum Origin {
     Controller(usize),
 }
 
-/// All OpenFlow connections of a datapath.
+/// All connections of a datapath to controllers.
 pub struct Channels {
-    agent: Agent,
+    agents: Agents,
     acceptors: Vec<Acceptor>,
     /// Time until which no connection is accepted.
     deaf_until_ns: Nanos,
@@ -64,24 +69,31 @@ impl Channels {
     /// # Errors
     ///
     /// Returns an error if an endpoint cannot be bound.
-    pub fn open(config: &config::OpenFlow) -> Result<Self, ListenError> {
-        let acceptors = config.listen.iter().map(Acceptor::open).collect::<Result<_, _>>()?;
-        let mut agent = Agent::default();
-        agent.lend_long_work();
+    pub fn open(datapath: &config::Datapath) -> Result<Self, ListenError> {
+        let (openflow, pof) = (&datapath.openflow, datapath.pof.as_ref());
+        let openflow_ends = openflow.listen.iter().map(|end| (Protocol::OpenFlow, end));
+        let pof_ends = pof.into_iter().flat_map(|pof| &pof.listen).map(|end| (Protocol::Pof, end));
+        let acceptors = openflow_ends.chain(pof_ends).map(|(protocol, end)| Acceptor::open(protocol, end));
+        let acceptors = acceptors.collect::<Result<_, _>>()?;
+        let to_openflow = openflow.controllers.iter().map(|end| (Protocol::OpenFlow, end));
+        let to_pof = pof.into_iter().flat_map(|pof| &pof.controllers).map(|end| (Protocol::Pof, end));
+        let dialers: Vec<_> =
+            to_openflow.chain(to_pof).map(|(protocol, end)| Dialer::new(protocol, end.clone())).collect();
         Ok(Self {
-            agent,
+            agents: Agents::new(pof),
             acceptors,
             deaf_until_ns: Nanos(0),
-            dialers: config.controllers.iter().cloned().map(Dialer::new).collect(),
+            fallback: Fallback::new(openflow.standalone && !dialers.is_empty()),
+            dialers,
             links: Vec::new(),
-            fallback: Fallback::new(config.standalone && !config.controllers.is_empty()),
             log: LogLimit::default(),
         })
     }
 
-    /// Returns the bound endpoints.
-    pub fn addresses(&self) -> Vec<Endpoint> {
-        self.acceptors.iter().map(|acceptor| acceptor.address().clone()).collect()
+    /// Returns the bound endpoints of a protocol.
+    pub fn addresses(&self, protocol: Protocol) -> Vec<Endpoint> {
+        let acceptors = self.acceptors.iter().filter(|acceptor| acceptor.protocol() == protocol);
+        acceptors.map(|acceptor| acceptor.address().clone()).collect()
     }
 
     /// Adds the descriptors to poll. [`Channels::woken`] must get their results in the same order.
@@ -112,10 +124,8 @@ impl Channels {
 
     /// Returns whether a channel waits for a change to become active.
     pub fn waits_for_barrier(&mut self) -> bool {
-        let agent = &mut self.agent;
-        self.links
-            .iter()
-            .any(|(_, link)| agent.channel(link.channel()).is_some_and(|channel| channel.waits_for_barrier()))
+        let agents = &mut self.agents;
+        self.links.iter().any(|(_, link)| agents.waits_for_barrier(link.channel()))
     }
 
     /// Processes a bounded amount of work. Returns whether more work remains.
@@ -123,8 +133,8 @@ impl Channels {
         let mut more = self.send_async_messages(model, now);
         more |= self.meet(now);
         let mut context = Context { model: &mut *model, now, refresh };
-        more |= self.step_links(now, |agent, channel| agent.step(channel, &mut context));
-        self.agent.update_settings(model);
+        more |= self.step_links(now, |agents, channel| agents.step(channel, &mut context));
+        self.agents.update_settings(model);
         let connected = self.dialers.iter().any(Dialer::is_open);
         if let Some(standalone) = self.fallback.step(connected, model.config().standalone, now) {
             let words = if standalone {
@@ -143,29 +153,29 @@ impl Channels {
     /// Replaces [`Channels::step`] while the model is lent.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
         let more = self.meet(now);
-        self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more
+        self.step_links(now, |agents, channel| agents.step_alone(channel, now)) || more
     }
 
     /// Returns a long-running change for which the model must be lent, if there is one.
-    pub fn take_work(&mut self) -> Option<Work> {
-        self.agent.take_work()
+    pub fn take_work(&mut self) -> Option<LentWork> {
+        self.agents.take_work()
     }
 
     /// Returns the number of messages for controllers that were lost.
     pub fn lost(&self) -> LostMessages {
-        self.agent.lost()
+        self.agents.lost()
     }
 
     /// Answers the channel that requested a long-running change, after the change is complete.
     pub fn finish(
         &mut self,
-        done: Done,
+        done: LentDone,
         model: &mut Model<WorkerSet>,
         now: Nanos,
         refresh: &mut dyn FnMut(),
     ) {
         let mut context = Context { model, now, refresh };
-        let Some((channel, event)) = self.agent.finish(done, &mut context) else { return };
+        let Some((channel, event)) = self.agents.finish(done, &mut context) else { return };
         if let Some((_, link)) = self.links.iter().find(|(_, link)| link.channel() == channel) {
             log(&mut self.log, now, link.peer(), &event);
         }
@@ -179,8 +189,8 @@ impl Channels {
             match dialer.step(now) {
                 Some(Ok(stream)) => {
                     more = true;
-                    let link =
-                        ControllerLink::new(stream, dialer.address().to_string(), &mut self.agent, now);
+                    let (peer, protocol) = (dialer.address().to_string(), dialer.protocol());
+                    let link = ControllerLink::new(stream, peer, protocol, &mut self.agents, now);
                     self.links.push((Origin::Controller(number), link));
                 }
                 Some(Err(error)) => {
@@ -193,14 +203,18 @@ impl Channels {
         more
     }
 
-    fn step_links(&mut self, now: Nanos, mut work: impl FnMut(&mut Agent, ChannelId) -> Progress) -> bool {
+    fn step_links(
+        &mut self,
+        now: Nanos,
+        mut work: impl FnMut(&mut Agents, ChannelKey) -> LinkProgress,
+    ) -> bool {
         let mut more = false;
         for (origin, link) in &mut self.links {
-            let progress = link.step(&mut self.agent, now, &mut work);
+            let progress = link.step(&mut self.agents, now, &mut work);
             more |= progress.more;
             for event in progress.events {
                 let peer = link.peer();
-                if let (ChannelEvent::Opened, Origin::Controller(number)) = (&event, *origin)
+                if let (LinkEvent::Opened(_), Origin::Controller(number)) = (&event, *origin)
                     && let Some(dialer) = self.dialers.get_mut(number)
                 {
                     dialer.opened();
@@ -213,13 +227,13 @@ impl Channels {
     }
 
     fn forget_those_that_ended(&mut self, now: Nanos) {
-        let (agent, dialers, log) = (&mut self.agent, &mut self.dialers, &mut self.log);
+        let (agents, dialers, log) = (&mut self.agents, &mut self.dialers, &mut self.log);
         self.links.retain_mut(|(origin, link)| {
             if link.is_over() {
                 if let Some(farewell) = link.farewell() {
                     log.info(now, || tracing::info!("{}: {farewell}", link.peer()));
                 }
-                agent.close(link.channel());
+                agents.close(link.channel());
                 if let Origin::Controller(number) = *origin
                     && let Some(dialer) = dialers.get_mut(number)
                 {
@@ -236,7 +250,7 @@ impl Channels {
             if let AsyncMessage::PortStatus { port, .. } = &message {
                 tracing::debug!(port = port.desc.name, "port status");
             }
-            self.agent.report(model, now, message);
+            self.agents.report(model, now, message);
         }
         true
     }
@@ -253,22 +267,24 @@ impl Channels {
                     Ok(Some((_, peer))) if accepted >= CONNECTIONS => {
                         self.log.warn(now, || {
                             tracing::warn!(
-                                "{peer} is rejected: {CONNECTIONS} OpenFlow connections are open, the maximum"
+                                "{peer} is rejected: {CONNECTIONS} connections of controllers are open, the maximum"
                             );
                         });
                     }
                     Ok(Some((stream, peer))) => {
                         accepted += 1;
-                        self.links
-                            .push((Origin::Peer, ControllerLink::new(stream, peer, &mut self.agent, now)));
+                        let protocol = acceptor.protocol();
+                        let link = ControllerLink::new(stream, peer, protocol, &mut self.agents, now);
+                        self.links.push((Origin::Peer, link));
                     }
                     // If a client disconnected before it was accepted, the next client can still be accepted.
                     Err(error)
                         if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                     Err(error) => {
                         self.deaf_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
-                        self.log
-                            .warn(now, || tracing::warn!("OpenFlow connections cannot be accepted: {error}"));
+                        self.log.warn(now, || {
+                            tracing::warn!("connections of controllers cannot be accepted: {error}")
+                        });
                     }
                 }
             }
@@ -280,14 +296,14 @@ impl Channels {
     }
 }
 
-fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &ChannelEvent) {
+fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &LinkEvent) {
     match event {
-        ChannelEvent::Opened => limit.info(now, || tracing::info!("{peer}: OpenFlow 1.3")),
-        ChannelEvent::Refused(problem) => limit.info(now, || tracing::info!("{peer}: refused: {problem}")),
-        ChannelEvent::Error(code) => limit.info(now, || tracing::info!("{peer}: sent an error: {code}")),
-        ChannelEvent::Lost(lost) => {
+        LinkEvent::Opened(protocol) => limit.info(now, || tracing::info!("{peer}: {protocol}")),
+        LinkEvent::Refused(problem) => limit.info(now, || tracing::info!("{peer}: refused: {problem}")),
+        LinkEvent::Error(error) => limit.info(now, || tracing::info!("{peer}: sent an error: {error}")),
+        LinkEvent::Lost(lost) => {
             limit.warn(now, || tracing::warn!("{peer}: does not read its messages; lost: {lost}"))
         }
-        ChannelEvent::Closed(reason) => limit.warn(now, || tracing::warn!("{peer}: closed: {reason}")),
+        LinkEvent::Closed(reason) => limit.warn(now, || tracing::warn!("{peer}: closed: {reason}")),
     }
 }

@@ -187,10 +187,13 @@ fn ready_line(config: &Config, daemon: &Daemon) -> String {
     let ports: Vec<String> =
         config.datapath.ports.iter().map(|port| format!("{}={}", port.number, port.name)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
-    let openflow: Vec<String> = daemon.openflow_addresses().iter().map(Endpoint::to_string).collect();
-    let openflow =
-        if openflow.is_empty() { String::new() } else { format!(", OpenFlow {}", openflow.join(" ")) };
-    format!("control {}{openflow}, ports {ports}", config.control.display())
+    let list = |protocol: &str, all: Vec<Endpoint>| {
+        let all: Vec<String> = all.iter().map(Endpoint::to_string).collect();
+        if all.is_empty() { String::new() } else { format!(", {protocol} {}", all.join(" ")) }
+    };
+    let (openflow, pof) =
+        (list("OpenFlow", daemon.openflow_addresses()), list("POF", daemon.pof_addresses()));
+    format!("control {}{openflow}{pof}, ports {ports}", config.control.display())
 }
 
 /// Returns whether a worker with this setting sleeps while there are no packets.

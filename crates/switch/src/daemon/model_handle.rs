@@ -4,8 +4,8 @@
 
 use super::DaemonError;
 use super::thread::ControlWake;
+use crate::channels::{LentDone, LentWork};
 use model::Model;
-use model::agent::{Done, Work};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::{io, thread};
@@ -17,14 +17,14 @@ type Lent = Box<Model<WorkerSet>>;
 pub struct ModelHandle {
     /// The model, or `None` while it is lent.
     model: Option<Lent>,
-    tasks: Sender<(Lent, Work)>,
-    results: Receiver<(Lent, Done)>,
+    tasks: Sender<(Lent, LentWork)>,
+    results: Receiver<(Lent, LentDone)>,
 }
 
 impl ModelHandle {
     /// Starts the thread, which sleeps until it gets the model.
     pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
-        let (tasks, tasks_out) = channel::<(Lent, Work)>();
+        let (tasks, tasks_out) = channel::<(Lent, LentWork)>();
         let (results_in, results) = channel();
         thread::Builder::new().name("long-work".into()).spawn(move || {
             for (mut model, work) in tasks_out {
@@ -44,7 +44,7 @@ impl ModelHandle {
     }
 
     /// Lends the model for a long-running change.
-    pub fn lend(&mut self, work: Work) -> Result<(), DaemonError> {
+    pub fn lend(&mut self, work: LentWork) -> Result<(), DaemonError> {
         match self.model.take() {
             Some(model) => self.tasks.send((model, work)).map_err(|_| DaemonError::LongWorkEnded),
             None => Ok(()),
@@ -52,7 +52,7 @@ impl ModelHandle {
     }
 
     /// Takes the model back if the change is complete.
-    pub fn take_back(&mut self) -> Result<Option<Done>, DaemonError> {
+    pub fn take_back(&mut self) -> Result<Option<LentDone>, DaemonError> {
         match self.results.try_recv() {
             Ok((model, done)) => {
                 self.model = Some(model);

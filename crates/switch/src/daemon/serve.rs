@@ -56,23 +56,23 @@ impl Daemon {
             let sleep_ns = match self.model_handle.here() {
                 // The thread that has the model wakes this thread when it is done. Until then, only echo
                 // requests are answered.
-                None if self.openflow.step_alone(now) => Nanos::ZERO,
+                None if self.channels.step_alone(now) => Nanos::ZERO,
                 None => TEND_NS,
                 Some(model) => {
                     let mut more = model.poll(now);
                     let workers = &self.workers;
                     let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
                     if let Some(done) = done {
-                        self.openflow.finish(done, model, now, &mut refresh);
+                        self.channels.finish(done, model, now, &mut refresh);
                     }
-                    more |= self.openflow.step(model, self.clock.now(), &mut refresh);
+                    more |= self.channels.step(model, self.clock.now(), &mut refresh);
                     let now = self.clock.now();
-                    let openflow = &self.openflow;
+                    let channels = &self.channels;
                     let mut state = ControlState {
                         model,
                         now,
                         refresh: &mut refresh,
-                        lost: &|| openflow.lost(),
+                        lost: &|| channels.lost(),
                         loading_room: &mut loading_room,
                     };
                     more |= serve_clients(&mut clients, &mut state);
@@ -82,7 +82,7 @@ impl Daemon {
                         Nanos::ZERO
                     } else if congested
                         || clients.iter().any(Connection::waits_for_barrier)
-                        || self.openflow.waits_for_barrier()
+                        || self.channels.waits_for_barrier()
                     {
                         BARRIER_NS
                     } else {
@@ -93,7 +93,7 @@ impl Daemon {
                     }
                 }
             };
-            if let Some(work) = self.openflow.take_work() {
+            if let Some(work) = self.channels.take_work() {
                 self.model_handle.lend(work)?;
             }
             if self.wait(stop, &mut clients, sleep_ns, congested)? {
@@ -156,7 +156,7 @@ impl Daemon {
             );
         }
         let of_clients = set.len();
-        self.openflow.descriptors(&mut set);
+        self.channels.descriptors(&mut set);
         let limit = Timespec { tv_sec: 0, tv_nsec: sleep_ns.min(TEND_NS).0 as _ };
         match poll(&mut set, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -169,7 +169,7 @@ impl Daemon {
         if woken {
             self.control.wake.clear();
         }
-        self.openflow.woken(answers.into_iter());
+        self.channels.woken(answers.into_iter());
         if called {
             self.accept(clients);
         }

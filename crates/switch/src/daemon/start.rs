@@ -9,8 +9,8 @@ use super::model_handle::ModelHandle;
 use super::search::SharedSearch;
 use super::thread::{self, ControlWake, Others, Shared};
 use super::{DaemonError, DeviceLock, OpenPort, Stop};
+use crate::channels::{Channels, Protocol};
 use crate::listener::Listener;
-use crate::openflow::Channels;
 use config::socket::SocketPurpose;
 use config::{Config, ConfiguredPort, Endpoint};
 use flow::PortNo;
@@ -32,7 +32,7 @@ pub struct Daemon {
     pub(super) model_handle: ModelHandle,
     pub(super) clock: MonotonicClock,
     pub(super) listener: Listener,
-    pub(super) openflow: Channels,
+    pub(super) channels: Channels,
     pub(super) workers: Arc<[Arc<Shared>]>,
     pub(super) search: Option<Arc<SharedSearch>>,
     pub(super) threads: Vec<JoinHandle<()>>,
@@ -120,7 +120,14 @@ impl Daemon {
     /// chose in place of port 0.
     #[must_use]
     pub fn openflow_addresses(&self) -> Vec<Endpoint> {
-        self.openflow.addresses()
+        self.channels.addresses(Protocol::OpenFlow)
+    }
+
+    /// Returns the bound POF endpoints in the order of the configuration, with the port that the system chose
+    /// in place of port 0.
+    #[must_use]
+    pub fn pof_addresses(&self) -> Vec<Endpoint> {
+        self.channels.addresses(Protocol::Pof)
     }
 
     /// Sets up everything except the threads. Operations may still be queued for the workers afterwards.
@@ -133,7 +140,7 @@ impl Daemon {
         pipeline::set_portable(config.portable);
         let clock = MonotonicClock::new();
         let listener = Listener::bind(&config.control, SocketPurpose::Control, CLIENTS_WAITING)?;
-        let openflow = Channels::open(&config.datapath.openflow)?;
+        let channels = Channels::open(&config.datapath)?;
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
@@ -178,7 +185,7 @@ impl Daemon {
             model_handle,
             clock,
             listener,
-            openflow,
+            channels,
             workers: shared.into(),
             search,
             threads: Vec::new(),

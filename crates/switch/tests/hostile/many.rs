@@ -52,7 +52,7 @@ fn a_thousand_peers_are_served_and_further_peers_are_rejected() {
         }
     }
     assert!((20..=22).contains(&away), "{away} peers were rejected");
-    scene.is_logged(1, &["WARN", "is rejected: 1024 OpenFlow connections are open, the maximum"]);
+    scene.is_logged(1, &["WARN", "is rejected: 1024 connections of controllers are open, the maximum"]);
     scene.is_served();
     // When the peers leave, new connections are accepted again.
     drop((peers, more));

@@ -62,7 +62,7 @@ fn silent_peers_are_disconnected() {
     // The next line of the log reports how many lines were suppressed.
     std::thread::sleep(Duration::from_secs(1));
     scene.lab.peer().barrier();
-    scene.is_logged(1, &["lines about OpenFlow connections were suppressed"]);
+    scene.is_logged(1, &["lines about connections of controllers were suppressed"]);
     scene.end();
 }
 
@@ -117,7 +117,7 @@ fn floods_are_slowed_down_without_delaying_other_peers() {
     let sent: usize = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
     assert!(sent > MIB, "{sent}");
     scene.is_logged(1, &["refused: "]);
-    scene.is_logged(1, &["lines about OpenFlow connections were suppressed"]);
+    scene.is_logged(1, &["lines about connections of controllers were suppressed"]);
     scene.end();
 }
 
