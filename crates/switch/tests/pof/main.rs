@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod channel;
+mod entries;
 mod lab;
 #[path = "../openflow/log.rs"]
 mod log;
+mod packets;
 mod peer;

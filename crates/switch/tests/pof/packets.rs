@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Effects of messages on packets: packet-ins, packet-outs, groups, meters, counters, ports, linear tables.
+
+use crate::lab::{Lab, until};
+use crate::peer::{Peer, apply, entry, equals, field, frame, goto, output, table};
+use flow::{GroupId, MeterId, TableId};
+use pof::action::{AddFieldAction, CounterAction, DropAction, GroupAction, PacketInAction, PofAction};
+use pof::instruction::{GotoDirectTable, MeterInstruction, PofInstruction};
+use pof::message::packet::{NO_BUFFER, PofPacketIn, PofPacketInReason, PofPacketOut};
+use pof::message::port::{PofForwarding, PofPort, PofPortReason, PofPortStatus};
+use pof::message::resource::*;
+use pof::message::table::{FlowCommand, PofFlowMod, PofTableType};
+use pof::value::{PofCounterId, PofMatch, PofOperand};
+use pof::{PofMessage, error};
+
+/// Returns the FLOW_MOD of an entry for an EtherType in the masked table 0.
+fn of_type(ethertype: u128, instructions: Vec<PofInstruction>) -> PofFlowMod {
+    entry(ethertype as u32 % 1_000, vec![equals(field(96, 16), ethertype)], instructions)
+}
+
+/// Starts a switch whose masked table 0 examines the EtherType.
+fn start(pof: &str) -> (Lab, Peer) {
+    let lab = Lab::start(pof);
+    let mut peer = lab.peer();
+    peer.tell(&table(PofTableType::Mask, 0, &[field(96, 16)]));
+    (lab, peer)
+}
+
+fn packet_in(peer: &mut Peer) -> PofPacketIn {
+    loop {
+        if let (0, PofMessage::PacketIn(packet_in)) = peer.receive() {
+            return packet_in;
+        }
+    }
+}
+
+#[test]
+fn a_packet_in_has_the_whole_packet_and_its_entry() {
+    let (mut lab, mut peer) = start("device_id = 3");
+    let action = PofAction::PacketIn(PacketInAction { reason: 0 });
+    let mut m = of_type(0x0908, vec![apply(vec![output(2), action])]);
+    m.cookie = 0x1234_5678_9abc_def0;
+    peer.tell(&PofMessage::FlowMod(m));
+    let mut packet = frame(0x0908, &[]);
+    packet.resize(1_500, 7);
+    lab.push(3, &packet);
+    assert_eq!(lab.pop(2), packet);
+    let found = packet_in(&mut peer);
+    assert_eq!(
+        (found.reason, found.table, found.cookie),
+        (PofPacketInReason::Action, TableId(0), 0x1234_5678_9abc_def0)
+    );
+    assert_eq!((found.port, found.device_id, found.buffer_id), (3, 3, NO_BUFFER));
+    assert_eq!((found.total_length_bytes, found.data), (1_500, packet));
+}
+
+#[test]
+fn packets_without_an_entry_go_to_the_controller_if_configured() {
+    let (mut lab, mut peer) = start("miss = \"controller\"");
+    let exact = PofTableType::Exact;
+    peer.tell(&table(exact, 2, &[field(0, 8)]));
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![goto(22, 14)])));
+    lab.push(1, &frame(0x0908, &[1]));
+    let found = packet_in(&mut peer);
+    assert_eq!((found.reason, found.table, found.port), (PofPacketInReason::NoMatch, TableId(22), 1));
+    lab.push(2, &frame(0x0909, &[1]));
+    assert_eq!(packet_in(&mut peer).table, TableId(0));
+    // An entry of the controller for all packets takes the place of the table-miss entry until it is deleted.
+    let any = PofMatch { field: field(96, 16), value: 0, mask: 0 };
+    let mut all = entry(7, vec![any], vec![apply(vec![output(4)])]);
+    all.priority = 0;
+    peer.tell(&PofMessage::FlowMod(all.clone()));
+    lab.push(2, &frame(0x0909, &[1]));
+    lab.pop(4);
+    all.command = FlowCommand::Delete;
+    peer.tell(&PofMessage::FlowMod(all));
+    lab.push(2, &frame(0x0909, &[1]));
+    assert_eq!(packet_in(&mut peer).table, TableId(0));
+    // The table-miss entry does not count as an entry.
+    let mut delete = match table(exact, 2, &[]) {
+        PofMessage::TableMod(m) => m,
+        other => panic!("{other:?}"),
+    };
+    delete.command = pof::message::table::TableCommand::Delete;
+    peer.tell(&PofMessage::TableMod(delete));
+    lab.push(1, &frame(0x0908, &[1]));
+    assert!(lab.is_quiet());
+}
+
+#[test]
+fn a_packet_out_leaves_the_port_of_its_actions() {
+    let (mut lab, mut peer) = start("");
+    let data = frame(0x0908, &[9]);
+    let packet = PofPacketOut {
+        buffer_id: NO_BUFFER,
+        in_port: 1,
+        packet_length_bytes: data.len() as u32,
+        actions: vec![output(2), PofAction::Drop(DropAction { reason: 0 }), output(3)],
+        data: data.clone(),
+    };
+    peer.tell(&PofMessage::PacketOut(packet.clone()));
+    assert_eq!(lab.pop(2), data);
+    assert!(lab.is_quiet());
+    let short = PofPacketOut { data: vec![0; 13], packet_length_bytes: 13, ..packet.clone() };
+    for (wrong, code) in [
+        (PofPacketOut { buffer_id: 1, ..packet.clone() }, pof::PofErrorCode::new(1, 8)),
+        (PofPacketOut { in_port: 9, ..packet.clone() }, error::BAD_PORT),
+        (PofPacketOut { in_port: 0x0001_0001, ..packet.clone() }, error::BAD_PORT),
+        (PofPacketOut { actions: vec![output(0xffff_fffe)], ..packet.clone() }, error::ACTION_BAD_OUT_PORT),
+        (short, error::BAD_PACKET),
+    ] {
+        assert_eq!(peer.refused(&PofMessage::PacketOut(wrong)).0, code);
+    }
+}
+
+fn group(number: u32, group_type: PofGroupType, actions: Vec<PofAction>) -> PofGroupMod {
+    PofGroupMod { group: GroupId(number), group_type, actions, ..PofGroupMod::default() }
+}
+
+fn to_group(number: u32) -> PofInstruction {
+    apply(vec![PofAction::Group(GroupAction { group: GroupId(number) })])
+}
+
+#[test]
+fn a_group_of_type_all_runs_its_list_of_actions() {
+    let (mut lab, mut peer) = start("");
+    let set = PofAction::SetField(equals(field(0, 48), 0x0200_0000_0009));
+    let list = vec![output(2), set, output(3)];
+    peer.tell(&PofMessage::GroupMod(group(1, PofGroupType::All, list)));
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![to_group(1)])));
+    let packet = frame(0x0908, &[]);
+    lab.push(1, &packet);
+    assert_eq!(lab.pop(2), packet);
+    let mut changed = packet.clone();
+    changed[5] = 9;
+    assert_eq!(lab.pop(3), changed);
+    // A modified group replaces the old one, and entries with a deleted group are removed.
+    let other =
+        PofGroupMod { command: PofGroupCommand::Modify, ..group(1, PofGroupType::Indirect, vec![output(4)]) };
+    peer.tell(&PofMessage::GroupMod(other.clone()));
+    lab.push(1, &packet);
+    assert_eq!(lab.pop(4), packet);
+    peer.tell(&PofMessage::GroupMod(PofGroupMod { command: PofGroupCommand::Delete, ..other }));
+    lab.push(1, &packet);
+    assert!(lab.is_quiet());
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![])));
+}
+
+#[test]
+fn a_group_with_buckets_and_wrong_groups() {
+    let (mut lab, mut peer) = start("");
+    let bucket = |watch_port, actions| PofBucket { watch_port, actions, ..PofBucket::default() };
+    let buckets = |group_type, buckets| {
+        let group = GroupId(5);
+        PofMessage::BucketGroupMod(PofBucketGroupMod { group, group_type, buckets, ..Default::default() })
+    };
+    // Port 9 does not exist, so the first bucket is not live.
+    let failover = vec![bucket(9, vec![output(2)]), bucket(3, vec![output(3)])];
+    peer.tell(&buckets(PofGroupType::FastFailover, failover));
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![to_group(5)])));
+    let packet = frame(0x0908, &[]);
+    lab.push(1, &packet);
+    assert_eq!(lab.pop(3), packet);
+    assert!(lab.is_quiet());
+    let edit = PofAction::AddField(AddFieldAction { length_bits: 8, ..AddFieldAction::default() });
+    let counter = PofAction::Counter(CounterAction { counter: PofCounterId(1) });
+    let all = PofGroupType::All;
+    let one = |number, kind, actions| PofMessage::GroupMod(group(number, kind, actions));
+    let weightless = vec![PofBucket::default()];
+    for (wrong, code) in [
+        (one(5, all, vec![]), pof::PofErrorCode::new(6, 0)),
+        (one(6, all, vec![edit.clone(), output(1)]), error::ACTION_UNSUPPORTED_ORDER),
+        (one(6, all, vec![counter, output(1)]), error::ACTION_BAD_ARGUMENT),
+        (one(6, PofGroupType::Indirect, vec![output(1), output(2)]), error::ACTION_UNSUPPORTED_ORDER),
+        (one(0xff00_0001, all, vec![]), error::GROUP_INVALID),
+        (buckets(PofGroupType::Select, weightless), pof::PofErrorCode::new(6, 0)),
+        (
+            PofMessage::GroupMod(PofGroupMod { command: PofGroupCommand::Delete, ..group(8, all, vec![]) }),
+            pof::PofErrorCode::new(6, 8),
+        ),
+        (PofMessage::GroupMod(PofGroupMod { slot: 1, ..group(8, all, vec![]) }), error::BAD_PORT),
+    ] {
+        let (found, text) = peer.refused(&wrong);
+        assert_eq!(found, code, "{text}");
+    }
+}
+
+#[test]
+fn a_meter_drops_packets_above_its_rate() {
+    let (mut lab, mut peer) = start("");
+    let meter = |command, rate_kbps| {
+        PofMessage::MeterMod(PofMeterMod { command, rate_kbps, meter: MeterId(4), ..PofMeterMod::default() })
+    };
+    peer.tell(&meter(PofMeterCommand::Add, 1));
+    let metered = PofInstruction::Meter(MeterInstruction { meter: MeterId(4) });
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![metered, apply(vec![output(2)])])));
+    let packet = frame(0x0908, &[]);
+    let passed = |lab: &mut Lab| {
+        (0..100).for_each(|_| lab.push(1, &packet));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::iter::from_fn(|| lab.ports[1].pop(0)).count()
+    };
+    let slow = passed(&mut lab);
+    assert!(slow < 50, "{slow} packets of 512 bits passed a meter of 1 kbit/s");
+    peer.tell(&meter(PofMeterCommand::Modify, 1_000_000));
+    assert_eq!(passed(&mut lab), 100);
+    peer.tell(&meter(PofMeterCommand::Delete, 0));
+    lab.push(1, &packet);
+    assert!(lab.is_quiet());
+    for (wrong, code) in [
+        (meter(PofMeterCommand::Modify, 1), pof::PofErrorCode::new(12, 3)),
+        (meter(PofMeterCommand::Add, 0), pof::PofErrorCode::new(12, 6)),
+    ] {
+        assert_eq!(peer.refused(&wrong).0, code);
+    }
+}
+
+fn counter(command: CounterCommand, number: u32) -> PofCounter {
+    PofCounter { command, counter: PofCounterId(number), ..PofCounter::default() }
+}
+
+fn count(peer: &mut Peer, number: u32) -> (u64, u64) {
+    match peer.ask(&PofMessage::CounterRequest(counter(CounterCommand::Request, number))) {
+        PofMessage::CounterReply(found) => (found.packets, found.bytes),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn counters_add_up_entries_and_actions() {
+    let (mut lab, mut peer) = start("");
+    let count_under = |number| PofAction::Counter(CounterAction { counter: PofCounterId(number) });
+    // Two entries name counter 5, and a third counts under it by its action. The packets go on.
+    let mut first = of_type(0x0901, vec![apply(vec![output(2)])]);
+    first.counter = PofCounterId(5);
+    let mut second = of_type(0x0902, vec![apply(vec![output(2)])]);
+    second.counter = PofCounterId(5);
+    let third = of_type(0x0903, vec![apply(vec![count_under(5), count_under(6), output(2)])]);
+    for m in [&first, &second, &third] {
+        peer.tell(&PofMessage::FlowMod(m.clone()));
+    }
+    for (n, ethertype) in [(1, 0x0901), (2, 0x0902), (3, 0x0903), (4, 0x0904)] {
+        for _ in 0..n {
+            lab.push(1, &frame(ethertype, &[]));
+        }
+    }
+    (0..6).for_each(|_| drop(lab.pop(2)));
+    assert!(lab.is_quiet());
+    let modify = |command| move |number| PofMessage::CounterMod(counter(command, number));
+    until("all packets are counted", || count(&mut peer, 5) == (6, 6 * 64));
+    assert_eq!(count(&mut peer, 6), (3, 3 * 64));
+    // A cleared counter starts at 0.
+    peer.tell(&modify(CounterCommand::Clear)(5));
+    assert_eq!(count(&mut peer, 5), (0, 0));
+    lab.push(1, &frame(0x0903, &[]));
+    lab.pop(2);
+    until("the packet is counted", || count(&mut peer, 5) == (1, 64));
+    // The counts of a deleted entry stay in a counter that has other users.
+    peer.tell(&PofMessage::FlowMod(PofFlowMod { command: FlowCommand::Delete, ..first }));
+    assert_eq!(count(&mut peer, 5), (1, 64));
+    let delete =
+        |m: &PofFlowMod| PofMessage::FlowMod(PofFlowMod { command: FlowCommand::Delete, ..m.clone() });
+    let (code, text) = peer.refused(&modify(CounterCommand::Delete)(5));
+    assert_eq!(code, error::COUNTER_BAD_COUNTER_ID, "{text}");
+    peer.tell(&delete(&second));
+    assert_eq!(peer.refused(&modify(CounterCommand::Delete)(6)).0, error::COUNTER_BAD_COUNTER_ID);
+    peer.tell(&delete(&third));
+    peer.tell(&modify(CounterCommand::Delete)(5));
+    peer.tell(&modify(CounterCommand::Delete)(6));
+    for (wrong, code) in [
+        (PofMessage::CounterRequest(counter(CounterCommand::Request, 5)), error::COUNTER_UNEXIST),
+        (modify(CounterCommand::Clear)(5), error::COUNTER_UNEXIST),
+        (modify(CounterCommand::Delete)(5), error::COUNTER_UNEXIST),
+        (modify(CounterCommand::Request)(5), error::COUNTER_BAD_COMMAND),
+        (modify(CounterCommand::Add)(0), error::COUNTER_BAD_COUNTER_ID),
+    ] {
+        assert_eq!(peer.refused(&wrong).0, code);
+    }
+    peer.tell(&modify(CounterCommand::Add)(5));
+    assert_eq!(count(&mut peer, 5), (0, 0));
+    assert_eq!(peer.refused(&modify(CounterCommand::Add)(5)).0, error::COUNTER_EXIST);
+}
+
+#[test]
+fn a_counter_ends_with_its_last_entry() {
+    let (_lab, mut peer) = start("");
+    let mut m = of_type(0x0901, vec![]);
+    m.counter = PofCounterId(8);
+    peer.tell(&PofMessage::FlowMod(m.clone()));
+    assert_eq!(count(&mut peer, 8), (0, 0));
+    // A modified entry may name another counter.
+    let other = PofFlowMod { command: FlowCommand::Modify, counter: PofCounterId(9), ..m.clone() };
+    peer.tell(&PofMessage::FlowMod(other));
+    let ask = |number| PofMessage::CounterRequest(counter(CounterCommand::Request, number));
+    assert_eq!(peer.refused(&ask(8)).0, error::COUNTER_UNEXIST);
+    assert_eq!(count(&mut peer, 9), (0, 0));
+    peer.tell(&PofMessage::FlowMod(PofFlowMod { command: FlowCommand::Delete, ..m }));
+    assert_eq!(peer.refused(&ask(9)).0, error::COUNTER_UNEXIST);
+}
+
+#[test]
+fn a_disabled_port_neither_sends_nor_receives() {
+    let (mut lab, mut peer) = start("");
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![apply(vec![output(2)])])));
+    let set = |number, forwarding| {
+        let port = PofPort { number, forwarding, ..PofPort::default() };
+        PofMessage::PortMod(PofPortStatus { reason: PofPortReason::Modify, port })
+    };
+    let packet = frame(0x0908, &[]);
+    for port in [1, 2] {
+        for forwarding in [PofForwarding::Disabled, PofForwarding::Enabled] {
+            peer.send(&set(port, forwarding));
+            let status = loop {
+                match peer.receive() {
+                    (0, PofMessage::PortStatus(status)) => break status,
+                    (_, PofMessage::Error(error)) => panic!("{error:?}"),
+                    _ => {}
+                }
+            };
+            assert_eq!((status.reason, status.port.number), (PofPortReason::Modify, port));
+            assert_eq!(status.port.forwarding, forwarding);
+            peer.settle();
+            lab.push(1, &packet);
+            if forwarding == PofForwarding::Enabled {
+                assert_eq!(lab.pop(2), packet);
+            } else {
+                assert!(lab.is_quiet());
+            }
+        }
+    }
+    assert_eq!(peer.refused(&set(9, PofForwarding::Enabled)).0, error::PORT_MOD_BAD_PORT_ID);
+}
+
+#[test]
+fn an_entry_of_a_linear_table_is_found_by_its_index() {
+    let (mut lab, mut peer) = start("");
+    peer.tell(&table(PofTableType::Linear, 3, &[]));
+    let index = PofOperand::Number(70);
+    let direct = GotoDirectTable { table: TableId(28), packet_offset_bytes: 14, index };
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![PofInstruction::GotoDirectTable(direct)])));
+    let packet = frame(0x0908, &[5]);
+    lab.push(1, &packet);
+    assert!(lab.is_quiet());
+    for (index, port) in [(69, 2), (70, 3)] {
+        // The base is behind the Ethernet header.
+        let set = PofAction::SetField(equals(field(0, 8), 0x77));
+        let mut m = entry(index, vec![], vec![apply(vec![set, output(port)])]);
+        (m.table_type, m.table) = (PofTableType::Linear, 3);
+        peer.tell(&PofMessage::FlowMod(m));
+    }
+    lab.push(1, &packet);
+    assert_eq!(lab.pop(3), frame(0x0908, &[0x77]));
+}
