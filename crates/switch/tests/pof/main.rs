@@ -5,8 +5,13 @@
 
 mod channel;
 mod entries;
+mod equivalence;
 mod lab;
 #[path = "../openflow/log.rs"]
 mod log;
+#[path = "../openflow/peer.rs"]
+#[allow(dead_code, reason = "these tests use a part of the module")]
+mod openflow_peer;
 mod packets;
 mod peer;
+mod program;
