@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the POF channel over TCP, with real workers and packets.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod channel;
 mod entries;
@@ -15,3 +15,4 @@ mod openflow_peer;
 mod packets;
 mod peer;
 mod program;
+mod storm;

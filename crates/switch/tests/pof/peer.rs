@@ -51,6 +51,11 @@ impl Peer {
         Self { stream, dialect, xid: 100, greeting: Vec::new() }
     }
 
+    /// Returns another handle of the connection.
+    pub fn stream(&self) -> TcpStream {
+        self.stream.try_clone().unwrap()
+    }
+
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
