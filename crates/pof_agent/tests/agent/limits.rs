@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Long changes, waiting requests, and controllers that do not read.
+
+use super::Rig;
+use flow::{FlowMod, Match, PortNo, TableId};
+use frame::Frame;
+use model::{AsyncMessage, PacketIn};
+use pof::PofMessage;
+use pof::message::setup::QueryAll;
+use pof::message::table::{PofFlowMod, PofTableMod, PofTableType};
+
+/// Fills a linear table with this many entries.
+fn fill(rig: &mut Rig, entries: u32) {
+    let table_type = PofTableType::Linear;
+    let definition = PofTableMod { table_type, entries: 1 << 20, ..PofTableMod::default() };
+    rig.send(&PofMessage::TableMod(definition));
+    for index in 0..entries {
+        rig.send(&PofMessage::FlowMod(PofFlowMod { table_type, index, ..PofFlowMod::default() }));
+    }
+    assert_eq!(rig.model.flow_count(), entries as usize);
+}
+
+#[test]
+fn a_long_hello_is_left_to_the_driver() {
+    let mut rig = Rig::new(true);
+    fill(&mut rig, 5_000);
+    rig.output();
+    rig.agent.close(rig.channel);
+    rig.channel = rig.agent.open(rig.now, openflow::SessionConfig::default());
+    rig.greet();
+    // The requests after HELLO wait. Echoes are answered.
+    assert!(rig.agent.has_work());
+    let work = rig.agent.take_work().unwrap();
+    rig.send_bytes(&[4, 2, 0, 8, 0, 0, 0, 9]);
+    assert_eq!(rig.output(), [PofMessage::Hello, PofMessage::EchoReply]);
+    assert_eq!(rig.model.flow_count(), 5_000);
+    let done = work.run(&mut rig.model);
+    assert_eq!(rig.agent.finish(done), None);
+    rig.run();
+    assert_eq!(rig.model.flow_count(), 0);
+    assert!(matches!(rig.output()[..], [PofMessage::FeaturesReply(_), PofMessage::GetConfigReply(_), ..]));
+    fill(&mut rig, 1);
+}
+
+#[test]
+fn a_connection_may_end_during_its_long_change() {
+    let mut rig = Rig::new(true);
+    fill(&mut rig, 5_000);
+    rig.reconnect();
+    let work = rig.agent.take_work().unwrap();
+    rig.agent.close(rig.channel);
+    let done = work.run(&mut rig.model);
+    assert_eq!(rig.agent.finish(done), None);
+    rig.channel = rig.agent.open(rig.now, openflow::SessionConfig::default());
+    rig.greet();
+    fill(&mut rig, 1);
+}
+
+#[test]
+fn requests_wait_in_bounded_memory_while_the_data_plane_is_congested() {
+    let mut rig = Rig::new(false);
+    fill(&mut rig, 1);
+    rig.model.plane_mut().parked = 256;
+    let table_type = PofTableType::Linear;
+    let mut sent = 0;
+    for index in 1..2_000 {
+        if !rig.agent.channel(rig.channel).unwrap().wants_read() {
+            break;
+        }
+        rig.send(&PofMessage::FlowMod(PofFlowMod { table_type, index, ..PofFlowMod::default() }));
+        sent += 1;
+    }
+    assert!((100..1_000).contains(&sent), "{sent} requests wait");
+    assert_eq!(rig.model.flow_count(), 1);
+    rig.model.plane_mut().parked = 0;
+    rig.run();
+    assert_eq!(rig.model.flow_count(), 1 + sent);
+}
+
+#[test]
+fn an_answer_in_parts_pauses_while_the_controller_does_not_read() {
+    let mut rig = Rig::new(false);
+    fill(&mut rig, 1_000);
+    rig.output();
+    rig.send(&PofMessage::QueryAllRequest(QueryAll::default()));
+    let mut found = 0;
+    loop {
+        let unread = rig.agent.channel(rig.channel).unwrap().output().len();
+        assert!(unread < 64 * 1_024 + 65 * 2_192, "{unread} bytes are unread");
+        let part = rig.output();
+        found += part.iter().filter(|message| matches!(message, PofMessage::FlowMod(_))).count();
+        if part.last() == Some(&PofMessage::QueryAllFin) {
+            break;
+        }
+        assert!(!part.is_empty());
+        rig.run();
+    }
+    assert_eq!(found, 1_000);
+}
+
+#[test]
+fn packet_ins_are_lost_and_counted_if_the_controller_does_not_read() {
+    let mut rig = Rig::new(false);
+    rig.output();
+    let mut frame = Frame::from_bytes(&[7; 3_000]);
+    frame.meta.in_port = 2;
+    let packet_in = AsyncMessage::PacketIn(PacketIn {
+        frame,
+        table: TableId(1),
+        cookie: 2,
+        reason: flow::PacketInReason::Action,
+        max_len: u16::MAX,
+        metadata: 0,
+        tunnel_id: 0,
+        question: None,
+    });
+    rig.agent.report(&packet_in);
+    let [PofMessage::PacketIn(sent)] = &rig.output()[..] else { panic!("expected one packet-in") };
+    assert_eq!((sent.total_length_bytes, sent.data.len(), sent.port), (3_000, 2_048, 2));
+    for _ in 0..100_000 {
+        rig.agent.report(&packet_in);
+    }
+    let unread = rig.agent.channel(rig.channel).unwrap().output().len();
+    let lost = rig.agent.lost().packet_in;
+    assert_eq!(unread as u64 / 2_080 + lost, 100_000);
+    assert!(lost > 0 && unread < 16 * 1_024 * 1_024, "{lost} lost, {unread} bytes unread");
+    rig.run();
+    assert!(rig.events.iter().any(|event| matches!(event, pof_agent::PofChannelEvent::Lost(_))));
+    // The losses of a closed channel still count.
+    rig.agent.close(rig.channel);
+    assert_eq!(rig.agent.lost().packet_in, lost);
+}
+
+#[test]
+fn an_entry_of_another_controller_is_not_an_entry_of_the_agent() {
+    let mut rig = Rig::new(false);
+    rig.send(&PofMessage::TableMod(PofTableMod { entries: 8, ..PofTableMod::default() }));
+    let other = common_entry();
+    rig.model.flow_mod(rig.now, other).unwrap();
+    // It has no index, and takes none.
+    rig.send(&PofMessage::FlowMod(PofFlowMod { index: 3, priority: 5, ..PofFlowMod::default() }));
+    assert!(!rig.output().iter().any(|message| matches!(message, PofMessage::Error(_))));
+    assert_eq!(rig.model.flow_count(), 1);
+}
+
+/// Returns a flow-mod with the match and priority of the POF entry in the test before.
+fn common_entry() -> FlowMod {
+    super::common::add(5, Match::any(), PortNo(1))
+}
