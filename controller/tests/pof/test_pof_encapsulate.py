@@ -69,15 +69,15 @@ def test_hops_end_a_loop(dialect):
     assert (result.sent, result.dropped, result.low_latency) == ([], "DROP", False)
 
 
+HEADERS = [
+    ("ff9b 13 10 000000ff", "no entry in table EM 0"),
+    ("ff9b 23 10 00000007", "no entry in table MM 1"),
+    ("ff9b 13", "no entry in table MM 1"),
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("header", "reason"),
-    [
-        ("ff9b 13 10 000000ff", "no entry in table EM 0"),
-        ("ff9b 23 10 00000007", "no entry in table MM 1"),
-        ("ff9b 13", "no entry in table MM 1"),
-    ],
-)
+@pytest.mark.parametrize(("header", "reason"), HEADERS)
 def test_other_headers_are_dropped(dialect, header, reason):
     frame = FRAME[:12] + bytes.fromhex(header)
     result = run(encapsulate, FIRST, dialect).run(frame + FRAME[12:] if len(frame) == 20 else frame, 1)

@@ -34,26 +34,26 @@ def packet(kind: int, *components: bytes, more: bytes = b"\x0a\x04abcd") -> byte
     return ethernet(bytes.fromhex("01005e0017aa"), mac(1), 0x8624, tlv(kind, name + more))
 
 
+NAMES = [
+    (5, (b"edu",), 2, True),
+    (5, (b"edu", b"x"), 2, True),
+    (5, (b"edu", b"video"), 3, True),
+    (5, (b"edu", b"video", b"\x00"), 3, True),
+    (5, (b"edu", b"videos"), 2, True),
+    (5, (b"edu", b"vide"), 2, True),
+    (5, (b"edu", b"video", b"a-longer-component"), 5, False),
+    (5, (b"edu", b"video", b"a-longer-component", b"seg=1"), 5, False),
+    (5, (b"edu", b"video", b"a-longer-componenT"), 3, True),
+    (5, (b"edu", b"a/b"), 6, False),
+    (6, (b"edu",), 1, True),
+    (6, (b"edu", b"video", b"a-longer-component"), 4, True),
+    (5, (b"edu", b"x" * 200), 2, True),
+]
+
+
 @BOTH
 @pytest.mark.parametrize("size", [0, 6, 200, 250, 1000])
-@pytest.mark.parametrize(
-    ("kind", "name", "port", "low_latency"),
-    [
-        (5, (b"edu",), 2, True),
-        (5, (b"edu", b"x"), 2, True),
-        (5, (b"edu", b"video"), 3, True),
-        (5, (b"edu", b"video", b"\x00"), 3, True),
-        (5, (b"edu", b"videos"), 2, True),
-        (5, (b"edu", b"vide"), 2, True),
-        (5, (b"edu", b"video", b"a-longer-component"), 5, False),
-        (5, (b"edu", b"video", b"a-longer-component", b"seg=1"), 5, False),
-        (5, (b"edu", b"video", b"a-longer-componenT"), 3, True),
-        (5, (b"edu", b"a/b"), 6, False),
-        (6, (b"edu",), 1, True),
-        (6, (b"edu", b"video", b"a-longer-component"), 4, True),
-        (5, (b"edu", b"x" * 200), 2, True),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "port", "low_latency"), NAMES)
 def test_names_are_matched_by_their_longest_prefix(dialect, size, kind, name, port, low_latency):
     frame = packet(kind, *name, more=bytes(size))
     result = run(ndn, SETTINGS, dialect).run(frame, 1)
@@ -61,22 +61,22 @@ def test_names_are_matched_by_their_longest_prefix(dialect, size, kind, name, po
     assert result.low_latency == low_latency
 
 
+DROPPED = [
+    packet(5, b"com"),
+    packet(5, b"ed"),
+    packet(5, b"edut"),
+    packet(5),
+    packet(7, b"edu"),
+    # A name of more than 252 bytes, a length of 5 bytes, another EtherType, a truncated packet.
+    packet(5, b"edu", b"x" * 252),
+    ethernet(mac(2), mac(1), 0x8624, b"\x05\xfe\0\0\0\x09" + tlv(7, tlv(8, b"edu"))),
+    packet(5, b"edu").replace(b"\x86\x24", b"\x86\x25"),
+    packet(5, b"edu", more=b"")[:-1],
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    "frame",
-    [
-        packet(5, b"com"),
-        packet(5, b"ed"),
-        packet(5, b"edut"),
-        packet(5),
-        packet(7, b"edu"),
-        # A name of more than 252 bytes, a length of 5 bytes, another EtherType, a truncated packet.
-        packet(5, b"edu", b"x" * 252),
-        ethernet(mac(2), mac(1), 0x8624, b"\x05\xfe\0\0\0\x09" + tlv(7, tlv(8, b"edu"))),
-        packet(5, b"edu").replace(b"\x86\x24", b"\x86\x25"),
-        packet(5, b"edu", more=b"")[:-1],
-    ],
-)
+@pytest.mark.parametrize("frame", DROPPED)
 def test_other_packets_are_dropped(dialect, frame):
     assert run(ndn, SETTINGS, dialect).run(frame, 1).sent == []
 

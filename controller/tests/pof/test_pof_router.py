@@ -17,13 +17,14 @@ OWN = {1: bytes.fromhex("0200000001fe"), 2: bytes.fromhex("0200000002fe"), 3: by
 SETTINGS = {
     "ports": {
         "1": {"mac": text(OWN[1]), "address": "10.0.1.254"},
-        "2": {"mac": text(OWN[2])},
+        "2": {"mac": text(OWN[2]), "address": "10.0.2.254"},
         "3": {"mac": text(OWN[3])},
     },
     "routes": [
         {"to": "10.0.0.0/8", "port": 3, "mac": text(mac(3))},
         {"to": "10.0.2.0/24", "port": 2, "mac": text(mac(2)), "low_latency": True},
         {"to": "0.0.0.0/0", "port": 1, "mac": text(mac(1))},
+        {"to": "10.0.1.0/24", "port": 1, "mac": text(mac(1)), "low_latency": True},
         {"to": "2001:db8:2::/48", "port": 2, "mac": text(mac(2)), "low_latency": True},
         {"to": "2001:db8::/32", "port": 3, "mac": text(mac(3))},
     ],
@@ -57,19 +58,19 @@ def packet6(destination: str, hop_limit: int = 64, own: bytes = OWN[1]) -> bytes
     return ethernet(own, mac(1), 0x86DD, ipv6(source, ipaddress.IPv6Address(destination).packed, hop_limit, 17, udp(1, 2)))
 
 
+ROUTED = [
+    (packet("10.0.2.9"), 2, 2, True),
+    (packet("10.0.2.7", port=53), 2, 2, False),
+    (packet("10.0.3.9"), 3, 3, False),
+    (packet("192.0.2.1", ttl=2), 1, 1, False),
+    (packet("10.0.2.9", ttl=255), 2, 2, True),
+    (packet6("2001:db8:2::9"), 2, 2, True),
+    (packet6("2001:db8:3::9", hop_limit=2), 3, 3, False),
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("frame", "port", "host", "low_latency"),
-    [
-        (packet("10.0.2.9"), 2, 2, True),
-        (packet("10.0.2.7", port=53), 2, 2, False),
-        (packet("10.0.3.9"), 3, 3, False),
-        (packet("192.0.2.1", ttl=2), 1, 1, False),
-        (packet("10.0.2.9", ttl=255), 2, 2, True),
-        (packet6("2001:db8:2::9"), 2, 2, True),
-        (packet6("2001:db8:3::9", hop_limit=2), 3, 3, False),
-    ],
-)
+@pytest.mark.parametrize(("frame", "port", "host", "low_latency"), ROUTED)
 def test_packets_are_routed(dialect, frame, port, host, low_latency):
     switch = run(router, SETTINGS, dialect)
     result = switch.run(frame, 1)
@@ -79,22 +80,22 @@ def test_packets_are_routed(dialect, frame, port, host, low_latency):
     assert len(result.hits) == 3
 
 
+DROPPED = [
+    (packet("10.0.2.9", ttl=1), "DROP"),
+    (packet("10.0.2.9", ttl=0), "DROP"),
+    (packet("10.0.2.9", port=53), "DROP"),
+    (packet6("2001:db8:2::bad"), "DROP"),
+    (packet6("2001:db8:2::9", hop_limit=1), "DROP"),
+    (packet6("2001:db9::1"), "no entry in table LPM 1"),
+    (packet("10.0.2.9", own=mac(7)), "no entry in table MM 0"),
+    (ethernet(OWN[1], mac(1), 0x1234, bytes(60)), "no entry in table MM 0"),
+    # A header with options.
+    (ethernet(OWN[1], mac(1), 0x0800, b"\x46" + bytes(60)), "no entry in table MM 1"),
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("frame", "reason"),
-    [
-        (packet("10.0.2.9", ttl=1), "DROP"),
-        (packet("10.0.2.9", ttl=0), "DROP"),
-        (packet("10.0.2.9", port=53), "DROP"),
-        (packet6("2001:db8:2::bad"), "DROP"),
-        (packet6("2001:db8:2::9", hop_limit=1), "DROP"),
-        (packet6("2001:db9::1"), "no entry in table LPM 1"),
-        (packet("10.0.2.9", own=mac(7)), "no entry in table MM 0"),
-        (ethernet(OWN[1], mac(1), 0x1234, bytes(60)), "no entry in table MM 0"),
-        # A header with options.
-        (ethernet(OWN[1], mac(1), 0x0800, b"\x46" + bytes(60)), "no entry in table MM 1"),
-    ],
-)
+@pytest.mark.parametrize(("frame", "reason"), DROPPED)
 def test_packets_are_dropped(dialect, frame, reason):
     result = run(router, SETTINGS, dialect).run(frame, 1)
     assert (result.sent, result.dropped) == ([], reason)
@@ -141,7 +142,7 @@ def test_gotos_ascend_and_marks_are_those_of_the_settings(dialect):
     # The expired TTL, three rules (or one for IPv6), the default.
     assert marks[0, 1] == [2, 2, 2, 1]
     assert marks[0, 2] == [2, 2, 1]
-    assert (marks[1, 0], marks[1, 1]) == ([2, 1, 2], [1, 2])
+    assert (marks[1, 0], marks[1, 1]) == ([2, 1, 2, 1], [1, 2])
     without = router.build(SETTINGS, Target(dialect, low_latency=False)).messages()
     assert {message.low_latency for message in without if isinstance(message, FlowMod)} == {0}
 

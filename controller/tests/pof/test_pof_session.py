@@ -76,7 +76,7 @@ class FakeSwitch:
     def send(self, message, xid=0) -> None:
         self.writer.write(encode(message, xid, self.dialect))
 
-    async def handshake(self, ports=1, extensions=1) -> None:
+    async def handshake(self, ports=1, extensions=1, described=None, has_report=True) -> None:
         """Completes a handshake."""
         self.send(messages.Hello())
         await self.expect(messages.Hello)
@@ -85,8 +85,9 @@ class FakeSwitch:
         xid = await self.expect(messages.GetConfigRequest)
         self.send(messages.GetConfigReply(0, 128), xid)
         rows = [messages.TableResource(n, count, 1024, 1000) for n, count in enumerate((10, 10, 5, 20))]
-        self.send(messages.ResourceReport(extensions=extensions, tables=rows), xid)
-        for number in range(1, ports + 1):
+        if has_report:
+            self.send(messages.ResourceReport(extensions=extensions, tables=rows), xid)
+        for number in range(1, (ports if described is None else described) + 1):
             self.send(messages.PortStatus(messages.Port(number, name=f"p{number}", forwarding=1), 0), xid)
 
 
@@ -332,6 +333,26 @@ def test_invalid_messages_end_the_connection(dialect, data, reason, caplog):
 
     run(steps())
     assert reason in caplog.text
+
+
+def test_a_switch_may_describe_fewer_ports_than_it_has(monkeypatch, caplog):
+    monkeypatch.setattr(controller, "PORTS_S", 0.05)
+
+    async def steps(has_report):
+        application = Recorder()
+        async with pof.Controller(application, port=0) as server:
+            fake = await FakeSwitch.connect(server, Dialect.V1_4)
+            await fake.handshake(ports=2, described=1, has_report=has_report)
+            if has_report:
+                assert list((await application.switch).ports) == [1]
+            else:
+                assert await fake.reader.read() == b""
+            fake.writer.close()
+
+    run(steps(has_report=True))
+    assert "the switch has 2 ports, but describes 1" in caplog.text
+    run(steps(has_report=False))
+    assert "the switch has sent no RESOURCE_REPORT" in caplog.text
 
 
 def test_a_refusal_in_the_handshake_is_reported(caplog):

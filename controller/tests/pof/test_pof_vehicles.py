@@ -66,20 +66,20 @@ def wsm(psid: bytes, channel: int = 172, destination: bytes = mac(2), version: i
     return ethernet(destination, mac(1), 0x88DC, bytes((version,)) + psid + rest)
 
 
+FORWARDED = [
+    (whole(5000, 4), 2, 0x22, True),
+    (whole(77, 8, eid=EID[:8] + bytes(12)), 2, 0x22, False),
+    (whole(5000, 4, destination="2001:db9::1"), 3, 0x33, False),
+    (short(5000, 4), 2, 2, True),
+    (short(5000, 8, destination=mac(3)), 3, 0x33, True),
+    (wsm(b"\x20"), 2, 2, True),
+    (wsm(b"\x80\x05", destination=mac(3)), 3, 0x33, False),
+    (wsm(b"\xe0\0\0\x07"), 2, 2, True),
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("frame", "port", "next_hop", "low_latency"),
-    [
-        (whole(5000, 4), 2, 0x22, True),
-        (whole(77, 8, eid=EID[:8] + bytes(12)), 2, 0x22, False),
-        (whole(5000, 4, destination="2001:db9::1"), 3, 0x33, False),
-        (short(5000, 4), 2, 2, True),
-        (short(5000, 8, destination=mac(3)), 3, 0x33, True),
-        (wsm(b"\x20"), 2, 2, True),
-        (wsm(b"\x80\x05", destination=mac(3)), 3, 0x33, False),
-        (wsm(b"\xe0\0\0\x07"), 2, 2, True),
-    ],
-)
+@pytest.mark.parametrize(("frame", "port", "next_hop", "low_latency"), FORWARDED)
 def test_permitted_packets_are_forwarded(dialect, frame, port, next_hop, low_latency):
     result = run(vehicles, SETTINGS, dialect).run(frame, 1)
     assert result.sent == [(port, mac(next_hop) + frame[6:])], result.dropped
@@ -87,25 +87,25 @@ def test_permitted_packets_are_forwarded(dialect, frame, port, next_hop, low_lat
     assert len(result.hits) == 3
 
 
+DROPPED = [
+    (whole(5001, 4), "DROP"),
+    (whole(5000, 2), "DROP"),
+    (whole(5000, 4, eid=EID[:19] + b"\x34"), "DROP"),
+    # Not SEADP: another protocol after IPv6, or after the ID header.
+    (whole(5000, 4, protocol=17), "no entry in table MM 1"),
+    (whole(5000, 4, first=6), "no entry in table MM 1"),
+    (short(5001, 4), "DROP"),
+    (short(5000, 4, destination=mac(9)), "no entry in table EM 0"),
+    (wsm(b"\x21"), "DROP"),
+    (wsm(b"\x80\x06"), "DROP"),
+    (wsm(b"\xe0\0\0\x07", channel=174), "DROP"),
+    (wsm(b"\x20", version=3), "no entry in table MM 3"),
+    (wsm(b"\x20", destination=bytes.fromhex("030000000002")), "no entry in table MM 0"),
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("frame", "reason"),
-    [
-        (whole(5001, 4), "DROP"),
-        (whole(5000, 2), "DROP"),
-        (whole(5000, 4, eid=EID[:19] + b"\x34"), "DROP"),
-        # Not SEADP: another protocol after IPv6, or after the ID header.
-        (whole(5000, 4, protocol=17), "no entry in table MM 1"),
-        (whole(5000, 4, first=6), "no entry in table MM 1"),
-        (short(5001, 4), "DROP"),
-        (short(5000, 4, destination=mac(9)), "no entry in table EM 0"),
-        (wsm(b"\x21"), "DROP"),
-        (wsm(b"\x80\x06"), "DROP"),
-        (wsm(b"\xe0\0\0\x07", channel=174), "DROP"),
-        (wsm(b"\x20", version=3), "no entry in table MM 3"),
-        (wsm(b"\x20", destination=bytes.fromhex("030000000002")), "no entry in table MM 0"),
-    ],
-)
+@pytest.mark.parametrize(("frame", "reason"), DROPPED)
 def test_other_packets_are_dropped(dialect, frame, reason):
     result = run(vehicles, SETTINGS, dialect).run(frame, 1)
     assert (result.sent, result.dropped) == ([], reason)

@@ -28,6 +28,9 @@ PORT = 6633
 HANDSHAKE_S = 10.0
 """Time in which a switch must complete the handshake."""
 
+PORTS_S = 2.0
+"""Time in which a switch must describe its resources and ports."""
+
 SILENCE_S = 10.0
 """After this time without a message, the switch gets an ECHO_REQUEST. After twice this time, the connection
 ends. Switches send an ECHO_REQUEST after 2 s of silence."""
@@ -214,7 +217,14 @@ class Switch:
         self.send(pof.SetConfig(0, MISS_SEND_LENGTH, device))
         self.config = await self.request(pof.GetConfigRequest(), pof.GetConfigReply)
         self._check_described()
-        await self._described.wait()
+        try:
+            async with asyncio.timeout(PORTS_S):
+                await self._described.wait()
+        except TimeoutError:
+            # Dialect 1.4.0.015 cannot describe ports whose numbers have more than 16 bits.
+            if self.report is None:
+                raise ClosedError("the switch has sent no RESOURCE_REPORT") from None
+            self.log.warning("the switch has %d ports, but describes %d", self.features.ports, len(self.ports))
         assert self.report is not None
         self.target = Target.of(self.report, self.dialect)
         self.is_ready = True
