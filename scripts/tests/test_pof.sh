@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The POF applications of controller/examples/pof with a switch between six namespaced hosts. Each application
+# installs its program. Then hosts send the frames of the application's tests, and copies with random changes.
+# Each host must receive exactly what the interpreter of controller/tests/pof sends. Low-latency entries must
+# be marked, and their packets must take the fast-forwarding path, or hit path records.
+#
+# SHUNT names the program of the switch. Without it, the script builds one.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+readonly python=target/tools/os-ken/bin/python
+readonly referee=scripts/tests/peers/pof_referee.py
+needs "$python"
+(cd controller && "../$python" -m pytest -q tests/pof) || fail "the tests of controller/tests/pof fail"
+shunt=${SHUNT:-}
+if [ -z "$shunt" ]; then
+    cargo build --quiet --package shunt
+    target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    shunt=$target/debug/shunt
+fi
+
+make_hosts 6
+export POF_DIALECT
+
+# start_pof EXPRESS: starts a switch with the express path on (true) or off (false).
+start_pof() {
+    cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
+control = "$folder/control.sock"
+[[worker]]
+[[datapath]]
+id = 1
+[datapath.pof]
+controllers = ["tcp:127.0.0.1:6633"]
+dialect = "$POF_DIALECT"
+tables = [10, 10, 5, 20]
+[datapath.express]
+enabled = $1
+CONFIG
+    : >"$folder/switch.log"
+    background switch sw "$shunt" run -c "$folder/switch.toml"
+    switch=$started
+    wait_until 'the switch is ready' logged switch ready
+}
+# end ID: ends a process of this test.
+end() {
+    kill -TERM "$1"
+    wait "$1" || true
+}
+# start_application NAME: starts an application in the switch's namespace.
+start_application() {
+    "$python" "$referee" settings "$1" >"$folder/$1.json"
+    : >"$folder/application.log"
+    background application sw env PYTHONPATH=controller/src "$python" "controller/examples/pof/$1.py" \
+        "$folder/$1.json" --dialect "$POF_DIALECT"
+    application=$started
+    wait_until "$1 listens" logged application ready
+}
+# installed: returns whether the application has installed its program. Fails if the switch has refused it.
+installed() {
+    ! logged application 'not installed' || fail "$(grep 'not installed' "$folder/application.log")"
+    logged application ': installed '
+}
+ask() { in_room sw "$shunt" "$@" -c "$folder/switch.toml"; }
+# number WHAT EXPRESSION: evaluates an expression on the output `d` of `shunt show WHAT --json`.
+number() { ask show "$1" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$2"')'; }
+flood() { "$python" "$referee" flood "$1" "$prefix" "$2" "$3"; }
+compare() {
+    "$python" "$referee" compare "$1" "$prefix" >"$folder/compare.log" || fail "$1, express path $2: frames differ"
+    ok "express path $2: $(tail -n 1 "$folder/compare.log")"
+}
+
+# fast_path NAME: a flow of low-latency entries takes the fast-forwarding path, another does not.
+fast_path() {
+    local before after
+    flood "$1" low 50
+    before=$(number ffp 'd["fast"]')
+    flood "$1" low 200
+    after=$(number ffp 'd["fast"]')
+    [ $((after - before)) -ge 180 ] || fail "$1: $((after - before)) of 200 low-latency packets took the path"
+    before=$after
+    flood "$1" normal 200
+    after=$(number ffp 'd["fast"]')
+    [ "$after" -eq "$before" ] || fail "$1: $((after - before)) of 200 normal packets took the path"
+    [ "$(number ffp 'sum(t["hits"] for t in d["tables"])')" -gt 0 ] || fail "$1: no record was hit"
+    ok "$1: low-latency packets take the fast-forwarding path, normal packets do not"
+}
+
+# traces NAME: a trace of each kind of packet states whether it is low-latency.
+traces() {
+    local kind port hex expected
+    for kind in low normal; do
+        read -r port hex < <("$python" "$referee" frame "$1" "$kind")
+        ask trace --in-port "$port" --hex "$hex" >"$folder/trace.log"
+        expected='low latency: yes'
+        [ "$kind" = low ] || expected='low latency: no'
+        grep -q "^$expected" "$folder/trace.log" || fail "$1: no \"$expected\" in: $(cat "$folder/trace.log")"
+        grep -q '^result: forwarded' "$folder/trace.log" || fail "$1: $(tail -n 1 "$folder/trace.log")"
+    done
+    ok "$1: traces of both packets"
+}
+
+# marks NAME: entries are marked as the settings say, both ways.
+marks() {
+    ask show flows >"$folder/flows.log"
+    grep -Eq 'low_latency([^=]|$)' "$folder/flows.log" || fail "$1: no entry is marked as low-latency"
+    grep -q 'low_latency=false' "$folder/flows.log" || fail "$1: no entry is marked as normal"
+    grep -q 'low_latency=learned' "$folder/flows.log" && fail "$1: a mark was learned"
+    ok "$1: $(grep -c 'table=' "$folder/flows.log") entries, marked by the application"
+}
+
+# real_pings: hosts in two subnets reach each other through the router, which answers ARP.
+real_pings() {
+    local n
+    for n in 1 2; do
+        ip -n "$prefix-h$n" address add "10.0.$n.$n/24" dev eth0
+        ip -n "$prefix-h$n" route add default via "10.0.$n.254"
+    done
+    in_room h1 ping -q -c 5 -i 0.2 -W 5 10.0.2.2 >"$folder/ping.log" || fail 'h1 does not reach h2 through the router'
+    in_room h1 ping -q -c 1 -t 1 -W 1 10.0.2.2 >"$folder/ping.log" && fail 'a packet with TTL 1 is forwarded'
+    for n in 1 2; do ip -n "$prefix-h$n" address del "10.0.$n.$n/24" dev eth0; done
+    ok 'hosts in two subnets reach each other, and the router answers ARP'
+}
+
+# run_application NAME: both forwarding modes with one application.
+run_application() {
+    start_application "$1"
+    start_pof false
+    wait_until "$1 installs its program" installed
+    marks "$1"
+    compare "$1" off
+    fast_path "$1"
+    traces "$1"
+    [ "$1-$POF_DIALECT" != router-1.4.0.015 ] || real_pings
+    end "$switch"
+
+    : >"$folder/application.log"
+    start_pof true
+    wait_until "$1 installs its program again" installed
+    compare "$1" on
+    flood "$1" low 200
+    ask show express >"$folder/express.log"
+    ok "$1: $(number express 'd["sum"]["hits"]') hits of path records"
+    end "$switch"
+    ! logged application Traceback || fail "$1 failed"
+    end "$application"
+}
+
+for POF_DIALECT in 1.4.0.015 1.2; do
+    for name in router vehicles ndn encapsulate; do run_application "$name"; done
+done
