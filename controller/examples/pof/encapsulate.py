@@ -17,6 +17,8 @@ and stands between the MAC addresses and the EtherType of the packet:
   EM 0  circuits  circuit                      in between: hops - 1, output; at the egress: DELETE_FIELD, output
   DT 0  insert    no fields, one entry per ingress    ADD_FIELD of 64 bits at bit 96, output
 
+Shunt pads a frame that DELETE_FIELD makes shorter than 60 bytes, the minimum of Ethernet.
+
 Bits 16 to 23 of POF's metadata are the ingress port. In dialect 1.2, which cannot move the base offset back,
 all offsets count from the first byte.
 

@@ -12,7 +12,7 @@ byte. The byte 253 announces a length of 2 bytes.
 
 The components of /edu/a are the bytes 08 03 65 64 75 08 01 61. As each component begins with its length, these
 bytes are the beginning of a name if and only if /edu/a is a prefix of the name. So names are matched by an
-LPM table on their bytes. A packet that ends before a field of a table does not match, so each table has as
+LPM table on their bytes. A packet that ends before a field of a table may not match, so each table has as
 many bytes of the name as the names that it handles have at least:
 
   MM 0    packet       EtherType, type, first byte of the length   base offset to the name (byte 16 or 18)

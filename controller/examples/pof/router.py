@@ -35,8 +35,9 @@ The first matching rule of `access` decides. A packet is low-latency if all of i
 are, unless a rule has "low_latency": false, and a route is if it has "low_latency": true. The router answers
 ARP requests for the addresses of its ports (dialect 1.4.0.015 only). It does not resolve addresses itself.
 
-Not forwarded: IPv4 packets with options, because the number of summed bits is constant, and packets that end
-before the ports. Rules with ports do not apply to fragments or after IPv6 extension headers.
+Not forwarded: IPv4 packets with options, because the number of summed bits is constant. Rules with ports do
+not apply to later fragments, or after IPv6 extension headers. Other rules do not examine the ports: Shunt
+matches them with packets that end before the ports, which other switches may drop.
 """
 
 import ipaddress

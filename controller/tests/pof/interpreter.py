@@ -4,10 +4,11 @@ packets through them as the public switches do.
 
 A packet starts in table MM 0 with the base offset 0. The fields of an entry are compared one after another;
 the entry with the highest priority wins, of equal ones the one with the lower index. A packet that ends
-before a field does not match. Without a match, the packet is dropped. An entry's instructions run in order.
-Offsets in the packet count from the base offset.
+before a field does not match, unless the mask is 0. Without a match, the packet is dropped. An entry's
+instructions run in order. Offsets in the packet count from the base offset.
 
-Unlike Shunt, no action adjusts a checksum, except CALCULATE_CHECKSUM.
+Unlike Shunt, no action adjusts a checksum, except CALCULATE_CHECKSUM. Shunt pads frames that DELETE_FIELD makes
+shorter than 60 bytes, the minimum of Ethernet; `pad_bytes` does the same.
 """
 
 import dataclasses
@@ -106,8 +107,11 @@ class Outcome:
 class Switch:
     """Tables and entries."""
 
-    def __init__(self, dialect: Dialect = Dialect.V1_4, tables: tuple[int, ...] = TABLES) -> None:
+    def __init__(
+        self, dialect: Dialect = Dialect.V1_4, tables: tuple[int, ...] = TABLES, pad_bytes: int = 0
+    ) -> None:
         self.dialect = dialect
+        self.pad_bytes = pad_bytes
         self.counts = tables
         self.tables: dict[Key, TableMod] = {}
         self.entries: dict[Key, dict[int, FlowMod]] = {}
@@ -252,6 +256,8 @@ class Switch:
 
     def _matches(self, entry: FlowMod, packet: Packet) -> bool:
         for match in entry.matches:
+            if match.mask == 0:
+                continue
             bits, offset = packet.part(match.field)
             if not bits.has(offset, match.field.length):
                 return False
@@ -319,6 +325,7 @@ class Switch:
                 start, count = packet.base + action.offset // 8, packet.value(action.length) // 8
                 need(start + count <= len(data), "a removal beyond the end of the packet")
                 del data[start : start + count]
+                data.extend(bytes(max(self.pad_bytes - len(data), 0)))
             case actions.CalculateChecksum():
                 self._checksum(action, packet)
             case actions.Drop():

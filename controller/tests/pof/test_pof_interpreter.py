@@ -52,8 +52,23 @@ def test_a_checksum_is_that_of_rfc_1071():
 
 def test_a_packet_that_ends_before_a_field_does_not_match():
     fields = [field(8 * 31, 8), field(8 * 32, 8)]
-    assert outcome(pof.ApplyActions((pof.Output(2),)), fields=fields[:1]).sent
-    assert "no entry" in outcome(pof.ApplyActions((pof.Output(2),)), fields=fields).dropped
+    send = pof.ApplyActions((pof.Output(2),))
+    last, beyond = Match.exact(fields[0], 32), Match(fields[1], 0, 1)
+    assert outcome(send, fields=fields[:1], matches=[last]).sent
+    assert "no entry" in outcome(send, fields=fields, matches=[last, beyond]).dropped
+    assert "no entry" in outcome(send, fields=fields[1:], matches=[beyond]).dropped
+    # A mask of 0 is no condition.
+    assert outcome(send, fields=fields, matches=[last, Match.any(fields[1])]).sent
+
+
+def test_a_removal_may_pad_the_frame():
+    program = pof.Program(pof.Target())
+    table = program.table(TableRef(TableType.MM, 0), "t", [field(0, 8)])
+    program.add(table, [Match.any(field(0, 8))], pof.apply([pof.DeleteField(0, 64), pof.Output(2)], program.target))
+    switch = install(program)
+    assert switch.run(PACKET, 1).sent == [(2, PACKET[8:])]
+    switch.pad_bytes = 30
+    assert switch.run(PACKET, 1).sent == [(2, PACKET[8:] + bytes(6))]
 
 
 def test_priorities_gotos_and_linear_tables():

@@ -48,6 +48,8 @@ WAIT_S = 20.0
 # Time in which further frames would arrive after the expected ones.
 QUIET_S = 0.5
 CHANGED = 400
+# Minimum length of a frame. Shunt pads frames from which it has removed bytes.
+ETHERNET_BYTES = 60
 # EtherTypes of VLAN tags, which the kernel removes from received frames.
 TAGS = (0x8100, 0x88A8)
 Frame = tuple[int, bytes]
@@ -93,7 +95,9 @@ APPLICATIONS = {
 def interpreter(name: str, dialect: Dialect):
     """Returns the interpreter with an application's program."""
     module, settings, _ = APPLICATIONS[name]
-    return frames.run(module, settings, dialect)
+    switch = frames.run(module, settings, dialect)
+    switch.pad_bytes = ETHERNET_BYTES
+    return switch
 
 
 def is_sent_as_is(frame: bytes) -> bool:
