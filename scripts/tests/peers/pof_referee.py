@@ -3,6 +3,7 @@
 """Compares a switch with the interpreter of POF programs in controller/tests/pof.
 
     pof_referee.py settings APPLICATION             prints settings for the application, as JSON
+    pof_referee.py marks APPLICATION                prints the numbers of entries and of low-latency entries
     pof_referee.py frame APPLICATION low|normal     prints ingress port and hex digits of a frame
     pof_referee.py compare APPLICATION PREFIX       sends frames through the switch
     pof_referee.py flood APPLICATION PREFIX low|normal COUNT    sends one frame often
@@ -30,6 +31,7 @@ sys.path[:0] = [str(ROOT / "controller/src"), str(ROOT / "controller/tests/pof")
 import frames  # noqa: E402
 
 from shunt_controller.pof import Dialect  # noqa: E402
+from shunt_controller.pof.messages import LowLatency  # noqa: E402
 
 import encapsulate  # noqa: E402  isort: skip
 import ndn  # noqa: E402  isort: skip
@@ -105,10 +107,10 @@ def is_sent_as_is(frame: bytes) -> bool:
     return len(frame) >= 14 and int.from_bytes(frame[12:14]) not in TAGS
 
 
-def changed(given: list[Frame], rng: random.Random) -> list[Frame]:
+def changed(given: list[Frame], rng: random.Random, count: int) -> list[Frame]:
     """Returns copies of frames with other bytes, lengths and ingress ports."""
     made = []
-    while len(made) < CHANGED:
+    while len(made) < count:
         port, frame = rng.choice(given)
         data = bytearray(frame)
         for _ in range(rng.choice([1, 1, 2, 4])):
@@ -172,7 +174,7 @@ def compare(name: str, prefix: str, dialect: Dialect) -> None:
     """Sends frames, and compares what hosts receive with the interpreter."""
     rng = random.Random(1)
     given = list(APPLICATIONS[name][2])
-    given += changed(given, rng)
+    given += changed(given, rng, CHANGED)
     rng.shuffle(given)
     expected, low_latency = expected_of(name, dialect, given)
     if expected.total() < 50 or len({port for port, _ in expected}) < 2:
@@ -210,6 +212,9 @@ def main() -> None:
     dialect = Dialect(os.environ.get("POF_DIALECT", Dialect.V1_4.value))
     if command == "settings":
         print(json.dumps(APPLICATIONS[name][1], indent=2))
+    elif command == "marks":
+        listed = [entry for entries in interpreter(name, dialect).entries.values() for entry in entries.values()]
+        print(len(listed), sum(entry.low_latency == LowLatency.LOW_LATENCY for entry in listed))
     elif command == "frame":
         port, frame = one(name, rest[0], dialect)
         print(port, frame.hex())
