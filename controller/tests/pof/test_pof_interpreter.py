@@ -130,8 +130,10 @@ def test_the_library_refuses_what_no_switch_can_run():
     first = program.table(TableRef(TableType.MM, 0), "first", [field(0, 8)], 1)
     second = program.table(TableRef(TableType.MM, 1), "second", [field(0, 8)])
     match = [Match.any(field(0, 8))]
-    with pytest.raises(pof.ProgramError, match="which is before it"):
+    with pytest.raises(pof.ProgramError, match="which is not after it"):
         program.add(second, match, [program.goto(first)])
+    with pytest.raises(pof.ProgramError, match="which is not after it"):
+        program.add(first, match, [program.goto(first)])
     with pytest.raises(pof.ProgramError, match="which is missing"):
         program.add(first, match, [pof.GotoTable(3)])
     with pytest.raises(pof.ProgramError, match="other fields than the table"):

@@ -191,7 +191,7 @@ class Program:
             if not isinstance(goto, GotoTable | GotoDirectTable):
                 continue
             if goto.table <= self.target.number(table.ref):
-                raise ProgramError(f"table {table.ref} has a goto to {self.target.table(goto.table)}, which is before it")
+                raise ProgramError(f"table {table.ref} has a goto to {self.target.table(goto.table)}, which is not after it")
             if goto.table not in known:
                 raise ProgramError(f"table {table.ref} has a goto to {self.target.table(goto.table)}, which is missing")
 
