@@ -14,6 +14,7 @@ use engines::NONE;
 use flow::{Outcome, PortNo};
 use frame::{Frame, Lane, take_each};
 use keys::HopList;
+use wire::Depth;
 
 impl Express {
     /// Drops known normal frames, except the first `room` of them. A frame is known if it has a plain record.
@@ -35,7 +36,9 @@ impl Express {
             let place = burst.places[at];
             // A bypassed burst has no places.
             let is_settled = place != NONE && *unsettled >> at & 1 == 0;
-            let is_normal = is_settled && {
+            // Admission drops a fragment as such.
+            let is_refused = context.settings.drop_fragments && burst.layers(at, &frame, Depth::L4).fragment;
+            let is_normal = is_settled && !is_refused && {
                 let effect = &store.hot_path(place).effect;
                 // A packet whose TTL expires may leave the fast-forwarding path at a low-latency entry.
                 let expires =
