@@ -101,7 +101,7 @@ impl<D: DataPlane> Model<D> {
         self.cost_of(changes) > changes::LONG_ENTRIES
     }
 
-    /// Returns whether so many operations wait for the workers that no further request should be started.
+    /// Returns whether too many operations wait for the workers to start another request.
     pub fn is_congested(&mut self) -> bool {
         self.plane.get_mut().parked() >= PARKED_MAX
     }

@@ -119,7 +119,7 @@ fn delete_field(m: &DeleteFieldAction, list: &mut ActionList) -> Result<(), PofR
                 let range = BitRange { offset_bits: m.offset_bits, length_bits };
                 return list.edit(Edit::DeleteField(range), error::ACTION_BAD_ARGUMENT);
             }
-            Err(_) => format!("DELETE_FIELD of {bits} bits; no packet has so many"),
+            Err(_) => format!("DELETE_FIELD of {bits} bits; no packet is as long"),
         },
         PofOperand::Field(_) => {
             "DELETE_FIELD with its length in a field is not supported; give the length".into()

@@ -88,6 +88,33 @@ fn known_normal_packets_without_space_are_dropped_under_their_reason() {
     }
 }
 
+#[test]
+fn known_normal_fragments_without_space_are_dropped_as_fragments() {
+    let mut lab = with_limits(LaneLimits { normal: 100, ..USUAL }, 1_024, RULES);
+    lab.model.set_settings(flow::Settings { drop_fragments: true, ..lab.model.settings() });
+    let whole = udp([10, 1, 0, 1], 5, 64, 0);
+    let mut fragment = whole.clone();
+    // The flag "more fragments" of the IPv4 header.
+    fragment[20] |= 0x20;
+    for _ in 0..4 {
+        lab.push(1, &whole);
+        lab.turn();
+    }
+    while lab.dropped(DropReason::BacklogNormal) == 0 {
+        (0..32).for_each(|_| lab.push(1, &whole));
+        lab.turn_alone();
+    }
+    for _ in 0..50 {
+        (0..31).for_each(|_| lab.push(1, &whole));
+        lab.push(1, &fragment);
+        lab.turn_alone();
+    }
+    (0..1_000).for_each(|_| {
+        lab.turn();
+    });
+    assert_eq!(lab.dropped(DropReason::Fragment), 50);
+}
+
 /// Packets are dropped before or after their admission, depending on where the path is found.
 #[test]
 fn a_full_backlog_drops_only_packets_that_would_wait() {
