@@ -38,6 +38,9 @@ pub struct Coverage {
     /// Flows that contain several of the driver's flows, because no rule examines the bits in which these
     /// flows differ. Summed over all eras.
     pub merged_flows: usize,
+    /// Packets of the driver's flows whose packets differ in examined bits, because these bits include test
+    /// tags.
+    pub unlike: usize,
     /// Numbers of packets that were forwarded, consumed and dropped, in this order.
     pub outcomes: [usize; 3],
     /// Packets sent to the controller.
@@ -162,6 +165,7 @@ impl Coverage {
         }
         self.refused += other.refused;
         self.merged_flows += other.merged_flows;
+        self.unlike += other.unlike;
         self.held_back += other.held_back;
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
             *sum += count;
@@ -224,6 +228,7 @@ impl fmt::Display for Coverage {
         writeln!(f)?;
         writeln!(f, "  uses of groups {}", self.group_uses)?;
         writeln!(f, "  flows of packets that differ in unexamined bits {}", self.merged_flows)?;
+        writeln!(f, "  whose flow differs in examined test tags {:.1} %", share(self.unlike, self.packets))?;
         writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
         writeln!(f, "  frames held up by the rate of an egress queue {}", self.rate_held)?;

@@ -269,6 +269,12 @@ fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
         "flows whose packets differ in unexamined bits: {}",
         coverage.merged_flows
     );
+    // The order of these packets is not checked.
+    assert!(
+        coverage.unlike * 50 <= coverage.packets,
+        "packets whose flow differs in examined test tags: {}",
+        coverage.unlike
+    );
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);
     assert!(coverage.traced >= 5 * cases, "imagined packets: {}", coverage.traced);

@@ -7,7 +7,7 @@
 //! express keys examine; for a while, these may be more.
 
 use super::Flow;
-use crate::log::{Arrival, TAG_BYTES};
+use crate::log::{Arrival, TAG_BYTES, tag};
 use reference::{ExaminedBits, FlowValues, Reference, ReferencePacket};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Eras {
     /// For each recorded packet, its era and the values that lookups examined in changed headers. The values
     /// are `None` if no table handled the packet.
     packets: Vec<Option<(usize, Option<FlowValues>)>>,
-    /// The driver's flows whose packets differ in examined bits, because a lookup examined their test tags.
+    /// The driver's flows whose packets differ in examined bits, because these bits include test tags.
     unlike: BTreeSet<Flow>,
 }
 
@@ -77,11 +77,14 @@ impl Eras {
     pub fn note(&mut self, number: usize, arrival: &Arrival, rules: &Reference) {
         let (Some(era), Some(bits)) = (self.bits.len().checked_sub(1), self.bits.last()) else { return };
         let exposed_of = |bytes: &[u8]| rules.exposed_values(arrival.port, (bytes, arrival.unfinished), bits);
+        let arriving = |bytes: &[u8]| bits.values_of(&ReferencePacket::arriving(arrival.port, bytes));
         let exposed = exposed_of(&arrival.bytes);
-        if exposed.as_ref().is_some_and(|values| !values.is_empty()) {
+        if tag(&arrival.bytes).is_some() {
             let mut other = arrival.bytes.clone();
             other.iter_mut().rev().take(TAG_BYTES).for_each(|byte| *byte = !*byte);
-            if exposed_of(&other) != exposed {
+            let has_values = exposed.as_ref().is_some_and(|values| !values.is_empty());
+            let is_exposed = has_values && exposed_of(&other) != exposed;
+            if is_exposed || arriving(&other) != arriving(&arrival.bytes) {
                 self.unlike.insert((arrival.worker, arrival.flow, arrival.port));
             }
         }
@@ -90,8 +93,16 @@ impl Eras {
 
     /// Returns whether all packets of one of the driver's flows belong to one flow. They do not if a rule
     /// writes the length of an IPv4 header and a later table then examines the test tags as layer-4 ports.
+    /// They do not either if express keys contain the test tags, because other packets reach a table with a
+    /// base that has moved far.
     pub fn is_one_flow(&self, flow: Flow) -> bool {
         !self.unlike.contains(&flow)
+    }
+
+    /// Returns the number of packets of flows whose packets differ in examined bits.
+    pub fn unlike(&self, arrivals: &[Arrival]) -> usize {
+        let is_unlike = |arrival: &&Arrival| !self.is_one_flow((arrival.worker, arrival.flow, arrival.port));
+        arrivals.iter().filter(is_unlike).count()
     }
 
     /// Returns the flows of each era, of any two neighbouring eras, and of all eras together. Packets of
@@ -173,10 +184,11 @@ mod tests {
         rules
     }
 
-    /// Returns whether packets that differ only in their tags belong to one flow.
-    fn is_one_flow(rules: &Reference) -> bool {
+    /// Returns whether packets that differ only in their tags belong to one flow. Express keys examine
+    /// `key_bits`.
+    fn is_one_flow_by(rules: &Reference, key_bits: Option<&ExaminedBits>) -> bool {
         let mut eras = Eras::new(1);
-        eras.begin(rules, None);
+        eras.begin(rules, key_bits);
         let udp = PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([10; 4], [11; 4]).udp(53, 80);
         let arrival = Arrival {
             port: PortNo(1),
@@ -188,7 +200,23 @@ mod tests {
             acknowledged: RuleVersion(0),
         };
         eras.note(0, &arrival, rules);
-        eras.is_one_flow((0, 7, PortNo(1)))
+        let is_one_flow = eras.is_one_flow((0, 7, PortNo(1)));
+        assert_eq!(eras.unlike(&[arrival]), usize::from(!is_one_flow));
+        is_one_flow
+    }
+
+    fn is_one_flow(rules: &Reference) -> bool {
+        is_one_flow_by(rules, None)
+    }
+
+    #[test]
+    fn a_key_that_contains_tags_splits_a_flow() {
+        // The test tag begins after 14 bytes of Ethernet, 20 of IPv4 and 8 of UDP.
+        for (first_byte, is_one) in [(41, true), (42, false), (49, false)] {
+            let slice = Slice { base: SliceBase::Packet, offset_bits: 8 * first_byte, length_bits: 8 };
+            let key_bits = ExaminedBits([(Field::Slice(slice), 0xff)].into_iter().collect());
+            assert_eq!(is_one_flow_by(&rules(vec![]), Some(&key_bits)), is_one, "byte {first_byte}");
+        }
     }
 
     #[test]

@@ -96,6 +96,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         reported::check_view(&record, &replay, &view)?;
         coverage.merged_flows += view.merged();
     }
+    coverage.unlike = replay.eras.unlike(&record.arrivals);
     coverage.counters = counters::check_counters(&record, &replay)?;
     coverage.counters += ports::check_ports(&record, &replay)?;
     let output = outcomes::Output { copies: &copies, reports: &reports };
