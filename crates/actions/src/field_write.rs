@@ -30,6 +30,11 @@ impl FieldWrite {
         Self { field: set.field, value: set.value & set.mask, mask: set.mask }
     }
 
+    /// Returns the value to write, and the mask of the bits that are written.
+    pub(crate) fn bits(&self) -> (u128, u128) {
+        (self.value, self.mask)
+    }
+
     /// Writes the value into the packet, in the bits of the mask.
     ///
     /// # Errors

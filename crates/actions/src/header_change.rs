@@ -2,7 +2,7 @@
 //! What an entry changes in a packet before the next table. From this, caches of paths know whether the
 //! arriving packet determines what a later table sees.
 
-use flow::{Action, Field, Instructions};
+use flow::{Action, Field, Instructions, SliceBase};
 
 /// What an entry changes in a packet, in ascending order. Each level includes those before it.
 ///
@@ -47,6 +47,8 @@ impl HeaderChange {
     pub(crate) fn by_write(field: Field) -> Self {
         match field {
             Field::Metadata | Field::TunnelId => Self::Nothing,
+            // Only the metadata register and the tunnel ID can be written as slices of the extended header.
+            Field::Slice(slice) if slice.base == SliceBase::Metadata => Self::Nothing,
             Field::EthDst | Field::EthSrc => Self::Macs,
             Field::VlanVid
             | Field::VlanPcp
@@ -82,7 +84,7 @@ impl HeaderChange {
 mod tests {
     use super::*;
     use flow::action::SetField;
-    use flow::{GroupId, MeterId, PortNo, QueueId};
+    use flow::{GroupId, MeterId, PortNo, QueueId, Slice};
 
     #[test]
     fn the_greatest_change_counts() {
@@ -94,6 +96,9 @@ mod tests {
         let copies = [Action::output(PortNo(2)), Action::Group(GroupId(1)), Action::SetQueue(QueueId(3))];
         assert_eq!(of(&copies), HeaderChange::Nothing);
         assert_eq!(of(&[write(Field::Metadata), write(Field::EthDst)]), HeaderChange::Macs);
+        let slice = |base| Field::Slice(Slice { base, offset_bits: 64, length_bits: 8 });
+        assert_eq!(of(&[write(slice(SliceBase::Metadata))]), HeaderChange::Nothing);
+        assert_eq!(of(&[write(slice(SliceBase::Packet))]), HeaderChange::Headers);
         assert_eq!(of(&[Action::DecNwTtl, write(Field::EthSrc)]), HeaderChange::Ttl);
         for field in [Field::UdpDst, Field::MplsLabel, Field::NdTll] {
             assert_eq!(of(&[write(field), Action::SetNwTtl(9)]), HeaderChange::Fields);

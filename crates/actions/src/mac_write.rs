@@ -78,7 +78,7 @@ impl MacWrite {
             [(_, true), (_, true)] => Replaces::None,
             _ => return None,
         };
-        Some(MacReplacement { first: self.first.value, last: self.last.value, replaces })
+        Some(MacReplacement { bytes: bytes(self.first.value, self.last.value), replaces })
     }
 
     /// Writes the bits.
@@ -129,16 +129,14 @@ impl Replaces {
 /// Whole MAC addresses that replace one or both addresses of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacReplacement {
-    /// New first 8 bytes of the packet, with zeros in the bytes that are kept.
-    first: u64,
-    /// The next 4 bytes.
-    last: u32,
+    /// New first 12 bytes of the packet, with zeros in the bytes that are kept.
+    bytes: [u8; MACS_BYTES],
     replaces: Replaces,
 }
 
 impl MacReplacement {
     /// A replacement that changes nothing.
-    pub const NONE: Self = Self { first: 0, last: 0, replaces: Replaces::None };
+    pub const NONE: Self = Self { bytes: [0; MACS_BYTES], replaces: Replaces::None };
 
     /// Replaces the addresses of a packet that begins with `start`.
     #[inline(always)]
@@ -149,8 +147,11 @@ impl MacReplacement {
             replaces => replaces.kept(),
         };
         let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *start;
-        let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) & first_kept | self.first;
-        let last = u32::from_ne_bytes([i, j, k, l]) & last_kept | self.last;
+        let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) & first_kept;
+        let last = u32::from_ne_bytes([i, j, k, l]) & last_kept;
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.bytes;
+        let first = first | u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+        let last = last | u32::from_ne_bytes([i, j, k, l]);
         start[..8].copy_from_slice(&first.to_ne_bytes());
         start[8..MACS_BYTES].copy_from_slice(&last.to_ne_bytes());
     }

@@ -5,6 +5,7 @@ use crate::field_write::FieldWrite;
 use crate::header_change::HeaderChange;
 use crate::mac_write::MacWrite;
 use crate::packet_data::PacketData;
+use crate::path_edits::PathEdits;
 use crate::shift::Shift;
 use crate::stateless::{self, KeyPush, PolkaPush, TfPush};
 use crate::{edit, tags, ttl};
@@ -238,6 +239,12 @@ impl Route {
         (!both).then(|| Self { macs: self.macs.then(next.macs), dec_ttl, ttl_first })
     }
 
+    /// Returns whether the route changes nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.macs == MacWrite::NONE && !self.dec_ttl
+    }
+
     /// Runs the rewrites.
     ///
     /// # Errors
@@ -261,12 +268,7 @@ impl Program {
             && instructions.write.is_empty()
             && instructions.metadata.is_none();
         let apply = ProgramStep::applied(&instructions.apply);
-        let (rewrites, output) = match (instructions.next, &apply[..]) {
-            (None, [rewrites @ .., ProgramStep::Output { port, .. }]) if port_no::is_real(*port) => {
-                (rewrites, Some(*port))
-            }
-            (_, rewrites) => (rewrites, None),
-        };
+        let (rewrites, output) = split_output(instructions.next, &apply);
         let route = Route::of(rewrites);
         let only_routes = plain && (rewrites.is_empty() || route.is_some());
         let passage = instructions.next.filter(|_| only_routes);
@@ -296,6 +298,14 @@ impl Program {
         }
     }
 
+    /// Adds the edits of an entry that only edits packets, and then continues with a table or sends them to a
+    /// real port. Returns this port, or `None` if the entry does anything else.
+    pub fn add_edits(&self, edits: &mut PathEdits) -> Option<Option<PortNo>> {
+        let (steps, output) = split_output(self.next, &self.apply);
+        let is_simple = self.plain && self.next.is_some() != output.is_some();
+        (is_simple && steps.iter().all(|step| edits.add(step))).then_some(output)
+    }
+
     /// Returns the port of an entry for a learned MAC address, whose only action is an output.
     #[must_use]
     pub fn learned_port(&self) -> Option<PortNo> {
@@ -303,6 +313,16 @@ impl Program {
             [ProgramStep::Output { port, .. }] => Some(port),
             _ => None,
         }
+    }
+}
+
+/// Splits the steps of an entry without a next table before an output to a real port at their end.
+fn split_output(next: Option<Next>, apply: &[ProgramStep]) -> (&[ProgramStep], Option<PortNo>) {
+    match (next, apply) {
+        (None, [rewrites @ .., ProgramStep::Output { port, .. }]) if port_no::is_real(*port) => {
+            (rewrites, Some(*port))
+        }
+        (_, rewrites) => (rewrites, None),
     }
 }
 

@@ -3,15 +3,22 @@
 
 use crate::packet_data::PacketData;
 use flow::DropReason;
+use frame::Frame;
 use wire::checksum::{self, ChecksumDelta};
 use wire::layers::header;
 use wire::{Depth, Layers};
 
 /// Offset of the TTL in the IPv4 header.
-const IPV4_TTL: usize = 8;
+pub(crate) const IPV4_TTL: usize = 8;
+
+/// Offset of the checksum in the IPv4 header.
+pub(crate) const IPV4_CHECKSUM: usize = 10;
+
+/// Length of the IPv4 header without options in bytes.
+pub(crate) const IPV4_BYTES: usize = 20;
 
 /// Offset of the hop limit in the IPv6 header.
-const IPV6_HOP_LIMIT: usize = 7;
+pub(crate) const IPV6_HOP_LIMIT: usize = 7;
 
 /// Decrements the IP TTL. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
 #[inline]
@@ -91,6 +98,41 @@ impl TtlSpot {
     #[inline(always)]
     pub fn can_decrement(self, start: &FrameStart) -> bool {
         self != Self::UNKNOWN && start[usize::from(self.0) % TTL_END] > 1
+    }
+
+    /// Returns the place of a TTL that edits of a path decrement. Returns `None` if the header may not be
+    /// among the first bytes.
+    pub(crate) fn edited(at: usize, in_ipv6: bool) -> Option<Self> {
+        let kind = if in_ipv6 { IN_IPV6 } else { 0 };
+        (at < TTL_END && at + IPV4_BYTES - IPV4_TTL <= START_BYTES).then_some(Self(at as u8 | kind))
+    }
+
+    /// Returns whether an open checksum that begins at this offset covers bytes of the TTL's IPv4 header.
+    #[inline]
+    fn is_covered_from(self, start: u16) -> bool {
+        self.0 & IN_IPV6 == 0 && usize::from(start) < usize::from(self.0) + IPV4_BYTES - IPV4_TTL
+    }
+
+    /// Returns whether [`Self::edit`] has the effect of the path's edits on a frame whose TTL is at `actual`.
+    #[must_use]
+    #[inline]
+    pub fn suits(self, actual: Self, frame: &Frame) -> bool {
+        let open = frame.meta.checksum;
+        self == actual && open.is_none_or(|open| !self.is_covered_from(open.start))
+    }
+
+    /// Decrements the TTL, and calculates the checksum of the first 20 bytes of an IPv4 header.
+    #[inline]
+    pub fn edit(self, start: &mut FrameStart) {
+        let at = usize::from(self.0 & !IN_IPV6) % TTL_END;
+        start[at] = start[at].wrapping_sub(1);
+        let is_ipv4 = self.0 & IN_IPV6 == 0;
+        let header =
+            start.get_mut(at.wrapping_sub(IPV4_TTL)..).and_then(|from| from.first_chunk_mut::<IPV4_BYTES>());
+        if let Some(header) = header.filter(|_| is_ipv4) {
+            let checksum = checksum::ipv4_header(header);
+            header[IPV4_CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
+        }
     }
 
     /// Decrements a TTL that [can be decremented](Self::can_decrement).
