@@ -139,6 +139,8 @@ pub struct Express {
     pub(crate) has_coarse_keys: bool,
     /// Whether any path learned so far rewrites packets that leave directly.
     pub(super) rewrites: bool,
+    /// Whether any such path edits the TTL.
+    pub(super) edits: bool,
     /// Frames of the burst that leave directly.
     pub(super) batches: PortBatches,
     /// Temporary array for the frames that stay.
@@ -189,6 +191,7 @@ impl Express {
             burst: BurstKeys::new(),
             has_coarse_keys: false,
             rewrites: false,
+            edits: false,
             batches: PortBatches::new(),
             rest: ArrayVec::new(),
             kept: ArrayVec::new(),
@@ -295,6 +298,7 @@ impl Express {
         if !matches!(learned, Learned::Known | Learned::Refused) {
             let effect = path.effect.with_way(&mut self.batches);
             self.rewrites |= effect.rewrites();
+            self.edits |= effect.edits_ttl();
             let stations = [path.stations.source, path.stations.destination];
             let entries = path.hops.list().entries().chain(stations);
             entries.filter_map(|entry| context.cells.get(entry)).for_each(Cell::set_recorded);

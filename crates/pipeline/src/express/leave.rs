@@ -38,7 +38,7 @@ impl Express {
         probe: &mut P,
     ) {
         let (version, words) = (self.changes.version(), self.reader.hashed_words());
-        let locates = self.rewrites && self.reader.depth() < Depth::L3;
+        let locates = self.rewrites && (self.edits || self.reader.depth() < Depth::L3);
         let kinds = Kinds { lanes_on, rewrites: self.rewrites, locates };
         let Self { store, paths, burst, batches, kept, rest, unsettled, .. } = self;
         let run = Departure { burst, paths, batches, kept, rest, slots, now: context.now, probe };
@@ -100,12 +100,16 @@ struct Kinds {
     lanes_on: bool,
     /// Whether paths may rewrite packets.
     rewrites: bool,
-    /// Whether headers must be located to decrement a TTL, because keys do not depend on them.
+    /// Whether headers must be located to decrement a TTL, because keys do not depend on them or the TTL is
+    /// edited.
     locates: bool,
 }
 
 /// Records of the frames that may leave.
 trait DepartureRecords {
+    /// Whether packets leave directly if their path edits the TTL.
+    const EDITS: bool;
+
     /// Returns the index in the burst of a frame.
     fn index(&self, number: usize) -> usize;
 
@@ -121,7 +125,7 @@ trait DepartureRecords {
 }
 
 /// Records that are compared with the packets' keys. Only plain records are used. If `LOCATES`, headers are
-/// located to decrement a TTL.
+/// located to decrement or edit a TTL.
 struct PlainRecords<'a, const WORDS: usize, const KEY: usize, const LOCATES: bool> {
     records: &'a mut Records<WORDS>,
     stamp: u64,
@@ -130,6 +134,8 @@ struct PlainRecords<'a, const WORDS: usize, const KEY: usize, const LOCATES: boo
 impl<const WORDS: usize, const KEY: usize, const LOCATES: bool> DepartureRecords
     for PlainRecords<'_, WORDS, KEY, LOCATES>
 {
+    const EDITS: bool = LOCATES;
+
     #[inline(always)]
     fn index(&self, number: usize) -> usize {
         number
@@ -162,6 +168,8 @@ struct FoundRecords<'a> {
 }
 
 impl DepartureRecords for FoundRecords<'_> {
+    const EDITS: bool = true;
+
     fn index(&self, number: usize) -> usize {
         self.indices[number]
     }
@@ -235,6 +243,9 @@ impl<P: Probe> Departure<'_, P> {
         // A function call in the loop would make the compiler save registers. Packets that need a call are
         // marked here, one bit each.
         let (mut unlisted, mut unsettled) = (0u32, 0u32);
+        // After a frame that stays although its path edits the TTL, later frames with such paths stay, too.
+        // They could be of the same flow.
+        let mut edits_stay = false;
         take_each(frames, count, |number, mut frame| {
             let at = records.index(number);
             let slot = if P::LISTENS { slots.get(at).copied().unwrap_or_default() } else { PacketSlot(0) };
@@ -261,14 +272,17 @@ impl<P: Probe> Departure<'_, P> {
             if effect.leaves_unchanged::<LANES>() {
                 arrives(&frame);
             } else {
-                if !REWRITES || !effect.leaves::<LANES>() {
+                let stays = R::EDITS && edits_stay && effect.edits_ttl();
+                if !REWRITES || stays || !effect.leaves(LANES, R::EDITS) {
                     return keep(frame);
                 }
-                let spot = if effect.decrements_ttl() { R::ttl(burst, at, &frame) } else { TtlSpot::UNKNOWN };
+                let spot =
+                    if effect.needs_ttl(R::EDITS) { R::ttl(burst, at, &frame) } else { TtlSpot::UNKNOWN };
                 if P::LISTENS && effect.may_rewrite(&frame, spot) {
                     arrives(&frame);
                 }
-                if !effect.rewrite(&mut frame, spot) {
+                if !effect.rewrite(&mut frame, spot, R::EDITS) {
+                    edits_stay |= R::EDITS && effect.edits_ttl();
                     return keep(frame);
                 }
             }

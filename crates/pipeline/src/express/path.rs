@@ -4,7 +4,7 @@
 use crate::context::BurstContext;
 use crate::packet::Packet;
 use crate::port_batches::{PortBatches, WayIndex};
-use actions::{MacReplacement, MacWrite, Route, TtlSpot};
+use actions::{MacReplacement, MacWrite, PathEdits, Route, TtlSpot};
 use flow::{EntryId, PortNo};
 use frame::{Frame, Lane};
 use keys::{HOPS_MAX, HopList, Hops, PathHop, Permitted, Stations, is_recordable};
@@ -34,6 +34,8 @@ pub(super) struct Effect {
     pub output: PortNo,
     macs: MacReplacement,
     needs: Needs,
+    /// Place of the TTL that edits decrement.
+    edited: TtlSpot,
     /// Port and lane of the packets that leave directly.
     pub way: WayIndex,
     /// Lane of the packets. It is low-latency if every entry of the path is low-latency.
@@ -56,10 +58,13 @@ impl Needs {
     const TTL: Self = Self(1 << 3);
     /// NORMAL must learn the packets' addresses before packets can leave directly.
     const STATIONS: Self = Self(1 << 4);
+    /// The TTL must be decremented by an edit, which cannot expire.
+    const EDITS: Self = Self(1 << 5);
     /// The packet must be rewritten.
-    const REWRITES: Self = Self(Self::MACS.0 | Self::TTL.0);
+    const REWRITES: Self = Self(Self::MACS.0 | Self::TTL.0 | Self::EDITS.0);
 
     /// Returns these needs, with `more` added if `is_needed`.
+    #[inline(always)]
     fn with(self, more: Self, is_needed: bool) -> Self {
         if is_needed { Self(self.0 | more.0) } else { self }
     }
@@ -107,7 +112,7 @@ impl Path {
 
     /// Compiles the effect of the path's entries, if it is simple.
     fn directly<E>(mut self, context: &BurstContext<'_, E>, stations: Stations, in_port: PortNo) -> Self {
-        let (mut route, mut output) = (Route::NONE, None);
+        let (mut route, mut edits, mut output) = (Route::NONE, PathEdits::NONE, None);
         let hops = self.hops;
         for PathHop { entry, .. } in hops.list().iter() {
             let Some((_, program)) = context.entry(entry) else { return self };
@@ -115,15 +120,20 @@ impl Path {
                 let Some(both) = route.then(next) else { return self };
                 route = both;
             }
-            // Before the last entry, an entry may only rewrite packets as a router does, or write metadata.
-            if program.next.is_some() && program.passage.is_none() && !program.only_marks {
-                return self;
-            }
             self.effect.needs = self.effect.needs.with(Needs::TTL, route.dec_ttl);
             output = program.output;
+            // Before the last entry, an entry may only rewrite or edit packets as a router does, or write
+            // metadata.
+            if program.passage.is_none() && !program.only_marks && output.is_none() {
+                match program.add_edits(&mut edits) {
+                    Some(port) => output = port,
+                    None if program.next.is_some() => return self,
+                    None => {}
+                }
+            }
             // The key contains the MAC addresses of the arriving packet, so no entry may have changed them
             // before NORMAL.
-            if program.only_normal && route.macs == MacWrite::NONE {
+            if program.only_normal && route.macs == MacWrite::NONE && edits == PathEdits::NONE {
                 self.stations = stations;
                 self.effect.needs = self.effect.needs.with(Needs::STATIONS, !stations.are_known());
                 if stations.are_known() {
@@ -135,17 +145,20 @@ impl Path {
         let output = output.filter(|port| *port != in_port && context.ports.is_open(*port));
         // Packets that leave directly skip admission, which drops fragments if the settings require it.
         let output = output.filter(|_| !context.settings.drop_fragments);
-        match (output, route.macs.as_replacement()) {
-            (Some(output), Some(macs)) => {
-                let needs = Needs::NOTHING
-                    .with(Needs::NORMAL_LANE, self.effect.lane == Lane::Normal)
-                    .with(Needs::MACS, macs != MacReplacement::NONE)
-                    .with(Needs::TTL, route.dec_ttl);
-                self.effect = Effect { output, macs, needs, ..self.effect };
-                self
-            }
-            _ => self,
+        let rewrites = match edits {
+            PathEdits::NONE => Some((route.macs, TtlSpot::UNKNOWN)),
+            edits => edits.finish().filter(|_| route.is_nothing()),
+        };
+        let rewrites = rewrites.and_then(|(macs, edited)| Some((macs.as_replacement()?, edited)));
+        if let (Some(output), Some((macs, edited))) = (output, rewrites) {
+            let needs = Needs::NOTHING
+                .with(Needs::NORMAL_LANE, self.effect.lane == Lane::Normal)
+                .with(Needs::MACS, macs != MacReplacement::NONE)
+                .with(Needs::TTL, route.dec_ttl)
+                .with(Needs::EDITS, edited != TtlSpot::UNKNOWN);
+            self.effect = Effect { output, macs, needs, edited, ..self.effect };
         }
+        self
     }
 }
 
@@ -187,6 +200,7 @@ impl Effect {
         output: PortNo(0),
         macs: MacReplacement::NONE,
         needs: Needs::INSTRUCTIONS,
+        edited: TtlSpot::UNKNOWN,
         way: WayIndex::FIRST,
         lane: Lane::Normal,
     };
@@ -210,11 +224,11 @@ impl Effect {
         !self.needs.include(Needs::INSTRUCTIONS)
     }
 
-    /// Returns whether packets leave directly and immediately. If `LANES`, lanes are on, and normal packets
-    /// wait.
+    /// Returns whether packets leave directly and immediately. If `lanes_on`, normal packets wait. Without
+    /// `edits`, paths that edit the TTL do not count.
     #[inline(always)]
-    pub fn leaves<const LANES: bool>(&self) -> bool {
-        !self.needs.include(const { Needs::INSTRUCTIONS.with_lane(LANES) })
+    pub fn leaves(&self, lanes_on: bool, edits: bool) -> bool {
+        !self.needs.include(Needs::INSTRUCTIONS.with_lane(lanes_on).with(Needs::EDITS, !edits))
     }
 
     /// Returns whether packets leave immediately and unchanged.
@@ -234,13 +248,32 @@ impl Effect {
         self.needs.include(Needs::TTL)
     }
 
+    /// Returns whether the path edits the TTL.
+    #[inline(always)]
+    pub fn edits_ttl(&self) -> bool {
+        self.needs.include(Needs::EDITS)
+    }
+
+    /// Returns whether the path decrements the TTL or, if `edits`, edits it.
+    #[inline(always)]
+    pub fn needs_ttl(&self, edits: bool) -> bool {
+        self.needs.include(Needs::TTL.with(Needs::EDITS, edits))
+    }
+
     /// Rewrites a frame whose TTL is at this place. Returns false, and changes nothing, if the path
-    /// decrements the TTL but the TTL expires or the frame is not IP.
+    /// decrements the TTL but the TTL expires or the frame is not IP, or if the path edits the TTL at another
+    /// place. Without `edits`, the path must not edit the TTL.
     #[must_use]
     #[inline(always)]
-    pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot) -> bool {
+    pub fn rewrite(&self, frame: &mut Frame, ttl: TtlSpot, edits: bool) -> bool {
+        let edits = edits && self.edits_ttl();
+        if edits && !self.edited.suits(ttl, frame) {
+            return false;
+        }
         let Some(start) = frame.start_mut() else { return false };
-        if self.decrements_ttl() {
+        if edits {
+            self.edited.edit(start);
+        } else if self.decrements_ttl() {
             if !ttl.can_decrement(start) {
                 return false;
             }
@@ -252,6 +285,7 @@ impl Effect {
 
     /// Returns whether [`Self::rewrite`] would return true.
     pub fn may_rewrite(&self, frame: &Frame, ttl: TtlSpot) -> bool {
-        frame.start().is_some_and(|start| !self.decrements_ttl() || ttl.can_decrement(start))
+        let suits = !self.edits_ttl() || self.edited.suits(ttl, frame);
+        suits && frame.start().is_some_and(|start| !self.decrements_ttl() || ttl.can_decrement(start))
     }
 }

@@ -73,7 +73,7 @@ impl<E: Egress> BurstContext<'_, E> {
     }
 
     /// Sends a packet by a direct path, without running the instructions of its entries. Returns false if the
-    /// instructions must run, because the packet's TTL cannot be decremented.
+    /// instructions must run, because the packet's TTL cannot be decremented or is at another place.
     #[inline]
     fn run_direct<P: Probe>(
         &mut self,
@@ -83,11 +83,11 @@ impl<E: Egress> BurstContext<'_, E> {
         probe: &mut P,
     ) -> bool {
         let mut ttl = TtlSpot::UNKNOWN;
-        if path.effect.decrements_ttl() {
+        if path.effect.needs_ttl(true) {
             packet.data.locate(Depth::L3);
             ttl = TtlSpot::of(&packet.data.layers);
         }
-        if path.effect.rewrites() && !path.effect.rewrite(&mut packet.data.frame, ttl) {
+        if path.effect.rewrites() && !path.effect.rewrite(&mut packet.data.frame, ttl, true) {
             return false;
         }
         let (bytes, counting) = (packet.data.frame.len(), self.cells.counting(self.now));

@@ -238,3 +238,51 @@ fn known_normal_packets_of_a_short_burst_leave_at_once_if_the_backlog_is_empty()
     assert_eq!(worked(&mut lab, 1..=31), (0, vec![100]));
     assert_eq!(worked(&mut lab, 32..=33), (8, vec![100, 1, 2, 3, 4, 5, 6, 7, 8]));
 }
+
+/// Packets of a router that uses no parser belong to one flow although the parser finds no IP header in some
+/// of them. Their path edits the TTL, which must wrap and not expire.
+#[test]
+fn packets_whose_ttl_is_edited_keep_their_order() {
+    let last = "modify_field:-1->slice(base,64,8),calculate_checksum(80,16,0,160),move_base(-14),\
+                set_field:0x020000000009->slice(base,0,48),output:3";
+    for marks_of_rules in ["", "low_latency,"] {
+        let rules = [
+            format!("{marks_of_rules}table=0,actions=move_base(14),goto_table:1"),
+            format!("{marks_of_rules}table=1,slice(base,128,32)=0x0a010001,actions={last}"),
+        ];
+        let rules = rules.each_ref().map(String::as_str);
+        let mut seen = Vec::new();
+        for express_records in [0, 1_024] {
+            let mut lab = with_rules(express_records, &rules);
+            let whole = |ttl, mark| udp([10, 1, 0, 1], 5, ttl, mark);
+            // The total length is shorter than the header.
+            let other = |ttl, mark| {
+                let mut bytes = whole(ttl, mark);
+                bytes[17] = 19;
+                bytes
+            };
+            for _ in 0..4 {
+                lab.push(1, &whole(64, 0));
+                lab.turn();
+            }
+            lab.pop(3);
+            let before = lab.model.plane_mut().totals().express;
+            for (number, ttl) in [64, 1, 64, 0, 64, 255, 0, 1].into_iter().enumerate() {
+                let mark = number as u8 + 1;
+                let bytes = if number % 3 == 2 { other(ttl, mark) } else { whole(ttl, mark) };
+                lab.push(1, &bytes);
+            }
+            (0..8).for_each(|_| {
+                lab.turn();
+            });
+            let hits = lab.model.plane_mut().totals().express - before;
+            assert_eq!(hits, if express_records == 0 { 0 } else { 8 });
+            seen.push(lab.pop(3));
+        }
+        let marks: Vec<u8> = seen[1].iter().filter_map(|bytes| bytes.last().copied()).collect();
+        assert_eq!(marks, [1, 2, 3, 4, 5, 6, 7, 8], "{marks_of_rules}");
+        let ttls: Vec<u8> = seen[1].iter().map(|bytes| bytes[22]).collect();
+        assert_eq!(ttls, [63, 0, 63, 255, 63, 254, 255, 0], "{marks_of_rules}");
+        assert_eq!(seen[0], seen[1], "{marks_of_rules}");
+    }
+}
