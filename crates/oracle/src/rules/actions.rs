@@ -75,6 +75,10 @@ impl Style {
             }
         }
         apply.extend(next.and_then(|next| self.step(rng, table, next.table())));
+        if let Some(mut edits) = self.edited_route(rng, table, scope).filter(|_| next.is_none()) {
+            edits.push(self.output(rng, scope));
+            return Instructions::apply(edits);
+        }
         let mut made = Instructions { apply, next, ..Instructions::default() };
         if next.is_none() {
             let to_group = self.groups > 0 && rng.u8(0..3) == 0;

@@ -3,9 +3,11 @@
 //! entries move the base to where their next table expects it.
 
 use super::matching::slice;
-use super::{Reach, Style};
+use super::{Reach, Scope, Style};
+use crate::templates::mac;
 use fastrand::Rng;
 use flow::{Action, BitRange, Edit, Field, Limits, Slice, SliceBase, TableId};
+use wire::layers::header;
 
 /// Usual bases, in bytes: the start of the frame, or behind an Ethernet header, a tag or an IPv4 header.
 pub(crate) const BASES: [u16; 8] = [0, 0, 0, 4, 14, 14, 18, 34];
@@ -78,6 +80,38 @@ impl Style {
         };
         // Every generated edit is valid, so the alternative is never used.
         if made.check().is_ok() { made.into() } else { Edit::MoveBase(0).into() }
+    }
+
+    /// Returns edits that rewrite the scope's packets as a router does. Returns `None` if the case has no
+    /// moving base, if the packets are not IP, or if their base is behind the start of the IP header, and
+    /// otherwise at random.
+    pub(super) fn edited_route(
+        &self,
+        rng: &mut Rng,
+        table: TableId,
+        scope: Scope<'_>,
+    ) -> Option<Vec<Action>> {
+        if !self.moving || rng.u8(0..4) == 0 {
+            return None;
+        }
+        let (layers, base) = (scope.template.layers(), self.base_of(table));
+        let header_bits = 8 * layers.l3.checked_sub(base)?;
+        let range = |from: u16, length_bits| BitRange { offset_bits: header_bits + from, length_bits };
+        let decrement = |from| Edit::ModifyField { slice: range(from, 8).slice(), increment: -1 };
+        let mut made = match layers.present {
+            present if present & header::IPV4 != 0 => {
+                let sum = Edit::CalculateChecksum { checksum: range(80, 16), covered: range(0, 160) };
+                vec![decrement(64).into(), sum.into()]
+            }
+            present if present & header::IPV6 != 0 => vec![decrement(56).into()],
+            _ => return None,
+        };
+        made.extend((base > 0).then(|| Edit::MoveBase(-(base as i16)).into()));
+        for offset_bits in [0, 48] {
+            let bytes = mac(rng).into_iter().fold(0, |value, byte| value << 8 | u128::from(byte));
+            made.push(Action::set(Field::Slice(BitRange { offset_bits, length_bits: 48 }.slice()), bytes));
+        }
+        Some(made)
     }
 
     /// Returns a slice that can be read.
