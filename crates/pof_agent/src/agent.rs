@@ -2,16 +2,15 @@
 //! All POF channels of a datapath.
 
 use crate::async_message;
-use crate::channel::{HELD_BYTES_ALL, PofChannel, PofChannelEvent, PofProgress};
+use crate::channel::{PofChannel, PofChannelEvent, PofProgress};
 use crate::config::AgentConfig;
 use crate::long;
-use crate::lost::PofLostMessages;
 use crate::shared::Shared;
 use crate::work::{PofChannelId, PofDone, PofWork};
 use dataplane::DataPlane;
 use flow::Nanos;
 use model::AsyncMessage;
-use model::agent::Context;
+use model::agent::{Context, LostMessages};
 use openflow::SessionConfig;
 use std::collections::BTreeMap;
 
@@ -67,11 +66,9 @@ impl PofAgent {
         step: impl FnOnce(&mut PofChannel, &mut Shared) -> PofProgress,
     ) -> PofProgress {
         let Some(channel) = self.channels.get_mut(&id) else { return PofProgress::default() };
-        let before = channel.held_bytes();
-        channel.set_crowded(self.shared.held_bytes >= HELD_BYTES_ALL);
+        let before = self.shared.queued.before(&mut channel.waiting);
         let progress = step(channel, &mut self.shared);
-        let held = &mut self.shared.held_bytes;
-        *held = held.saturating_sub(before) + channel.held_bytes();
+        self.shared.queued.after(before, &channel.waiting);
         progress
     }
 
@@ -114,14 +111,14 @@ impl PofAgent {
 
     /// Returns the numbers of messages lost because controllers did not read, over open and closed channels.
     #[must_use]
-    pub fn lost(&self) -> PofLostMessages {
+    pub fn lost(&self) -> LostMessages {
         self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))
     }
 
     /// Removes a channel whose connection is closed.
     pub fn close(&mut self, id: PofChannelId) {
         if let Some(channel) = self.channels.remove(&id) {
-            self.shared.held_bytes = self.shared.held_bytes.saturating_sub(channel.held_bytes());
+            self.shared.queued.remove(&channel.waiting);
             self.shared.lost = self.shared.lost.plus(channel.lost());
         }
     }

@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One connection to a controller. Requests are executed in order, one after the other.
 //!
-//! Memory is bounded: at most [`HELD_MAX`] requests with a total of [`HELD_BYTES`] wait in the channel, and
-//! an answer in parts is produced only while there is little unread output.
+//! Memory is bounded: the waiting requests are limited by [`WAITING`], and an answer in parts is produced
+//! only while there is little unread output.
 
 use crate::config::AgentConfig;
 use crate::job::Job;
-use crate::lost::PofLostMessages;
 use crate::refusal::PofRefusal;
 use flow::Nanos;
 use model::AsyncMessage;
+use model::agent::limits::{ANSWER_BYTES, ASYNC_BYTES, REQUESTS_PER_STEP};
+use model::agent::{LossCounters, LostMessages, QueueLimits, RequestQueue};
 use openflow::SessionConfig;
 use pof::PofMessage;
 use pof::message::setup::PofSwitchConfig;
 use pof::session::{PofCloseReason, PofEvent, PofIdentity, PofRequest, PofSession};
-use std::collections::VecDeque;
 
-/// Maximum number of requests started in one step.
-pub(crate) const REQUESTS_PER_STEP: usize = 64;
-/// Maximum number of waiting requests per channel. Requests wait for a long answer, for the data plane, or
-/// for another thread that uses the model. At the limit, the session is not read, so echo requests are not
-/// answered.
-const HELD_MAX: usize = 1_024;
-/// Maximum total size in bytes of the waiting requests of a channel. The last request may exceed the limit.
-const HELD_BYTES: usize = 1_024 * 1_024;
-/// Maximum total size in bytes of the waiting requests of all channels. Above it, each channel may hold only
-/// [`HELD_FEW`] requests.
-pub(crate) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
-/// Number of requests that every channel may hold, even above the total limit.
-const HELD_FEW: usize = 16;
-/// Unread output in bytes at which a long answer pauses.
-const ANSWER_BYTES: usize = 64 * 1_024;
-/// Unread output in bytes above which PORT_STATUS messages are dropped.
-const STATUS_BYTES: usize = 1_024 * 1_024;
-/// Minimum time between two events that report lost messages.
-const LOST_NS: Nanos = Nanos(1_000_000_000);
+/// Limits of the waiting requests, whose sizes are about those in memory. Requests wait for a long answer,
+/// for the data plane, or for another thread that uses the model. At a limit, the session is not read, so
+/// echo requests are not answered.
+const WAITING: QueueLimits =
+    QueueLimits { requests: 1_024, bytes: 1_024 * 1_024, crowded_requests: 16, crowded_bytes: 1_024 * 1_024 };
 
 /// An event on a channel, for the log and for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +32,7 @@ pub enum PofChannelEvent {
     /// The controller sent an ERROR. The value has its code and text.
     Error(String),
     /// Messages were dropped because the controller does not read. This event occurs at most once per second.
-    Lost(PofLostMessages),
+    Lost(LostMessages),
     /// The session has ended: write the rest of the output, then close the connection.
     Closed(PofCloseReason),
 }
@@ -90,13 +76,8 @@ pub struct PofChannel {
     pub(crate) job: Option<Job>,
     /// Whether the answer to GET_CONFIG_REQUEST of the handshake was sent.
     pub(crate) is_described: bool,
-    held: VecDeque<Held>,
-    held_bytes: usize,
-    /// Whether the waiting requests of all channels exceed the total limit.
-    crowded: bool,
-    pub(crate) lost: PofLostMessages,
-    /// Numbers of lost messages that the last event reported, and the time of that event.
-    lost_reported: (PofLostMessages, Option<Nanos>),
+    pub(crate) waiting: RequestQueue<Held>,
+    pub(crate) lost: LossCounters,
 }
 
 impl PofChannel {
@@ -107,11 +88,8 @@ impl PofChannel {
             config: PofSwitchConfig { miss_send_length: u16::MAX, ..PofSwitchConfig::default() },
             job: None,
             is_described: false,
-            held: VecDeque::new(),
-            held_bytes: 0,
-            crowded: false,
-            lost: PofLostMessages::default(),
-            lost_reported: (PofLostMessages::default(), None),
+            waiting: RequestQueue::new(WAITING),
+            lost: LossCounters::default(),
         }
     }
 
@@ -123,7 +101,7 @@ impl PofChannel {
     /// Returns whether the driver should read from the connection.
     #[must_use]
     pub fn wants_read(&self) -> bool {
-        self.can_hold() && self.session.wants_read()
+        self.waiting.has_room() && self.session.wants_read()
     }
 
     /// Returns the bytes to write to the connection.
@@ -140,7 +118,7 @@ impl PofChannel {
     /// Returns whether requests wait or an answer is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.job.is_some() || !self.held.is_empty()
+        self.job.is_some() || !self.waiting.is_empty()
     }
 
     /// Returns when the session's next timer is due.
@@ -151,27 +129,14 @@ impl PofChannel {
 
     /// Returns the numbers of messages dropped because the peer did not read.
     #[must_use]
-    pub fn lost(&self) -> PofLostMessages {
-        self.lost
+    pub fn lost(&self) -> LostMessages {
+        self.lost.counts
     }
 
     /// Returns whether the handshake is complete and the session is not closed.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.session.is_running()
-    }
-
-    fn can_hold(&self) -> bool {
-        let most = if self.crowded { HELD_FEW } else { HELD_MAX };
-        self.held.len() < most && self.held_bytes < HELD_BYTES
-    }
-
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.held_bytes
-    }
-
-    pub(crate) fn set_crowded(&mut self, crowded: bool) {
-        self.crowded = crowded;
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -191,7 +156,7 @@ impl PofChannel {
     /// Takes the session's next event. Returns false if there is no event, or no space to queue it.
     pub(crate) fn take_event(&mut self, left: &mut usize, events: &mut Vec<PofChannelEvent>) -> bool {
         // The end of a session needs no space, because the waiting requests are discarded.
-        if !self.can_hold() && !self.session.is_closed() {
+        if !self.waiting.has_room() && !self.session.is_closed() {
             return false;
         }
         match self.session.next_event() {
@@ -212,8 +177,7 @@ impl PofChannel {
                 events.push(PofChannelEvent::Refused(error.to_string()));
             }
             Some(PofEvent::Closed { reason }) => {
-                self.held.clear();
-                self.held_bytes = 0;
+                self.waiting.clear();
                 self.job = None;
                 events.push(PofChannelEvent::Closed(reason));
                 return false;
@@ -222,21 +186,9 @@ impl PofChannel {
         true
     }
 
-    /// Returns whether requests wait.
-    pub(crate) fn has_held(&self) -> bool {
-        !self.held.is_empty()
-    }
-
-    /// Takes the next request to execute.
-    pub(crate) fn pop_held(&mut self) -> Option<Held> {
-        let held = self.held.pop_front()?;
-        self.held_bytes -= held.bytes();
-        Some(held)
-    }
-
     fn hold(&mut self, held: Held) {
-        self.held_bytes += held.bytes();
-        self.held.push_back(held);
+        let bytes = held.bytes();
+        self.waiting.push(held, bytes);
     }
 
     /// Ends the request whose changes the driver has applied.
@@ -257,7 +209,7 @@ impl PofChannel {
     /// Sends a reply.
     pub(crate) fn reply(&mut self, xid: u32, message: &PofMessage) {
         if self.session.send(xid, message).is_err() {
-            self.lost.reply += 1;
+            self.lost.counts.reply += 1;
         }
     }
 
@@ -268,19 +220,16 @@ impl PofChannel {
             let full = if is_packet_in {
                 self.session.is_output_full()
             } else {
-                self.session.output().len() > STATUS_BYTES
+                self.session.output().len() > ASYNC_BYTES
             };
             if full || self.session.send(0, message).is_err() {
-                *(if is_packet_in { &mut self.lost.packet_in } else { &mut self.lost.port_status }) += 1;
+                let lost = &mut self.lost.counts;
+                *(if is_packet_in { &mut lost.packet_in } else { &mut lost.port_status }) += 1;
             }
         }
     }
 
     pub(crate) fn report_lost(&mut self, now: Nanos, events: &mut Vec<PofChannelEvent>) {
-        let (reported, at) = self.lost_reported;
-        if reported != self.lost && at.is_none_or(|at| now.saturating_sub(at) >= LOST_NS) {
-            events.push(PofChannelEvent::Lost(self.lost));
-            self.lost_reported = (self.lost, Some(now));
-        }
+        events.extend(self.lost.unreported(now).map(PofChannelEvent::Lost));
     }
 }

@@ -5,7 +5,7 @@ use crate::config::{AgentConfig, COUNTERS_MAX, KEY_BITS_MAX, TABLE_ENTRIES_MAX};
 use crate::layout::TYPES;
 use flow::Limits;
 use model::Port;
-use openflow::port::{config, state};
+use model::agent::describe_port;
 use pof::PofDialect;
 use pof::message::port::{PofForwarding, PofPort};
 use pof::message::setup::{PofFeatures, capability};
@@ -55,32 +55,27 @@ pub fn device_id_of_config(config: &AgentConfig) -> u32 {
 
 /// Returns the description of a port, or `None` if the dialect cannot express its number.
 pub fn port(port: &Port, agent: &AgentConfig) -> Option<PofPort> {
-    let (desc, set) = (&port.desc, &port.config);
-    let number = desc.number.0;
+    let set = &port.config;
+    let described = describe_port(port);
+    let number = described.number.0;
     if agent.dialect == PofDialect::V1_4 && number > u16::MAX.into() {
         return None;
     }
-    let bits = [
-        (set.down, config::PORT_DOWN),
-        (set.no_recv, config::NO_RECV),
-        (set.no_fwd, config::NO_FWD),
-        (set.no_packet_in, config::NO_PACKET_IN),
-    ];
     let forwards = !set.down && !set.no_recv && !set.no_fwd;
     Some(PofPort {
         slot: 0,
         number,
         device_id: agent.device_id,
-        mac: desc.mac,
-        name: desc.name.as_str().into(),
-        config: bits.into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum(),
-        state: if port.link_up { 0 } else { state::LINK_DOWN } | if port.is_up() { state::LIVE } else { 0 },
-        current: desc.current,
-        advertised: desc.advertised,
-        supported: desc.supported,
-        peer: desc.peer,
-        speed_kbps: desc.speed_kbps,
-        max_speed_kbps: desc.max_speed_kbps,
+        mac: described.mac,
+        name: described.name.as_str().into(),
+        config: described.config,
+        state: described.state,
+        current: described.current,
+        advertised: described.advertised,
+        supported: described.supported,
+        peer: described.peer,
+        speed_kbps: described.speed_kbps,
+        max_speed_kbps: described.max_speed_kbps,
         forwarding: if forwards { PofForwarding::Enabled } else { PofForwarding::Disabled },
     })
 }

@@ -125,10 +125,10 @@ impl PofChannel {
         let all = context.model.ports().count();
         let ports: Vec<_> =
             context.model.ports().filter_map(|port| describe::port(port, &shared.config)).collect();
-        self.lost.port_status += (all - ports.len()) as u64;
+        self.lost.counts.port_status += (all - ports.len()) as u64;
         let report = describe::resources(&shared.config);
         if self.session.send_description(xid, config, report, ports).is_err() {
-            self.lost.reply += 1;
+            self.lost.counts.reply += 1;
         }
     }
 

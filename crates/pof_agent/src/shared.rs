@@ -3,10 +3,10 @@
 
 use crate::config::AgentConfig;
 use crate::counters::PofCounters;
-use crate::lost::PofLostMessages;
 use crate::tables::PofTables;
 use crate::work::PofWork;
 use flow::GroupId;
+use model::agent::{LostMessages, QueuedBytes};
 use pof::value::PofCounterId;
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ pub(crate) struct Shared {
     pub lends: bool,
     /// Long changes for the driver to take. No request starts before they are taken.
     pub work: Option<PofWork>,
-    /// Total size in bytes of the requests that wait in all channels.
-    pub held_bytes: usize,
+    /// Size of the requests that wait in all channels.
+    pub queued: QueuedBytes,
     /// Messages lost on channels that have been closed.
-    pub lost: PofLostMessages,
+    pub lost: LostMessages,
 }
 
 impl Shared {
@@ -38,8 +38,8 @@ impl Shared {
             group_counters: HashMap::new(),
             lends: false,
             work: None,
-            held_bytes: 0,
-            lost: PofLostMessages::default(),
+            queued: QueuedBytes::default(),
+            lost: LostMessages::default(),
         }
     }
 }

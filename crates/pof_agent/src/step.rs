@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A step of a channel. It continues the job in progress, or starts the next requests.
 
-use crate::channel::{Held, PofChannel, PofProgress, REQUESTS_PER_STEP};
+use crate::channel::{Held, PofChannel, PofProgress};
 use crate::shared::Shared;
 use crate::work::PofChannelId;
 use dataplane::DataPlane;
 use model::agent::Context;
+use model::agent::limits::REQUESTS_PER_STEP;
 
 impl PofChannel {
     /// Handles a bounded number of requests.
@@ -35,7 +36,7 @@ impl PofChannel {
 
     /// Takes the next request if it may start now.
     fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
-        if !self.has_held()
+        if self.waiting.is_empty()
             || self.job.is_some()
             || shared.work.is_some()
             || self.session.is_output_full()
@@ -43,7 +44,7 @@ impl PofChannel {
         {
             return None;
         }
-        self.pop_held()
+        self.waiting.pop()
     }
 
     /// Continues the current job.

@@ -2,15 +2,17 @@
 //! One connection to a controller. Requests are executed in order. A barrier delays all requests after it; a
 //! long answer delays only barriers and other long answers.
 //!
-//! Memory is bounded: at most [`HELD_MAX`] requests with a total of [`HELD_BYTES`] wait in the channel, and
-//! an answer is produced only while there is little unread output.
+//! Memory is bounded: the waiting requests are limited by [`WAITING`], and an answer is produced only while
+//! there is little unread output.
 
 use super::bundle::Bundles;
 use super::context::{ChannelId, Refusal};
 use super::dump::Dump;
 use super::layout::Layout;
+use super::limits::{ANSWER_BYTES, ASYNC_BYTES, REQUESTS_PER_STEP};
 use super::long::Lent;
-use super::lost::LostMessages;
+use super::lost::{LossCounters, LostMessages};
+use super::request_queue::{QueueLimits, RequestQueue};
 use super::shared::Shared;
 use flow::{Nanos, RuleVersion};
 use openflow::features::SwitchConfig;
@@ -18,32 +20,12 @@ use openflow::role::{AsyncConfig, AsyncKind, Role};
 use openflow::{
     CloseReason, Message, Request, RequestHead, Session, SessionConfig, SessionEvent, Undecodable,
 };
-use std::collections::VecDeque;
 
-/// Maximum number of requests started in one step. Fewer are started if their changes together examine many
-/// entries.
-pub(super) const REQUESTS_PER_STEP: usize = 64;
-/// Maximum number of waiting requests per channel. Requests wait for a barrier, for a long answer, for the
-/// data plane, or for another thread that uses the model. At the limit, the session is not read, so echo
-/// requests are not answered.
-const HELD_MAX: usize = 1_024;
-/// Maximum total size in bytes of the waiting requests of a channel, as received. The last request may exceed
-/// the limit.
-const HELD_BYTES: usize = 256 * 1_024;
-/// Maximum total size in bytes of the waiting requests of all channels. Above it, each channel may hold only
-/// [`HELD_FEW`] requests of [`HELD_BYTES_FEW`] bytes in total.
-pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
-/// Number of requests that every channel may hold, even above the total limit.
-const HELD_FEW: usize = 16;
-/// Maximum total size in bytes of the [`HELD_FEW`] requests. The last request may exceed this size.
-const HELD_BYTES_FEW: usize = 16 * 1_024;
-/// Unread output in bytes at which a long answer pauses.
-const ANSWER_BYTES: usize = 64 * 1_024;
-/// Unread output in bytes above which asynchronous messages other than packet-ins are dropped.
-const ASYNC_BYTES: usize = 1_024 * 1_024;
-
-/// Minimum time in nanoseconds between two events that report lost messages.
-const LOST_NS: Nanos = Nanos(1_000_000_000);
+/// Limits of the waiting requests, whose sizes are as received. Requests wait for a barrier, for a long
+/// answer, for the data plane, or for another thread that uses the model. At a limit, the session is not
+/// read, so echo requests are not answered.
+const WAITING: QueueLimits =
+    QueueLimits { requests: 1_024, bytes: 256 * 1_024, crowded_requests: 16, crowded_bytes: 16 * 1_024 };
 
 /// An event on a channel, for the log and for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,15 +102,9 @@ pub struct Channel {
     /// cannot parse answers with this instruction.
     pub(super) knows_marks: bool,
     pub(super) job: Option<Job>,
-    held: VecDeque<Held>,
-    held_bytes: usize,
-    /// Whether the waiting requests of all channels exceed the total limit. This channel may then hold only
-    /// [`HELD_FEW`] requests.
-    crowded: bool,
+    pub(super) waiting: RequestQueue<Held>,
     /// Messages dropped because the output was full.
-    lost: LostMessages,
-    /// Numbers of lost messages that the last event reported, and the time of that event.
-    lost_reported: (LostMessages, Option<Nanos>),
+    lost: LossCounters,
 }
 
 impl Channel {
@@ -143,11 +119,8 @@ impl Channel {
             layout: Layout::default(),
             knows_marks: false,
             job: None,
-            held: VecDeque::new(),
-            held_bytes: 0,
-            crowded: false,
-            lost: LostMessages::default(),
-            lost_reported: (LostMessages::default(), None),
+            waiting: RequestQueue::new(WAITING),
+            lost: LossCounters::default(),
         }
     }
 
@@ -159,23 +132,7 @@ impl Channel {
     /// Returns whether the driver should read from the connection.
     #[must_use]
     pub fn wants_read(&self) -> bool {
-        self.can_hold() && self.session.wants_read()
-    }
-
-    fn can_hold(&self) -> bool {
-        let (most, most_bytes) =
-            if self.crowded { (HELD_FEW, HELD_BYTES_FEW) } else { (HELD_MAX, HELD_BYTES) };
-        self.held.len() < most && self.held_bytes < most_bytes
-    }
-
-    /// Returns the size in bytes of the waiting requests, as received.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.held_bytes
-    }
-
-    /// Sets whether the waiting requests of all channels exceed the total limit.
-    pub(super) fn set_crowded(&mut self, crowded: bool) {
-        self.crowded = crowded;
+        self.waiting.has_room() && self.session.wants_read()
     }
 
     /// Returns the bytes to write to the connection.
@@ -198,7 +155,7 @@ impl Channel {
     /// Returns whether requests wait or a job is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.job.is_some() || !self.held.is_empty()
+        self.job.is_some() || !self.waiting.is_empty()
     }
 
     /// Returns when the session's next timer is due.
@@ -210,22 +167,18 @@ impl Channel {
     /// Returns the numbers of messages dropped because the peer did not read.
     #[must_use]
     pub fn lost(&self) -> LostMessages {
-        self.lost
+        self.lost.counts
     }
 
-    pub(super) fn tell_lost(&mut self, now: Nanos, events: &mut Vec<ChannelEvent>) {
-        let (reported, at) = self.lost_reported;
-        if reported != self.lost && at.is_none_or(|at| now.saturating_sub(at) >= LOST_NS) {
-            events.push(ChannelEvent::Lost(self.lost.since(reported)));
-            self.lost_reported = (self.lost, Some(now));
-        }
+    pub(super) fn report_lost(&mut self, now: Nanos, events: &mut Vec<ChannelEvent>) {
+        events.extend(self.lost.unreported(now).map(ChannelEvent::Lost));
     }
 
     /// Handles received messages without access to the model.
     pub(super) fn step_alone(&mut self, now: Nanos) -> Progress {
         self.session.tick(now);
         let mut events = Vec::new();
-        self.tell_lost(now, &mut events);
+        self.report_lost(now, &mut events);
         let mut left = REQUESTS_PER_STEP;
         while left > 0 && self.take_event(&mut left, &mut events) {}
         Progress { more: left == 0, events }
@@ -234,7 +187,7 @@ impl Channel {
     /// Takes the session's next event. Returns false if there is no event, or no space to queue it.
     pub(super) fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
         // The end of a session needs no space, because the waiting requests are discarded.
-        if !self.can_hold() && !self.session.is_closed() {
+        if !self.waiting.has_room() && !self.session.is_closed() {
             return false;
         }
         match self.session.next_event() {
@@ -250,8 +203,7 @@ impl Channel {
                 events.push(ChannelEvent::Refused(error.to_string()));
             }
             Some(SessionEvent::Closed { reason }) => {
-                self.held.clear();
-                self.held_bytes = 0;
+                self.waiting.clear();
                 self.job = None;
                 events.push(ChannelEvent::Closed(reason));
                 return false;
@@ -260,21 +212,9 @@ impl Channel {
         true
     }
 
-    /// Returns the next request to execute.
-    pub(super) fn front(&self) -> Option<&Held> {
-        self.held.front()
-    }
-
-    /// Takes the next request to execute.
-    pub(super) fn pop_held(&mut self) -> Option<Held> {
-        let held = self.held.pop_front()?;
-        self.held_bytes -= held.bytes();
-        Some(held)
-    }
-
     fn hold(&mut self, held: Held) {
-        self.held_bytes += held.bytes();
-        self.held.push_back(held);
+        let bytes = held.bytes();
+        self.waiting.push(held, bytes);
     }
 
     /// Answers a request by an ERROR message.
@@ -305,7 +245,7 @@ impl Channel {
     /// Sends a reply that fits into one message, or that the encoder splits.
     pub(super) fn reply(&mut self, xid: u32, message: &Message) {
         if self.session.send(xid, message).is_err() {
-            self.lost.reply += 1;
+            self.lost.counts.reply += 1;
         }
     }
 
@@ -330,15 +270,15 @@ impl Channel {
 
     /// Counts an asynchronous message that the controller does not get.
     pub(super) fn lose(&mut self, kind: AsyncKind) {
-        self.lost.note(kind);
+        self.lost.counts.note(kind);
     }
 
     /// Subtracts the waiting requests and bundles of a closed channel from the totals of all channels, and
     /// adds its lost messages.
     pub(super) fn give_back(self, shared: &mut Shared) {
         shared.bundled = shared.bundled.minus(self.bundles.size());
-        shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);
-        shared.lost = shared.lost.plus(self.lost);
+        shared.queued.remove(&self.waiting);
+        shared.lost = shared.lost.plus(self.lost.counts);
         if shared.master == Some(self.id) {
             shared.master = None;
         }

@@ -38,6 +38,8 @@ pub fn description(config: &ModelConfig) -> Description {
     }
 }
 
+/// Returns the description of a port.
+#[must_use]
 pub fn port(port: &Port) -> of::PortDescription {
     let (desc, set) = (&port.desc, &port.config);
     let bits = [

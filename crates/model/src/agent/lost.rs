@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages lost because a controller does not read, and buffered packets that no controller has sent.
+//! Messages lost because a controller does not read, and buffered packets that no controller has sent. The
+//! channels of OpenFlow and POF use these counters.
 
+use super::limits::LOST_NS;
+use flow::Nanos;
 use openflow::role::AsyncKind;
 use std::fmt;
 
@@ -40,7 +43,9 @@ impl LostMessages {
         }
     }
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    /// Returns the sums.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             packet_in: self.packet_in.wrapping_add(other.packet_in),
             flow_removed: self.flow_removed.wrapping_add(other.flow_removed),
@@ -69,5 +74,29 @@ impl fmt::Display for LostMessages {
             separator = ", ";
         }
         Ok(())
+    }
+}
+
+/// Messages lost on one channel, and those that the log already names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCounters {
+    /// Numbers of messages lost since the channel was opened.
+    pub counts: LostMessages,
+    reported: LostMessages,
+    /// Time of the last report.
+    reported_at: Option<Nanos>,
+}
+
+impl LossCounters {
+    /// Returns the numbers of messages lost since the last report, at most once per second. Returns `None` if
+    /// there are none.
+    pub fn unreported(&mut self, now: Nanos) -> Option<LostMessages> {
+        if self.reported == self.counts || self.reported_at.is_some_and(|at| now.saturating_sub(at) < LOST_NS)
+        {
+            return None;
+        }
+        let lost = self.counts.since(self.reported);
+        (self.reported, self.reported_at) = (self.counts, Some(now));
+        Some(lost)
     }
 }

@@ -24,6 +24,7 @@ mod finish_offloads;
 mod flow_mod;
 mod group;
 mod layout;
+pub mod limits;
 mod long;
 mod lost;
 mod meter;
@@ -33,6 +34,7 @@ mod port_mod;
 mod query;
 mod queues;
 mod request;
+mod request_queue;
 mod role;
 mod shared;
 mod step;
@@ -40,9 +42,11 @@ mod table_features;
 
 pub use channel::{Channel, ChannelEvent, Progress};
 pub use context::{ChannelId, Context};
+pub use describe::port as describe_port;
 pub use finish_offloads::packets;
 pub use long::{Done, Work};
-pub use lost::LostMessages;
+pub use lost::{LossCounters, LostMessages};
+pub use request_queue::{QueueLimits, QueuedBytes, RequestQueue};
 
 use crate::async_messages::AsyncMessage;
 use crate::model::Model;
@@ -193,9 +197,8 @@ fn counting_held(
     shared: &mut Shared,
     turn: impl FnOnce(&mut Channel, &mut Shared) -> Progress,
 ) -> Progress {
-    let before = channel.held_bytes();
-    channel.set_crowded(shared.held_bytes >= channel::HELD_BYTES_ALL);
+    let before = shared.queued.before(&mut channel.waiting);
     let progress = turn(channel, shared);
-    shared.held_bytes = shared.held_bytes.saturating_sub(before) + channel.held_bytes();
+    shared.queued.after(before, &channel.waiting);
     progress
 }

@@ -6,6 +6,7 @@ use super::bundle;
 use super::context::ChannelId;
 use super::long::Work;
 use super::lost::LostMessages;
+use super::request_queue::QueuedBytes;
 use openflow::role::Generation;
 
 /// State that all channels share.
@@ -18,8 +19,8 @@ pub(super) struct Shared {
     pub(super) buffers: Buffers,
     /// Whether the receivers of asynchronous messages may have changed.
     pub(super) subscriptions_changed: bool,
-    /// Total size in bytes of the requests that wait in all channels.
-    pub(super) held_bytes: usize,
+    /// Size of the requests that wait in all channels.
+    pub(super) queued: QueuedBytes,
     /// Approximate number of entries that the changes of this step have examined.
     pub(super) spent: usize,
     /// Messages lost on channels that have been closed.

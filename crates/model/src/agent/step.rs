@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A step of a channel. It continues the job in progress, or starts the next requests.
 
-use super::channel::{Channel, ChannelEvent, Held, Job, Progress, REQUESTS_PER_STEP};
+use super::channel::{Channel, ChannelEvent, Held, Job, Progress};
 use super::context::{Context, Refusal};
+use super::limits::REQUESTS_PER_STEP;
 use super::shared::Shared;
 use crate::changes::LONG_ENTRIES;
 use dataplane::DataPlane;
@@ -17,7 +18,7 @@ impl Channel {
     ) -> Progress {
         self.session.tick(context.now);
         let mut events = Vec::new();
-        self.tell_lost(context.now, &mut events);
+        self.report_lost(context.now, &mut events);
         let mut left = REQUESTS_PER_STEP;
         shared.spent = 0;
         self.advance(context);
@@ -45,7 +46,7 @@ impl Channel {
 
     /// Takes the next request if it may start now.
     fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
-        let held = self.front()?;
+        let held = self.waiting.front()?;
         let free = match &self.job {
             None => true,
             Some(Job::Barrier(..) | Job::Lent(_)) => false,
@@ -54,7 +55,7 @@ impl Channel {
         if !free || shared.work.is_some() || self.session.is_output_full() || context.model.is_congested() {
             return None;
         }
-        self.pop_held()
+        self.waiting.pop()
     }
 
     /// Continues the current job.

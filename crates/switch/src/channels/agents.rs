@@ -258,9 +258,10 @@ impl Agents {
         self.openflow.report(model, now, message);
     }
 
-    /// Returns the number of messages for OpenFlow controllers that were lost.
+    /// Returns the number of messages for controllers that were lost.
     pub fn lost(&self) -> LostMessages {
-        self.openflow.lost()
+        let pof = self.pof.as_ref().map(pof_agent::PofAgent::lost).unwrap_or_default();
+        self.openflow.lost().plus(pof)
     }
 
     /// Removes a channel whose connection is closed.

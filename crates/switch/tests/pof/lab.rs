@@ -27,6 +27,8 @@ pub struct Lab {
     pub pof: SocketAddr,
     pub openflow: SocketAddr,
     pub log: Log,
+    /// Path of the control socket.
+    pub control: PathBuf,
     folder: PathBuf,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<Result<(), DaemonError>>>,
@@ -46,10 +48,11 @@ impl Lab {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("shunt-pof-{}-{number}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
+        let control = folder.join("control.sock");
         let mut text = format!(
             "control = {:?}\n[[worker]]\n[[datapath]]\nid = 7\n[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n\
              [datapath.pof]\nlisten = \"127.0.0.1:0\"\n{pof}\n",
-            folder.join("control.sock")
+            control
         );
         for n in 1..=PORTS {
             text.push_str(&format!(
@@ -73,7 +76,7 @@ impl Lab {
             let _logging = tracing::subscriber::set_default(subscriber);
             daemon.serve(&stop)
         });
-        Self { ports, pof, openflow, log, folder, stop: Some(tell), thread: Some(thread) }
+        Self { ports, pof, openflow, log, control, folder, stop: Some(tell), thread: Some(thread) }
     }
 
     /// Returns a POF controller whose handshake is complete.

@@ -9,6 +9,7 @@ mod equivalence;
 mod lab;
 #[path = "../openflow/log.rs"]
 mod log;
+mod lost;
 #[path = "../openflow/peer.rs"]
 #[allow(dead_code, reason = "these tests use a part of the module")]
 mod openflow_peer;
