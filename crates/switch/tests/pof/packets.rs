@@ -299,6 +299,29 @@ fn a_counter_ends_with_its_last_entry() {
 }
 
 #[test]
+fn a_field_without_mask_bits_matches_packets_that_end_before_it() {
+    let lab_and_peer = |mask| {
+        let lab = Lab::start("");
+        let mut peer = lab.peer();
+        // The packets have 64 bytes.
+        let behind = field(64 * 8 - 8, 16);
+        peer.tell(&table(PofTableType::Mask, 0, &[behind]));
+        let condition = PofMatch { field: behind, value: 0, mask };
+        peer.tell(&PofMessage::FlowMod(entry(0, vec![condition], vec![apply(vec![output(2)])])));
+        (lab, peer)
+    };
+    let mut packet = frame(0x0908, &[]);
+    packet[63] = 0;
+    let (mut lab, _peer) = lab_and_peer(0);
+    lab.push(1, &packet);
+    assert_eq!(lab.pop(2), packet);
+    // The first byte of the field is present and 0, but the field is not complete.
+    let (mut lab, _peer) = lab_and_peer(0xff << 120);
+    lab.push(1, &packet);
+    assert!(lab.is_quiet());
+}
+
+#[test]
 fn a_disabled_port_neither_sends_nor_receives() {
     let (mut lab, mut peer) = start("");
     peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![apply(vec![output(2)])])));
