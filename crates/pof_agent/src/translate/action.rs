@@ -4,11 +4,11 @@
 use super::counter_group;
 use super::field::{metadata, right_aligned, slice};
 use super::list::ActionList;
+use super::output;
 use crate::refusal::PofRefusal;
-use crate::slot;
-use flow::{Action, BitRange, Edit, Field, PortNo, port_no};
+use flow::{Action, BitRange, Edit, Field, port_no};
 use pof::PofDialect;
-use pof::action::{AddFieldAction, ChecksumAction, DeleteFieldAction, OutputAction, PofAction, PofLocation};
+use pof::action::{AddFieldAction, ChecksumAction, DeleteFieldAction, PofAction, PofLocation};
 use pof::error;
 use pof::value::{PofMatch, PofOperand, left_aligned};
 
@@ -21,11 +21,9 @@ fn add(action: &PofAction, list: &mut ActionList, dialect: PofDialect) -> Result
     let bad = error::ACTION_BAD_ARGUMENT;
     let wrong = |problem: String| PofRefusal::new(bad, problem);
     match action {
-        PofAction::Output(output) => {
-            let port = output_port(output, dialect)?;
-            list.sends = true;
-            list.actions.push(Action::output(port));
-        }
+        PofAction::Drop(_) => list.ended = true,
+        PofAction::Output(output) => output::add(output, list, dialect)?,
+        _ if list.part.is_some() => return Err(output::after_part()),
         PofAction::SetField(m) => set_field(m, list)?,
         PofAction::SetFieldFromMetadata(m) => {
             let to = slice(m.field).map_err(wrong)?;
@@ -47,7 +45,6 @@ fn add(action: &PofAction, list: &mut ActionList, dialect: PofDialect) -> Result
             list.sends = true;
             list.actions.push(Action::Group(m.group));
         }
-        PofAction::Drop(_) => list.ended = true,
         PofAction::PacketIn(_) => {
             list.sends = true;
             list.actions.push(Action::output(port_no::CONTROLLER));
@@ -60,36 +57,6 @@ fn add(action: &PofAction, list: &mut ActionList, dialect: PofDialect) -> Result
         }
     }
     Ok(())
-}
-
-fn output_port(output: &OutputAction, dialect: PofDialect) -> Result<PortNo, PofRefusal> {
-    if output.metadata_length_bits != 0 {
-        let problem = "OUTPUT cannot put metadata before the packet; insert them by ADD_FIELD and \
-                       SET_FIELD_FROM_METADATA";
-        return Err(PofRefusal::new(error::ACTION_BAD_ARGUMENT, problem));
-    }
-    if output.packet_offset_bytes != 0 {
-        let problem = "OUTPUT cannot cut the packet; remove its first bytes by DELETE_FIELD";
-        return Err(PofRefusal::new(error::ACTION_BAD_ARGUMENT, problem));
-    }
-    match output.port {
-        PofOperand::Number(number) => port(number, dialect),
-        PofOperand::Field(_) => {
-            let problem = "OUTPUT to a port in a field is not supported; name the port";
-            Err(PofRefusal::new(error::ACTION_BAD_ARGUMENT, problem))
-        }
-    }
-}
-
-/// Returns the port of a port number on the wire. In dialect 1.4.0.015, its high 16 bits are the slot, unless
-/// the number is one of OpenFlow's reserved ports.
-pub fn port(number: u32, dialect: PofDialect) -> Result<PortNo, PofRefusal> {
-    if dialect == PofDialect::V1_2 || number > port_no::MAX.0 {
-        return Ok(PortNo(number));
-    }
-    let wrong = |refusal: PofRefusal| PofRefusal { code: error::ACTION_BAD_OUT_PORT, ..refusal };
-    slot::check((number >> 16) as u16).map_err(wrong)?;
-    Ok(PortNo(number & 0xffff))
 }
 
 fn set_field(m: &PofMatch, list: &mut ActionList) -> Result<(), PofRefusal> {

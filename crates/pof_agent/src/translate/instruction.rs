@@ -4,6 +4,7 @@
 use super::action;
 use super::field::{metadata, packet, right_aligned, slice};
 use super::list::ActionList;
+use super::output;
 use crate::layout::TableLayout;
 use crate::refusal::PofRefusal;
 use flow::edit::{MODIFY_BITS_MAX, MOVE_BYTES_MAX};
@@ -41,6 +42,8 @@ fn add(
     dialect: PofDialect,
 ) -> Result<(), PofRefusal> {
     match instruction {
+        PofInstruction::ApplyActions(m) => action::run(&m.actions, list, dialect),
+        _ if list.part.is_some() => Err(output::after_part()),
         PofInstruction::GotoTable(m) => goto_table(m, list, table, layout),
         PofInstruction::GotoDirectTable(m) => goto_direct(m, list, table, layout),
         PofInstruction::WriteMetadata(m) => write_metadata(m, list, dialect),
@@ -50,7 +53,6 @@ fn add(
             let to = metadata(m.metadata_offset_bits, m.length_bits).map_err(wrong)?;
             list.edit(Edit::CopyField { from, to }, error::INSTRUCTION_BAD_OFFSET)
         }
-        PofInstruction::ApplyActions(m) => action::run(&m.actions, list, dialect),
         PofInstruction::Meter(m) => list.meter(m.meter),
         PofInstruction::CalculateField(m) => calculate(m, list),
         PofInstruction::MovePacketOffset(m) => move_offset(m, list),

@@ -9,10 +9,11 @@ pub mod field;
 mod instruction;
 mod list;
 mod matching;
+mod output;
 #[cfg(test)]
 mod tests;
 
-pub use action::port;
+pub use output::port;
 
 use crate::layout::TableLayout;
 use crate::refusal::PofRefusal;
@@ -60,7 +61,8 @@ pub fn entry(
     dialect: PofDialect,
 ) -> Result<Translated, PofRefusal> {
     let matching = matching::matching(m, key)?;
-    let mut list = ActionList::default();
+    let base = (key.table == TableId(0)).then_some(0);
+    let mut list = ActionList { base, ..ActionList::default() };
     instruction::run(&m.instructions, &mut list, key.table, layout, dialect)?;
     let ActionList { actions, meter, next, counters, .. } = list;
     let flow = FlowMod {
@@ -83,14 +85,16 @@ pub fn entry(
 }
 
 /// Translates the actions of a PACKET_OUT or of a bucket. Also returns the counters that they count under.
+/// `base` is the distance in bytes of the base from the first byte of the packet, if it is known.
 ///
 /// # Errors
 /// Returns the first fault.
 pub fn actions(
     actions: &[PofAction],
+    base: Option<i64>,
     dialect: PofDialect,
 ) -> Result<(Vec<Action>, Vec<PofCounterId>), PofRefusal> {
-    let mut list = ActionList::default();
+    let mut list = ActionList { base, ..ActionList::default() };
     action::run(actions, &mut list, dialect)?;
     Ok((list.actions, list.counters))
 }

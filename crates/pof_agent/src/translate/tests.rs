@@ -72,8 +72,17 @@ fn meter(number: u32) -> PofInstruction {
 
 /// Translates the instructions of an entry in table 3.
 fn translated(instructions: Vec<PofInstruction>, dialect: PofDialect) -> Result<Translated, PofRefusal> {
+    translated_in(3, instructions, dialect)
+}
+
+/// Translates the instructions of an entry in a table.
+fn translated_in(
+    table: u8,
+    instructions: Vec<PofInstruction>,
+    dialect: PofDialect,
+) -> Result<Translated, PofRefusal> {
     let m = PofFlowMod { instructions, ..PofFlowMod::default() };
-    let key = TableKey { table: TableId(3), kind: PofTableType::Mask, fields: &[] };
+    let key = TableKey { table: TableId(table), kind: PofTableType::Mask, fields: &[] };
     entry(&m, key, &layout(), dialect)
 }
 
@@ -342,8 +351,18 @@ fn actions_are_refused_by_name() {
     let sum = ChecksumAction { checksum_length_bits: 16, sum_length_bits: 16, ..ChecksumAction::default() };
     let group = PofAction::Group(GroupAction { group: GroupId(0xff00_0000) });
     let cases = vec![
-        (PofAction::Output(OutputAction { metadata_length_bits: 8, ..out }), NEW, bad, "put metadata"),
-        (PofAction::Output(OutputAction { packet_offset_bytes: 1, ..out }), NEW, bad, "cannot cut"),
+        (
+            PofAction::Output(OutputAction { metadata_length_bits: 8, ..out }),
+            NEW,
+            bad,
+            "base is its first byte",
+        ),
+        (
+            PofAction::Output(OutputAction { packet_offset_bytes: 1, ..out }),
+            NEW,
+            bad,
+            "base is its first byte",
+        ),
         (PofAction::Output(OutputAction { port: operand, ..out }), NEW, bad, "name the port"),
         (output(0x0002_0001), NEW, error::ACTION_BAD_OUT_PORT, "slot 2 does not exist"),
         (set(field(0, 0)), NEW, bad, "impossible"),
@@ -378,6 +397,82 @@ fn actions_are_refused_by_name() {
         (group, NEW, error::ACTION_BAD_OUT_GROUP, "reserved for counters"),
     ];
     check(cases.into_iter().map(|(action, d, code, part)| (apply(vec![action]), d, code, part)).collect());
+}
+
+/// An OUTPUT of the packet from `cut` on, after `length` bits of the metadata from `offset` on.
+fn part(port: u32, cut: u16, (offset, length): (u16, u16)) -> PofAction {
+    PofAction::Output(OutputAction {
+        port: PofOperand::Number(port),
+        packet_offset_bytes: cut,
+        metadata_offset_bits: offset,
+        metadata_length_bits: length,
+    })
+}
+
+#[test]
+fn an_output_of_a_part_removes_bytes_and_inserts_metadata() {
+    let out = |port| Action::output(PortNo(port));
+    let delete = |bytes: u16| Action::from(Edit::DeleteField(range(0, 8 * bytes)));
+    let insert = |at, bits| -> [Action; 2] {
+        let (from, to) = (ext(at, bits), moving(0, bits));
+        [Edit::AddField { range: range(0, bits), value: 0 }.into(), Edit::CopyField { from, to }.into()]
+    };
+    let [zeros, copy] = insert(64, 128);
+    let [port_zeros, port_copy] = insert(24, 8);
+    let [rounded_zeros, rounded_copy] = insert(68, 16);
+    for (actions, expected) in [
+        (vec![part(2, 14, (0, 0))], vec![delete(14), out(2)]),
+        (vec![part(2, 0, (32, 128))], vec![zeros.clone(), copy.clone(), out(2)]),
+        (vec![part(2, 1_536, (32, 128))], vec![delete(1_536), zeros, copy, out(2)]),
+        (vec![part(2, 1, (16, 8))], vec![delete(1), port_zeros, port_copy, out(2)]),
+        // Whole bytes of the metadata are sent.
+        (vec![part(2, 0, (36, 9))], vec![rounded_zeros, rounded_copy, out(2)]),
+        // An offset without a length has no effect.
+        (vec![part(2, 0, (99, 0)), output(3)], vec![out(2), out(3)]),
+        // The whole packet may leave before, and the same part several times.
+        (
+            vec![output(1), part(2, 14, (0, 0)), part(3, 14, (7, 0)), PofAction::Drop(DropAction::default())],
+            vec![out(1), delete(14), out(2), out(3)],
+        ),
+    ] {
+        for dialect in [OLD, NEW] {
+            let found = translated_in(0, vec![apply(actions.clone())], dialect).unwrap();
+            assert_eq!(found.flow.instructions.apply, expected, "{actions:?}");
+            assert_eq!(super::actions(&actions, Some(0), dialect), Ok((expected.clone(), vec![])));
+        }
+    }
+    // The base may move and return.
+    let there_and_back = vec![shift(PofDirection::Forward, 4), shift(PofDirection::Backward, 4)];
+    let list = [there_and_back, vec![apply(vec![part(2, 14, (0, 0))])]].concat();
+    assert!(translated_in(0, list, NEW).is_ok());
+}
+
+#[test]
+fn outputs_of_a_part_are_refused_where_the_flow_model_cannot_express_them() {
+    let (bad, order) = (error::ACTION_BAD_ARGUMENT, error::ACTION_UNSUPPORTED_ORDER);
+    let cut = || part(2, 14, (0, 0));
+    let count = PofAction::Counter(CounterAction { counter: PofCounterId(1) });
+    for (table, instructions, code, text) in [
+        (1, vec![apply(vec![cut()])], bad, "base is its first byte"),
+        (0, vec![shift(PofDirection::Forward, 1), apply(vec![cut()])], bad, "base is its first byte"),
+        (0, vec![apply(vec![part(2, 1_537, (0, 0))])], bad, "12288"),
+        (0, vec![apply(vec![part(2, 0xffff, (0, 0))])], bad, "packet offset 65535"),
+        (0, vec![apply(vec![part(2, 0, (0, 16))])], bad, "do not exist"),
+        (0, vec![apply(vec![part(2, 0, (153, 1))])], bad, "do not exist"),
+        (0, vec![apply(vec![part(2, 0, (32, 0xffff))])], bad, "do not exist"),
+        (0, vec![apply(vec![cut(), output(3)])], order, "same offsets"),
+        (0, vec![apply(vec![cut(), part(3, 15, (0, 0))])], order, "same offsets"),
+        (0, vec![apply(vec![cut(), count])], order, "place the other actions first"),
+        (0, vec![apply(vec![cut()]), apply(vec![output(3)])], order, "same offsets"),
+        (0, vec![apply(vec![cut()]), goto(1, 0)], order, "place the other actions first"),
+        (0, vec![apply(vec![cut()]), shift(PofDirection::Forward, 1)], order, "place the other actions"),
+    ] {
+        let written = format!("{instructions:?}");
+        let refusal = translated_in(table, instructions, NEW).unwrap_err();
+        assert_eq!(refusal.code, code, "{written}: {refusal}");
+        assert!(refusal.problem.contains(text), "{written}: {refusal}");
+    }
+    assert_eq!(actions(&[cut()], None, NEW).unwrap_err().code, bad);
 }
 
 #[test]

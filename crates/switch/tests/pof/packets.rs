@@ -4,8 +4,10 @@
 use crate::lab::{Lab, until};
 use crate::peer::{Peer, apply, entry, equals, field, frame, goto, output, table};
 use flow::{GroupId, MeterId, TableId};
-use pof::action::{AddFieldAction, CounterAction, DropAction, GroupAction, PacketInAction, PofAction};
-use pof::instruction::{GotoDirectTable, MeterInstruction, PofInstruction};
+use pof::action::{
+    AddFieldAction, CounterAction, DropAction, GroupAction, OutputAction, PacketInAction, PofAction,
+};
+use pof::instruction::{GotoDirectTable, MeterInstruction, PofInstruction, WriteMetadata};
 use pof::message::packet::{NO_BUFFER, PofPacketIn, PofPacketInReason, PofPacketOut};
 use pof::message::port::{PofForwarding, PofPort, PofPortReason, PofPortStatus};
 use pof::message::resource::*;
@@ -296,6 +298,51 @@ fn a_counter_ends_with_its_last_entry() {
     assert_eq!(count(&mut peer, 9), (0, 0));
     peer.tell(&PofMessage::FlowMod(PofFlowMod { command: FlowCommand::Delete, ..m }));
     assert_eq!(peer.refused(&ask(9)).0, error::COUNTER_UNEXIST);
+}
+
+/// The bytes that leave are those of public switches: metadata, then the packet from an offset on.
+#[test]
+fn an_output_sends_a_part_of_the_packet_after_metadata() {
+    let mut lab = Lab::start("");
+    let mut peer = lab.peer();
+    peer.tell(&table(PofTableType::Mask, 0, &[field(96, 16)]));
+    let part = |port, packet_offset_bytes, metadata_length_bits| {
+        PofAction::Output(OutputAction {
+            port: PofOperand::Number(port),
+            metadata_offset_bits: 32,
+            metadata_length_bits,
+            packet_offset_bytes,
+        })
+    };
+    let write = WriteMetadata { offset_bits: 32, length_bits: 24, value: 0xc0ffee << 104 };
+    let write = PofInstruction::WriteMetadata(write);
+    // Port 2 gets the whole packet, port 3 the part.
+    let actions = |part| vec![write.clone(), apply(vec![output(2), part])];
+    peer.tell(&PofMessage::FlowMod(of_type(0x0901, actions(part(3, 2, 0)))));
+    peer.tell(&PofMessage::FlowMod(of_type(0x0902, actions(part(3, 0, 24)))));
+    peer.tell(&PofMessage::FlowMod(of_type(0x0903, actions(part(3, 14, 20)))));
+    for (ethertype, cut, before) in
+        [(0x0901, 2, &[][..]), (0x0902, 0, &[0xc0, 0xff, 0xee]), (0x0903, 14, &[0xc0, 0xff, 0xee])]
+    {
+        let mut packet = frame(ethertype, &[1, 2, 3, 4]);
+        packet.resize(100, 0x55);
+        lab.push(1, &packet);
+        assert_eq!(lab.pop(2), packet);
+        assert_eq!(lab.pop(3), [before, &packet[cut..]].concat(), "{ethertype:#x}");
+    }
+    let data = frame(0x0904, &[9; 90]);
+    let packet_out = PofPacketOut {
+        buffer_id: NO_BUFFER,
+        in_port: 1,
+        packet_length_bytes: data.len() as u32,
+        actions: vec![part(4, 14, 0)],
+        data: data.clone(),
+    };
+    peer.tell(&PofMessage::PacketOut(packet_out));
+    let left = lab.pop(4);
+    assert_eq!(left[..data.len() - 14], data[14..]);
+    assert!(left[data.len() - 14..].iter().all(|byte| *byte == 0), "a short frame is padded");
+    assert!(lab.is_quiet());
 }
 
 #[test]
