@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Long changes, waiting requests, and controllers that do not read.
 
-use super::Rig;
+use crate::common;
+use crate::rig::Rig;
 use flow::{FlowMod, Match, PortNo, TableId};
 use frame::Frame;
 use model::{AsyncMessage, PacketIn};
-use pof::PofMessage;
 use pof::message::setup::QueryAll;
 use pof::message::table::{PofFlowMod, PofTableMod, PofTableType};
+use pof::{PofDialect, PofMessage};
+use pof_agent::Miss;
+
+fn rig(lends: bool) -> Rig {
+    Rig::new(PofDialect::V1_4, Miss::Drop, lends)
+}
 
 /// Fills a linear table with this many entries.
 fn fill(rig: &mut Rig, entries: u32) {
@@ -22,7 +28,7 @@ fn fill(rig: &mut Rig, entries: u32) {
 
 #[test]
 fn a_long_hello_is_left_to_the_driver() {
-    let mut rig = Rig::new(true);
+    let mut rig = rig(true);
     fill(&mut rig, 5_000);
     rig.output();
     rig.agent.close(rig.channel);
@@ -44,7 +50,7 @@ fn a_long_hello_is_left_to_the_driver() {
 
 #[test]
 fn a_connection_may_end_during_its_long_change() {
-    let mut rig = Rig::new(true);
+    let mut rig = rig(true);
     fill(&mut rig, 5_000);
     rig.reconnect();
     let work = rig.agent.take_work().unwrap();
@@ -58,7 +64,7 @@ fn a_connection_may_end_during_its_long_change() {
 
 #[test]
 fn requests_wait_in_bounded_memory_while_the_data_plane_is_congested() {
-    let mut rig = Rig::new(false);
+    let mut rig = rig(false);
     fill(&mut rig, 1);
     rig.model.plane_mut().parked = 256;
     let table_type = PofTableType::Linear;
@@ -79,7 +85,7 @@ fn requests_wait_in_bounded_memory_while_the_data_plane_is_congested() {
 
 #[test]
 fn an_answer_in_parts_pauses_while_the_controller_does_not_read() {
-    let mut rig = Rig::new(false);
+    let mut rig = rig(false);
     fill(&mut rig, 1_000);
     rig.output();
     rig.send(&PofMessage::QueryAllRequest(QueryAll::default()));
@@ -100,7 +106,7 @@ fn an_answer_in_parts_pauses_while_the_controller_does_not_read() {
 
 #[test]
 fn packet_ins_are_lost_and_counted_if_the_controller_does_not_read() {
-    let mut rig = Rig::new(false);
+    let mut rig = rig(false);
     rig.output();
     let mut frame = Frame::from_bytes(&[7; 3_000]);
     frame.meta.in_port = 2;
@@ -133,7 +139,7 @@ fn packet_ins_are_lost_and_counted_if_the_controller_does_not_read() {
 
 #[test]
 fn an_entry_of_another_controller_is_not_an_entry_of_the_agent() {
-    let mut rig = Rig::new(false);
+    let mut rig = rig(false);
     rig.send(&PofMessage::TableMod(PofTableMod { entries: 8, ..PofTableMod::default() }));
     let other = common_entry();
     rig.model.flow_mod(rig.now, other).unwrap();
@@ -145,5 +151,5 @@ fn an_entry_of_another_controller_is_not_an_entry_of_the_agent() {
 
 /// Returns a flow-mod with the match and priority of the POF entry in the test before.
 fn common_entry() -> FlowMod {
-    super::common::add(5, Match::any(), PortNo(1))
+    common::add(5, Match::any(), PortNo(1))
 }
