@@ -6,6 +6,7 @@ use crate::channel::{PofChannel, PofChannelEvent, PofProgress};
 use crate::config::AgentConfig;
 use crate::long;
 use crate::shared::Shared;
+use crate::tables::PofTable;
 use crate::work::{PofChannelId, PofDone, PofWork};
 use dataplane::DataPlane;
 use flow::Nanos;
@@ -113,6 +114,13 @@ impl PofAgent {
     #[must_use]
     pub fn lost(&self) -> LostMessages {
         self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))
+    }
+
+    /// Returns the number of entries of which the agent has records. Records of entries that the model has
+    /// removed are included until the agent finds them.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.shared.tables.values().map(PofTable::len).sum()
     }
 
     /// Removes a channel whose connection is closed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! COUNTER_MOD and COUNTER_REQUEST.
 
-use crate::counters::{Counter, missing};
+use crate::counters::{Counter, PofCounts, missing};
 use crate::job::{CountThen, Job};
 use crate::refusal::PofRefusal;
 use crate::shared::Shared;
@@ -29,6 +29,7 @@ pub fn counter_mod<D: DataPlane>(
     }
     match m.command {
         CounterCommand::Add => {
+            end_dead_entries(m.counter, shared, context);
             if shared.counters.get(m.counter).is_some() {
                 let problem = format!("counter {} exists already", m.counter.0);
                 return Err(PofRefusal::new(error::COUNTER_EXIST, problem));
@@ -40,7 +41,7 @@ pub fn counter_mod<D: DataPlane>(
         }
         CounterCommand::Delete => delete(m.counter, shared, context).map(|()| None),
         CounterCommand::Clear => {
-            existing(m.counter, shared)?;
+            existing(m.counter, shared, context)?;
             (context.refresh)();
             Ok(Some(Job::count(xid, m.counter, CountThen::Clear)))
         }
@@ -55,17 +56,35 @@ pub fn counter_mod<D: DataPlane>(
 pub fn request<D: DataPlane>(
     m: &PofCounter,
     xid: u32,
-    shared: &Shared,
+    shared: &mut Shared,
     context: &mut Context<'_, D>,
 ) -> Result<Job, PofRefusal> {
     slot::check(m.slot)?;
-    existing(m.counter, shared)?;
+    existing(m.counter, shared, context)?;
     (context.refresh)();
     Ok(Job::count(xid, m.counter, CountThen::Reply))
 }
 
-fn existing(id: PofCounterId, shared: &Shared) -> Result<&Counter, PofRefusal> {
+fn existing<'a, D: DataPlane>(
+    id: PofCounterId,
+    shared: &'a mut Shared,
+    context: &Context<'_, D>,
+) -> Result<&'a Counter, PofRefusal> {
+    end_dead_entries(id, shared, context);
     shared.counters.get(id).ok_or_else(|| missing(id))
+}
+
+/// Ends the use of a counter by entries that the model has removed, up to the first that exists. Without
+/// entries, the counter may end, too.
+fn end_dead_entries<D: DataPlane>(id: PofCounterId, shared: &mut Shared, context: &Context<'_, D>) {
+    let first = |shared: &Shared| Some(*shared.counters.get(id)?.places.first_key_value()?.0);
+    while let Some((table, index)) = first(shared) {
+        let found = shared.tables.get_mut(&table);
+        if found.is_none_or(|found| found.remove_dead(index, context.model).is_none()) {
+            return;
+        }
+        shared.counters.entry_ends(id, (table, index), PofCounts::default());
+    }
 }
 
 fn delete<D: DataPlane>(
@@ -73,10 +92,10 @@ fn delete<D: DataPlane>(
     shared: &mut Shared,
     context: &mut Context<'_, D>,
 ) -> Result<(), PofRefusal> {
-    let counter = existing(id, shared)?;
+    let counter = existing(id, shared, context)?;
     let own = counter_group(id).ok();
     let users = own.and_then(|own| context.model.group(context.now, own)).map_or(0, |own| own.references);
-    let others = counter.groups.iter().filter(|group| Some(**group) != own).count();
+    let others = counter.groups.keys().filter(|group| Some(**group) != own).count();
     if users + others + counter.places.len() > 0 {
         let problem = format!("entries or groups count under counter {}; delete them first", id.0);
         return Err(PofRefusal::new(error::COUNTER_BAD_COUNTER_ID, problem));

@@ -7,7 +7,7 @@ use crate::refusal::PofRefusal;
 use flow::{GroupId, TableId};
 use pof::error;
 use pof::value::PofCounterId;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// Numbers of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,11 +27,12 @@ impl PofCounts {
         }
     }
 
-    /// Returns the difference, or 0 if it would be negative.
-    pub fn minus(self, other: Self) -> Self {
-        Self {
-            packets: self.packets.saturating_sub(other.packets),
-            bytes: self.bytes.saturating_sub(other.bytes),
+    /// Returns what was counted since the counts were `base`. If the counts have begun again at 0 meanwhile,
+    /// these are all counts.
+    pub fn since(self, base: Self) -> Self {
+        match (self.packets.checked_sub(base.packets), self.bytes.checked_sub(base.bytes)) {
+            (Some(packets), Some(bytes)) => Self { packets, bytes },
+            _ => self,
         }
     }
 }
@@ -39,19 +40,18 @@ impl PofCounts {
 /// An entry that names a counter: its table and index.
 pub type Place = (TableId, u32);
 
-/// A counter.
+/// A counter. Its value is the sum of `retired` and of what its users have counted since their base.
 #[derive(Debug, Default)]
 pub struct Counter {
-    /// Entries that name the counter.
-    pub places: BTreeSet<Place>,
-    /// Groups that name the counter, and the counter's own group.
-    pub groups: BTreeSet<GroupId>,
+    /// Entries that name the counter, each with its counts when the counter was cleared.
+    pub places: BTreeMap<Place, PofCounts>,
+    /// Groups that name the counter, and the counter's own group, each with its counts when it began to name
+    /// the counter, or when the counter was cleared.
+    pub groups: BTreeMap<GroupId, PofCounts>,
     /// Whether COUNTER_MOD or the action COUNTER created the counter. It then outlives its entries.
     pub is_kept: bool,
-    /// Counts of removed entries.
+    /// What removed users have counted since the counter was cleared.
     pub retired: PofCounts,
-    /// Counts when the counter was cleared.
-    pub cleared: PofCounts,
 }
 
 /// All counters.
@@ -69,12 +69,12 @@ impl PofCounters {
         self.0.get_mut(&id)
     }
 
-    /// Checks that there is space for a counter if it does not exist.
+    /// Checks that there is space for a counter if it does not exist. Number 0 stands for no counter.
     ///
     /// # Errors
     /// Returns a refusal if there are too many counters.
     pub fn check_room(&self, id: PofCounterId) -> Result<(), PofRefusal> {
-        if self.0.len() < COUNTERS_MAX || self.0.contains_key(&id) {
+        if id.0 == 0 || self.0.len() < COUNTERS_MAX || self.0.contains_key(&id) {
             return Ok(());
         }
         let problem = format!("there are {COUNTERS_MAX} counters, which is the maximum; delete some first");
@@ -91,19 +91,37 @@ impl PofCounters {
         self.0.remove(&id)
     }
 
+    /// Begins the use of a counter by an entry whose counts are 0.
+    pub fn entry_begins(&mut self, id: PofCounterId, place: Place) {
+        self.or_create(id).places.insert(place, PofCounts::default());
+    }
+
+    /// Adds the counts of an entry, which then begin again at 0.
+    pub fn entry_restarts(&mut self, id: PofCounterId, place: Place, counts: PofCounts) {
+        let counter = self.or_create(id);
+        let base = counter.places.insert(place, PofCounts::default()).unwrap_or_default();
+        counter.retired = counter.retired.plus(counts.since(base));
+    }
+
     /// Ends the use of a counter by an entry with these counts. The counter is removed with its last user.
     pub fn entry_ends(&mut self, id: PofCounterId, place: Place, counts: PofCounts) {
         let Some(counter) = self.0.get_mut(&id) else { return };
-        if counter.places.remove(&place) {
-            counter.retired = counter.retired.plus(counts);
+        if let Some(base) = counter.places.remove(&place) {
+            counter.retired = counter.retired.plus(counts.since(base));
         }
         self.remove_if_unused(id);
     }
 
-    /// Ends the use of a counter by a group.
-    pub fn group_ends(&mut self, id: PofCounterId, group: GroupId) {
-        if let Some(counter) = self.0.get_mut(&id) {
-            counter.groups.remove(&group);
+    /// Begins the use of a counter by a group with these counts.
+    pub fn group_begins(&mut self, id: PofCounterId, group: GroupId, counts: PofCounts) {
+        self.or_create(id).groups.insert(group, counts);
+    }
+
+    /// Ends the use of a counter by a group with these counts.
+    pub fn group_ends(&mut self, id: PofCounterId, group: GroupId, counts: PofCounts) {
+        let Some(counter) = self.0.get_mut(&id) else { return };
+        if let Some(base) = counter.groups.remove(&group) {
+            counter.retired = counter.retired.plus(counts.since(base));
         }
         self.remove_if_unused(id);
     }
@@ -119,4 +137,53 @@ impl PofCounters {
 /// Returns the refusal of a request for a counter that does not exist.
 pub fn missing(id: PofCounterId) -> PofRefusal {
     PofRefusal::new(error::COUNTER_UNEXIST, format!("counter {} does not exist", id.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: PofCounterId = PofCounterId(5);
+    const PLACE: Place = (TableId(0), 1);
+
+    fn counts(packets: u64) -> PofCounts {
+        PofCounts { packets, bytes: 100 * packets }
+    }
+
+    #[test]
+    fn counts_since_a_base_are_the_difference_or_begin_again() {
+        assert_eq!(counts(7).since(counts(3)), counts(4));
+        assert_eq!(counts(3).since(counts(3)), counts(0));
+        assert_eq!(counts(2).since(counts(3)), counts(2));
+    }
+
+    #[test]
+    fn a_counter_ends_with_its_last_user_unless_it_is_kept() {
+        let mut counters = PofCounters::default();
+        let group = GroupId(2);
+        counters.entry_begins(ID, PLACE);
+        counters.group_begins(ID, group, counts(3));
+        counters.entry_restarts(ID, PLACE, counts(4));
+        counters.entry_ends(ID, PLACE, counts(10));
+        // An entry that has ended adds nothing.
+        counters.entry_ends(ID, PLACE, counts(10));
+        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(14)));
+        counters.group_ends(ID, group, counts(5));
+        assert!(counters.get(ID).is_none());
+        counters.or_create(ID).is_kept = true;
+        counters.group_begins(ID, group, counts(3));
+        counters.group_ends(ID, group, counts(5));
+        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(2)));
+    }
+
+    #[test]
+    fn entries_without_a_counter_need_no_room() {
+        let mut counters = PofCounters::default();
+        for number in 1..=COUNTERS_MAX as u32 {
+            counters.or_create(PofCounterId(number));
+        }
+        assert_eq!(counters.check_room(PofCounterId(0)), Ok(()));
+        assert_eq!(counters.check_room(PofCounterId(9)), Ok(()));
+        assert!(counters.check_room(PofCounterId(COUNTERS_MAX as u32 + 1)).is_err());
+    }
 }

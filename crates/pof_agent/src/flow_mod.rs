@@ -106,7 +106,10 @@ fn add<D: DataPlane>(
     }
     let translated = translate(m, table, shared, found)?;
     refuse_twin(m.index, table, &translated.flow, found, context.model)?;
-    install(m, table, translated, Vec::new(), shared, context)
+    let before = Before { changes: Vec::new(), counts: Some(PofCounts::default()) };
+    install(m, table, translated, before, shared, context)?;
+    sweep(table, shared, context.model);
+    Ok(())
 }
 
 fn modify<D: DataPlane>(
@@ -123,18 +126,12 @@ fn modify<D: DataPlane>(
     refuse_twin(m.index, table, &translated.flow, found, context.model)?;
     let is_same = entry.priority == translated.flow.priority && entry.matching == translated.flow.matching;
     let keeps_counts = is_same && counter.unwrap_or_default() == m.counter;
-    let before = if is_same { Vec::new() } else { removal(&entry, found, shared) };
+    let changes = if is_same { Vec::new() } else { removal(&entry, found, shared) };
     if !keeps_counts {
         translated.flow.flags = EntryFlags { reset_counts: true, ..EntryFlags::default() };
     }
-    let counts = if keeps_counts { PofCounts::default() } else { counts(context.model, context.now, old) };
-    install(m, table, translated, before, shared, context)?;
-    if let Some(counter) = counter.filter(|counter| *counter == m.counter)
-        && let Some(counter) = shared.counters.get_mut(counter)
-    {
-        counter.retired = counter.retired.plus(counts);
-    }
-    Ok(())
+    let counts = (!keeps_counts).then(|| counts(context.model, context.now, old));
+    install(m, table, translated, Before { changes, counts }, shared, context)
 }
 
 fn delete<D: DataPlane>(
@@ -206,15 +203,34 @@ fn removal(entry: &FlowEntry, found: &PofTable, shared: &Shared) -> Vec<Change> 
     changes
 }
 
-/// Adds a translated entry after other changes, all in one transaction, and records it.
+/// What precedes an entry at its index.
+struct Before {
+    /// Changes that come first, in the same transaction.
+    changes: Vec<Change>,
+    /// Counts of the entry that is replaced, or `None` if they go on.
+    counts: Option<PofCounts>,
+}
+
+/// Removes some records whose entries no longer exist. Their counts are lost.
+fn sweep<D: DataPlane>(table: TableId, shared: &mut Shared, model: &Model<D>) {
+    let Some(found) = shared.tables.get_mut(&table) else { return };
+    for (index, record) in found.sweep(model) {
+        if let Some(counter) = record.counter() {
+            shared.counters.entry_ends(counter, (table, index), PofCounts::default());
+        }
+    }
+}
+
+/// Adds a translated entry, and records it.
 fn install<D: DataPlane>(
     m: &PofFlowMod,
     table: TableId,
     translated: Translated,
-    mut changes: Vec<Change>,
+    before: Before,
     shared: &mut Shared,
     context: &mut Context<'_, D>,
 ) -> Result<(), PofRefusal> {
+    let Before { mut changes, counts } = before;
     let Translated { flow, mut counters } = translated;
     counters.sort_unstable();
     counters.dedup();
@@ -236,17 +252,25 @@ fn install<D: DataPlane>(
     let place = (table, m.index);
     let record = EntryRecord { entry, message: Box::new(m.clone()) };
     let counter = record.counter();
-    let before = found.set(m.index, record).and_then(|before| before.counter());
-    if let Some(before) = before.filter(|before| Some(*before) != counter) {
-        shared.counters.entry_ends(before, place, PofCounts::default());
-    }
-    if let Some(counter) = counter {
-        shared.counters.or_create(counter).places.insert(place);
+    match found.set(m.index, record).and_then(|before| before.counter()) {
+        before if before == counter => {
+            if let (Some(id), Some(counts)) = (counter, counts) {
+                shared.counters.entry_restarts(id, place, counts);
+            }
+        }
+        before => {
+            if let Some(id) = before {
+                shared.counters.entry_ends(id, place, counts.unwrap_or_default());
+            }
+            if let Some(id) = counter {
+                shared.counters.entry_begins(id, place);
+            }
+        }
     }
     for id in counters {
         let counter = shared.counters.or_create(id);
         counter.is_kept = true;
-        counter.groups.insert(counter_group(id)?);
+        counter.groups.entry(counter_group(id)?).or_default();
     }
     Ok(())
 }

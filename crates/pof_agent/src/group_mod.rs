@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! GROUP_MOD, in both forms.
 
+use crate::counters::PofCounts;
 use crate::refusal::PofRefusal;
 use crate::shared::Shared;
 use crate::slot;
@@ -8,9 +9,9 @@ use crate::translate::{self, COUNTER_GROUPS};
 use crate::work::{Asked, Then};
 use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
-use flow::{Action, GroupId, PortNo};
+use flow::{Action, GroupId, Nanos, PortNo};
 use model::agent::Context;
-use model::{Change, GroupCommand};
+use model::{Change, GroupCommand, Model};
 use pof::action::PofAction;
 use pof::message::resource::{PofBucket, PofBucketGroupMod, PofGroupCommand, PofGroupMod, PofGroupType};
 use pof::value::PofCounterId;
@@ -65,25 +66,36 @@ pub fn group_mod<D: DataPlane>(
                 return Err(model::ModelError::UnknownGroup(m.group).into());
             }
             let group = Group { id: m.group, kind: GroupType::All, buckets: Vec::new() };
-            return Ok((vec![Change::Group(GroupCommand::Delete, group)], Then::EndGroup(m.group)));
+            let counts = group_counts(context.model, context.now, m.group);
+            return Ok((vec![Change::Group(GroupCommand::Delete, group)], Then::EndGroup(m.group, counts)));
         }
     };
     let group = Group { id: m.group, kind: kind(m.kind), buckets: buckets(m, shared.config.dialect)? };
     shared.counters.check_room(m.counter)?;
     context.model.group_mod(context.now, command, group)?;
-    end(m.group, shared);
-    if m.counter.0 != 0 {
-        shared.group_counters.insert(m.group, m.counter);
-        shared.counters.or_create(m.counter).groups.insert(m.group);
+    if shared.group_counters.get(&m.group).copied().unwrap_or_default() != m.counter {
+        // A modified group keeps its counts, which belong to the counter before.
+        let counts = group_counts(context.model, context.now, m.group);
+        end(m.group, counts, shared);
+        if m.counter.0 != 0 {
+            shared.group_counters.insert(m.group, m.counter);
+            shared.counters.group_begins(m.counter, m.group, counts);
+        }
     }
     Ok((Vec::new(), Then::Nothing))
 }
 
-/// Ends the use of a counter by a group.
-pub fn end(group: GroupId, shared: &mut Shared) {
+/// Ends the use of a counter by a group with these counts.
+pub fn end(group: GroupId, counts: PofCounts, shared: &mut Shared) {
     if let Some(counter) = shared.group_counters.remove(&group) {
-        shared.counters.group_ends(counter, group);
+        shared.counters.group_ends(counter, group, counts);
     }
+}
+
+/// Returns the counts of a group, or 0 if it does not exist.
+pub fn group_counts<D: DataPlane>(model: &mut Model<D>, now: Nanos, group: GroupId) -> PofCounts {
+    let total = model.group(now, group).map(|stats| stats.counters.total);
+    total.map_or(PofCounts::default(), |total| PofCounts { packets: total.packets, bytes: total.bytes })
 }
 
 fn kind(kind: PofGroupType) -> GroupType {

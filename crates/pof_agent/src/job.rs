@@ -4,6 +4,7 @@
 use crate::channel::PofChannel;
 use crate::counters::{Place, PofCounts, missing};
 use crate::flow_mod::{counts, result};
+use crate::group_mod::group_counts;
 use crate::shared::Shared;
 use dataplane::DataPlane;
 use flow::TableId;
@@ -91,40 +92,45 @@ impl CountJob {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Option<Self> {
-        let Some(counter) = shared.counters.get(self.counter) else {
+        let Shared { counters, tables, .. } = shared;
+        let Some(counter) = counters.get_mut(self.counter) else {
             // Another controller has deleted the counter.
             channel.refuse(self.xid, &missing(self.counter));
             return None;
         };
         let from = self.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut places = counter.places.range((from, Bound::Unbounded));
-        for &(table, index) in places.by_ref().take(ENTRIES_PER_PART) {
+        let mut places = counter.places.range_mut((from, Bound::Unbounded));
+        for (&(table, index), base) in places.by_ref().take(ENTRIES_PER_PART) {
             self.after = Some((table, index));
-            let found = shared.tables.get(&table).and_then(|found| found.record(index, context.model));
+            let found = tables.get(&table).and_then(|found| found.record(index, context.model));
             if let Some(record) = found {
-                self.sum = self.sum.plus(counts(context.model, context.now, record.entry));
+                self.visit(counts(context.model, context.now, record.entry), base);
             }
         }
         if places.next().is_some() {
             return Some(self);
         }
-        for &group in &counter.groups {
-            if let Some(stats) = context.model.group(context.now, group) {
-                let total = stats.counters.total;
-                self.sum = self.sum.plus(PofCounts { packets: total.packets, bytes: total.bytes });
-            }
+        for (&group, base) in &mut counter.groups {
+            self.visit(group_counts(context.model, context.now, group), base);
         }
         self.end(channel, shared);
         None
     }
 
+    /// Adds the counts of a user, or makes them its base.
+    fn visit(&mut self, counts: PofCounts, base: &mut PofCounts) {
+        match self.then {
+            CountThen::Clear => *base = counts,
+            CountThen::Reply => self.sum = self.sum.plus(counts.since(*base)),
+        }
+    }
+
     fn end(self, channel: &mut PofChannel, shared: &mut Shared) {
         let Some(counter) = shared.counters.get_mut(self.counter) else { return };
-        let sum = self.sum.plus(counter.retired);
         match self.then {
-            CountThen::Clear => counter.cleared = sum,
+            CountThen::Clear => counter.retired = PofCounts::default(),
             CountThen::Reply => {
-                let PofCounts { packets, bytes } = sum.minus(counter.cleared);
+                let PofCounts { packets, bytes } = self.sum.plus(counter.retired);
                 let has_bytes = shared.config.dialect != PofDialect::V1_2;
                 let reply = PofCounter {
                     command: CounterCommand::Reply,

@@ -17,7 +17,7 @@ pub fn end(
     match then {
         Then::Nothing => {}
         Then::Reset => reset::forget_all(shared),
-        Then::EndGroup(group) => group_mod::end(group, shared),
+        Then::EndGroup(group, counts) => group_mod::end(group, counts, shared),
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //! The model knows entries by priority and match. The agent adds the index by which POF names an entry. The
 //! index of an entry is free again as soon as the model has removed the entry, for instance after a timeout.
+//! The record of such an entry is removed later: see [`PofTable::sweep`].
 
 use dataplane::DataPlane;
 use flow::{Match, TableId};
@@ -10,6 +11,9 @@ use model::{EntryRef, Model};
 use pof::message::table::{PofFlowMod, PofTableMod};
 use pof::value::PofCounterId;
 use std::collections::{BTreeMap, HashMap};
+
+/// Number of records examined for each added entry.
+const SWEPT: usize = 4;
 
 /// An entry that a controller added.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub struct PofTable {
     /// TABLE_MOD that created the table.
     pub definition: Box<PofTableMod>,
     records: BTreeMap<u32, EntryRecord>,
+    /// Index at which the search for records without an entry continues.
+    sweep_from: u32,
     /// Index of each record's entry.
     indexes: HashMap<EntryRef, u32>,
 }
@@ -40,7 +46,12 @@ pub struct PofTable {
 impl PofTable {
     /// Creates an empty table.
     pub fn new(definition: PofTableMod) -> Self {
-        Self { definition: Box::new(definition), records: BTreeMap::new(), indexes: HashMap::new() }
+        Self {
+            definition: Box::new(definition),
+            records: BTreeMap::new(),
+            sweep_from: 0,
+            indexes: HashMap::new(),
+        }
     }
 
     /// Returns the record at an index, if its entry still exists.
@@ -82,6 +93,30 @@ impl PofTable {
         if !is_newer {
             self.indexes.remove(&entry);
         }
+    }
+
+    /// Removes the record at an index if its entry no longer exists.
+    pub fn remove_dead<D: DataPlane>(&mut self, index: u32, model: &Model<D>) -> Option<EntryRecord> {
+        let is_dead = self.records.get(&index).is_some_and(|record| !model.is_present(record.entry));
+        if is_dead { self.remove(index) } else { None }
+    }
+
+    /// Examines the next [`SWEPT`] records, and removes those whose entries no longer exist. Called for each
+    /// added entry, it bounds the records by a small multiple of the entries.
+    pub fn sweep<D: DataPlane>(&mut self, model: &Model<D>) -> Vec<(u32, EntryRecord)> {
+        let indexes: Vec<u32> =
+            self.records.range(self.sweep_from..).take(SWEPT).map(|(&index, _)| index).collect();
+        self.sweep_from = match indexes.last() {
+            Some(last) if indexes.len() == SWEPT => last.saturating_add(1),
+            _ => 0,
+        };
+        let dead = |index| Some((index, self.remove_dead(index, model)?));
+        indexes.into_iter().filter_map(dead).collect()
+    }
+
+    /// Returns the number of records.
+    pub fn len(&self) -> usize {
+        self.records.len()
     }
 
     /// Returns the records from an index on, in the order of their indexes.

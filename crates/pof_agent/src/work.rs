@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Long changes, which the driver applies on another thread while echo requests are answered.
 
+use crate::counters::PofCounts;
 use dataplane::DataPlane;
 use flow::{GroupId, Nanos};
 use model::{Change, Changed, Model, ModelError};
@@ -44,8 +45,8 @@ pub(crate) enum Then {
     Nothing,
     /// All state of the agent is dropped.
     Reset,
-    /// The counter of a deleted group ends.
-    EndGroup(GroupId),
+    /// The deleted group, which had these counts, ends its use of a counter.
+    EndGroup(GroupId, PofCounts),
 }
 
 /// Changes for which a request asks, and what follows them.

@@ -3,13 +3,15 @@
 
 use crate::common;
 use crate::rig::Rig;
-use flow::{FlowMod, Match, PortNo, TableId};
+use flow::{FlowMod, Match, Nanos, PortNo, TableId};
 use frame::Frame;
 use model::{AsyncMessage, PacketIn};
+use pof::message::resource::{CounterCommand, PofCounter};
 use pof::message::setup::QueryAll;
-use pof::message::table::{PofFlowMod, PofTableMod, PofTableType};
-use pof::{PofDialect, PofMessage};
-use pof_agent::Miss;
+use pof::message::table::{FlowCommand, PofFlowMod, PofTableMod, PofTableType};
+use pof::value::PofCounterId;
+use pof::{PofDialect, PofMessage, error};
+use pof_agent::{Miss, PofChannelEvent};
 
 fn rig(lends: bool) -> Rig {
     Rig::new(PofDialect::V1_4, Miss::Drop, lends)
@@ -20,10 +22,16 @@ fn fill(rig: &mut Rig, entries: u32) {
     let table_type = PofTableType::Linear;
     let definition = PofTableMod { table_type, entries: 1 << 20, ..PofTableMod::default() };
     rig.send(&PofMessage::TableMod(definition));
-    for index in 0..entries {
+    fill_unchecked(rig, 0..entries);
+    assert_eq!(rig.model.flow_count(), entries as usize);
+}
+
+/// Sends entries for the linear table with these indexes.
+fn fill_unchecked(rig: &mut Rig, indexes: std::ops::Range<u32>) {
+    for index in indexes {
+        let table_type = PofTableType::Linear;
         rig.send(&PofMessage::FlowMod(PofFlowMod { table_type, index, ..PofFlowMod::default() }));
     }
-    assert_eq!(rig.model.flow_count(), entries as usize);
 }
 
 #[test]
@@ -131,10 +139,114 @@ fn packet_ins_are_lost_and_counted_if_the_controller_does_not_read() {
     assert_eq!(unread as u64 / 2_080 + lost, 100_000);
     assert!(lost > 0 && unread < 16 * 1_024 * 1_024, "{lost} lost, {unread} bytes unread");
     rig.run();
-    assert!(rig.events.iter().any(|event| matches!(event, pof_agent::PofChannelEvent::Lost(_))));
+    assert!(rig.events.iter().any(|event| matches!(event, PofChannelEvent::Lost(_))));
     // The losses of a closed channel still count.
     rig.agent.close(rig.channel);
     assert_eq!(rig.agent.lost().packet_in, lost);
+}
+
+/// A controller that counts its indexes up, and whose entries expire.
+#[test]
+fn the_records_of_expired_entries_are_removed() {
+    let mut rig = rig(false);
+    let table_type = PofTableType::Linear;
+    let definition = PofTableMod { table_type, entries: 1 << 20, ..PofTableMod::default() };
+    rig.send(&PofMessage::TableMod(definition));
+    for index in 0..100_000 {
+        let m = PofFlowMod { table_type, index, hard_timeout_s: 1, ..PofFlowMod::default() };
+        rig.send(&PofMessage::FlowMod(m));
+        if index % 100 == 0 {
+            rig.now = Nanos(rig.now.0 + 100_000_000);
+            common::poll_all(&mut rig.model, rig.now);
+            rig.output();
+        }
+    }
+    // A second has 1,000 entries.
+    let (entries, records) = (rig.model.flow_count(), rig.agent.records());
+    assert!((900..1_300).contains(&entries), "{entries} entries");
+    assert!(records < 2 * entries, "{records} records of {entries} entries");
+}
+
+#[test]
+fn a_counter_ends_when_its_entries_have_expired() {
+    let mut rig = rig(false);
+    rig.send(&PofMessage::TableMod(PofTableMod { entries: 8, ..PofTableMod::default() }));
+    let counter = |command| PofCounter { command, counter: PofCounterId(5), ..PofCounter::default() };
+    let add = PofFlowMod { counter: PofCounterId(5), hard_timeout_s: 1, ..PofFlowMod::default() };
+    let request = PofMessage::CounterRequest(counter(CounterCommand::Request));
+    for is_kept in [false, true] {
+        if is_kept {
+            rig.send(&PofMessage::CounterMod(counter(CounterCommand::Add)));
+        }
+        rig.send(&PofMessage::FlowMod(add.clone()));
+        rig.send(&request);
+        assert!(matches!(rig.output().last(), Some(PofMessage::CounterReply(_))));
+        // It is in use.
+        rig.send(&PofMessage::CounterMod(counter(CounterCommand::Delete)));
+        assert!(matches!(rig.output()[..], [PofMessage::Error(_)]));
+        rig.now = Nanos(rig.now.0 + 2_000_000_000);
+        common::poll_all(&mut rig.model, rig.now);
+        if is_kept {
+            rig.send(&request);
+            assert!(matches!(rig.output()[..], [PofMessage::CounterReply(_)]));
+            rig.send(&PofMessage::CounterMod(counter(CounterCommand::Delete)));
+            assert_eq!(rig.output(), []);
+        }
+        rig.send(&request);
+        let [PofMessage::Error(error)] = &rig.output()[..] else { panic!("counter 5 exists") };
+        assert_eq!(error.error_code(), error::COUNTER_UNEXIST);
+    }
+}
+
+/// A cleared counter starts at 0, whatever happens to its users.
+#[test]
+fn a_cleared_counter_counts_up_while_its_users_change() {
+    let mut rig = rig(false);
+    rig.send(&PofMessage::TableMod(PofTableMod { entries: 8, ..PofTableMod::default() }));
+    let id = PofCounterId(5);
+    let counter = |command| PofCounter { command, counter: id, ..PofCounter::default() };
+    let count = |rig: &mut Rig| {
+        rig.output();
+        rig.send(&PofMessage::CounterRequest(counter(CounterCommand::Request)));
+        match &rig.output()[..] {
+            [PofMessage::CounterReply(reply)] => reply.packets,
+            other => panic!("{other:?}"),
+        }
+    };
+    let entry = |index, priority| PofFlowMod { index, priority, counter: id, ..PofFlowMod::default() };
+    let hit = |rig: &mut Rig, priority, packets| {
+        let found = rig.model.find(TableId(0), priority, &Match::any()).unwrap();
+        let entry = rig.model.entry_of(found).unwrap().id;
+        rig.model.plane_mut().hit(entry, packets, Nanos(0));
+    };
+    rig.send(&PofMessage::FlowMod(entry(0, 1)));
+    rig.send(&PofMessage::FlowMod(entry(1, 2)));
+    hit(&mut rig, 1, 10);
+    hit(&mut rig, 2, 20);
+    assert_eq!(count(&mut rig), 30);
+    rig.send(&PofMessage::CounterMod(counter(CounterCommand::Clear)));
+    assert_eq!(count(&mut rig), 0);
+    hit(&mut rig, 1, 3);
+    assert_eq!(count(&mut rig), 3);
+    // An entry that expires takes nothing from the counts of the other.
+    let expiring = PofFlowMod { command: FlowCommand::Modify, hard_timeout_s: 1, ..entry(1, 9) };
+    rig.send(&PofMessage::FlowMod(expiring));
+    assert_eq!(count(&mut rig), 3);
+    rig.now = Nanos(rig.now.0 + 2_000_000_000);
+    common::poll_all(&mut rig.model, rig.now);
+    hit(&mut rig, 1, 1);
+    assert_eq!(count(&mut rig), 4);
+    // An entry that changes its counter leaves its counts.
+    let moved = PofFlowMod { command: FlowCommand::Modify, counter: PofCounterId(6), ..entry(0, 1) };
+    rig.send(&PofMessage::FlowMod(entry(2, 3)));
+    rig.send(&PofMessage::FlowMod(moved));
+    assert_eq!(count(&mut rig), 4);
+    let deleted = PofFlowMod { command: FlowCommand::Delete, ..entry(2, 3) };
+    hit(&mut rig, 3, 5);
+    assert_eq!(count(&mut rig), 9);
+    rig.send(&PofMessage::FlowMod(entry(3, 4)));
+    rig.send(&PofMessage::FlowMod(deleted));
+    assert_eq!(count(&mut rig), 9);
 }
 
 #[test]
