@@ -52,12 +52,30 @@ impl PofAgent {
 
     /// Handles a bounded number of a channel's requests.
     pub fn step<D: DataPlane>(&mut self, id: PofChannelId, context: &mut Context<'_, D>) -> PofProgress {
-        self.counting_held(id, |channel, shared| channel.step(id, shared, context))
+        let mut progress = self.counting_held(id, |channel, shared| channel.step(id, shared, context));
+        if let Some(sole) = self.shared.sole.take() {
+            progress.more |= self.replace_others(sole);
+        }
+        progress
     }
 
     /// Answers echo requests of a channel, and queues all other requests while another thread uses the model.
     pub fn step_alone(&mut self, id: PofChannelId, now: Nanos) -> PofProgress {
         self.counting_held(id, |channel, _| channel.step_alone(now))
+    }
+
+    /// Ends all channels but one, except those that have not completed their handshake. Returns whether there
+    /// were any.
+    fn replace_others(&mut self, sole: PofChannelId) -> bool {
+        let mut replaced = false;
+        for (id, channel) in &mut self.channels {
+            if *id != sole && channel.is_running() {
+                self.shared.queued.remove(&channel.waiting);
+                channel.replace();
+                replaced = true;
+            }
+        }
+        replaced
     }
 
     /// Updates the total size of waiting requests after a step of one channel.

@@ -34,8 +34,9 @@ fn packet_ins(p: &PacketIn, config: &AgentConfig) -> Vec<PofMessage> {
         PacketInReason::Action => PofPacketInReason::Action,
         PacketInReason::InvalidTtl => PofPacketInReason::InvalidTtl,
     };
-    // Dialect 1.2 does not have the ingress port.
-    let port = if config.dialect == PofDialect::V1_2 { 0 } else { p.frame.meta.in_port as u16 };
+    // Dialect 1.2 does not have the ingress port, and dialect 1.4.0.015 cannot express large numbers.
+    let port = if config.dialect == PofDialect::V1_2 { 0 } else { p.frame.meta.in_port };
+    let port = u16::try_from(port).unwrap_or(0);
     let message = |mut data: Vec<u8>| {
         let total_length_bytes = u16::try_from(data.len()).unwrap_or(u16::MAX);
         data.truncate(PACKET_BYTES_MAX);

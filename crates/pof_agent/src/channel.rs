@@ -31,6 +31,8 @@ pub enum PofChannelEvent {
     Refused(String),
     /// The controller sent an ERROR. The value has its code and text.
     Error(String),
+    /// The dialect cannot express the numbers of this many ports, so the controller does not see them.
+    HiddenPorts(usize),
     /// Messages were dropped because the controller does not read. This event occurs at most once per second.
     Lost(LostMessages),
     /// The session has ended: write the rest of the output, then close the connection.
@@ -49,8 +51,8 @@ pub struct PofProgress {
 /// A request that waits for its turn.
 #[derive(Debug)]
 pub(crate) enum Held {
-    /// HELLO: the controller expects an empty switch.
-    Hello,
+    /// The end of the handshake: the controller expects an empty switch.
+    Reset,
     Request(Box<PofRequest>),
 }
 
@@ -58,7 +60,7 @@ impl Held {
     /// Returns about the memory of the request.
     fn bytes(&self) -> usize {
         match self {
-            Self::Hello => 8,
+            Self::Reset => 8,
             Self::Request(request) => match &request.message {
                 PofMessage::FlowMod(_) | PofMessage::BucketGroupMod(_) => 4_096,
                 PofMessage::PacketOut(packet) => 1_024 + packet.data.len(),
@@ -74,10 +76,14 @@ pub struct PofChannel {
     pub(crate) session: PofSession,
     pub(crate) config: PofSwitchConfig,
     pub(crate) job: Option<Job>,
+    /// Whether GET_CONFIG_REQUEST of the handshake was received.
+    is_greeted: bool,
     /// Whether the answer to GET_CONFIG_REQUEST of the handshake was sent.
     pub(crate) is_described: bool,
     pub(crate) waiting: RequestQueue<Held>,
     pub(crate) lost: LossCounters,
+    /// Number of ports that the description of the switch left out, until it is reported.
+    pub(crate) hidden_ports: usize,
 }
 
 impl PofChannel {
@@ -87,9 +93,11 @@ impl PofChannel {
             session: PofSession::new(config.dialect, identity, timers, now),
             config: PofSwitchConfig { miss_send_length: u16::MAX, ..PofSwitchConfig::default() },
             job: None,
+            is_greeted: false,
             is_described: false,
             waiting: RequestQueue::new(WAITING),
             lost: LossCounters::default(),
+            hidden_ports: 0,
         }
     }
 
@@ -161,14 +169,15 @@ impl PofChannel {
         }
         match self.session.next_event() {
             None => return false,
-            Some(PofEvent::Opened) => {
-                events.push(PofChannelEvent::Opened);
-                self.hold(Held::Hello);
-            }
+            Some(PofEvent::Opened) => events.push(PofChannelEvent::Opened),
             Some(PofEvent::Request(request)) => match &request.message {
                 PofMessage::Error(error) => {
                     let text = format!("{} ({})", error.text.text(), error.error_code());
                     events.push(PofChannelEvent::Error(text));
+                }
+                PofMessage::GetConfigRequest if !std::mem::replace(&mut self.is_greeted, true) => {
+                    self.hold(Held::Reset);
+                    self.hold(Held::Request(request));
                 }
                 _ => self.hold(Held::Request(request)),
             },
@@ -197,6 +206,13 @@ impl PofChannel {
             self.job = None;
         }
         refusal.map(|refusal| self.refuse(xid, &refusal))
+    }
+
+    /// Ends the session because another controller has completed its handshake. Waiting requests are
+    /// discarded: the other controller expects that the switch is empty.
+    pub(crate) fn replace(&mut self) {
+        self.waiting.clear();
+        self.session.close(PofCloseReason::Replaced);
     }
 
     /// Answers a request by an ERROR message.

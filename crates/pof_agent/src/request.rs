@@ -29,7 +29,8 @@ impl PofChannel {
         context: &mut Context<'_, D>,
     ) -> Option<PofChannelEvent> {
         let (xid, done) = match held {
-            Held::Hello => {
+            Held::Reset => {
+                shared.sole = Some(id);
                 let asked = (reset::changes(), Then::Reset);
                 (0, self.apply(id, 0, asked, shared, context))
             }
@@ -37,7 +38,9 @@ impl PofChannel {
                 (request.xid, self.request(id, request.xid, &request.message, shared, context))
             }
         };
-        done.err().map(|refusal| self.refuse(xid, &refusal))
+        let hidden = Some(std::mem::take(&mut self.hidden_ports)).filter(|ports| *ports > 0);
+        let refused = done.err().map(|refusal| self.refuse(xid, &refusal));
+        refused.or(hidden.map(PofChannelEvent::HiddenPorts))
     }
 
     fn request<D: DataPlane>(
@@ -125,7 +128,7 @@ impl PofChannel {
         let all = context.model.ports().count();
         let ports: Vec<_> =
             context.model.ports().filter_map(|port| describe::port(port, &shared.config)).collect();
-        self.lost.counts.port_status += (all - ports.len()) as u64;
+        self.hidden_ports = all - ports.len();
         let report = describe::resources(&shared.config);
         if self.session.send_description(xid, config, report, ports).is_err() {
             self.lost.counts.reply += 1;

@@ -4,7 +4,7 @@
 use crate::config::AgentConfig;
 use crate::counters::PofCounters;
 use crate::tables::PofTables;
-use crate::work::PofWork;
+use crate::work::{PofChannelId, PofWork};
 use flow::GroupId;
 use model::agent::{LostMessages, QueuedBytes};
 use pof::value::PofCounterId;
@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     pub lends: bool,
     /// Long changes for the driver to take. No request starts before they are taken.
     pub work: Option<PofWork>,
+    /// Channel that has completed its handshake in this step. All others end.
+    pub sole: Option<PofChannelId>,
     /// Size of the requests that wait in all channels.
     pub queued: QueuedBytes,
     /// Messages lost on channels that have been closed.
@@ -38,6 +40,7 @@ impl Shared {
             group_counters: HashMap::new(),
             lends: false,
             work: None,
+            sole: None,
             queued: QueuedBytes::default(),
             lost: LostMessages::default(),
         }

@@ -70,6 +70,11 @@ pub enum PofCloseReason {
     /// The controller refused a message of the handshake.
     #[error("the controller ended the handshake with an error: {0}")]
     Refused(String),
+    /// Another controller has completed its handshake, which empties the switch.
+    #[error(
+        "another POF controller has connected, and the switch serves one at a time; configure one controller"
+    )]
+    Replaced,
     /// No HELLO was received in time.
     #[error("no HELLO came in time; is the peer a POF controller?")]
     HelloTimeout,
@@ -84,11 +89,11 @@ pub enum PofCloseReason {
 /// An event that a session reports to its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PofEvent {
-    /// The controller sent its HELLO. The owner drops all tables, entries, groups, meters and counters, as
-    /// POF demands for a new connection.
+    /// The controller sent its HELLO.
     Opened,
     /// The controller sent a request. During the handshake, these are FEATURES_REQUEST, SET_CONFIG and
-    /// GET_CONFIG_REQUEST, in this order.
+    /// GET_CONFIG_REQUEST, in this order. At the last, the owner drops all tables, entries, groups, meters
+    /// and counters, as POF demands for a new connection.
     Request(Box<PofRequest>),
     /// A message was refused. The session has already queued an ERROR if necessary.
     Refused {

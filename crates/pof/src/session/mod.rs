@@ -326,7 +326,11 @@ impl PofSession {
         self.close(reason);
     }
 
-    fn close(&mut self, reason: PofCloseReason) {
+    /// Closes the session. The last event is [`PofEvent::Closed`] with this reason.
+    pub fn close(&mut self, reason: PofCloseReason) {
+        if self.state == State::Closed {
+            return;
+        }
         self.state = State::Closed;
         self.stream.drop_input();
         self.closing = Some(reason);

@@ -5,10 +5,12 @@ use crate::common;
 use crate::rig::Rig;
 use flow::{FlowMod, Match, Nanos, PortNo, TableId};
 use frame::Frame;
+use model::agent::LostMessages;
 use model::{AsyncMessage, PacketIn};
 use pof::message::resource::{CounterCommand, PofCounter};
-use pof::message::setup::QueryAll;
+use pof::message::setup::{PofSwitchConfig, QueryAll};
 use pof::message::table::{FlowCommand, PofFlowMod, PofTableMod, PofTableType};
+use pof::session::PofCloseReason;
 use pof::value::PofCounterId;
 use pof::{PofDialect, PofMessage, error};
 use pof_agent::{Miss, PofChannelEvent};
@@ -35,24 +37,26 @@ fn fill_unchecked(rig: &mut Rig, indexes: std::ops::Range<u32>) {
 }
 
 #[test]
-fn a_long_hello_is_left_to_the_driver() {
+fn a_long_reset_is_left_to_the_driver() {
     let mut rig = rig(true);
     fill(&mut rig, 5_000);
     rig.output();
     rig.agent.close(rig.channel);
     rig.channel = rig.agent.open(rig.now, openflow::SessionConfig::default());
     rig.greet();
-    // The requests after HELLO wait. Echoes are answered.
+    // GET_CONFIG_REQUEST waits. Echoes are answered.
     assert!(rig.agent.has_work());
     let work = rig.agent.take_work().unwrap();
     rig.send_bytes(&[4, 2, 0, 8, 0, 0, 0, 9]);
-    assert_eq!(rig.output(), [PofMessage::Hello, PofMessage::EchoReply]);
+    let [PofMessage::Hello, PofMessage::FeaturesReply(_), PofMessage::EchoReply] = rig.output()[..] else {
+        panic!("the switch has not described itself before it is empty");
+    };
     assert_eq!(rig.model.flow_count(), 5_000);
     let done = work.run(&mut rig.model);
     assert_eq!(rig.agent.finish(done), None);
     rig.run();
     assert_eq!(rig.model.flow_count(), 0);
-    assert!(matches!(rig.output()[..], [PofMessage::FeaturesReply(_), PofMessage::GetConfigReply(_), ..]));
+    assert!(matches!(rig.output()[..], [PofMessage::GetConfigReply(_), PofMessage::ResourceReport(_), ..]));
     fill(&mut rig, 1);
 }
 
@@ -247,6 +251,50 @@ fn a_cleared_counter_counts_up_while_its_users_change() {
     rig.send(&PofMessage::FlowMod(entry(3, 4)));
     rig.send(&PofMessage::FlowMod(deleted));
     assert_eq!(count(&mut rig), 9);
+}
+
+/// Only one controller has entries at a time. A peer that has not completed its handshake changes nothing.
+#[test]
+fn a_completed_handshake_replaces_other_controllers() {
+    let mut rig = rig(false);
+    fill(&mut rig, 3);
+    let first = rig.channel;
+    rig.channel = rig.agent.open(rig.now, openflow::SessionConfig::default());
+    for message in
+        [PofMessage::Hello, PofMessage::FeaturesRequest, PofMessage::SetConfig(PofSwitchConfig::default())]
+    {
+        rig.send(&message);
+    }
+    assert_eq!(rig.model.flow_count(), 3);
+    // Requests of the first controller wait. They must not be executed after the tables were emptied.
+    let second = std::mem::replace(&mut rig.channel, first);
+    rig.model.plane_mut().parked = 256;
+    fill_unchecked(&mut rig, 3..10);
+    rig.model.plane_mut().parked = 0;
+    rig.channel = second;
+    rig.send(&PofMessage::GetConfigRequest);
+    assert_eq!(rig.model.flow_count(), 0);
+    rig.channel = first;
+    rig.events.clear();
+    rig.run();
+    assert_eq!(rig.events, [PofChannelEvent::Closed(PofCloseReason::Replaced)]);
+    assert_eq!((rig.model.flow_count(), rig.agent.channel(first).unwrap().is_busy()), (0, false));
+    rig.agent.close(first);
+    rig.channel = second;
+    fill(&mut rig, 3);
+}
+
+#[test]
+fn ports_that_the_dialect_cannot_express_are_reported_once() {
+    let mut rig = rig(false);
+    rig.model.add_port(rig.now, common::port(PortNo(70_000)), true).unwrap();
+    rig.events.clear();
+    rig.reconnect();
+    assert!(rig.events.contains(&PofChannelEvent::HiddenPorts(1)), "{:?}", rig.events);
+    rig.events.clear();
+    rig.send(&PofMessage::GetConfigRequest);
+    assert_eq!(rig.events, []);
+    assert_eq!(rig.agent.lost(), LostMessages::default());
 }
 
 #[test]

@@ -73,7 +73,9 @@ pub enum LinkEvent {
     Refused(String),
     /// The controller sent this error.
     Error(String),
-    /// These messages were dropped because the controller does not read.
+    /// The controller does not see a part of the switch, for this reason.
+    Hidden(String),
+    /// These messages for the controller were dropped.
     Lost(String),
     /// The session has ended for this reason.
     Closed(String),
@@ -107,6 +109,11 @@ fn pof_event(event: pof_agent::PofChannelEvent, dialect: PofDialect) -> LinkEven
         }),
         Event::Refused(problem) => LinkEvent::Refused(problem),
         Event::Error(error) => LinkEvent::Error(error),
+        Event::HiddenPorts(ports) => LinkEvent::Hidden(format!(
+            "{ports} ports have a number above {}, which dialect {dialect} cannot express; the controller does not \
+             see them",
+            u16::MAX
+        )),
         Event::Lost(lost) => LinkEvent::Lost(lost.to_string()),
         Event::Closed(reason) => LinkEvent::Closed(reason.to_string()),
     }

@@ -301,8 +301,9 @@ fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &LinkEvent) {
         LinkEvent::Opened(protocol) => limit.info(now, || tracing::info!("{peer}: {protocol}")),
         LinkEvent::Refused(problem) => limit.info(now, || tracing::info!("{peer}: refused: {problem}")),
         LinkEvent::Error(error) => limit.info(now, || tracing::info!("{peer}: sent an error: {error}")),
+        LinkEvent::Hidden(reason) => limit.warn(now, || tracing::warn!("{peer}: {reason}")),
         LinkEvent::Lost(lost) => {
-            limit.warn(now, || tracing::warn!("{peer}: does not read its messages; lost: {lost}"))
+            limit.warn(now, || tracing::warn!("{peer}: messages for this controller were lost: {lost}"))
         }
         LinkEvent::Closed(reason) => limit.warn(now, || tracing::warn!("{peer}: closed: {reason}")),
     }

@@ -32,7 +32,9 @@ fn lost_messages_are_shown_and_logged() {
         }
     }
     assert_eq!(["port_status", "reply", "flow_removed"].map(&mut lost), [0; 3]);
-    until("the loss is logged", || !lab.log.lines(&["does not read its messages", "packet_in"]).is_empty());
+    until("the loss is logged", || {
+        !lab.log.lines(&["messages for this controller were lost", "packet_in"]).is_empty()
+    });
     // The losses of a closed channel still count.
     let before = lost("packet_in");
     drop(peer);
