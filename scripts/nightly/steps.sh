@@ -42,5 +42,10 @@ step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"
 
+# POF: 10 million messages, a million packets, and a storm of FLOW_MODs on 100,000 entries.
+step pof-messages "POF_MESSAGES=10000000 cargo test --release --package pof_agent --test agent random"
+step pof-packets "POF_PACKETS=1000000 cargo test --release --package switch --test pof equivalence"
+step pof-storm "POF_STORM=100000 POF_STORM_RATE=60000 POF_STORM_MIN=50000 cargo test --release --package switch --test pof storm -- --nocapture"
+
 # Every value of the paper's figures must be in the benchmarks' reports.
 step figures "make --no-print-directory figures FIGURES=quick"

@@ -46,6 +46,6 @@ pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION};
 pub use hello::Hello;
 pub use matching::code_of as code_of_match_error;
 pub use message::{Message, decode, encode};
-pub use session::{CloseReason, Request, RequestHead, Session, SessionEvent, Undecodable};
+pub use session::{CloseReason, MOVE_TO_POF, Request, RequestHead, Session, SessionEvent, Undecodable};
 pub use stream::{KeepaliveStep, MessageStream, SessionConfig};
 pub use symmetric::ErrorMessage;

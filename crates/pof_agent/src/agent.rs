@@ -120,7 +120,7 @@ impl PofAgent {
 
     /// Sends a message of the model to all channels that have completed their handshake.
     pub fn report(&mut self, message: &AsyncMessage) {
-        let mut channels = self.channels.values_mut().filter(|channel| channel.is_running()).peekable();
+        let mut channels = self.channels.values_mut().filter(|channel| channel.is_described()).peekable();
         if channels.peek().is_none() {
             return;
         }

@@ -20,12 +20,12 @@ use pof::session::{PofCloseReason, PofEvent, PofIdentity, PofRequest, PofSession
 /// for the data plane, or for another thread that uses the model. At a limit, the session is not read, so
 /// echo requests are not answered.
 const WAITING: QueueLimits =
-    QueueLimits { requests: 1_024, bytes: 1_024 * 1_024, crowded_requests: 16, crowded_bytes: 1_024 * 1_024 };
+    QueueLimits { requests: 1_024, bytes: 1_024 * 1_024, crowded_requests: 16, crowded_bytes: 16 * 1_024 };
 
 /// An event on a channel, for the log and for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PofChannelEvent {
-    /// The controller sent its HELLO.
+    /// The handshake is complete.
     Opened,
     /// A message was refused and answered by an ERROR. The value is the reason.
     Refused(String),
@@ -141,6 +141,12 @@ impl PofChannel {
         self.lost.counts
     }
 
+    /// Returns whether the switch has answered the last message of the handshake, and the session is not
+    /// closed.
+    pub(crate) fn is_described(&self) -> bool {
+        self.is_described && self.is_running()
+    }
+
     /// Returns whether the handshake is complete and the session is not closed.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -169,13 +175,14 @@ impl PofChannel {
         }
         match self.session.next_event() {
             None => return false,
-            Some(PofEvent::Opened) => events.push(PofChannelEvent::Opened),
+            Some(PofEvent::Opened) => {}
             Some(PofEvent::Request(request)) => match &request.message {
                 PofMessage::Error(error) => {
-                    let text = format!("{} ({})", error.text.text(), error.error_code());
+                    let text = format!("{} ({})", error.text.text().escape_debug(), error.error_code());
                     events.push(PofChannelEvent::Error(text));
                 }
                 PofMessage::GetConfigRequest if !std::mem::replace(&mut self.is_greeted, true) => {
+                    events.push(PofChannelEvent::Opened);
                     self.hold(Held::Reset);
                     self.hold(Held::Request(request));
                 }

@@ -45,8 +45,8 @@ pub type Place = (TableId, u32);
 pub struct Counter {
     /// Entries that name the counter, each with its counts when the counter was cleared.
     pub places: BTreeMap<Place, PofCounts>,
-    /// Groups that name the counter, and the counter's own group, each with its counts when it began to name
-    /// the counter, or when the counter was cleared.
+    /// Groups that name the counter, and the counter's own group, each with its counts when the counter was
+    /// cleared.
     pub groups: BTreeMap<GroupId, PofCounts>,
     /// Whether COUNTER_MOD or the action COUNTER created the counter. It then outlives its entries.
     pub is_kept: bool,
@@ -112,9 +112,16 @@ impl PofCounters {
         self.remove_if_unused(id);
     }
 
-    /// Begins the use of a counter by a group with these counts.
-    pub fn group_begins(&mut self, id: PofCounterId, group: GroupId, counts: PofCounts) {
-        self.or_create(id).groups.insert(group, counts);
+    /// Begins the use of a counter by a group whose counts are 0.
+    pub fn group_begins(&mut self, id: PofCounterId, group: GroupId) {
+        self.or_create(id).groups.insert(group, PofCounts::default());
+    }
+
+    /// Adds the counts of a group, which then begin again at 0.
+    pub fn group_restarts(&mut self, id: PofCounterId, group: GroupId, counts: PofCounts) {
+        let counter = self.or_create(id);
+        let base = counter.groups.insert(group, PofCounts::default()).unwrap_or_default();
+        counter.retired = counter.retired.plus(counts.since(base));
     }
 
     /// Ends the use of a counter by a group with these counts.
@@ -162,18 +169,19 @@ mod tests {
         let mut counters = PofCounters::default();
         let group = GroupId(2);
         counters.entry_begins(ID, PLACE);
-        counters.group_begins(ID, group, counts(3));
+        counters.group_begins(ID, group);
+        counters.group_restarts(ID, group, counts(3));
         counters.entry_restarts(ID, PLACE, counts(4));
         counters.entry_ends(ID, PLACE, counts(10));
         // An entry that has ended adds nothing.
         counters.entry_ends(ID, PLACE, counts(10));
-        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(14)));
+        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(17)));
         counters.group_ends(ID, group, counts(5));
         assert!(counters.get(ID).is_none());
         counters.or_create(ID).is_kept = true;
-        counters.group_begins(ID, group, counts(3));
+        counters.group_begins(ID, group);
         counters.group_ends(ID, group, counts(5));
-        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(2)));
+        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(5)));
     }
 
     #[test]

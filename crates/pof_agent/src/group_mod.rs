@@ -72,15 +72,17 @@ pub fn group_mod<D: DataPlane>(
     };
     let group = Group { id: m.group, kind: kind(m.kind), buckets: buckets(m, shared.config.dialect)? };
     shared.counters.check_room(m.counter)?;
+    let counts = group_counts(context.model, context.now, m.group);
     context.model.group_mod(context.now, command, group)?;
-    if shared.group_counters.get(&m.group).copied().unwrap_or_default() != m.counter {
-        // A modified group keeps its counts, which belong to the counter before.
-        let counts = group_counts(context.model, context.now, m.group);
-        end(m.group, counts, shared);
-        if m.counter.0 != 0 {
-            shared.group_counters.insert(m.group, m.counter);
-            shared.counters.group_begins(m.counter, m.group, counts);
-        }
+    // The counts of the group begin again at 0. Those so far belong to its counter before.
+    if shared.group_counters.get(&m.group) == Some(&m.counter) {
+        shared.counters.group_restarts(m.counter, m.group, counts);
+        return Ok((Vec::new(), Then::Nothing));
+    }
+    end(m.group, counts, shared);
+    if m.counter.0 != 0 {
+        shared.group_counters.insert(m.group, m.counter);
+        shared.counters.group_begins(m.counter, m.group);
     }
     Ok((Vec::new(), Then::Nothing))
 }

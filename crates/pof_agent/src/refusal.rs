@@ -24,7 +24,8 @@ impl PofRefusal {
     }
 }
 
-/// POF has the error codes of OpenFlow 1.3, but with other meanings in type 7 and without type 0xffff.
+/// POF has the error codes of OpenFlow 1.3, but with other meanings in types 7 and 8, and without type
+/// 0xffff.
 impl From<ModelError> for PofRefusal {
     fn from(error: ModelError) -> Self {
         let code = match &error {

@@ -24,14 +24,15 @@ const MESSAGES: &[(u8, u16, &str)] = &[
     (101, 16, "SLOT_CONFIG"),
 ];
 
+/// Advice for a POF controller on an address of OpenFlow.
+pub const MOVE_TO_POF: &str = "if the controller speaks POF, move its address in the configuration from \
+                               [datapath.openflow] to [datapath.pof]";
+
 /// Adds to the error of a refused message that the message may be one of POF.
 pub(super) fn with_hint(header: Header, error: DecodeError) -> DecodeError {
     let found = MESSAGES.iter().find(|(kind, length, _)| (*kind, *length) == (header.kind, header.length));
     let Some((_, length, name)) = found else { return error };
-    let problem = format!(
-        "{}; POF's {name} has this type and length ({length} bytes): if the controller speaks POF, move its \
-         address in the configuration from [datapath.openflow] to [datapath.pof]",
-        error.problem
-    );
+    let problem =
+        format!("{}; POF's {name} has this type and length ({length} bytes): {MOVE_TO_POF}", error.problem);
     DecodeError { problem: problem.into(), ..error }
 }

@@ -11,6 +11,8 @@
 
 mod event;
 mod foreign;
+
+pub use foreign::MOVE_TO_POF;
 #[cfg(test)]
 mod tests;
 

@@ -258,7 +258,7 @@ impl PofSession {
                 (State::Running, message)
             }
             (_, Ok(PofMessage::Error(refusal))) => {
-                let text = format!("{} ({})", refusal.text.text(), refusal.error_code());
+                let text = format!("{} ({})", refusal.text.text().escape_debug(), refusal.error_code());
                 self.close(PofCloseReason::Refused(text));
                 return None;
             }

@@ -8,7 +8,7 @@ use frame::Frame;
 use model::agent::LostMessages;
 use model::{AsyncMessage, PacketIn};
 use pof::message::resource::{CounterCommand, PofCounter};
-use pof::message::setup::{PofSwitchConfig, QueryAll};
+use pof::message::setup::{PofErrorMessage, PofSwitchConfig, QueryAll};
 use pof::message::table::{FlowCommand, PofFlowMod, PofTableMod, PofTableType};
 use pof::session::PofCloseReason;
 use pof::value::PofCounterId;
@@ -251,6 +251,16 @@ fn a_cleared_counter_counts_up_while_its_users_change() {
     rig.send(&PofMessage::FlowMod(entry(3, 4)));
     rig.send(&PofMessage::FlowMod(deleted));
     assert_eq!(count(&mut rig), 9);
+}
+
+#[test]
+fn the_text_of_an_error_cannot_end_a_line_of_the_log() {
+    let mut rig = rig(false);
+    rig.events.clear();
+    let text = "y\nWARN shunt: forged".into();
+    rig.send(&PofMessage::Error(PofErrorMessage { kind: 1, text, ..PofErrorMessage::default() }));
+    let [PofChannelEvent::Error(text)] = &rig.events[..] else { panic!("{:?}", rig.events) };
+    assert!(text.starts_with("y\\nWARN shunt: forged (") && !text.contains('\n'), "{text}");
 }
 
 /// Only one controller has entries at a time. A peer that has not completed its handshake changes nothing.

@@ -35,6 +35,8 @@ pub struct Storm {
     other: PofChannelId,
     miss: Miss,
     summary: Summary,
+    /// Whether bytes were sent that may be the start of a message.
+    is_misaligned: bool,
 }
 
 impl Storm {
@@ -46,7 +48,7 @@ impl Storm {
         let mut rig = Rig::new(dialect, miss, lends);
         let other = std::mem::replace(&mut rig.channel, rig.agent.open(rig.now, SessionConfig::default()));
         rig.greet();
-        let mut storm = Self { rig, other, miss, summary: Summary::default() };
+        let mut storm = Self { rig, other, miss, summary: Summary::default(), is_misaligned: false };
         storm.create_tables();
         storm
     }
@@ -66,10 +68,12 @@ impl Storm {
         match c.below(256) {
             0..8 => self.time_passes(c),
             8 => self.reconnect(),
-            9 => std::mem::swap(&mut self.rig.channel, &mut self.other),
+            // The other channel may be misaligned, too.
+            9 if !self.is_misaligned => std::mem::swap(&mut self.rig.channel, &mut self.other),
             10..14 => self.packet_in(c),
             14..18 => {
                 let bytes = c.bytes(24);
+                self.is_misaligned = true;
                 self.send(bytes);
             }
             18 => drop(self.rig.model.flow_mod(self.rig.now, common::delete_all())),
@@ -169,6 +173,7 @@ impl Storm {
 
     /// A new connection empties the switch.
     fn reconnect(&mut self) {
+        self.is_misaligned = false;
         self.rig.reconnect();
         self.rig.output();
         self.rig.events.clear();
@@ -184,7 +189,7 @@ impl Storm {
     /// Compares the answer to QUERYALL with the entries of the model. The model also has the entries for
     /// packets that hit no other.
     fn compare(&mut self) {
-        if self.rig.dialect == PofDialect::V1_2 {
+        if self.rig.dialect == PofDialect::V1_2 || self.is_misaligned {
             return;
         }
         self.settle();

@@ -9,6 +9,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 
+/// Length of a message header in bytes, in both protocols.
+const HEADER_BYTES: usize = 8;
 /// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 16 * 1_024;
 /// Time in ns for which the peer may still read the last messages after the channel has closed.
@@ -20,6 +22,9 @@ pub struct ControllerLink {
     /// Name of the peer in the log.
     peer: String,
     channel: ChannelKey,
+    /// Length of the peer's first message, and number of bytes received.
+    first_length: u16,
+    received: u64,
     /// Bytes that were read while the channel had no space for them.
     inbox: Vec<u8>,
     /// Whether the socket may have data to read.
@@ -45,6 +50,8 @@ impl ControllerLink {
             stream,
             peer,
             channel: agents.open(protocol, now),
+            first_length: 0,
+            received: 0,
             inbox: Vec::new(),
             readable: true,
             ended: false,
@@ -72,6 +79,15 @@ impl ControllerLink {
             Some(kind) => Some(format!("connection lost: {kind}")),
             None => Some("closed by the peer".into()),
         }
+    }
+
+    /// Returns whether the peer of an OpenFlow channel may be a POF controller: it has sent a HELLO without
+    /// versions, as POF's is, and at most one other message without a body. Such a controller closes the
+    /// connection when it gets an OpenFlow message with another length than POF's.
+    pub fn may_speak_pof(&self) -> bool {
+        let is_openflow = matches!(self.channel, ChannelKey::OpenFlow(_));
+        let header = HEADER_BYTES as u64;
+        is_openflow && u64::from(self.first_length) == header && self.received <= 2 * header
     }
 
     /// Returns whether the connection can be removed.
@@ -165,6 +181,10 @@ impl ControllerLink {
         match self.stream.read(&mut bytes) {
             Ok(0) => self.ended = true,
             Ok(count) => {
+                if self.received == 0 && count >= HEADER_BYTES {
+                    self.first_length = u16::from_be_bytes([bytes[2], bytes[3]]);
+                }
+                self.received += count as u64;
                 let taken = channel.receive(&bytes[..count], now);
                 self.inbox.extend_from_slice(&bytes[taken..count]);
                 return true;

@@ -230,7 +230,12 @@ impl Channels {
         let (agents, dialers, log) = (&mut self.agents, &mut self.dialers, &mut self.log);
         self.links.retain_mut(|(origin, link)| {
             if link.is_over() {
-                if let Some(farewell) = link.farewell() {
+                if link.may_speak_pof() {
+                    let advice = openflow::MOVE_TO_POF;
+                    log.warn(now, || {
+                        tracing::warn!("{}: closed by the peer after HELLO; {advice}", link.peer())
+                    });
+                } else if let Some(farewell) = link.farewell() {
                     log.info(now, || tracing::info!("{}: {farewell}", link.peer()));
                 }
                 agents.close(link.channel());
@@ -299,6 +304,9 @@ impl Channels {
 fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &LinkEvent) {
     match event {
         LinkEvent::Opened(protocol) => limit.info(now, || tracing::info!("{peer}: {protocol}")),
+        LinkEvent::Refused(problem) if problem.contains(openflow::MOVE_TO_POF) => {
+            limit.warn(now, || tracing::warn!("{peer}: refused: {problem}"))
+        }
         LinkEvent::Refused(problem) => limit.info(now, || tracing::info!("{peer}: refused: {problem}")),
         LinkEvent::Error(error) => limit.info(now, || tracing::info!("{peer}: sent an error: {error}")),
         LinkEvent::Hidden(reason) => limit.warn(now, || tracing::warn!("{peer}: {reason}")),

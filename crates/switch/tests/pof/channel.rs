@@ -50,7 +50,7 @@ fn the_answers_of_the_handshake_describe_the_switch() {
         assert_eq!((status.reason, port.forwarding), (PofPortReason::Add, PofForwarding::Enabled));
     }
     assert_eq!(ports.len(), 4);
-    assert!(!lab.log.lines(&["INFO", ": POF 1.4.0.015"]).is_empty());
+    until("the protocol is logged", || !lab.log.lines(&["INFO", ": POF 1.4.0.015"]).is_empty());
 }
 
 #[test]
@@ -111,5 +111,21 @@ fn controllers_of_the_other_protocol_get_advice() {
     table_mod.resize(152, 0);
     stream.write_all(&table_mod).unwrap();
     let advice = "from [datapath.openflow] to [datapath.pof]";
-    until("the message is refused", || !lab.log.lines(&["refused", advice]).is_empty());
+    until("the message is refused", || !lab.log.lines(&["WARN", "refused", advice]).is_empty());
+    // A POF controller closes the connection when it gets the HELLO or the FEATURES_REPLY of OpenFlow.
+    for sent in 1..3 {
+        let mut stream = lab.openflow_stream();
+        let hello_and_request = [[4, 0, 0, 8, 0, 0, 0, 1], [4, 5, 0, 8, 0, 0, 0, 2]].concat();
+        stream.write_all(&hello_and_request[..8 * sent]).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        until("the peer gets advice", || {
+            lab.log.lines(&["WARN", "closed by the peer", advice]).len() == sent
+        });
+    }
+    // A controller whose HELLO has versions speaks OpenFlow.
+    let mut stream = lab.openflow_stream();
+    stream.write_all(&[4, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 0, 0x10]).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    until("the peer has left", || !lab.log.lines(&["INFO", "closed by the peer"]).is_empty());
+    assert_eq!(lab.log.lines(&["closed by the peer", advice]).len(), 2);
 }

@@ -2,8 +2,8 @@
 //! A storm of FLOW_MODs over one connection while packets are forwarded.
 //!
 //! `POF_STORM` (default 3,000) sets the number of entries, and `POF_STORM_RATE` (default 50,000) the
-//! FLOW_MODs per second. Run with `--nocapture`, the test prints the rate that was reached and the delays of
-//! echoes.
+//! FLOW_MODs per second. `POF_STORM_MIN` (default 0) is the rate that must be reached when entries are added
+//! and modified. Run with `--nocapture`, the test prints the rate and the delays of echoes.
 
 use crate::lab::{LONG, Lab, until};
 use crate::peer::{Peer, apply, entry, equals, field, output, table};
@@ -15,6 +15,8 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// Maximum delay of an echo reply. Public switches give up a connection after some seconds.
+const ECHO_MAX: Duration = Duration::from_secs(2);
 /// Number of FLOW_MODs between two echo requests.
 const ECHO_EVERY: u32 = 500;
 
@@ -112,6 +114,11 @@ fn storm(lab: &mut Lab, peer: &mut Peer, count: u32, command: FlowCommand) {
         delays[delays.len() / 2],
         delays[delays.len() - 1],
     );
+    assert!(forwarded > 0, "no packet was forwarded");
+    assert!(delays[delays.len() - 1] < ECHO_MAX, "an echo took too long");
+    if command != FlowCommand::Delete {
+        assert!(per_second >= f64::from(number("POF_STORM_MIN", 0)), "{per_second:.0} FLOW_MODs/s");
+    }
 }
 
 #[test]
