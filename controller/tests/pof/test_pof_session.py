@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller with fake switches: recorded sessions of crates/pof/tests, order, errors, silence."""
+"""The controller with fake switches: sessions of crates/pof/tests, order, errors, silence."""
 
 import asyncio
 import contextlib
@@ -178,21 +178,30 @@ def test_sync_waits_for_all_messages_and_reports_refusals(dialect):
             switch.add_entry(entry)
             syncing = asyncio.create_task(switch.sync())
             refused = await fake.expect(messages.FlowMod)
-            echo = await fake.expect(messages.EchoRequest)
+            asked = await fake.expect(messages.FeaturesRequest)
+            switch.add_entry(entry)
+            later = await fake.expect(messages.FlowMod)
+            # Answers to other requests do not end the wait.
+            fake.send(messages.EchoReply(), asked)
+            fake.send(messages.FeaturesReply(), asked + 1)
             await asyncio.sleep(0.05)
             assert not syncing.done()
-            # An answer to another echo is not the one.
-            fake.send(messages.EchoReply(), echo + 1)
             fake.send(messages.Error(5, 8, text="index 5 is in use"), refused)
-            fake.send(messages.EchoReply(), echo)
+            fake.send(messages.FeaturesReply(), asked)
             with pytest.raises(pof.RefusedError) as caught:
                 await syncing
             assert str(caught.value) == (
                 "the switch refused FLOW_MOD ADD of entry 5 in table EM 1: index 5 is in use (POFFMFC_ENTRY_EXIST)"
             )
-            # The refusal is reported once.
+            # The refusal is reported once. One of a message that was sent during the wait has its name.
             syncing = asyncio.create_task(switch.sync())
-            fake.send(messages.EchoReply(), await fake.expect(messages.EchoRequest))
+            asked = await fake.expect(messages.FeaturesRequest)
+            fake.send(messages.Error(5, 8, text="again"), later)
+            fake.send(messages.FeaturesReply(), asked)
+            with pytest.raises(pof.RefusedError, match="FLOW_MOD ADD of entry 5 in table EM 1: again"):
+                await syncing
+            syncing = asyncio.create_task(switch.sync())
+            fake.send(messages.FeaturesReply(), await fake.expect(messages.FeaturesRequest))
             await syncing
 
     run(steps())
@@ -251,10 +260,22 @@ def test_queries_return_tables_and_entries():
             asking = asyncio.create_task(switch.query_all())
             xid = await fake.expect(messages.QueryAllRequest)
             found = [messages.TableMod(4, 1, 2, 10, 8, "t", [field(0, 8)]), messages.FlowMod(6, 1, 2, 3)]
+            # A second query waits for the first one, so that their answers are apart.
+            again = asyncio.create_task(switch.query_all())
+            await asyncio.sleep(0.05)
             for message in found:
                 fake.send(message, xid)
             fake.send(messages.QueryAllFin(), xid)
             assert await asking == found
+            xid = await fake.expect(messages.QueryAllRequest)
+            fake.send(found[1], xid)
+            fake.send(messages.QueryAllFin(), xid)
+            assert await again == found[1:]
+            # Without a query, nothing is kept.
+            fake.send(found[0], xid)
+            fake.send(messages.EchoRequest(), 77)
+            await fake.expect(messages.EchoReply)
+            assert switch._found is None
 
     run(steps())
 
@@ -298,8 +319,59 @@ def test_large_programs_are_sent_no_faster_than_they_are_received():
             for number in range(20_001):
                 data = await fake.receive()
                 assert number == 0 or int.from_bytes(data[8 + 32 : 8 + 36]) == number - 1
-            fake.send(messages.EchoReply(), await fake.expect(messages.EchoRequest))
+            fake.send(messages.FeaturesReply(), await fake.expect(messages.FeaturesRequest))
             await installing
+
+    run(steps())
+
+
+def test_the_memory_of_an_application_that_never_syncs_is_bounded(monkeypatch):
+    monkeypatch.setattr(controller, "_SENT_MAX", 100)
+
+    async def steps():
+        application = Recorder()
+        async with served(Dialect.V1_4, application) as (fake, _):
+            switch = await application.switch
+            sent = 0
+            with pytest.raises(pof.BusyError, match="the packet is not sent"):
+                while sent < 10_000:
+                    switch.packet_out(bytes(1500), [pof.Output(1)])
+                    sent += 1
+            assert sent > 100
+            assert switch._writer.transport.get_write_buffer_size() < 2_000_000
+            assert len(switch._sent) == 100
+            # When the switch has received the packets, further ones are sent.
+            for _ in range(sent):
+                await fake.expect(messages.PacketOut)
+            last = switch.packet_out(b"x", [pof.Output(1)])
+            assert await fake.expect(messages.PacketOut) == last
+
+    run(steps())
+
+
+def test_a_program_is_uninstalled():
+    async def steps():
+        application = Recorder()
+        async with served(Dialect.V1_4, application) as (fake, _):
+            switch = await application.switch
+            program = pof.Program(switch.target)
+            last = program.table(TableRef(TableType.DT, 0), "last", [], 10)
+            first = program.table(TableRef(TableType.MM, 0), "first", [field(0, 8)], 10)
+            program.add(last, [], [])
+            program.add(first, [Match.exact(field(0, 8), 1)], [])
+            for code, refused in ((9, False), (4, True)):
+                removing = asyncio.create_task(switch.uninstall(program))
+                received = [decode(await fake.receive(), Dialect.V1_4) for _ in range(5)]
+                kinds = [(message.NAME, message.table_type, message.command) for message, _ in received[:4]]
+                assert kinds == [("FLOW_MOD", 0, 3), ("FLOW_MOD", 3, 3), ("TABLE_MOD", 3, 2), ("TABLE_MOD", 0, 2)]
+                fake.send(messages.Error(5, code, text="refused"), received[1][1])
+                fake.send(messages.FeaturesReply(), received[4][1])
+                if refused:
+                    with pytest.raises(pof.RefusedError, match="EPERM"):
+                        await removing
+                else:
+                    # This entry was not installed.
+                    await removing
 
     run(steps())
 

@@ -38,7 +38,7 @@ from shunt_controller.pof.actions import (
     ToController,
 )
 from shunt_controller.pof.controller import Application, Controller, Switch
-from shunt_controller.pof.errors import ClosedError, DecodeError, EncodeError, PofError, RefusedError, error_name
+from shunt_controller.pof.errors import BusyError, ClosedError, DecodeError, EncodeError, PofError, RefusedError, error_name
 from shunt_controller.pof.instructions import (
     ApplyActions,
     CalculateField,
@@ -64,6 +64,7 @@ __all__ = [
     "AddField",
     "Application",
     "ApplyActions",
+    "BusyError",
     "CalculateChecksum",
     "CalculateField",
     "Calculation",

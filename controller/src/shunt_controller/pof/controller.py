@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A POF controller on asyncio.
 
-Switches connect to the controller. POF has no barrier, but a switch answers messages in their order. So
-:meth:`Switch.sync` sends an ECHO_REQUEST, and its answer shows that all messages before it were handled.
+Switches connect to the controller. POF has no barrier, and an answer to an ECHO_REQUEST may overtake requests
+that wait. So :meth:`Switch.sync` sends a FEATURES_REQUEST, which is executed after all messages before it.
 Packets may be forwarded by the old entries for a short time after that, because no message of POF reports
 when the forwarding threads of a switch have taken over a change.
 """
 
 import asyncio
+import collections
 import dataclasses
 import itertools
 import logging
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 from shunt_controller.pof import messages as pof
 from shunt_controller.pof.actions import Action
-from shunt_controller.pof.errors import ClosedError, PofError, RefusedError
+from shunt_controller.pof.errors import BusyError, ClosedError, PofError, RefusedError
 from shunt_controller.pof.layout import Dialect
 from shunt_controller.pof.program import Entry, Program, Table, Target, target_slot
 from shunt_controller.pof.values import TableType
@@ -40,6 +41,10 @@ MISS_SEND_LENGTH = 0xFFFF
 
 _READ_BYTES = 1 << 16
 _REFUSALS_MAX = 1000
+# Messages whose names are kept for refusals.
+_SENT_MAX = 1 << 16
+# Unsent bytes above which PACKET_OUT is refused.
+_UNSENT_MAX = 1 << 20
 _DRAIN_EVERY = 64
 
 Reply = TypeVar("Reply", bound=pof.Message)
@@ -89,10 +94,12 @@ class Switch:
         self._waiting: dict[int, tuple[type[pof.Message], asyncio.Future[Any]]] = {}
         self._greeted = asyncio.Event()
         self._described = asyncio.Event()
-        # Names of the messages sent since the last sync, by transaction number, and refusals of them.
-        self._sent: dict[int, str] = {}
+        # Names of the last messages since the last sync, by transaction number, and refusals of them.
+        self._sent: collections.OrderedDict[int, str] = collections.OrderedDict()
         self._refusals: list[str] = []
-        self._found: list[pof.TableMod | pof.FlowMod] = []
+        # Answers to the query in progress.
+        self._query = asyncio.Lock()
+        self._found: list[pof.TableMod | pof.FlowMod] | None = None
         self._closed: PofError | None = None
 
     def __str__(self) -> str:
@@ -108,12 +115,16 @@ class Switch:
         xid = next(self._xids)
         self._writer.write(encode(message, xid, self.dialect))
         self._sent[xid] = _describe(message)
+        if len(self._sent) > _SENT_MAX:
+            self._sent.popitem(last=False)
         return xid
 
     async def request(self, message: pof.Message, reply: type[Reply]) -> Reply:
         """Sends a request and returns its reply. Raises RefusedError if the switch refuses the request."""
+        return await self._reply_to(self.send(message), reply)
+
+    async def _reply_to(self, xid: int, reply: type[Reply]) -> Reply:
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        xid = self.send(message)
         self._waiting[xid] = (reply, future)
         try:
             return await future
@@ -123,9 +134,12 @@ class Switch:
     async def sync(self) -> None:
         """Waits until the switch has handled all messages sent before. Raises RefusedError if it has refused
         any message since the last call."""
-        await self.request(pof.EchoRequest(), pof.EchoReply)
+        xid = self.send(pof.FeaturesRequest())
+        await self._reply_to(xid, pof.FeaturesReply)
         refusals, self._refusals = self._refusals, []
-        self._sent.clear()
+        # Messages that were sent during the wait may still be refused.
+        while self._sent and next(iter(self._sent)) <= xid:
+            self._sent.popitem(last=False)
         if refusals:
             raise RefusedError(refusals)
 
@@ -143,6 +157,18 @@ class Switch:
         """Sends the messages of a program, and waits until they are handled."""
         await self.send_all(program.messages())
         await self.sync()
+
+    async def uninstall(self, program: Program) -> None:
+        """Deletes the entries and tables of a program, of which some may be missing, and waits until they are
+        deleted. Raises RefusedError if the switch refuses to delete one that exists."""
+        await self.send_all(program.deletions())
+        try:
+            await self.sync()
+        except RefusedError as error:
+            # ENTRY_UNEXIST and TABLE_UNEXIST.
+            refusals = [refusal for refusal in error.refusals if "UNEXIST" not in refusal]
+            if refusals:
+                raise RefusedError(refusals) from None
 
     def add_table(self, table: Table) -> int:
         """Creates a table."""
@@ -166,14 +192,22 @@ class Switch:
 
     async def query_all(self) -> list[pof.TableMod | pof.FlowMod]:
         """Returns all tables and entries of the switch. Only dialect 1.4.0.015 has this request."""
-        self._found = []
-        await self.request(pof.QueryAllRequest(0xFFFF), pof.QueryAllFin)
-        return self._found
+        async with self._query:
+            self._found = found = []
+            try:
+                await self.request(pof.QueryAllRequest(0xFFFF), pof.QueryAllFin)
+            finally:
+                self._found = None
+            return found
 
     # Packets, counters, groups, meters, ports.
 
     def packet_out(self, data: bytes, actions: Iterable[Action], in_port: int = 0) -> int:
-        """Sends a packet through actions. Only dialect 1.4.0.015 has this message."""
+        """Sends a packet through actions. Only dialect 1.4.0.015 has this message. Raises BusyError if the
+        switch does not receive what was sent before."""
+        unsent = self._writer.transport.get_write_buffer_size()
+        if unsent > _UNSENT_MAX:
+            raise BusyError(f"{self} has not received the last {unsent} bytes; the packet is not sent")
         return self.send(pof.PacketOut(pof.NO_BUFFER, in_port, len(data), tuple(actions), data))
 
     async def counter(self, number: int) -> pof.CounterReply:
@@ -273,7 +307,7 @@ class Switch:
                 self._port_status(message)
             case pof.PacketIn():
                 self._application.packet_in(self, message)
-            case pof.TableMod() | pof.FlowMod():
+            case pof.TableMod() | pof.FlowMod() if self._found is not None:
                 self._found.append(message)
             case _:
                 self._reply(message, xid)
@@ -301,11 +335,11 @@ class Switch:
 
     def _refuse(self, message: pof.Error, xid: int) -> None:
         refusal = f"{self._sent.get(xid, f'a message with transaction number {xid}')}: {message}"
-        if len(self._refusals) < _REFUSALS_MAX:
-            self._refusals.append(refusal)
         _, future = self._waiting.get(xid, (None, None))
         if future is not None and not future.done():
-            future.set_exception(RefusedError([self._refusals.pop()]))
+            future.set_exception(RefusedError([refusal]))
+        elif len(self._refusals) < _REFUSALS_MAX:
+            self._refusals.append(refusal)
         self._application.refused(self, message, xid)
 
 

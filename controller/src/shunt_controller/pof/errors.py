@@ -129,5 +129,9 @@ class RefusedError(PofError):
         """A description of each refusal."""
 
 
+class BusyError(PofError):
+    """The switch does not receive messages as fast as they are sent."""
+
+
 class ClosedError(PofError):
     """The connection to the switch ended."""

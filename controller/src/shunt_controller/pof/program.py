@@ -150,6 +150,7 @@ class Program:
         self.tables: list[Table] = []
         self.entries: list[Entry] = []
         self._next: dict[TableRef, int] = {}
+        self._keys: set[tuple[TableRef, int, tuple[tuple[int, int], ...]]] = set()
 
     def table(self, ref: TableRef, name: str, fields: Sequence[Field], size: int = 1000) -> Table:
         """Adds a table. A linear table has no fields."""
@@ -180,6 +181,10 @@ class Program:
         if tuple(match.field for match in matches) != table.fields:
             raise ProgramError(f"an entry of table {table.name} ({table.ref}) has other fields than the table")
         self._check_gotos(table, instructions)
+        key = (table.ref, priority, tuple((match.value & match.mask, match.mask) for match in matches))
+        if matches and key in self._keys:
+            raise ProgramError(f"two entries of table {table.name} ({table.ref}) have the same match and priority {priority}")
+        self._keys.add(key)
         entry = Entry(table.ref, index, tuple(matches), tuple(instructions), priority, low_latency, counter)
         self._next[table.ref] = index + 1
         self.entries.append(entry)
@@ -213,6 +218,13 @@ class Program:
         order = sorted(self.entries, key=lambda entry: (-self.target.number(entry.table), entry.index))
         made: list[Message] = [table.message(self.target) for table in self.tables]
         return made + [entry.message(self.target) for entry in order]
+
+    def deletions(self) -> list[Message]:
+        """Returns the messages that delete the program: the entries, those of the first tables first, then all
+        tables."""
+        order = sorted(self.entries, key=lambda entry: (self.target.number(entry.table), entry.index))
+        made: list[Message] = [entry.message(self.target, FlowCommand.DELETE) for entry in order]
+        return made + [table.message(self.target, TableCommand.DELETE) for table in self.tables]
 
 
 class Layer:
