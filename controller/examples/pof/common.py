@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,12 +46,8 @@ def listed(settings: Settings, key: str, required: str, optional: str = "") -> l
 
 def mac(text: str) -> int:
     """Returns a MAC address as a number."""
-    parts = str(text).split(":")
-    try:
-        need(len(parts) == 6 and all(len(part) == 2 for part in parts), f"`{text}` is not a MAC address")
-        return int("".join(parts), 16)
-    except ValueError:
-        raise SettingsError(f"`{text}` is not a MAC address") from None
+    need(re.fullmatch("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", str(text)) is not None, f"`{text}` is not a MAC address")
+    return int(text.replace(":", ""), 16)
 
 
 def mac_prefix(text: str) -> tuple[int, int]:
@@ -63,6 +60,7 @@ def mac_prefix(text: str) -> tuple[int, int]:
 
 def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     """Returns an IP network."""
+    need(isinstance(text, str), f"`{text}` is not an IP network")
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
@@ -71,17 +69,24 @@ def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 def number(value: Any, least: int, most: int, what: str) -> int:
     """Returns a number, given as one or as text such as `0x88dc`, within limits."""
+    is_number = isinstance(value, int | str) and not isinstance(value, bool)
     try:
-        made = int(value, 0) if isinstance(value, str) else int(value)
-    except (TypeError, ValueError):
-        raise SettingsError(f"{what} `{value}` is not a number") from None
-    need(least <= made <= most and not isinstance(value, bool), f"{what} {value}; values are {least} to {most}")
+        need(is_number, f"{what} `{value}` is not a whole number")
+        made = int(str(value), 0)
+    except ValueError:
+        raise SettingsError(f"{what} `{value}` is not a whole number") from None
+    need(least <= made <= most, f"{what} {value}; values are {least} to {most}")
     return made
 
 
 def port(value: Any) -> int:
     """Returns the number of a port."""
-    return number(value, 1, 0xFF, "port")
+    return number(value, 1, 0xFFFF, "port")
+
+
+def ingress_port(value: Any) -> int:
+    """Returns the number of a port that a match on POF's metadata can name."""
+    return number(value, 1, 0xFF, "ingress port")
 
 
 def flag(item: Settings, key: str, default: bool) -> bool:
@@ -118,11 +123,27 @@ class Installer(pof.Application):
         try:
             program = self.build(self.settings_of(switch), switch.target)
             await switch.install(program)
-        except (SettingsError, pof.ProgramError, pof.EncodeError, pof.RefusedError) as error:
+        except pof.RefusedError as error:
+            await self._undo(switch, program, error)
+            return
+        except (SettingsError, pof.ProgramError) as error:
             print(f"{switch}: not installed: {error}", flush=True)
+            return
+        except pof.EncodeError as error:
+            # The messages before this one were sent.
+            await self._undo(switch, program, error)
             return
         mark = "" if switch.target.low_latency else "; the switch has no low-latency flag"
         print(f"{switch}: installed {len(program.tables)} tables and {len(program.entries)} entries{mark}", flush=True)
+
+    async def _undo(self, switch: pof.Switch, program: pof.Program, reason: pof.PofError) -> None:
+        """Deletes a program that is installed in part."""
+        try:
+            await switch.uninstall(program)
+        except pof.RefusedError as error:
+            print(f"{switch}: installed in part: {reason}; not deleted: {error}", flush=True)
+        else:
+            print(f"{switch}: not installed: {reason}", flush=True)
 
     def port_status(self, switch: pof.Switch, message: Any) -> None:
         """Reports a port that changed."""

@@ -11,8 +11,8 @@ and stands between the MAC addresses and the EtherType of the packet:
   byte 16    circuit, 4 bytes
   byte 20    EtherType of the packet, and the rest of the packet
 
-  MM 0  first     ingress port, EtherType      the header's EtherType: base offset to byte 14, continue in MM 1;
-                                               else, by ingress port, directly to an entry of DT 0
+  MM 0  first     ingress port, EtherType      a port of `ingress`: directly to an entry of DT 0; else, with the
+                                               header's EtherType: base offset to byte 14, continue in MM 1
   MM 1  version   version, hops                version 1 and hops above 0: continue in EM 0
   EM 0  circuits  circuit                      in between: hops - 1, output; at the egress: DELETE_FIELD, output
   DT 0  insert    no fields, one entry per ingress    ADD_FIELD of 64 bits at bit 96, output
@@ -29,7 +29,8 @@ Settings (JSON), for all switches or by device ID ("switches": {"1": {...}, "2":
    "transit": [{"circuit": 7, "output": 3, "low_latency": true}, ...],
    "egress":  [{"circuit": 9, "output": 1, "low_latency": true}, ...]}
 
-`ingress` takes all packets of a port that have no such header. A circuit is either in `transit` or in `egress`
+`ingress` takes all packets of a port (1 to 255), also those that have such a header: hosts at these ports cannot
+choose a circuit. A circuit is either in `transit` or in `egress`
 of a switch. A packet is low-latency if its ingress or circuit is; all other entries are low-latency entries,
 except the one that drops packets whose hops are used up.
 """
@@ -76,7 +77,7 @@ def build(settings: Settings, target: pof.Target) -> pof.Program:
     insert = table(pof.TableType.DT, 0, "insert", [])
 
     is_header = [pof.Match.any(INGRESS_PORT), pof.Match.exact(ETHERTYPE, ethertype)]
-    program.add(first, is_header, [program.goto(versions, layer.base)], priority=2, low_latency=True)
+    program.add(first, is_header, [program.goto(versions, layer.base)], priority=1, low_latency=True)
     used_up = [pof.Match.any(version), pof.Match.exact(hops, 0)]
     program.add(versions, used_up, [pof.ApplyActions((pof.Drop(),))], priority=2, low_latency=False)
     known = [pof.Match.exact(version, VERSION), pof.Match.any(hops)]
@@ -89,8 +90,8 @@ def build(settings: Settings, target: pof.Target) -> pof.Program:
         low_latency = common.flag(item, "low_latency", False)
         actions = [pof.AddField(INSERT_BIT, HEADER_BITS, value), program.output(common.port(item["output"]))]
         entry = program.add(insert, [], pof.apply(actions, target), low_latency=low_latency)
-        from_port = [pof.Match.exact(INGRESS_PORT, common.port(item["port"])), pof.Match.any(ETHERTYPE)]
-        program.add(first, from_port, [program.goto_direct(insert, entry.index)], priority=1, low_latency=True)
+        from_port = [pof.Match.exact(INGRESS_PORT, common.ingress_port(item["port"])), pof.Match.any(ETHERTYPE)]
+        program.add(first, from_port, [program.goto_direct(insert, entry.index)], priority=2, low_latency=True)
 
     used: set[int] = set()
     for role in ("transit", "egress"):

@@ -33,13 +33,15 @@ Settings (JSON):
 
 The first matching rule of `access` decides. A packet is low-latency if all of its entries are: MM 0 and rules
 are, unless a rule has "low_latency": false, and a route is if it has "low_latency": true. The router answers
-ARP requests for the addresses of its ports (dialect 1.4.0.015 only). It does not resolve addresses itself.
+ARP requests for the addresses of its ports (dialect 1.4.0.015 only). It does not resolve addresses itself, and
+does not answer IPv6 neighbour solicitations: IPv6 hosts need a static neighbour entry for the router.
 
 Not forwarded: IPv4 packets with options, because the number of summed bits is constant. Rules with ports do
 not apply to later fragments, or after IPv6 extension headers. Other rules do not examine the ports: Shunt
 matches them with packets that end before the ports, which other switches may drop.
 """
 
+import contextlib
 import ipaddress
 from typing import Any
 
@@ -155,7 +157,7 @@ class Family:
 def build(settings: Settings, target: pof.Target) -> pof.Program:
     """Returns the program for a switch."""
     common.check_keys(settings, "the file", "ports routes", "access default")
-    ports = {common.port(key): check_port(key, value) for key, value in settings["ports"].items()}
+    ports = read_ports(settings)
     default = common.permits(settings.get("default", "permit"))
     program = pof.Program(target)
     first = program.table(pof.TableRef(pof.TableType.MM, 0), "Ethernet", [DESTINATION, ETHERTYPE], 1000)
@@ -177,10 +179,22 @@ def build(settings: Settings, target: pof.Target) -> pof.Program:
     return program
 
 
+def read_ports(settings: Settings) -> dict[int, Settings]:
+    """Returns the settings of the ports by number."""
+    need(isinstance(settings["ports"], dict), "`ports` is not an object")
+    ports: dict[int, Settings] = {}
+    for key, value in settings["ports"].items():
+        number = common.port(key)
+        need(number not in ports, f"port {number} is listed twice")
+        ports[number] = check_port(key, value)
+    return ports
+
+
 def check_port(key: str, value: Any) -> Settings:
     """Returns the settings of a port after checking them."""
     item = common.check_keys(value, f"port {key}", "mac", "address")
     if "address" in item:
+        need(isinstance(item["address"], str), f"port {key}: `{item['address']}` is not an IPv4 address")
         try:
             ipaddress.IPv4Address(item["address"])
         except ValueError as error:
@@ -209,15 +223,18 @@ class Router(common.Installer):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, build)
+        self.ports = read_ports(settings)
 
     def packet_in(self, switch: pof.Switch, message: Any) -> None:
         """Answers an ARP request."""
-        item = self.settings["ports"].get(str(message.port))
+        item = self.ports.get(message.port)
         if not item or "address" not in item or switch.dialect is pof.Dialect.V1_2:
             return
         reply = arp_reply(message.data, item["address"], common.mac(item["mac"]))
         if reply:
-            switch.packet_out(reply, [pof.Output(switch.target.port(message.port))])
+            # Hosts repeat requests, so an answer may be dropped.
+            with contextlib.suppress(pof.BusyError):
+                switch.packet_out(reply, [pof.Output(switch.target.port(message.port))])
 
 
 if __name__ == "__main__":

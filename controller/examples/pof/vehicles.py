@@ -40,6 +40,7 @@ MM 0 is, a rule is unless it has "low_latency": false, and routes and hosts are 
 "low_latency": true.
 """
 
+import string
 from typing import Any
 
 import common
@@ -73,6 +74,7 @@ def p_encoded(psid: int) -> tuple[int, int]:
 def eid(text: Any) -> tuple[str, int, int]:
     """Returns the form of SEADP, and the EID as a number and a mask."""
     digits, _, length = str(text).partition("/")
+    need(all(digit in string.hexdigits for digit in digits), f"EID `{digits}` is not hexadecimal")
     need(len(digits) in FORMS, f"EID `{digits}` has {len(digits)} digits; it needs 40 or 16")
     bits = 4 * len(digits)
     kept = common.number(length, 0, bits, "length of an EID") if length else bits
@@ -123,7 +125,7 @@ class Stages:
         if "port" in rule:
             port = common.number(rule["port"], 0, 65535, "port of SEADP"), 0xFFFF
         if "type" in rule:
-            need(rule["type"] in TYPES, f"type `{rule['type']}`; types are {', '.join(TYPES)}")
+            need(isinstance(rule["type"], str) and rule["type"] in TYPES, f"type `{rule['type']}`; types are {', '.join(TYPES)}")
             kind = TYPES[rule["type"]], 0x0F
         if form == "short":
             self.add_rule(self.short, [(SEADP, 0xFF), (value, mask), port, kind], rule, priority)

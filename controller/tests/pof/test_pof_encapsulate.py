@@ -7,7 +7,7 @@ import random
 import pytest
 from frames import ethernet, ipv4, mac, run, udp
 
-from shunt_controller.pof import Dialect, Target
+from shunt_controller.pof import Dialect, ProgramError, Target
 
 import common  # isort: skip
 import encapsulate  # isort: skip
@@ -51,8 +51,8 @@ def test_any_packet_survives_the_way(dialect):
     first, middle, last = (run(encapsulate, settings, dialect) for settings in (FIRST, MIDDLE, LAST))
     for _ in range(200):
         frame = rng.randbytes(rng.choice([14, 15, 60, 61, 1500]))
-        # A packet that has the header already is not encapsulated.
-        frame = frame[:12] + b"\x08\x00" + frame[14:]
+        # A packet with such a header gets another one, which hides it.
+        frame = frame[:12] + rng.choice([b"\x08\x00", b"\xff\x9b"]) + frame[14:]
         ((port, data),) = first.run(frame, 1).sent
         ((_, data),) = middle.run(data, port).sent
         assert last.run(data, 2).sent == [(1, frame)]
@@ -82,7 +82,7 @@ HEADERS = [
 @pytest.mark.parametrize(("header", "reason"), HEADERS)
 def test_other_headers_are_dropped(dialect, header, reason):
     frame = FRAME[:12] + bytes.fromhex(header)
-    result = run(encapsulate, FIRST, dialect).run(frame + FRAME[12:] if len(frame) == 20 else frame, 1)
+    result = run(encapsulate, FIRST, dialect).run(frame + FRAME[12:] if len(frame) == 20 else frame, 2)
     assert (result.sent, result.dropped) == ([], reason)
 
 
@@ -94,6 +94,12 @@ def test_packets_from_other_ports_are_dropped(dialect):
     result = switch.run(FRAME, 3)
     assert result.sent == [(2, FRAME[:12] + bytes.fromhex("ff9b 10 10 00000009") + FRAME[12:])]
     assert not result.low_latency
+
+
+def test_equal_ingress_ports_are_refused():
+    item = {"port": 1, "circuit": 7, "output": 2}
+    with pytest.raises(ProgramError, match=r"two entries of table first \(MM 0\) have the same match and priority 2"):
+        encapsulate.build({"ingress": [item, item | {"circuit": 8}]}, Target())
 
 
 def test_settings_by_device():
@@ -116,10 +122,13 @@ def test_settings_by_device():
         ({"transit": [{"circuit": 7, "output": 1}], "egress": [{"circuit": 7, "output": 1}]}, "circuit 7 is listed twice"),
         ({"ingress": [{"port": 1, "circuit": 1 << 32, "output": 1}]}, "circuit 4294967296"),
         ({"ingress": [{"port": 1, "circuit": 1, "output": 1, "class": 16}]}, "class 16"),
-        ({"ingress": [{"port": 256, "circuit": 1, "output": 1}]}, "port 256"),
+        ({"ingress": [{"port": 256, "circuit": 1, "output": 1}]}, "ingress port 256"),
+        ({"transit": [{"circuit": 1, "output": 65536}]}, "port 65536"),
+        ({"transit": [{"circuit": 1, "output": 1.9}]}, "port `1.9` is not a whole number"),
+        ({"transit": [{"circuit": 1, "output": None}]}, "port `None` is not a whole number"),
         ({"ethertype": 5}, "EtherType 5"),
         ({"transit": {}}, "`transit` is not a list"),
-        ({"transit": [{"circuit": 7, "output": True}]}, "port True"),
+        ({"transit": [{"circuit": 7, "output": True}]}, "port `True` is not a whole number"),
     ],
 )
 def test_invalid_settings_are_refused(settings, problem):

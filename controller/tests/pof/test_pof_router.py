@@ -176,6 +176,10 @@ def test_arp_requests_are_answered():
         ({"routes": [{"to": "10.0.0.0/8", "port": 1, "mac": "02"}]}, "`02` is not a MAC address"),
         ({"routes": [{"to": "10.0.0.0/8", "port": 1}]}, "item 1 of `routes` lacks `mac`"),
         ({"ports": {"1": {"mac": text(mac(1)), "address": "10.0"}}}, "port 1: "),
+        ({"ports": []}, "`ports` is not an object"),
+        ({"ports": {"1": {"mac": text(mac(1))}, "0x1": {"mac": text(mac(2))}}}, "port 1 is listed twice"),
+        ({"ports": {"1": {"mac": text(mac(1)), "address": 5}}}, "port 1: `5` is not an IPv4 address"),
+        ({"routes": [{"to": 5, "port": 1, "mac": text(mac(1))}]}, "`5` is not an IP network"),
         ({"access": [{"action": "maybe"}]}, "actions are permit and deny"),
         ({"access": [{"action": "deny", "to_port": 1}]}, "needs the protocol 6"),
         ({"access": [{"action": "deny", "from": "10.0.0.0/8", "to": "2001:db8::/32"}]}, "IPv4 and IPv6"),
@@ -185,6 +189,12 @@ def test_arp_requests_are_answered():
 def test_invalid_settings_are_refused(change, problem):
     with pytest.raises(common.SettingsError, match=problem):
         router.build(SETTINGS | change, Target())
+
+
+def test_equal_routes_are_refused():
+    routes = [{"to": "10.0.0.0/8", "port": port, "mac": text(mac(port))} for port in (1, 2)]
+    with pytest.raises(ProgramError, match=r"two entries of table routes4 \(LPM 0\) have the same match"):
+        router.build(SETTINGS | {"routes": routes}, Target())
 
 
 def test_a_switch_without_the_tables_is_refused():

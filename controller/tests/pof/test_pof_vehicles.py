@@ -143,6 +143,10 @@ def test_psids_are_encoded_as_in_ieee_1609_3():
         ({"wsm": [{"action": "permit", "psid": 1, "channel": 172}]}, "needs one of 4 bytes"),
         ({"routes": [{"to": "10.0.0.0/8", "port": 1, "mac": text(mac(1))}]}, "is not IPv6"),
         ({"macs": ["02:00:00:00:00:00/49"]}, "prefix length of a MAC address 49"),
+        ({"seadp": [{"action": "permit", "eid": SHORT_EID.hex(), "type": ["data"]}]}, "types are request, data, signed"),
+        ({"seadp": [{"action": "permit", "eid": "0_11223344556677"}]}, "is not hexadecimal"),
+        ({"macs": ["+2:00:00:00:00:00"]}, "is not a MAC address"),
+        ({"macs": [5]}, "is not a MAC address"),
         ({"macs": "02:00:00:00:00:00"}, "`macs` is not a list"),
     ],
 )
