@@ -104,7 +104,7 @@ async def served(dialect, application, **handshake):
 
 
 def recorded_requests(switch, dialect):
-    """Sends the requests of the recorded session that follow the handshake."""
+    """Sends the requests of the session that follow the handshake."""
     table = pof.Table(TableRef(TableType.MM, 0), "t0", (field(0, 48, 1),), 100)
     switch.add_table(table)
     output = pof.ApplyActions((pof.Output(switch.target.port(2)),))
@@ -113,7 +113,7 @@ def recorded_requests(switch, dialect):
 
 
 async def play(dialect):
-    """Plays the switch's side of a recorded session, and compares the controller's messages."""
+    """Plays the switch's side of a session that was written by hand, and compares the controller's messages."""
     application, seen = Recorder(), []
     async with pof.Controller(application, port=0, dialect=dialect) as server:
         fake = await FakeSwitch.connect(server, dialect)
@@ -141,7 +141,7 @@ async def play(dialect):
             sent = await fake.receive()
             xids[xid] = sent[4:8]
             if kind == messages.SetConfig.TYPE:
-                # The recorded controller asks for 128 bytes of packets, this one for whole packets.
+                # The session's controller asks for 128 bytes of packets, this one for whole packets.
                 assert sent[-2:] == b"\xff\xff"
                 sent = sent[:-2] + data[-2:]
             assert sent[:4] + sent[8:] == data[:4] + data[8:], kind
@@ -153,7 +153,7 @@ async def play(dialect):
 
 
 @BOTH
-def test_recorded_sessions_are_played(dialect):
+def test_sessions_are_played(dialect):
     seen, results, switch, events = run(play(dialect))
     new = dialect is Dialect.V1_4
     assert seen == [0, 5, 9, 7, 18, 15, 32] + ([14, 34] if new else [])

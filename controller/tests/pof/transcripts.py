@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the recorded messages of crates/pof/tests: hex digits, `0*N` for N zero bytes, and `"text"`."""
+"""Reads messages and sessions of crates/pof/tests, and recorded sessions of controller/tests/pof.
+
+They have hex digits, `0*N` for N zero bytes, and `"text"`."""
 
 import pathlib
 from collections.abc import Iterable
@@ -29,9 +31,14 @@ def golden() -> dict[str, bytes]:
 
 
 def session(dialect: str) -> list[tuple[bool, bytes]]:
-    """Returns the messages of a recorded session: whether the controller sends it, and its bytes."""
+    """Returns the messages of a session that was written by hand."""
+    return messages_of(CRATE / f"session/{dialect}.session")
+
+
+def messages_of(path: pathlib.Path) -> list[tuple[bool, bytes]]:
+    """Returns the messages of a session: whether the controller sends it, and its bytes."""
     messages: list[tuple[bool, bytes]] = []
-    for line in (CRATE / f"session/{dialect}.session").read_text().splitlines():
+    for line in path.read_text().splitlines():
         if not line or line.startswith("#"):
             continue
         words = line.split()
