@@ -3,10 +3,10 @@
 #
 # Demo: four hosts in network namespaces around one switch.
 #
-# The steps are learned forwarding, a flow file that connects one pair of hosts and blocks another, and
-# industrial frames during a flood (demo_lanes.sh). Needs root. `make demo` builds first. Concurrent runs do
-# not collide, because names contain the process ID. Everything is removed on exit. The exit code is 0 only if
-# every step passed.
+# The steps are learned forwarding, a flow file that connects one pair of hosts and blocks another, a header
+# that no parser knows (demo_pof.sh), and industrial frames during a flood (demo_lanes.sh). Needs root.
+# `make demo` builds first. Concurrent runs do not collide, because names contain the process ID. Everything
+# is removed on exit. The exit code is 0 only if every step passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -226,6 +226,9 @@ expect_counters_add_up
 
 begin 'The switch stops on SIGTERM'
 stop_switch
+
+# shellcheck source=scripts/demo_pof.sh
+source scripts/demo_pof.sh
 
 # shellcheck source=scripts/demo_lanes.sh
 source scripts/demo_lanes.sh
