@@ -4,9 +4,12 @@
 
     pof_referee.py settings APPLICATION             prints settings for the application, as JSON
     pof_referee.py marks APPLICATION                prints the numbers of entries and of low-latency entries
-    pof_referee.py frame APPLICATION low|normal     prints ingress port and hex digits of a frame
+    pof_referee.py paths APPLICATION                prints each sequence of tables of low-latency packets
+    pof_referee.py frame APPLICATION low|normal [N] prints ingress port and hex digits of a frame
     pof_referee.py compare APPLICATION PREFIX       sends frames through the switch
-    pof_referee.py flood APPLICATION PREFIX low|normal COUNT    sends one frame often
+    pof_referee.py flood APPLICATION PREFIX low|normal COUNT [N]    sends one frame often
+
+N is the number of the sequence of tables that the frame takes, from 0 on.
 
 The hosts are the network namespaces PREFIX-h1 to PREFIX-h6, whose interface eth0 leads to the port with this
 number. `compare` sends the frames of the application's tests, and copies with random changes. Each host must
@@ -30,7 +33,7 @@ sys.path[:0] = [str(ROOT / "controller/src"), str(ROOT / "controller/tests/pof")
 
 import frames  # noqa: E402
 
-from shunt_controller.pof import Dialect  # noqa: E402
+from shunt_controller.pof import Dialect, TableRef, TableType  # noqa: E402
 from shunt_controller.pof.messages import LowLatency  # noqa: E402
 
 import encapsulate  # noqa: E402  isort: skip
@@ -55,6 +58,8 @@ ETHERNET_BYTES = 60
 # EtherTypes of VLAN tags, which the kernel removes from received frames.
 TAGS = (0x8100, 0x88A8)
 Frame = tuple[int, bytes]
+# Sequences of tables for low-latency packets: IPv4 and IPv6; both forms of SEADP, and WSM; insertion and transit.
+PATHS_MIN = {"router": 2, "vehicles": 3, "ndn": 1, "encapsulate": 2}
 
 # One switch has all roles: circuit 7 begins at port 1, circuit 8 ends at port 1, circuit 5 passes.
 CIRCUITS = {**encapsulate_test.FIRST, "transit": [{"circuit": 5, "output": 4, "low_latency": True}]}
@@ -196,14 +201,24 @@ def compare(name: str, prefix: str, dialect: Dialect) -> None:
         raise SystemExit(1)
 
 
-def one(name: str, kind: str, dialect: Dialect) -> Frame:
-    """Returns a frame that is forwarded and hits only low-latency entries, or one that hits a normal one."""
+def one_per_path(name: str, kind: str, dialect: Dialect) -> dict[str, Frame]:
+    """Returns one frame for each sequence of tables: forwarded frames that hit only low-latency entries, or
+    ones that hit a normal entry."""
     switch = interpreter(name, dialect)
+    made: dict[str, Frame] = {}
     for port, frame in APPLICATIONS[name][2]:
         outcome = switch.run(frame, port)
         if outcome.sent and outcome.sent[0][0] != port and outcome.low_latency == (kind == "low"):
-            return port, frame
-    raise SystemExit(f"{name} has no such frame")
+            tables = [str(TableRef(TableType(hit.table_type), hit.table)) for hit in outcome.hits]
+            made.setdefault(", ".join(tables), (port, frame))
+    if len(made) < (PATHS_MIN[name] if kind == "low" else 1):
+        raise SystemExit(f"{name} has the {kind} paths {list(made)}; some are missing")
+    return made
+
+
+def one(name: str, kind: str, dialect: Dialect, number: int = 0) -> Frame:
+    """Returns the frame of a sequence of tables."""
+    return list(one_per_path(name, kind, dialect).values())[number]
 
 
 def main() -> None:
@@ -215,11 +230,13 @@ def main() -> None:
     elif command == "marks":
         listed = [entry for entries in interpreter(name, dialect).entries.values() for entry in entries.values()]
         print(len(listed), sum(entry.low_latency == LowLatency.LOW_LATENCY for entry in listed))
+    elif command == "paths":
+        print("\n".join(one_per_path(name, "low", dialect)))
     elif command == "frame":
-        port, frame = one(name, rest[0], dialect)
+        port, frame = one(name, rest[0], dialect, *map(int, rest[1:]))
         print(port, frame.hex())
     elif command == "flood":
-        port, frame = one(name, rest[1], dialect)
+        port, frame = one(name, rest[1], dialect, *map(int, rest[3:]))
         host = open_hosts(rest[0])[port]
         for _ in range(int(rest[2])):
             host.send(frame)
