@@ -382,6 +382,7 @@ def test_a_program_is_uninstalled():
     [
         (b"\x01\x00\x00\x08\0\0\0\0", "HELLO, byte 0: version 1; POF has version 4"),
         (b"\x04\x00\x00\x10\0\0\0\0\0\x01\0\x08\0\0\0\x10", "check that the switch is configured for POF"),
+        (b"\x04\x06\x00\x20" + bytes(28), "OpenFlow has a FEATURES_REPLY of this length, so check that the switch is"),
         (b"\x04\x63\x00\x08\0\0\0\0", "has no message of type 99"),
         (b"\x04\x0f\x00\x08\0\0\0\0", "FLOW_MOD, byte 2: the message has 8 bytes"),
         (b"", "the switch has closed the connection"),

@@ -11,11 +11,14 @@ from collections.abc import Iterator
 
 from shunt_controller.pof.errors import DecodeError, EncodeError, Fault
 from shunt_controller.pof.layout import Dialect
-from shunt_controller.pof.messages import MESSAGES, Hello, Message, PacketIn, PacketOut, SetConfig
+from shunt_controller.pof.messages import MESSAGES, FeaturesReply, Hello, Message, PacketIn, PacketOut, SetConfig
 
 VERSION = 4
 HEADER = struct.Struct("!BBHI")
 """Version, type, length, transaction number."""
+
+OPENFLOW_FEATURES_BYTES = 32
+"""Length of FEATURES_REPLY in OpenFlow 1.3, which has the same version and type as POF's."""
 
 
 def encode(message: Message, xid: int, dialect: Dialect) -> bytes:
@@ -51,8 +54,8 @@ def _kind(number: int, length: int, dialect: Dialect) -> type[Message]:
     hint = ""
     if any(length in _lengths(kind, other) for kind in MESSAGES if kind.TYPE == number):
         hint = f"; this is its length in dialect {other.value}, so check the dialect of both sides"
-    if number == Hello.TYPE:
-        hint = "; OpenFlow has HELLOs of this length, so check that the switch is configured for POF"
+    if number == Hello.TYPE or (number, length) == (FeaturesReply.TYPE, OPENFLOW_FEATURES_BYTES):
+        hint = f"; OpenFlow has a {kinds[0].NAME} of this length, so check that the switch is configured for POF"
     known = " or ".join(str(_lengths(kind, dialect).start) for kind in kinds)
     more = " or more" if kinds[0].TAIL_MAX else ""
     reason = f"the message has {length} bytes; in dialect {dialect.value} it has {known}{more}{hint}"
