@@ -5,6 +5,7 @@ use crate::packet_data::PacketData;
 use flow::DropReason;
 use frame::Frame;
 use wire::checksum::{self, ChecksumDelta};
+use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
 use wire::{Depth, Layers};
 
@@ -79,6 +80,10 @@ impl TtlSpot {
     /// An unknown place.
     pub const UNKNOWN: Self = Self(0);
 
+    /// The places in packets without tags.
+    const USUAL_IPV4: Self = Self((ETHERNET_BYTES + IPV4_TTL) as u8);
+    const USUAL_IPV6: Self = Self((ETHERNET_BYTES + IPV6_HOP_LIMIT) as u8 | IN_IPV6);
+
     /// Returns the place of a packet's TTL. The headers must be located at least to layer 3. Returns
     /// [`TtlSpot::UNKNOWN`] if the packet is not IP, or if the TTL is not among the first bytes.
     #[must_use]
@@ -108,21 +113,33 @@ impl TtlSpot {
     }
 
     /// Returns whether an open checksum that begins at this offset covers bytes of the TTL's IPv4 header.
-    #[inline]
+    #[inline(always)]
     fn is_covered_from(self, start: u16) -> bool {
         self.0 & IN_IPV6 == 0 && usize::from(start) < usize::from(self.0) + IPV4_BYTES - IPV4_TTL
     }
 
     /// Returns whether [`Self::edit`] has the effect of the path's edits on a frame whose TTL is at `actual`.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn suits(self, actual: Self, frame: &Frame) -> bool {
         let open = frame.meta.checksum;
         self == actual && open.is_none_or(|open| !self.is_covered_from(open.start))
     }
 
+    /// Returns whether the frame's TTL is certainly at this place. Recognises most frames without locating
+    /// their headers.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_usual(self, frame: &Frame) -> bool {
+        match self {
+            Self::USUAL_IPV4 => wire::layers::is_untagged_ip(frame.bytes(), false),
+            Self::USUAL_IPV6 => wire::layers::is_untagged_ip(frame.bytes(), true),
+            _ => false,
+        }
+    }
+
     /// Decrements the TTL, and calculates the checksum of the first 20 bytes of an IPv4 header.
-    #[inline]
+    #[inline(always)]
     pub fn edit(self, start: &mut FrameStart) {
         let at = usize::from(self.0 & !IN_IPV6) % TTL_END;
         start[at] = start[at].wrapping_sub(1);
@@ -130,7 +147,7 @@ impl TtlSpot {
         let header =
             start.get_mut(at.wrapping_sub(IPV4_TTL)..).and_then(|from| from.first_chunk_mut::<IPV4_BYTES>());
         if let Some(header) = header.filter(|_| is_ipv4) {
-            let checksum = checksum::ipv4_header(header);
+            let checksum = checksum::ipv4_header_without_options(header);
             header[IPV4_CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
         }
     }

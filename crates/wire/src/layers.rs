@@ -13,7 +13,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use common::{CommonGuard, locate_common};
+pub use common::{CommonGuard, is_untagged_ip, locate_common};
 pub use walk::{deepen, locate};
 
 /// One bit for each header to which match fields refer.

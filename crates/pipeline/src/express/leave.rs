@@ -276,8 +276,7 @@ impl<P: Probe> Departure<'_, P> {
                 if !REWRITES || stays || !effect.leaves(LANES, R::EDITS) {
                     return keep(frame);
                 }
-                let spot =
-                    if effect.needs_ttl(R::EDITS) { R::ttl(burst, at, &frame) } else { TtlSpot::UNKNOWN };
+                let spot = effect.ttl_spot(&frame, R::EDITS, || R::ttl(burst, at, &frame));
                 if P::LISTENS && effect.may_rewrite(&frame, spot) {
                     arrives(&frame);
                 }

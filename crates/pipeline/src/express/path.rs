@@ -254,6 +254,15 @@ impl Effect {
         self.needs.include(Needs::EDITS)
     }
 
+    /// Returns the place of a frame's TTL for [`Self::rewrite`]. Calls `locate` only if it is needed.
+    #[inline(always)]
+    pub fn ttl_spot(&self, frame: &Frame, edits: bool, locate: impl FnOnce() -> TtlSpot) -> TtlSpot {
+        if edits && self.edits_ttl() && self.edited.is_usual(frame) {
+            return self.edited;
+        }
+        if self.needs_ttl(edits) { locate() } else { TtlSpot::UNKNOWN }
+    }
+
     /// Returns whether the path decrements the TTL or, if `edits`, edits it.
     #[inline(always)]
     pub fn needs_ttl(&self, edits: bool) -> bool {

@@ -38,6 +38,23 @@ const GUARDED_BYTES: usize = 16;
 /// Offset of the 8 bytes in which a [`CommonGuard`] finds the length field of the IP header.
 const LENGTH_FROM: usize = 16;
 
+/// Returns whether a complete IP header directly follows an Ethernet header without a tag. Recognises no IPv4
+/// header with options.
+#[must_use]
+#[inline(always)]
+pub fn is_untagged_ip(frame: &[u8], is_ipv6: bool) -> bool {
+    let Some(&[.., type_high, type_low, first, _, length_high, length_low]) = frame.first_chunk::<18>()
+    else {
+        return false;
+    };
+    if is_ipv6 {
+        frame.len() >= UNTAGGED + 40 && [type_high, type_low, first & 0xf0] == [0x86, 0xdd, 0x60]
+    } else {
+        let is_long = u16::from_be_bytes([length_high, length_low]) >= 20;
+        frame.len() >= UNTAGGED + 20 && [type_high, type_low, first] == [0x08, 0x00, 0x45] && is_long
+    }
+}
+
 /// Recognises packets with one particular combination of headers, by comparing two words of the frame.
 ///
 /// The two words begin at the first type field. In a frame with at most one VLAN tag, they hold the EtherType

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the walk and of its fast parser, with frames written by hand and with random frames.
 
-use super::{CommonGuard, Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate, locate_common};
+use super::{
+    CommonGuard, Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, is_untagged_ip, locate, locate_common,
+};
 use proptest::prelude::*;
 
 /// Returns an Ethernet frame with two zero addresses, followed by `type_and_rest`.
@@ -50,6 +52,30 @@ fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layer
 }
 
 const OPTIONS: &[u8] = &[0, 1, 4, 0, 0, 0, 0];
+
+#[test]
+fn ip_headers_directly_behind_ethernet_are_recognised_as_by_the_walk() {
+    let packets = [([0x08, 0x00], ipv4(40, 0, 6)), ([0x86, 0xdd], ipv6(20, 6))];
+    for (is_ipv6, (eth_type, ip)) in [false, true].into_iter().zip(packets) {
+        let whole = frame(&[&eth_type, &ip, &[0; 20]]);
+        let agrees = |bytes: &[u8]| {
+            let layers = locate(bytes, Depth::L3);
+            let kind = if is_ipv6 { header::IPV6 } else { header::IPV4 };
+            let walked = layers.l3 == 14 && layers.present & kind != 0;
+            let has_options = walked && !is_ipv6 && bytes[14] != 0x45;
+            assert_eq!(is_untagged_ip(bytes, is_ipv6), walked && !has_options, "{bytes:02x?}");
+        };
+        assert!(is_untagged_ip(&whole, is_ipv6));
+        (0..=whole.len()).for_each(|len| agrees(&whole[..len]));
+        for at in 12..30 {
+            for byte in 0..=255 {
+                let mut bytes = whole.clone();
+                bytes[at] = byte;
+                agrees(&bytes);
+            }
+        }
+    }
+}
 
 #[test]
 fn frames_below_14_bytes_have_no_headers() {
