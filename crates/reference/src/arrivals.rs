@@ -126,7 +126,10 @@ fn shifting(entry: &FlowEntry, shifts: Shifts) -> Vec<Edit> {
     let is_permitted = |action: &Action| match action {
         Action::Edit(Edit::MoveBase(_)) => shifts >= Shifts::Bases,
         Action::Edit(edit) => is_shift(edit) && shifts >= Shifts::All,
-        Action::SetField(set) => matches!(set.field, Field::EthDst | Field::EthSrc | Field::TunnelId),
+        Action::SetField(set) => match set.field {
+            Field::Slice(slice) => slice.base == SliceBase::Metadata,
+            field => matches!(field, Field::EthDst | Field::EthSrc | Field::TunnelId),
+        },
         Action::Output { .. } | Action::Group(_) | Action::SetQueue(_) => true,
         _ => false,
     };
