@@ -191,7 +191,7 @@ fn check_features(coverage: &Coverage) {
         ("long frames without offloads", 700),
         ("masked L4 ports", 400),
         ("low-latency match-all entries", 6),
-        ("meters", 25),
+        ("meters", 30),
         ("open checksums completed", 250),
         ("packet-outs from ANY", 9_000),
         ("packet-outs from CONTROLLER", 9_000),

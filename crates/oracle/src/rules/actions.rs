@@ -77,7 +77,8 @@ impl Style {
         apply.extend(next.and_then(|next| self.step(rng, table, next.table())));
         if let Some(mut edits) = self.edited_route(rng, table, scope).filter(|_| next.is_none()) {
             edits.push(self.output(rng, scope));
-            return Instructions::apply(edits);
+            let meter = (self.meters > 0 && rng.bool()).then(|| MeterId(rng.u32(1..=self.meters)));
+            return Instructions { meter, ..Instructions::apply(edits) };
         }
         let mut made = Instructions { apply, next, ..Instructions::default() };
         if next.is_none() {
