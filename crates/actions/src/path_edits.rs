@@ -69,7 +69,7 @@ impl PathEdits {
     }
 
     fn decrement(&mut self, slice: Slice) -> bool {
-        let is_byte = slice.length_bits == 8 && slice.offset_bits % 8 == 0;
+        let is_byte = slice.length_bits == 8 && slice.offset_bits.is_multiple_of(8);
         let Some(start) = self.start(slice).filter(|_| is_byte && self.ttl.is_none()) else { return false };
         self.ttl = Some(start / 8);
         true
