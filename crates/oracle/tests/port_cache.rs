@@ -116,7 +116,8 @@ fn packets_of_unknown_flows_wait_as_the_equivalence_rule_allows() {
     println!("{cases} rule sets\n{coverage}\n{:?}, {} answers", coverage.misses, coverage.answered);
     let shown: Vec<String> = breaches.iter().take(SHOWN).map(ToString::to_string).collect();
     assert!(breaches.is_empty(), "{} breaches\n{}", breaches.len(), shown.join("\n"));
-    if cases >= CASES {
+    // With one kind of searcher, the situations of the other kind do not occur.
+    if cases >= CASES && std::env::var_os("ORACLE_SEARCHER").is_none() {
         check_coverage(&coverage, cases);
     }
 }
