@@ -39,7 +39,8 @@ impl Due {
         let idle = idle_ns.map(|idle_ns| {
             let (mut earliest, mut latest) = (created, created);
             for seen in life.uses.iter().take_while(|seen| seen.first.place < before.place) {
-                if seen.first.at > latest + idle_ns {
+                // At the moment itself, the control thread may be earlier than the use.
+                if seen.first.at >= latest + idle_ns {
                     idle_before = idle_before.or(Some(latest + idle_ns));
                 }
                 latest = latest.max(seen.last.at);
