@@ -43,7 +43,8 @@ expect_clean "$second"
 expect_no_files
 printf 'ok: two demos at a time, nothing left behind\n'
 
-# interrupt SIGNAL EXIT_CODE TEXT: sends SIGNAL to the whole group when the demo has printed TEXT.
+# interrupt SIGNAL EXIT_CODE TEXT: sends SIGNAL to the whole group when the demo has printed TEXT. Sends it
+# again after 10 seconds, because bash ignores SIGINT if the command that it waits for has just ended.
 interrupt() {
     local signal=$1 expected=$2 text=$3 pid status=0
     : >"$folder/cut.out"
@@ -56,7 +57,12 @@ interrupt() {
         }
         sleep 0.02
     done
-    kill -"$signal" -- "-$pid"
+    while kill -"$signal" -- "-$pid"; do
+        for _ in {1..100}; do
+            kill -0 "$pid" 2>/dev/null || break 2
+            sleep 0.1
+        done
+    done
     wait "$pid" || status=$?
     [ "$status" -eq "$expected" ] || fail "after SIG$signal at '$text' the demo's exit code was $status, not $expected"
     expect_clean "$pid"
