@@ -3,7 +3,7 @@
 
 use crate::bits::eight_bytes;
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd};
-use crate::layout::{ONE_LINE_BYTES, Run, TWO_LINES_BYTES};
+use crate::layout::{KeyEnds, Layout, TWO_LINES_BYTES, hashed_words};
 use actions::SliceBounds;
 use engines::hash::{KeyHash, Seed};
 use flow::{Ext, FieldBase, PortNo};
@@ -21,15 +21,6 @@ const _: () = assert!(ROOM_WORDS > TWO_LINES_BYTES / LOAD_BYTES + 1);
 
 /// A length that no frame exceeds.
 pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
-
-/// Number of words to hash for a key of more than [`VECTOR_WORDS`] words.
-pub const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(LOAD_BYTES);
-
-/// Maximum length in words of a key that one byte shuffle builds.
-pub const VECTOR_WORDS: usize = 64 / LOAD_BYTES;
-
-/// Maximum length in words of a key that fits into a record of one cache line.
-pub const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(LOAD_BYTES);
 
 /// Key of a packet, in words, the least significant byte first. Bytes beyond the plan's length are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,24 +100,6 @@ pub(crate) fn starts(layers: &Layers) -> [u16; BASES] {
     [0, 0, l3, l4, nd_sll, nd_tll, 0, 0]
 }
 
-/// Positions of the last parts of a key: the ingress port, then the presence bits.
-///
-/// The packet's bytes come first, because they need no shift there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyEnds {
-    /// Offset of the ingress port in bytes. The least significant byte of the port number comes first.
-    pub port_at: usize,
-    /// Length of the ingress port in bytes.
-    pub port_bytes: usize,
-}
-
-impl KeyEnds {
-    /// Returns the offset of the presence bits in bytes.
-    pub fn presence_at(self) -> usize {
-        self.port_at + self.port_bytes
-    }
-}
-
 /// Builds the keys of one plan.
 #[derive(Clone, Debug)]
 pub struct KeyReader {
@@ -141,16 +114,10 @@ pub struct KeyReader {
 }
 
 impl KeyReader {
-    /// Compiles a layout. `placed` has each run and its position in the key.
-    pub(crate) fn new(
-        length_bytes: usize,
-        ends: KeyEnds,
-        depth: Depth,
-        presence: Vec<u8>,
-        slices: Vec<SliceEnd>,
-        placed: &[(Run, usize)],
-    ) -> Self {
-        debug_assert!(length_bytes <= TWO_LINES_BYTES);
+    /// Compiles a layout.
+    pub(crate) fn new(layout: &Layout, depth: Depth, presence: Vec<u8>, slices: Vec<SliceEnd>) -> Self {
+        let Layout { placed, ends, length_bytes } = layout;
+        debug_assert!(*length_bytes <= TWO_LINES_BYTES);
         let mut loads = Vec::new();
         for (run, at) in placed {
             for (number, masks) in run.masks.chunks(LOAD_BYTES).enumerate() {
@@ -167,7 +134,7 @@ impl KeyReader {
             }
         }
         let hash = KeyHash::new(Seed::of_process());
-        Self { length_bytes, ends, depth, presence, slices, loads, hash }
+        Self { length_bytes: *length_bytes, ends: *ends, depth, presence, slices, loads, hash }
     }
 
     pub(crate) fn loads(&self) -> &[Load] {
@@ -250,7 +217,7 @@ impl KeyReader {
 
     /// Adds the presence bits to a key.
     fn add_presence(&self, facts: Facts, key: &mut ExpressKey) {
-        for (presence, at) in self.presence.chunks(64).zip((self.ends.presence_at()..).step_by(LOAD_BYTES)) {
+        for (presence, at) in self.presence.chunks(64).zip((self.ends.presence_at..).step_by(LOAD_BYTES)) {
             let bits = presence.iter().rev().fold(0, |bits, presence| bits << 1 | (facts >> presence & 1));
             key.add(at, bits);
         }
@@ -281,12 +248,7 @@ impl KeyReader {
     #[must_use]
     #[inline(always)]
     pub fn hashed_words(&self) -> usize {
-        match self.length_bytes.div_ceil(LOAD_BYTES) {
-            0 => 1,
-            words @ 1..=SHORT_WORDS => words,
-            words if words <= VECTOR_WORDS => VECTOR_WORDS,
-            _ => LONG_WORDS,
-        }
+        hashed_words(self.length_bytes)
     }
 
     /// Returns the hash of a key that this reader wrote.

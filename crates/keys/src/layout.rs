@@ -14,6 +14,18 @@ pub const ONE_LINE_BYTES: usize = 46;
 /// Maximum length of a key in a record of two cache lines. Longer keys have no records.
 pub const TWO_LINES_BYTES: usize = 110;
 
+/// Length of a word of a key in bytes.
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// Number of words to hash for a key of more than [`VECTOR_WORDS`] words.
+pub const LONG_WORDS: usize = TWO_LINES_BYTES.div_ceil(WORD_BYTES);
+
+/// Maximum length in words of a key that one byte shuffle builds.
+pub const VECTOR_WORDS: usize = 64 / WORD_BYTES;
+
+/// Maximum length in words of a key that fits into a record of one cache line.
+pub const SHORT_WORDS: usize = ONE_LINE_BYTES.div_ceil(WORD_BYTES);
+
 /// Maximum total length of the runs for which shared positions are searched. Longer keys do not fit into
 /// records in any case.
 const SEARCHED_BYTES_MAX: usize = 4 * TWO_LINES_BYTES;
@@ -95,28 +107,200 @@ pub(crate) fn implied_by(byte: u16, headers: u32) -> Facts {
     Facts::from(headers & givers)
 }
 
-/// Places the runs, beginning at the first byte of the key. Returns each run with its position, and the
-/// number of bytes that the runs occupy together.
-pub(crate) fn place(mut runs: Vec<Run>) -> (Vec<(Run, usize)>, usize) {
-    // Short runs fill the gaps between long runs.
-    runs.sort_by_key(|run| std::cmp::Reverse(run.masks.len()));
-    let is_searched = runs.iter().map(|run| run.masks.len()).sum::<usize>() <= SEARCHED_BYTES_MAX;
-    // For each byte of the key, the conditions of the runs that occupy it.
-    let mut users: Vec<Vec<Condition>> = Vec::new();
-    let mut placed = Vec::with_capacity(runs.len());
-    for run in runs {
-        let fits = |at: &usize| {
-            let taken = users.iter().skip(*at).take(run.masks.len()).flatten();
-            taken.into_iter().all(|user| user.excludes(run.when))
-        };
-        let first = if is_searched { 0 } else { users.len() };
-        let at = (first..users.len()).find(fits).unwrap_or(users.len());
-        let end = at + run.masks.len();
-        if users.len() < end {
-            users.resize(end, Vec::new());
+/// Kind of record into which a plan's keys fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFit {
+    /// A record of one cache line.
+    OneLine,
+    /// A record of two cache lines.
+    TwoLines,
+    /// No record. Packets do not use the express path.
+    TooLong,
+}
+
+impl KeyFit {
+    /// Returns the kind of record for keys of this length.
+    pub(crate) fn of_length(bytes: usize) -> Self {
+        match bytes {
+            bytes if bytes <= ONE_LINE_BYTES => Self::OneLine,
+            bytes if bytes <= TWO_LINES_BYTES => Self::TwoLines,
+            _ => Self::TooLong,
         }
-        users[at..end].iter_mut().for_each(|users| users.push(run.when));
-        placed.push((run, at));
     }
-    (placed, users.len())
+
+    /// Returns the kind's name as commands print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OneLine => "one line",
+            Self::TwoLines => "two lines",
+            Self::TooLong => "too long",
+        }
+    }
+}
+
+/// Positions of the parts of a key that are not bytes of the packet: the ingress port and the presence bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyEnds {
+    /// Offset of the ingress port in bytes. The least significant byte of the port number comes first.
+    pub port_at: usize,
+    /// Length of the ingress port in bytes.
+    pub port_bytes: usize,
+    /// Offset of the presence bits in bytes.
+    pub presence_at: usize,
+}
+
+/// Positions of the parts of a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// Each run, and its offset in the key in bytes.
+    pub placed: Vec<(Run, usize)>,
+    pub ends: KeyEnds,
+    /// Length of the key in bytes.
+    pub length_bytes: usize,
+}
+
+impl Layout {
+    /// Places the runs, the ingress port and the presence bits.
+    ///
+    /// In an aligned layout, the runs of most words are as far from each other as in the packet, so one load
+    /// reads such a word. The packed layout often needs several loads for a word, but has fewer words. An
+    /// additional word costs about as much as second loads of three words.
+    pub fn new(runs: Vec<Run>, port_bytes: usize, presence_bytes: usize) -> Self {
+        if runs.iter().map(|run| run.masks.len()).sum::<usize>() > SEARCHED_BYTES_MAX {
+            return Self::in_order(runs, port_bytes, presence_bytes);
+        }
+        let aligned = Self::of_groups(aligned_groups(&runs), port_bytes, presence_bytes);
+        let packed =
+            Self::of_groups(runs.into_iter().map(Group::of_run).collect(), port_bytes, presence_bytes);
+        let [words, packed_words] = [&aligned, &packed].map(|layout| hashed_words(layout.length_bytes));
+        let fit = |layout: &Self| KeyFit::of_length(layout.length_bytes);
+        let is_worth_it = fit(&aligned) == fit(&packed) && words <= packed_words + packed_words / 3;
+        if is_worth_it { aligned } else { packed }
+    }
+
+    /// Places the groups by their length, so that short groups fill the gaps between long groups.
+    fn of_groups(mut groups: Vec<Group>, port_bytes: usize, presence_bytes: usize) -> Self {
+        groups.sort_by_key(|group| (group.step == 1, std::cmp::Reverse(group.length())));
+        let (mut occupied, mut placed) = (Occupied::default(), Vec::new());
+        for group in groups {
+            let at = occupied.place(&group);
+            placed.extend(group.runs.into_iter().map(|(run, offset)| (run, at + offset)));
+        }
+        let [port_at, presence_at] =
+            [port_bytes, presence_bytes].map(|bytes| occupied.place(&Group::in_all_packets(bytes)));
+        let ends = KeyEnds { port_at, port_bytes, presence_at };
+        Self { placed, ends, length_bytes: occupied.0.len() }
+    }
+
+    /// Places the runs one after another.
+    fn in_order(runs: Vec<Run>, port_bytes: usize, presence_bytes: usize) -> Self {
+        let mut port_at = 0;
+        let placed = runs.into_iter().map(|run| {
+            let at = port_at;
+            port_at += run.masks.len();
+            (run, at)
+        });
+        let placed = placed.collect();
+        let presence_at = port_at + port_bytes;
+        let ends = KeyEnds { port_at, port_bytes, presence_at };
+        Self { placed, ends, length_bytes: presence_at + presence_bytes }
+    }
+}
+
+/// Returns the number of words to hash for a key of this length.
+pub(crate) fn hashed_words(length_bytes: usize) -> usize {
+    match length_bytes.div_ceil(WORD_BYTES) {
+        0 => 1,
+        words @ 1..=SHORT_WORDS => words,
+        words if words <= VECTOR_WORDS => VECTOR_WORDS,
+        _ => LONG_WORDS,
+    }
+}
+
+/// Runs that keep their distance from each other.
+#[derive(Clone, Debug)]
+struct Group {
+    /// Each run, and its offset from the start of the group in bytes.
+    runs: Vec<(Run, usize)>,
+    /// Number in bytes of which the group's position is a multiple.
+    step: usize,
+}
+
+impl Group {
+    /// Returns the group of one run, at any position.
+    fn of_run(run: Run) -> Self {
+        Self { runs: vec![(run, 0)], step: 1 }
+    }
+
+    /// Returns the group of bytes that the keys of all packets have.
+    fn in_all_packets(bytes: usize) -> Self {
+        let (base, when) = (FieldBase::Ext, Condition::default());
+        Self::of_run(Run { base, byte: 0, when, masks: vec![0xff; bytes] })
+    }
+
+    /// Returns whether a run begins in one of the group's words, and no packet has other runs of the group in
+    /// the same bytes.
+    fn can_add(&self, run: &Run, offset: usize) -> bool {
+        let excludes = |(other, at): &(Run, usize)| {
+            let is_apart = offset >= at + other.masks.len() || *at >= offset + run.masks.len();
+            is_apart || other.when.excludes(run.when)
+        };
+        offset < self.length().max(1).next_multiple_of(WORD_BYTES) && self.runs.iter().all(excludes)
+    }
+
+    /// Returns the length in bytes.
+    fn length(&self) -> usize {
+        self.runs.iter().map(|(run, offset)| offset + run.masks.len()).max().unwrap_or_default()
+    }
+}
+
+/// Groups runs that one load for each word can read. Each group begins at a word of the key. A run of the
+/// extended header is a group of its own, because most loads omit it.
+fn aligned_groups(runs: &[Run]) -> Vec<Group> {
+    let (parsed, mut waiting): (Vec<_>, Vec<_>) =
+        runs.iter().cloned().partition(|run| run.base == FieldBase::Ext);
+    let mut groups: Vec<_> = parsed.into_iter().map(Group::of_run).collect();
+    waiting.sort_by_key(|run| (run.base, run.byte));
+    while let Some(first) = waiting.first() {
+        let (base, start) = (first.base, first.byte);
+        let mut group = Group { runs: Vec::new(), step: WORD_BYTES };
+        waiting.retain(|run| {
+            let offset = usize::from(run.byte.saturating_sub(start));
+            let joins = run.base == base && group.can_add(run, offset);
+            if joins {
+                group.runs.push((run.clone(), offset));
+            }
+            !joins
+        });
+        groups.push(group);
+    }
+    groups
+}
+
+/// For each byte of a key, the conditions of the runs that occupy it.
+#[derive(Debug, Default)]
+struct Occupied(Vec<Vec<Condition>>);
+
+impl Occupied {
+    /// Places a group at the first position at which no packet has another run in the same bytes. Returns the
+    /// position.
+    fn place(&mut self, group: &Group) -> usize {
+        let fits = |at: &usize| {
+            group.runs.iter().all(|(run, offset)| {
+                let taken = self.0.iter().skip(at + offset).take(run.masks.len()).flatten();
+                taken.into_iter().all(|user| user.excludes(run.when))
+            })
+        };
+        let end = self.0.len().next_multiple_of(group.step);
+        let at = (0..end).step_by(group.step).find(fits).unwrap_or(end);
+        for (run, offset) in &group.runs {
+            let bytes = at + offset..at + offset + run.masks.len();
+            if self.0.len() < bytes.end {
+                self.0.resize(bytes.end, Vec::new());
+            }
+            self.0[bytes].iter_mut().for_each(|users| users.push(run.when));
+        }
+        at
+    }
 }

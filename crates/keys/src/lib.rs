@@ -40,9 +40,9 @@ pub use extract::{Extractor, KeyedPacket};
 pub use hops::{
     FirstHops, FoundPath, HOPS_MAX, HopList, Hops, MoreHops, NO_MORE, PathHop, Stations, is_recordable,
 };
-pub use key::{ExpressKey, KeyReader, LONG_WORDS, ROOM_WORDS, SHORT_WORDS, VECTOR_WORDS};
-pub use layout::{ONE_LINE_BYTES, TWO_LINES_BYTES};
-pub use plan::{ExpressPlan, KeyFit, Permitted, PlanVersion};
+pub use key::{ExpressKey, KeyReader, ROOM_WORDS};
+pub use layout::{KeyFit, LONG_WORDS, ONE_LINE_BYTES, SHORT_WORDS, TWO_LINES_BYTES, VECTOR_WORDS};
+pub use plan::{ExpressPlan, Permitted, PlanVersion};
 pub use row::{Rewritten, RuleRow};
 pub use shuffle::Shuffle;
 pub use simd::{Vbmi, VbmiCode};

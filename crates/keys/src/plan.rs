@@ -11,8 +11,8 @@
 use crate::arrival::on_arrival;
 use crate::conditions::{FIRST_SLICE, Facts, SLICES_MAX, SliceEnd};
 use crate::depth::depth_of;
-use crate::key::{ExpressKey, KeyEnds, KeyReader};
-use crate::layout::{self, ONE_LINE_BYTES, TWO_LINES_BYTES};
+use crate::key::{ExpressKey, KeyReader};
+use crate::layout::{self, KeyFit, Layout};
 use crate::row::{Rewritten, RowLayout, RuleRow, TTL_BYTES};
 use actions::{HeaderChange, Shift};
 use flow::{Field, FieldMatch, Match, PortNo, SliceBase};
@@ -22,29 +22,6 @@ use wire::layers::header;
 /// Number of a plan. New plans of a data plane have higher numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlanVersion(pub u64);
-
-/// Kind of record into which a plan's keys fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyFit {
-    /// A record of one cache line.
-    OneLine,
-    /// A record of two cache lines.
-    TwoLines,
-    /// No record. Packets do not use the express path.
-    TooLong,
-}
-
-impl KeyFit {
-    /// Returns the kind's name as commands print it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OneLine => "one line",
-            Self::TwoLines => "two lines",
-            Self::TooLong => "too long",
-        }
-    }
-}
 
 /// Greatest changes of a packet after which its key still determines all bits that a later table examines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,16 +76,12 @@ impl ExpressPlan {
         let runs = layout::runs_of(&conditions, headers, fact_of);
         let presence = presence_facts(headers, slices.len());
         let port_bytes = if highest_port.0 <= u32::from(u16::MAX) { 2 } else { 4 };
-        let (placed, port_at) = layout::place(runs);
-        let ends = KeyEnds { port_at, port_bytes };
-        let length_bytes = ends.presence_at() + presence.len().div_ceil(8);
-        let is_short = length_bytes <= TWO_LINES_BYTES && slices.len() <= SLICES_MAX;
+        let layout = Layout::new(runs, port_bytes, presence.len().div_ceil(8));
+        let length_bytes = layout.length_bytes;
+        let is_short = KeyFit::of_length(length_bytes) != KeyFit::TooLong && slices.len() <= SLICES_MAX;
         let depth = examined.iter().map(|(field, _)| depth_of(*field)).max().unwrap_or_default();
-        let reader = is_short.then(|| {
-            let (presence, slices) = (presence.clone(), slices.clone());
-            KeyReader::new(length_bytes, ends, depth, presence, slices, &placed)
-        });
-        let rows = is_short.then(|| RowLayout::new(placed, presence, slices, headers, ends, length_bytes));
+        let reader = is_short.then(|| KeyReader::new(&layout, depth, presence.clone(), slices.clone()));
+        let rows = is_short.then(|| RowLayout::new(layout, presence, slices, headers));
         let permitted_change = examined.iter().map(|(field, _)| permitted_by(*field)).min();
         let change = permitted_change.unwrap_or(HeaderChange::Fields);
         let permitted = Permitted { change, shift: Shift::Nothing };
@@ -196,11 +169,7 @@ impl ExpressPlan {
     /// Returns the kind of record into which the keys fit.
     #[must_use]
     pub fn fit(&self) -> KeyFit {
-        match self.reader {
-            None => KeyFit::TooLong,
-            Some(_) if self.length_bytes <= ONE_LINE_BYTES => KeyFit::OneLine,
-            Some(_) => KeyFit::TwoLines,
-        }
+        self.reader.as_ref().map_or(KeyFit::TooLong, |_| KeyFit::of_length(self.length_bytes))
     }
 
     /// Returns the reader that builds the keys, or `None` if they are too long.

@@ -7,8 +7,7 @@
 
 use crate::arrival::on_arrival;
 use crate::conditions::{Condition, FIRST_SLICE, Facts, SliceEnd, implied};
-use crate::key::KeyEnds;
-use crate::layout::{Run, UNPARSED_BYTES, implied_by};
+use crate::layout::{KeyEnds, Layout, Run, UNPARSED_BYTES, implied_by};
 use flow::{Field, FieldBase, FieldMatch, Match, ext};
 use wire::ethernet::ETHERNET_BYTES;
 use wire::layers::header;
@@ -27,17 +26,15 @@ pub(crate) const TTL_BYTES: std::ops::Range<u16> = 7..12;
 /// EtherType are 0.
 const ZEROS_FROM: u16 = ext::METADATA_BIT / 8;
 
-/// Positions of the parts of a key.
+/// Layout of rules for comparison with keys.
 #[derive(Clone, Debug)]
 pub(crate) struct RowLayout {
-    placed: Vec<(Run, usize)>,
+    keys: Layout,
     /// For each presence bit, the position of its fact in [`Facts`].
     presence: Vec<u8>,
     slices: Vec<SliceEnd>,
     /// Headers that the rules of the plan need.
     headers: u32,
-    ends: KeyEnds,
-    words: usize,
 }
 
 /// Number of parts of a row. Each part is as long as a key.
@@ -117,28 +114,26 @@ impl<'a> RuleRow<'a> {
 }
 
 impl RowLayout {
-    /// Creates the layout of a plan's rows. `placed` has each run and its position in the key.
-    pub fn new(
-        placed: Vec<(Run, usize)>,
-        presence: Vec<u8>,
-        slices: Vec<SliceEnd>,
-        headers: u32,
-        ends: KeyEnds,
-        length_bytes: usize,
-    ) -> Self {
-        Self { placed, presence, slices, headers, ends, words: length_bytes.div_ceil(WORD_BYTES) }
+    /// Creates the layout of a plan's rows.
+    pub fn new(keys: Layout, presence: Vec<u8>, slices: Vec<SliceEnd>, headers: u32) -> Self {
+        Self { keys, presence, slices, headers }
+    }
+
+    /// Returns the length of a key in words.
+    fn key_words(&self) -> usize {
+        self.keys.length_bytes.div_ceil(WORD_BYTES)
     }
 
     /// Returns the length of a row in words.
     pub fn row_words(&self) -> usize {
-        RuleRow::length(self.words)
+        RuleRow::length(self.key_words())
     }
 
     /// Appends the row of a rule, without bits that the keys omit.
     pub fn append(&self, matching: &Match, to: &mut Vec<u64>) {
         let mut maker = RowMaker {
             layout: self,
-            parts: std::array::from_fn(|_| vec![0; self.words * WORD_BYTES]),
+            parts: std::array::from_fn(|_| vec![0; self.key_words() * WORD_BYTES]),
             present: 0,
             absent: 0,
             is_never: false,
@@ -222,7 +217,7 @@ impl RowMaker<'_> {
         if examined.byte < PORT_BYTES {
             // The least significant byte comes first in the key.
             let at = usize::from(PORT_BYTES - 1 - examined.byte);
-            let KeyEnds { port_at, port_bytes } = self.layout.ends;
+            let KeyEnds { port_at, port_bytes, .. } = self.layout.keys.ends;
             if at < port_bytes {
                 self.set(port_at + at, examined.value, examined.mask, false);
             } else {
@@ -276,7 +271,7 @@ impl RowMaker<'_> {
             let mask = *run.masks.get(number)?;
             ((run.base, run.when) == (examined.base, examined.when)).then_some((at + number, mask))
         };
-        if let Some((at, held)) = self.layout.placed.iter().find_map(holds) {
+        if let Some((at, held)) = self.layout.keys.placed.iter().find_map(holds) {
             self.set(at, examined.value, examined.mask & held, examined.is_rewritable);
         }
     }
@@ -285,7 +280,7 @@ impl RowMaker<'_> {
     fn add_presence(&mut self) {
         self.is_never |= self.present & self.absent != 0;
         for (number, fact) in self.layout.presence.iter().enumerate() {
-            let (at, bit) = (self.layout.ends.presence_at() + number / 8, 1 << (number % 8));
+            let (at, bit) = (self.layout.keys.ends.presence_at + number / 8, 1 << (number % 8));
             let is_set = |facts: Facts| facts >> fact & 1 != 0;
             if is_set(self.present | self.absent) {
                 self.set(at, if is_set(self.present) { bit } else { 0 }, bit, false);

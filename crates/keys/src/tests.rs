@@ -2,8 +2,11 @@
 //! Tests of plans and keys. Crate `oracle` compares keys with the reference, with random rules.
 
 use super::*;
-use flow::{Field, PortNo, Slice, SliceBase};
+use crate::conditions::{Condition, Facts};
+use crate::layout::{Layout, Run};
+use flow::{Field, FieldBase, PortNo, Slice, SliceBase};
 use wire::PacketBuilder;
+use wire::layers::header;
 
 fn plan(fields: &[Field]) -> ExpressPlan {
     let examined = fields.iter().map(|field| (*field, field.full_mask())).collect();
@@ -36,13 +39,77 @@ fn example_plans_have_these_lengths() {
     for (name, fields, bytes) in [
         ("L2", vec![Field::EthDst], 8),
         ("learning bridge", vec![Field::EthDst, Field::EthSrc, Field::VlanVid], 16),
-        ("three tables of IPv4", three_tables(&v4), 21),
-        ("three tables of IPv6", three_tables(&v6), 45),
-        ("three tables of both", three_tables(&both), 45),
+        ("three tables of IPv4", three_tables(&v4), 22),
+        ("three tables of IPv6", three_tables(&v6), 46),
+        ("three tables of both", three_tables(&both), 46),
     ] {
         let made = plan(&fields);
         assert_eq!((made.length_bytes(), made.fit()), (bytes, KeyFit::OneLine), "{name}");
     }
+}
+
+#[test]
+fn keys_of_routers_need_one_load_for_each_word() {
+    let slice = |offset: u32, bits: u32| Field::Slice(Slice::new(SliceBase::Packet, offset, bits).unwrap());
+    let macs = [slice(0, 48), slice(96, 16)];
+    let ipv4 = [slice(112, 8), slice(184, 8), slice(208, 32), slice(240, 32), slice(272, 16), slice(288, 16)];
+    let ipv6 =
+        [slice(112, 4), slice(160, 8), slice(176, 128), slice(304, 128), slice(432, 16), slice(448, 16)];
+    for (fields, words) in [([&macs[..], &ipv4].concat(), 4), ([&macs[..], &ipv6].concat(), 7)] {
+        let made = plan(&fields);
+        assert_eq!(made.key_words(), words);
+        let mut templates = Templates::default();
+        let Some(FlatTemplate::Near(template)) = templates.flat(made.reader().unwrap()) else { panic!() };
+        assert!(template.single_loads::<7>().is_some());
+    }
+    let made = plan(&three_tables(&[Field::Ipv4Src, Field::Ipv4Dst]));
+    assert_eq!(made.key_words(), 3);
+}
+
+#[test]
+fn no_packet_has_two_parts_of_a_key_in_the_same_bytes() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..20_000 {
+        let runs: Vec<Run> = (0..random.usize(1..12)).map(|_| random_run(&mut random)).collect();
+        let (port_bytes, presence_bytes) = (random.usize(2..=4), random.usize(0..8));
+        let Layout { placed, ends, length_bytes } = Layout::new(runs.clone(), port_bytes, presence_bytes);
+        assert_eq!(placed.len(), runs.len());
+        assert!(runs.iter().all(|run| placed.iter().any(|(other, _)| other == run)));
+        let anyone = Condition::default();
+        let mut parts = vec![
+            (anyone, ends.port_at..ends.port_at + port_bytes),
+            (anyone, ends.presence_at..ends.presence_at + presence_bytes),
+        ];
+        parts.extend(placed.iter().map(|(run, at)| (run.when, *at..at + run.masks.len())));
+        assert_eq!(parts.iter().map(|(_, range)| range.end).max(), Some(length_bytes));
+        for (number, (when, range)) in parts.iter().enumerate() {
+            for (other, taken) in &parts[number + 1..] {
+                let is_apart = range.end <= taken.start || taken.end <= range.start;
+                assert!(is_apart || when.excludes(*other), "{placed:?}");
+            }
+        }
+    }
+}
+
+fn random_run(random: &mut fastrand::Rng) -> Run {
+    const HEADERS: [u32; 7] = [
+        header::VLAN,
+        header::IPV4,
+        header::IPV6,
+        header::TCP,
+        header::UDP,
+        header::ARP,
+        header::IPV4 | header::TCP,
+    ];
+    let bases = [FieldBase::Frame, FieldBase::Ext, FieldBase::L3, FieldBase::L4];
+    let headers = |random: &mut fastrand::Rng| Facts::from(HEADERS[random.usize(..HEADERS.len())]);
+    let when = match random.u8(..3) {
+        0 => Condition::default(),
+        1 => Condition { needs: headers(random), unless: 0 },
+        _ => Condition { needs: 0, unless: headers(random) },
+    };
+    let masks = vec![random.u8(1..); random.usize(1..20)];
+    Run { base: bases[random.usize(..bases.len())], byte: random.u16(..40), when, masks }
 }
 
 #[test]

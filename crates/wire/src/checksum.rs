@@ -49,17 +49,18 @@ pub fn ipv4_header(header: &[u8]) -> u16 {
 /// As [`ipv4_header`], for a header without options.
 #[inline(always)]
 pub fn ipv4_header_without_options(header: &[u8; 20]) -> u16 {
-    let (words, _) = header.as_chunks::<4>();
-    let mut total = 0;
-    for (number, &[a, b, c, d]) in words.iter().enumerate() {
-        let [c, d] = if number == 2 { [0; 2] } else { [c, d] };
-        total += u64::from(u32::from_ne_bytes([a, b, c, d]));
-    }
-    // Five words of 32 bits have a sum of at most 35 bits, so three folds suffice.
-    total = (total & 0xffff_ffff) + (total >> 32);
-    total = (total & 0xffff) + (total >> 16);
-    total = (total & 0xffff) + (total >> 16);
-    !u16::from_be(total as u16)
+    /// The checksum in bytes 8 to 15.
+    const CHECKSUM: u64 = u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, rest @ ..] = *header;
+    let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+    let second = u64::from_ne_bytes([i, j, k, l, m, n, o, p]) & !CHECKSUM;
+    let (sum, carry) = first.overflowing_add(second);
+    let (sum, last_carry) = sum.overflowing_add(u64::from(u32::from_ne_bytes(rest)) + u64::from(carry));
+    let sum = sum + u64::from(last_carry);
+    // The upper half of this sum is the sum of both halves, with its carry.
+    let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    let sum = (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16;
+    !u16::from_be(sum)
 }
 
 /// Returns the sum of the IPv4 pseudo-header. `len` is the length of the upper-layer header and payload in

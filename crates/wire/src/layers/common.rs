@@ -43,16 +43,18 @@ const LENGTH_FROM: usize = 16;
 #[must_use]
 #[inline(always)]
 pub fn is_untagged_ip(frame: &[u8], is_ipv6: bool) -> bool {
-    let Some(&[.., type_high, type_low, first, _, length_high, length_low]) = frame.first_chunk::<18>()
-    else {
+    let header_bytes = if is_ipv6 { 40 } else { 20 };
+    let Some(&[a, b, c, d, high, low]) = frame.get(TYPE_AT..).and_then(<[u8]>::first_chunk) else {
         return false;
     };
-    if is_ipv6 {
-        frame.len() >= UNTAGGED + 40 && [type_high, type_low, first & 0xf0] == [0x86, 0xdd, 0x60]
+    // The EtherType, and the first two bytes of the IP header.
+    let word = u32::from_be_bytes([a, b, c, d]);
+    let is_ip = if is_ipv6 {
+        word & 0xffff_f000 == 0x86dd_6000
     } else {
-        let is_long = u16::from_be_bytes([length_high, length_low]) >= 20;
-        frame.len() >= UNTAGGED + 20 && [type_high, type_low, first] == [0x08, 0x00, 0x45] && is_long
-    }
+        word & 0xffff_ff00 == 0x0800_4500 && u16::from_be_bytes([high, low]) >= 20
+    };
+    is_ip && frame.len() >= UNTAGGED + header_bytes
 }
 
 /// Recognises packets with one particular combination of headers, by comparing two words of the frame.
