@@ -21,8 +21,7 @@ demo: ## run the demo: four hosts around one switch, traffic, counters; needs ro
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# The released program is built without DPDK. The tests in namespaces and `cargo test --package port` run
-# without DPDK, too. All other tests run in builds with DPDK.
+# The released program and `cargo test --package port` are built without DPDK, all other tests with DPDK.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test

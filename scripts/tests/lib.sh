@@ -139,12 +139,15 @@ make_hosts() {
 }
 mac() { printf '02:00:00:00:00:%02x' "$1"; }
 
+# test_build: builds the program as for the unit tests, so that crates are compiled once, and prints its path.
+test_build() {
+    cargo build --quiet --workspace --features shunt/dpdk --bin shunt &&
+        cargo metadata --no-deps --format-version 1 | sed 's|.*"target_directory":"\([^"]*\)".*|\1/debug/shunt|'
+}
+
 # start_switch FAIL_MODE: starts a switch that connects to $controller and listens for ovs-ofctl at
 # $openflow_listen. $switch is its process ID, $shunt the program.
 start_switch() {
-    cargo build --quiet --package shunt
-    local target
-    target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
 control = "$folder/control.sock"
 [[worker]]
@@ -157,7 +160,7 @@ listen = "$openflow_listen"
 fail_mode = "$1"
 $settings
 CONFIG
-    shunt=$target/debug/shunt
+    shunt=$(test_build)
     background switch sw "$shunt" run -c "$folder/switch.toml"
     # shellcheck disable=SC2034
     switch=$started

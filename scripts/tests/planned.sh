@@ -52,16 +52,14 @@ for name, at in number.items():
 (folder / "switches.toml").write_text("".join(config))
 (folder / "names").write_text("".join(f"{at} {name}\n" for name, at in number.items()))
 PYTHON
-    local a b name target
+    local a b name
     while read -r a b; do
         # The MTU leaves space for keys and tags.
         ip -n "$prefix-sw" link add "$a" mtu 1600 type veth peer name "$b" mtu 1600
         ip -n "$prefix-sw" link set "$a" up
         ip -n "$prefix-sw" link set "$b" up
     done <"$folder/links"
-    cargo build --quiet --package shunt
-    target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-    shunt=$target/debug/shunt
+    shunt=$(test_build)
     background switches sw "$shunt" run -c "$folder/switches.toml"
     wait_until 'all switches are ready' all_ready
     background app sw "$python" lab/controllers/launch.py load_plan --plan "$folder/plan.json" --hosts "$folder/hosts.json"

@@ -18,8 +18,7 @@ make_hosts 3
 # Only packets of the test may pass.
 for n in 1 2; do ip -n "$prefix-h$n" neighbor add "10.0.0.$((3 - n))" lladdr "$(mac $((3 - n)))" dev eth0; done
 if [ -z "${SHUNT:-}" ]; then
-    cargo build --quiet --package shunt
-    SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
+    SHUNT=$(test_build)
 fi
 cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
 control = "$folder/control.sock"

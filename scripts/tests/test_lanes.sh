@@ -33,8 +33,7 @@ if replay h2 crates/wire/tests/data/dsa.pcap; then fail 'a capture that is not E
 grep -q 'frames are not Ethernet' "$folder/replay.log" || fail 'the reason for the refusal is missing'
 ok 'a capture that is not Ethernet is refused'
 
-cargo build --quiet --package shunt
-SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
+SHUNT=$(test_build)
 export SHUNT
 # Job control gives each run its own process group, in which SIGINT has its default effect.
 set -m

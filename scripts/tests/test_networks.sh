@@ -16,14 +16,13 @@ python3 scripts/tests/protected_bench.py >"$folder/bench.log" 2>&1 ||
     { tail -n 20 "$folder/bench.log" >&2; fail "bench/protected.py can pass although no packet tests the guards"; }
 ok "bench/protected.py reports missing files"
 
-cargo build --quiet --package shunt
-target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+shunt=$(test_build)
 # delivered PLANNER PATHS LINKS: each of 54 hosts must reach every other host. There must be PATHS paths, the
 # longest with LINKS links.
 delivered() {
     PYTHONPATH=controller/src "$python" -m shunt_controller.plan "$1" --k 6 --json "$folder/plan.json" >"$folder/plan.log"
     printf '[network]\nplan = "plan.json"\n[network.require]\ndelivered = 1.0\n' >"$folder/network.toml"
-    "$target/debug/shunt" sim "$folder/network.toml" --json >"$folder/run.json" || fail "$1: the simulation reports an error"
+    "$shunt" sim "$folder/network.toml" --json >"$folder/run.json" || fail "$1: the simulation reports an error"
     "$python" - "$folder/run.json" "$@" <<'PYTHON' || fail "$1: the figures are not the expected ones"
 import json, sys
 
@@ -44,7 +43,7 @@ delivered fat-tree $((54 * (45 * 9 + 6 * 3 + 2))) 4
 delivered keyflow $((54 * 53)) 4
 
 # Graphs "odd 1" and "odd 10" with keys of 64 and 128 bits. Routes of the second graph are split.
-PLAN_PYTHON=$python SHUNT="$target/debug/shunt" bench/protected.py --quick --odd 11 --case "odd 1" --packets 20000 \
+PLAN_PYTHON=$python SHUNT=$shunt bench/protected.py --quick --odd 11 --case "odd 1" --packets 20000 \
     --report "$folder/protected.jsonl" >"$folder/protected.log" ||
     { tail -n 20 "$folder/protected.log" >&2; fail "a guard of a protected plan does not hold"; }
 [[ $(tail -n 1 "$folder/protected.log") == "4 plans, 2 split, 0 refused, 0 failed" ]] ||

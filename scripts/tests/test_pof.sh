@@ -16,9 +16,7 @@ readonly referee=scripts/tests/peers/pof_referee.py
 needs "$python"
 shunt=${SHUNT:-}
 if [ -z "$shunt" ]; then
-    cargo build --quiet --package shunt
-    target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-    shunt=$target/debug/shunt
+    shunt=$(test_build)
 fi
 (cd controller && SHUNT=$shunt "../$python" -m pytest -q tests/pof) || fail "the tests of controller/tests/pof fail"
 

@@ -6,8 +6,7 @@
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-cargo build --quiet --package shunt
-SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
+SHUNT=$(test_build)
 export SHUNT
 for network in path tree; do
     lab/stateless.py "$network" >"$folder/$network.log" 2>&1 || fail "the $network failed"
