@@ -142,13 +142,17 @@ impl TtlSpot {
     #[inline(always)]
     pub fn edit(self, start: &mut FrameStart) {
         let at = usize::from(self.0 & !IN_IPV6) % TTL_END;
-        start[at] = start[at].wrapping_sub(1);
-        let is_ipv4 = self.0 & IN_IPV6 == 0;
         let header =
             start.get_mut(at.wrapping_sub(IPV4_TTL)..).and_then(|from| from.first_chunk_mut::<IPV4_BYTES>());
-        if let Some(header) = header.filter(|_| is_ipv4) {
-            let checksum = checksum::ipv4_header_without_options(header);
-            header[IPV4_CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
+        match header {
+            Some(header) if self.0 & IN_IPV6 == 0 => {
+                // The new TTL is not loaded from the header, because loads of bytes just written are slow.
+                let ttl = header[IPV4_TTL].wrapping_sub(1);
+                let checksum = checksum::ipv4_header_with_ttl(header, ttl);
+                header[IPV4_TTL] = ttl;
+                header[IPV4_CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
+            }
+            _ => start[at] = start[at].wrapping_sub(1),
         }
     }
 

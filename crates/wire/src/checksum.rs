@@ -46,14 +46,15 @@ pub fn ipv4_header(header: &[u8]) -> u16 {
     !add(sum(before), sum(rest.get(2..).unwrap_or_default()))
 }
 
-/// As [`ipv4_header`], for a header without options.
+/// As [`ipv4_header`], for a header without options in which `ttl` replaces the TTL.
 #[inline(always)]
-pub fn ipv4_header_without_options(header: &[u8; 20]) -> u16 {
-    /// The checksum in bytes 8 to 15.
-    const CHECKSUM: u64 = u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+pub fn ipv4_header_with_ttl(header: &[u8; 20], ttl: u8) -> u16 {
+    /// The TTL and the checksum in bytes 8 to 15.
+    const REPLACED: u64 = u64::from_ne_bytes([0xff, 0, 0xff, 0xff, 0, 0, 0, 0]);
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, rest @ ..] = *header;
     let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
-    let second = u64::from_ne_bytes([i, j, k, l, m, n, o, p]) & !CHECKSUM;
+    let second = u64::from_ne_bytes([i, j, k, l, m, n, o, p]) & !REPLACED;
+    let second = second | u64::from_ne_bytes([ttl, 0, 0, 0, 0, 0, 0, 0]);
     let (sum, carry) = first.overflowing_add(second);
     let (sum, last_carry) = sum.overflowing_add(u64::from(u32::from_ne_bytes(rest)) + u64::from(carry));
     let sum = sum + u64::from(last_carry);
