@@ -28,6 +28,7 @@ const LAYERS: &[&str] = &[
     "model",
     "pof_agent",
     "worker",
+    "device",
     "config",
     "sim",
     "scenario",
