@@ -43,7 +43,7 @@ pub const ACTION_FIELDS: [ActionField; 14] = [
     ),
     field("write_metadata", 1, "write the low 16 bits of the metadata register"),
     field("metadata", 16, "value for the metadata register"),
-    field("output", 2, "OUTPUT_*"),
+    field("output_kind", 2, "OUTPUT_*"),
     field("port", 8, "output port of OUTPUT_PORT"),
     field("last", 1, "later PPUs do not change the packet"),
     field("reserved", 14, "0"),

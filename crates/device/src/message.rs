@@ -128,7 +128,7 @@ pub enum Body {
     },
     /// Asks for all counters.
     StatsRequest,
-    /// Counters in the order of their registers.
+    /// Counters in the order of [`crate::register::COUNTERS`].
     StatsReply(Vec<u64>),
 }
 
