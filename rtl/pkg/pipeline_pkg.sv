@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types that travel between the modules of the pipeline. Byte 0 of a frame is the most significant byte of a
+// vector, as in the layout of the extended header.
+
+package pipeline_pkg;
+  import device_pkg::*;
+
+  // Bits and bytes of the bus.
+  localparam int unsigned BUS_BITS = 512;
+  localparam int unsigned BUS_BYTES = BUS_BITS / 8;
+
+  // Entries that one memory cell of the TCAM writes together, key bits that address it, and cells per row.
+  localparam int unsigned ROW_ENTRIES = 14;
+  localparam int unsigned CHUNK_BITS = 5;
+  localparam int unsigned CHUNKS = (KEY_BITS + CHUNK_BITS - 1) / CHUNK_BITS;
+
+  // Reason why a PPU drops a packet.
+  localparam logic [1:0] DROP_NONE = 2'd0;
+  localparam logic [1:0] DROP_BAD_EDIT = 2'd1;
+  localparam logic [1:0] DROP_TTL = 2'd2;
+
+  // A packet's header on its way through the PPUs.
+  typedef struct packed {
+    extended_t   ext;
+    logic [7:0]  copied;         // bytes of the frame in `ext.frame`, at most FRAME_BYTES
+    logic [15:0] payload_bytes;  // bytes of the frame in the payload FIFO
+    logic [1:0]  output_kind;    // OUTPUT_*
+    logic [7:0]  port;           // port of OUTPUT_PORT
+    logic [7:0]  ppu;            // PPU that set the output, 255 if none did
+    logic        done;           // later PPUs do not change the packet
+    logic [1:0]  drop;           // DROP_*
+    logic [15:0] ip_change;      // one's complement sum by which the IPv4 header checksum must change
+    logic [15:0] l4_change;      // the same of the upper-layer checksum
+  } header_t;
+
+  // What the deparser needs of a header.
+  typedef struct packed {
+    logic [FRAME_BYTES*8-1:0] frame;
+    logic [7:0]               copied;
+    logic [15:0]              payload_bytes;
+    logic [1:0]               output_kind;
+    logic [7:0]               port;
+    logic [7:0]               in_port;
+    logic [7:0]               ppu;
+    logic [1:0]               drop;
+  } record_t;
+
+  // Where a frame goes; constant during the frame.
+  typedef struct packed {
+    logic [1:0] output_kind;
+    logic [7:0] port;
+    logic [7:0] in_port;
+    logic [7:0] ppu;
+  } egress_t;
+
+  // A command for the table writer; fields that a command does not use are ignored.
+  typedef struct packed {
+    logic [1:0]                   code;  // COMMAND_*
+    logic [7:0]                   ppu;
+    logic [15:0]                  index;
+    logic [KEY_BITS-1:0]          value;
+    logic [KEY_BITS-1:0]          mask;
+    action_t                      action;
+    key_slice_t [KEY_SLICES-1:0]  slices;  // the last element is the key's first slice
+  } command_t;
+
+  // Adds two 16-bit numbers in one's complement.
+  function automatic logic [15:0] add_ones(input logic [15:0] a, input logic [15:0] b);
+    logic [16:0] sum;
+    sum = {1'b0, a} + {1'b0, b};
+    return sum[15:0] + {15'b0, sum[16]};
+  endfunction
+endpackage
