@@ -5,3 +5,9 @@ rtl/lutram/lutram.sv
 rtl/fifo/fifo.sv
 rtl/delay_line/delay_line.sv
 rtl/frame_buffer/frame_buffer.sv
+rtl/parser/splitter.sv
+rtl/parser/parser.sv
+rtl/selector/selector.sv
+rtl/priority_encoder/priority_encoder.sv
+rtl/tcam/tcam.sv
+rtl/action_memory/action_memory.sv
