@@ -11,3 +11,6 @@ rtl/selector/selector.sv
 rtl/priority_encoder/priority_encoder.sv
 rtl/tcam/tcam.sv
 rtl/action_memory/action_memory.sv
+rtl/action_unit/action_unit.sv
+rtl/ppu/ppu.sv
+rtl/table_writer/table_writer.sv

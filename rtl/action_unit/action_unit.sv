@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executes an action word on a header: edit, TTL, metadata, output.
+//
+// The edit replaces `remove` bytes at an offset by `insert` bytes of data. All later bytes move by one shift
+// of -16 to +12 bytes. TTL and checksum changes are computed from the bytes before the edit. Changes of
+// checksums are only summed up; `checksum_fixer` applies them behind the last PPU.
+//
+// Latency: 4 cycles. Throughput: one header per cycle; there is no stall.
+
+`default_nettype none
+
+module action_unit
+  import device_pkg::*;
+  import pipeline_pkg::*;
+#(
+    // Number of this PPU, 0 to 254.
+    parameter int unsigned PPU = 0
+) (
+    input  wire     clk,
+    input  wire     rst,
+    input  wire     in_valid,
+    input  header_t in_header,
+    // The header has hit an entry with this action.
+    input  wire     hit,
+    input  action_t action,
+    output wire     out_valid,
+    output header_t out_header
+);
+  localparam int unsigned FRAME_BITS = FRAME_BYTES * 8;
+  localparam int unsigned DATA_BITS = EDIT_DATA_BYTES * 8;
+  // A line has 16 bytes; the frame's part has LINES of them.
+  localparam int unsigned LINES = FRAME_BYTES / 16;
+
+  logic [3:0] valid;
+  assign out_valid = valid[3];
+  always_ff @(posedge clk) valid <= rst ? '0 : {valid[2:0], in_valid};
+
+  // Stage 1: where the edit is, whether it fits, and where the TTL is.
+  typedef struct packed {
+    header_t              header;
+    logic                 edit;     // the edit is executed
+    logic                 ttl;      // the TTL is decremented
+    logic [7:0]           at;       // first byte of the edit
+    logic [7:0]           ttl_at;   // byte of the TTL before the edit
+    logic [4:0]           shift;    // 12 + remove - insert
+    logic [DATA_BITS-1:0] data;
+    logic [3:0]           insert;
+    logic                 sum_ip;
+    logic                 sum_l4;
+  } stage_t;
+  stage_t s1, n1;
+  logic [9:0] at, end_at, longer;
+  logic run, edits, fits;
+  always_comb begin
+    run = hit && !in_header.done;
+    edits = action.insert != 0 || action.remove != 0;
+    at = 10'(action.offset);
+    if (action.base == 2'(EDIT_BASE_L3)) at += 10'(in_header.ext.l3_offset);
+    if (action.base == 2'(EDIT_BASE_L4)) at += 10'(in_header.ext.l4_offset);
+    end_at = at + 10'(action.remove);
+    longer = 10'(in_header.copied) + 10'(action.insert) - 10'(action.remove);
+    fits = end_at <= 10'(in_header.copied) && longer <= 10'(FRAME_BYTES)
+        && (action.base != 2'(EDIT_BASE_L4) || in_header.ext.l4_offset != 0);
+    n1 = '0;
+    n1.header = in_header;
+    n1.edit = run && edits && fits;
+    n1.ttl = run && action.dec_ttl && (!edits || fits)
+          && (in_header.ext.present[PRESENT_IPV4] || in_header.ext.present[PRESENT_IPV6]);
+    n1.at = at[7:0];
+    n1.ttl_at = in_header.ext.l3_offset + (in_header.ext.present[PRESENT_IPV4] ? 8'd8 : 8'd7);
+    n1.shift = 5'd12 + action.remove - 5'(action.insert);
+    n1.data = action.data;
+    n1.insert = action.insert;
+    n1.sum_ip = run && action.fix_ip && fits;
+    n1.sum_l4 = run && action.fix_l4 && fits;
+    if (run) begin
+      if (edits && !fits) begin
+        n1.header.drop = DROP_BAD_EDIT;
+        n1.header.done = 1'b1;
+      end else begin
+        if (action.write_metadata) n1.header.ext.metadata[15:0] = action.metadata;
+        if (action.output_kind != 2'(OUTPUT_KEEP)) begin
+          n1.header.output_kind = action.output_kind;
+          n1.header.port = action.port;
+          n1.header.ppu = 8'(PPU);
+        end
+        n1.header.done = action.last || action.output_kind == 2'(OUTPUT_DISCARD);
+      end
+    end
+  end
+  always_ff @(posedge clk) s1 <= n1;
+
+  // Stage 2: coarse shift; lines with the bytes before the edit; data at its place within a line; TTL.
+  stage_t s2, n2;
+  logic [FRAME_BITS+28*8-1:0] wide, coarse;
+  logic [FRAME_BITS+7*8-1:0] coarse_q;
+  logic [127:0] even, odd, ring, ring_q;
+  logic [255:0] lines_q;
+  logic [7:0] ttl, ttl_q;
+  logic [FRAME_BYTES-1:0] keep, put, keep_q, put_q;
+  logic [7:0] move;
+  always_comb begin
+    wide = {{12{8'd0}}, s1.header.ext.frame, {16{8'd0}}};
+    coarse = wide << {s1.shift[4:2], 5'b00000};
+    even = '0;
+    odd = '0;
+    for (int l = 0; l < LINES; l += 2) begin
+      if (5'((6'(s1.at[7:4]) + 6'd1) >> 1) == 5'(l / 2)) even = s1.header.ext.frame[FRAME_BITS-1-l*128-:128];
+      if (l + 1 < LINES && s1.at[7:5] == 3'(l / 2)) odd = s1.header.ext.frame[FRAME_BITS-1-(l+1)*128-:128];
+    end
+    ring = 128'({s1.data, 32'd0, s1.data, 32'd0} >> {s1.at[3:0], 3'b000});
+    ttl = '0;
+    for (int i = 0; i < FRAME_BYTES; i++) begin
+      if (s1.ttl_at == 8'(i)) ttl |= s1.header.ext.frame[FRAME_BITS-1-i*8-:8];
+      keep[i] = !s1.edit || 8'(i) < s1.at;
+      put[i] = s1.edit && 8'(i) >= s1.at && 9'(i) < 9'(s1.at) + 9'(s1.insert);
+    end
+    // Offsets behind the edit move with their headers.
+    move = s1.edit ? 8'd12 - 8'(s1.shift) : 8'd0;
+    n2 = s1;
+    n2.header.copied = s1.header.copied + move;
+    if (s1.at < s1.header.ext.l3_offset) n2.header.ext.l3_offset = s1.header.ext.l3_offset + move;
+    if (s1.header.ext.l4_offset != 0 && s1.at < s1.header.ext.l4_offset)
+      n2.header.ext.l4_offset = s1.header.ext.l4_offset + move;
+    if (s1.ttl_at > s1.at) n2.ttl_at = s1.ttl_at + move;
+  end
+  always_ff @(posedge clk) begin
+    s2 <= n2;
+    coarse_q <= coarse[FRAME_BITS+28*8-1-:FRAME_BITS+7*8];
+    lines_q <= s1.at[4] ? {odd, even} : {even, odd};
+    ring_q <= ring;
+    ttl_q <= ttl;
+    keep_q <= keep;
+    put_q <= put;
+  end
+
+  // Stage 3: fine shift; the edited frame; sum of the changes in 16-bit words.
+  header_t h3, n3;
+  logic [FRAME_BITS+7*8-1:0] fine;
+  logic [DATA_BITS-1:0] old_bytes, new_bytes;
+  logic [19:0] sum, sum_q;
+  logic expired, ttl_write_q, sum_ip_q, sum_l4_q, odd_q;
+  logic [7:0] ttl_at_q, ttl_new_q;
+  always_comb begin
+    n3 = s2.header;
+    fine = coarse_q << {s2.shift[1:0], 3'b000};
+    for (int i = 0; i < FRAME_BYTES; i++) begin
+      if (put_q[i]) n3.ext.frame[FRAME_BITS-1-i*8-:8] = ring_q[127-(i%16)*8-:8];
+      else if (!keep_q[i]) n3.ext.frame[FRAME_BITS-1-i*8-:8] = fine[FRAME_BITS+7*8-1-i*8-:8];
+    end
+    old_bytes = DATA_BITS'((lines_q << {s2.at[3:0], 3'b000}) >> (256 - DATA_BITS));
+    new_bytes = s2.data;
+    for (int i = 0; i < EDIT_DATA_BYTES; i++) begin
+      if (4'(i) >= s2.insert) begin
+        old_bytes[DATA_BITS-1-i*8-:8] = 8'd0;
+        new_bytes[DATA_BITS-1-i*8-:8] = 8'd0;
+      end
+    end
+    sum = '0;
+    for (int i = 0; i < EDIT_DATA_BYTES / 2; i++)
+      sum += 20'(new_bytes[i*16+:16]) + 20'({4'd0, ~old_bytes[i*16+:16]});
+    expired = s2.ttl && ttl_q <= 8'd1;
+    if (expired) begin
+      n3.drop = DROP_TTL;
+      n3.done = 1'b1;
+    end
+  end
+  always_ff @(posedge clk) begin
+    h3 <= n3;
+    sum_q <= sum;
+    sum_ip_q <= s2.sum_ip;
+    sum_l4_q <= s2.sum_l4;
+    odd_q <= s2.at[0] ^ s2.header.ext.l3_offset[0];
+    ttl_write_q <= s2.ttl;
+    ttl_at_q <= s2.ttl_at;
+    ttl_new_q <= ttl_q - 8'd1;
+  end
+
+  // Stage 4: TTL, VLAN word, changes of checksums.
+  header_t n4, h4;
+  logic [15:0] change, tpid;
+  logic has_tag;
+  always_comb begin
+    n4 = h3;
+    for (int i = 0; i < FRAME_BYTES; i++)
+      if (ttl_write_q && ttl_at_q == 8'(i)) n4.ext.frame[FRAME_BITS-1-i*8-:8] = ttl_new_q;
+    change = add_ones(sum_q[15:0], {12'd0, sum_q[19:16]});
+    if (odd_q) change = {change[7:0], change[15:8]};
+    if (sum_ip_q) n4.ip_change = add_ones(h3.ip_change, change);
+    // The TTL is the high byte of its word: the word falls by 0x0100.
+    if (ttl_write_q && h3.ext.present[PRESENT_IPV4]) n4.ip_change = add_ones(n4.ip_change, 16'hfeff);
+    if (sum_l4_q) n4.l4_change = add_ones(h3.l4_change, change);
+    // The parser's rule for the outermost tag, applied again.
+    tpid = h3.ext.frame[FRAME_BITS-1-12*8-:16];
+    has_tag = h3.copied >= 8'd18 && (tpid == 16'h8100 || tpid == 16'h88a8 || tpid == 16'h9100);
+    n4.ext.present[PRESENT_VLAN] = has_tag;
+    n4.ext.vlan = has_tag ? (h3.ext.frame[FRAME_BITS-1-14*8-:16] & 16'hefff) | 16'h1000 : 16'd0;
+  end
+  always_ff @(posedge clk) h4 <= n4;
+  assign out_header = h4;
+
+  wire _unused = &{1'b0, action.reserved, coarse, fine, s2.edit, at[9:8]};
+endmodule
+
+`default_nettype wire
