@@ -14,3 +14,6 @@ rtl/action_memory/action_memory.sv
 rtl/action_unit/action_unit.sv
 rtl/ppu/ppu.sv
 rtl/table_writer/table_writer.sv
+rtl/checksum_fixer/checksum_fixer.sv
+rtl/deparser/deparser.sv
+rtl/datapath/datapath.sv
