@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and runs the cocotb test benches: run.py [NAME...]. Needs cocotb 1.9 and Verilator 5.006."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import xml.etree.ElementTree as tree
+from pathlib import Path
+
+import cocotb.config
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "target" / "rtl" / "sim"
+
+# Bench: folder, top module, parameters. Tables are small where their size does not matter, because simulation
+# time grows with it.
+BENCHES = {
+    "datapath": ("datapath", "datapath", {"PPUS": 3, "ENTRIES": 16}),
+    "datapath_cells": ("datapath", "datapath", {"PPUS": 1, "ENTRIES": 32, "PRIMITIVE": 1}),
+}
+
+
+def sources():
+    """Files of rtl/files.f."""
+    return [ROOT / line for line in (ROOT / "rtl" / "files.f").read_text().split()]
+
+
+def build(name, top, parameters):
+    """Builds a bench, if a source has changed since the last build. Returns the program."""
+    folder = BUILD / name
+    program = folder / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    # The bench sees only the ports of the top module: other visible signals would slow the simulation down.
+    public = folder / "public.vlt"
+    text = next(path for path in sources() if path.stem == top).read_text()
+    ports = re.findall(r"^ +(?:input|output) .*?(\w+),?(?: *//.*)?$", text, re.M)
+    lines = [f'public_flat_rw -module "{top}" -var "{port}"' for port in ports]
+    public.write_text("\n".join(["`verilator_config", *lines, ""]))
+    libraries = cocotb.config.libs_dir
+    command = [
+        "verilator", "--cc", "--exe", "--build", "-j", "2", "--vpi", "--prefix", "Vtop", "-o", "bench", "-O3",
+        "--x-assign", "unique", "--x-initial", "unique", "--top-module", top, "-Mdir", str(folder), "-Wno-fatal",
+        "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", "-MAKEFLAGS", "OPT_FAST=-O1",
+        *(f"-G{key}={value}" for key, value in parameters.items()),
+        str(ROOT / "rtl" / "lint.vlt"), str(public), *map(str, sources()),
+        str(Path(cocotb.config.share_dir) / "lib" / "verilator" / "verilator.cpp"),
+    ]
+    with open(folder / "build.log", "w", encoding="utf-8") as log:
+        if subprocess.run(command, stdout=log, stderr=log, check=False).returncode != 0:
+            raise SystemExit(f"{name}: the build failed; see {log.name}")
+    return program
+
+
+def run(name):
+    """Builds and runs a bench. Returns the number of failed tests."""
+    folder, top, parameters = BENCHES[name]
+    program = build(name, top, parameters)
+    results = program.parent / "results.xml"
+    results.unlink(missing_ok=True)
+    paths = [ROOT / "rtl" / folder, ROOT / "rtl" / "sim", sysconfig.get_path("purelib")]
+    environment = {
+        **os.environ, "MODULE": f"test_{folder}", "TOPLEVEL": top, "TOPLEVEL_LANG": "verilog",
+        "COCOTB_RESULTS_FILE": str(results), "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "LIBPYTHON_LOC": subprocess.run(
+            [sys.executable, "-m", "find_libpython"], capture_output=True, text=True, check=True
+        ).stdout.strip(),
+        **{key: str(value) for key, value in parameters.items()},
+    }
+    subprocess.run([str(program)], cwd=program.parent, env=environment, check=False)
+    if not results.exists():
+        raise SystemExit(f"{name}: no test ran")
+    cases = list(tree.parse(results).iter("testcase"))
+    failed = sum(case.find("failure") is not None for case in cases)
+    return failed if cases else 1
+
+
+def main():
+    """Runs the named benches, or all."""
+    failed = {name: run(name) for name in sys.argv[1:] or BENCHES}
+    for name, count in failed.items():
+        print(f"{name}: {'passed' if count == 0 else f'{count} tests failed'}")
+    return int(any(failed.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
