@@ -48,6 +48,13 @@ bench: ## run every benchmark that bench/programs.py lists, then print the table
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
+# RTL_STEPS is a list of the steps of rtl/check.sh.
+RTL_STEPS ?= lint simulate
+.PHONY: rtl
+rtl: ## check the hardware pipeline: lint, simulate
+	scripts/setup.sh rtl
+	rtl/check.sh $(RTL_STEPS)
+
 # FIGURES is quick, usual or full. A quick run takes minutes, a full run hours. RULES is the number of rules
 # in each of the two large tables.
 FIGURES ?= usual

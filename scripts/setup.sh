@@ -3,8 +3,8 @@
 #
 # Installs tools that a fresh Debian 12 lacks: `setup.sh PURPOSE`
 #
-# PURPOSE is build, dpdk, lint, demo, lab, networks, test, bench, bench-peers, fuzz or conformance. The script
-# accepts an existing tool from any source.
+# PURPOSE is build, dpdk, lint, demo, lab, networks, rtl, test, bench, bench-peers, fuzz or conformance. The
+# script accepts an existing tool from any source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,6 +19,7 @@ readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpd
 readonly bench_needs=(valgrind:valgrind python3:python3 ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly peers_needs=(ovs-ofctl:openvswitch-common ovsdb-server:openvswitch-common pkg-config:pkg-config python3:python3
     taskset:util-linux setpriv:util-linux stdbuf:coreutils ldd:libc-bin)
+readonly rtl_needs=(verilator:verilator yosys:yosys z3:z3 c++:build-essential python3:python3)
 readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
 fail() {
@@ -119,11 +120,15 @@ can_make_environments() {
 raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null
 }
 
-# install_client NAME: creates the Python environment of a controller in target/tools/NAME from
-# lab/controllers/requirements-NAME.txt. An environment is replaced if the list has changed or its Python is
-# missing.
+# install_client NAME: creates the Python environment of a controller.
 install_client() {
-    local name=$1 folder=target/tools/$1 list=lab/controllers/requirements-$1.txt python=/usr/bin/python3
+    install_environment "$1" "lab/controllers/requirements-$1.txt"
+}
+
+# install_environment NAME LIST: creates a Python environment in target/tools/NAME from a list of packages. An
+# environment is replaced if the list has changed or its Python is missing.
+install_environment() {
+    local name=$1 folder=target/tools/$1 list=$2 python=/usr/bin/python3
     if cmp -s "$list" "$folder/installed.txt" && "$folder/bin/python" -c '' 2>/dev/null; then return; fi
     if ! can_make_environments "$python"; then
         python=python3
@@ -162,9 +167,10 @@ case "$purpose" in
     conformance) needs=("${conformance_needs[@]}") ;;
     networks) needs=("${build_needs[@]}" python3:python3) ;;
     lab) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}") ;;
-    test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}") ;;
+    rtl) needs=("${build_needs[@]}" "${rtl_needs[@]}") ;;
+    test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}" "${rtl_needs[@]}") ;;
     *)
-        printf 'usage: %s build|dpdk|lint|demo|lab|networks|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
+        printf 'usage: %s build|dpdk|lint|demo|lab|networks|rtl|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -187,6 +193,7 @@ fi
 # The planners run in the environment of os-ken, which has networkx.
 case "$purpose" in networks | test) install_client os-ken ;; esac
 if [ "$purpose" = test ]; then install_client faucet; fi
+case "$purpose" in rtl | test) install_environment rtl rtl/requirements.txt ;; esac
 if [ "$purpose" = bench ]; then
     unpack_vswitchd
     # Libraries for bench/dpdk.

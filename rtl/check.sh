@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Checks the hardware pipeline: check.sh STEP...
+#
+# Steps: lint, simulate (all test benches).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+readonly python=target/tools/rtl/bin/python
+
+lint() {
+    verilator --lint-only -Wall rtl/lint.vlt -f rtl/files.f --top-module datapath
+}
+
+simulate() {
+    "$python" rtl/sim/run.py
+}
+
+for step in "$@"; do
+    case "$step" in
+        lint | simulate) ;;
+        *)
+            printf 'usage: %s lint|simulate...\n' "$0" >&2
+            exit 2
+            ;;
+    esac
+    printf '== rtl: %s\n' "$step"
+    "$step"
+done

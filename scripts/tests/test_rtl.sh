@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The hardware pipeline passes lint and its test benches, which takes about a minute.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+make --no-print-directory rtl RTL_STEPS='lint simulate'
