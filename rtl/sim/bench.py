@@ -122,7 +122,11 @@ class Sink:
         self.dut, self.ready = dut, ready
         self.frames, self.cycles, self.cycle = [], [], 0
         dut.out_ready.value = 1
-        cocotb.start_soon(self._run())
+        self.task = cocotb.start_soon(self._run())
+
+    def stop(self):
+        """Takes no more frames."""
+        self.task.kill()
 
     async def _run(self):
         frame = b""

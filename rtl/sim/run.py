@@ -61,8 +61,9 @@ def run(name):
     results = program.parent / "results.xml"
     results.unlink(missing_ok=True)
     paths = [ROOT / "rtl" / folder, ROOT / "rtl" / "sim", sysconfig.get_path("purelib")]
+    modules = sorted(path.stem for path in (ROOT / "rtl" / folder).glob("test_*.py"))
     environment = {
-        **os.environ, "MODULE": f"test_{folder}", "TOPLEVEL": top, "TOPLEVEL_LANG": "verilog",
+        **os.environ, "MODULE": ",".join(modules), "TOPLEVEL": top, "TOPLEVEL_LANG": "verilog",
         "COCOTB_RESULTS_FILE": str(results), "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "LIBPYTHON_LOC": subprocess.run(
             [sys.executable, "-m", "find_libpython"], capture_output=True, text=True, check=True
