@@ -3,7 +3,7 @@
 #
 # Checks the hardware pipeline: check.sh STEP...
 #
-# Steps: lint, simulate (all test benches).
+# Steps: lint, simulate (all test benches), faults (each planted fault must be caught).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly python=target/tools/rtl/bin/python
@@ -16,11 +16,15 @@ simulate() {
     "$python" rtl/sim/run.py
 }
 
+faults() {
+    "$python" rtl/faults.py
+}
+
 for step in "$@"; do
     case "$step" in
-        lint | simulate) ;;
+        lint | simulate | faults) ;;
         *)
-            printf 'usage: %s lint|simulate...\n' "$0" >&2
+            printf 'usage: %s lint|simulate|faults...\n' "$0" >&2
             exit 2
             ;;
     esac
