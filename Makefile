@@ -49,9 +49,9 @@ bench: ## run every benchmark that bench/programs.py lists, then print the table
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
 # RTL_STEPS is a list of the steps of rtl/check.sh.
-RTL_STEPS ?= lint simulate faults
+RTL_STEPS ?= lint simulate volume faults
 .PHONY: rtl
-rtl: ## check the hardware pipeline: lint, simulate, planted faults
+rtl: ## check the hardware pipeline: lint, simulation, random programs, planted faults
 	scripts/setup.sh rtl
 	rtl/check.sh $(RTL_STEPS)
 

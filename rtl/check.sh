@@ -3,7 +3,8 @@
 #
 # Checks the hardware pipeline: check.sh STEP...
 #
-# Steps: lint, simulate (all test benches), faults (each planted fault must be caught).
+# Steps: lint, simulate (all test benches), volume (100,000 frames in 100 random programs), faults (each
+# planted fault must be caught).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly python=target/tools/rtl/bin/python
@@ -16,15 +17,20 @@ simulate() {
     "$python" rtl/sim/run.py
 }
 
+volume() {
+    RTL_PROGRAMS=100 RTL_FRAMES=1000 RTL_SEED=2 TESTCASE=random_programs_equal_the_model \
+        "$python" rtl/sim/run.py datapath
+}
+
 faults() {
     "$python" rtl/faults.py
 }
 
 for step in "$@"; do
     case "$step" in
-        lint | simulate | faults) ;;
+        lint | simulate | volume | faults) ;;
         *)
-            printf 'usage: %s lint|simulate|faults...\n' "$0" >&2
+            printf 'usage: %s lint|simulate|volume|faults...\n' "$0" >&2
             exit 2
             ;;
     esac
