@@ -230,7 +230,7 @@ fn the_express_path_shows_its_plan_and_the_records_of_each_worker() {
     let shown = place.prints(&["show", "express"]);
     // The plan is new, so the records of the previous plan may still be in use.
     let lines: Vec<&str> = shown.lines().filter(|line| !line.starts_with("records of plan ")).collect();
-    assert!(lines[0].ends_with(": keys of 20 bytes, in records of one cache line"), "{shown}");
+    assert!(lines[0].ends_with(": keys of 22 bytes, in records of one cache line"), "{shown}");
     assert_eq!(lines[1], "packets can reach tables 0, 3");
     let fields = "dl_dst, dl_src, dl_type, vlan_vid/0xfff, nw_dst/0xffffff00";
     assert_eq!(lines[2], format!("their rules examine 148 bits: {fields}"));
