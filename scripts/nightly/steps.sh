@@ -47,5 +47,8 @@ step pof-messages "POF_MESSAGES=10000000 cargo test --release --package pof_agen
 step pof-packets "POF_PACKETS=1000000 cargo test --release --package switch --test pof equivalence"
 step pof-storm "POF_STORM=100000 POF_STORM_RATE=60000 POF_STORM_MIN=50000 cargo test --release --package switch --test pof storm -- --nocapture"
 
+# Random programs of the hardware pipeline, and faults planted into its RTL.
+step rtl "make --no-print-directory rtl RTL_STEPS='volume faults'"
+
 # Every value of the paper's figures must be in the benchmarks' reports.
 step figures "make --no-print-directory figures FIGURES=quick"
