@@ -223,7 +223,7 @@ pub(crate) fn hashed_words(length_bytes: usize) -> usize {
 struct Group {
     /// Each run, and its offset from the start of the group in bytes.
     runs: Vec<(Run, usize)>,
-    /// Number in bytes of which the group's position is a multiple.
+    /// The group's position in the key is a multiple of this number of bytes.
     step: usize,
 }
 

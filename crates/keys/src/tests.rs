@@ -75,10 +75,10 @@ fn no_packet_has_two_parts_of_a_key_in_the_same_bytes() {
         let Layout { placed, ends, length_bytes } = Layout::new(runs.clone(), port_bytes, presence_bytes);
         assert_eq!(placed.len(), runs.len());
         assert!(runs.iter().all(|run| placed.iter().any(|(other, _)| other == run)));
-        let anyone = Condition::default();
+        let always = Condition::default();
         let mut parts = vec![
-            (anyone, ends.port_at..ends.port_at + port_bytes),
-            (anyone, ends.presence_at..ends.presence_at + presence_bytes),
+            (always, ends.port_at..ends.port_at + port_bytes),
+            (always, ends.presence_at..ends.presence_at + presence_bytes),
         ];
         parts.extend(placed.iter().map(|(run, at)| (run.when, *at..at + run.masks.len())));
         assert_eq!(parts.iter().map(|(_, range)| range.end).max(), Some(length_bytes));
