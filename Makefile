@@ -21,11 +21,12 @@ demo: ## run the demo: four hosts around one switch, traffic, counters; needs ro
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# The released program and `cargo test --package port` are built without DPDK, all other tests with DPDK.
+# The released program and `cargo test --package port` are built without DPDK, all other tests with DPDK. The
+# release builds of all tests name the same two packages: with other features, crates would be compiled again.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
-	cargo build --release --package shunt
+	cargo build --release --package shunt --package shunt-bench --bin shunt --bin forward
 	cargo test --workspace --features shunt/dpdk --doc --quiet
 	scripts/tests/run.sh
 	cargo xtask mutants

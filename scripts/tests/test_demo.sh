@@ -47,12 +47,17 @@ printf 'ok: two demos at a time, nothing left behind\n'
 # interrupt SIGNAL EXIT_CODE TEXT: sends SIGNAL to the whole group when the demo has printed TEXT.
 interrupt() {
     local signal=$1 expected=$2 text=$3 pid status=0
-    : >"$folder/cut.out"
-    env --default-signal=INT scripts/demo.sh >"$folder/cut.out" 2>&1 &
+    local TMPDIR=$folder/$BASHPID
+    local out=$TMPDIR.out
+    # Bash ends job control in a subshell.
+    set -m
+    mkdir "$TMPDIR"
+    : >"$out"
+    env --default-signal=INT scripts/demo.sh >"$out" 2>&1 &
     pid=$!
-    until grep -q -- "$text" "$folder/cut.out"; do
+    until grep -q -- "$text" "$out"; do
         kill -0 "$pid" 2>/dev/null || {
-            cat "$folder/cut.out" >&2
+            cat "$out" >&2
             fail "the demo ended before it printed: $text"
         }
         sleep 0.02
@@ -64,12 +69,17 @@ interrupt() {
     expect_no_files
     printf 'ok: SIG%s at "%s", nothing left behind\n' "$signal" "$text"
 }
-interrupt INT 130 'in a network namespace'
-interrupt INT 130 'One switch between them'
-interrupt TERM 143 'h1 -> h2  ok'
-interrupt INT 130 'Bulk traffic'
-interrupt HUP 129 'TCP h1'
-interrupt INT 130 'A protocol that nobody'
-interrupt TERM 143 'a trace of such a packet'
-interrupt INT 130 'p50 us'
-interrupt TERM 143 'in a lane of their own'
+# side_by_side NAME...: interrupts several demos at the same time; each NAME is "SIGNAL EXIT_CODE TEXT".
+side_by_side() {
+    local each signal expected text pids=() pid failed=0
+    for each in "$@"; do
+        read -r signal expected text <<<"$each"
+        interrupt "$signal" "$expected" "$text" &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    [ "$failed" -eq 0 ] || exit 1
+}
+side_by_side 'INT 130 in a network namespace' 'INT 130 One switch between them' 'TERM 143 h1 -> h2  ok'
+side_by_side 'INT 130 Bulk traffic' 'HUP 129 TCP h1' 'INT 130 A protocol that nobody'
+side_by_side 'TERM 143 a trace of such a packet' 'INT 130 p50 us' 'TERM 143 in a lane of their own'

@@ -18,7 +18,7 @@ fail() {
     exit 1
 }
 
-cargo build --quiet --release --package shunt
+cargo build --quiet --release --package shunt --package shunt-bench --bin shunt
 SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/shunt
 export SHUNT
 

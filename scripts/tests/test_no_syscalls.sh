@@ -15,7 +15,7 @@ fail() {
     exit 1
 }
 
-cargo build --quiet --release --package shunt-bench --bin forward
+cargo build --quiet --release --package shunt --package shunt-bench --bin forward
 program=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/forward
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
