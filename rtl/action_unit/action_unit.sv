@@ -50,7 +50,7 @@ module action_unit
   } stage_t;
   stage_t s1, n1;
   logic [9:0] at, end_at, longer;
-  logic run, edits, fits;
+  logic run, edits, fits, hairpin;
   always_comb begin
     run = hit && !in_header.done;
     edits = action.insert != 0 || action.remove != 0;
@@ -61,6 +61,9 @@ module action_unit
     longer = 10'(in_header.copied) + 10'(action.insert) - 10'(action.remove);
     fits = end_at <= 10'(in_header.copied) && longer <= 10'(FRAME_BYTES)
         && (action.base != 2'(EDIT_BASE_L4) || in_header.ext.l4_offset != 0);
+    // A packet does not leave by its ingress port, unless the action asks for this port.
+    hairpin = action.output_kind == 2'(OUTPUT_PORT) && !action.to_ingress
+           && action.port == in_header.ext.in_port[7:0];
     n1 = '0;
     n1.header = in_header;
     n1.edit = run && edits && fits;
@@ -80,8 +83,8 @@ module action_unit
       end else begin
         if (action.write_metadata) n1.header.ext.metadata[15:0] = action.metadata;
         if (action.output_kind != 2'(OUTPUT_KEEP)) begin
-          n1.header.output_kind = action.output_kind;
-          n1.header.port = action.port;
+          n1.header.output_kind = hairpin ? 2'(OUTPUT_DISCARD) : action.output_kind;
+          n1.header.port = action.to_ingress ? in_header.ext.in_port[7:0] : action.port;
           n1.header.ppu = 8'(PPU);
         end
         n1.header.done = action.last || action.output_kind == 2'(OUTPUT_DISCARD);

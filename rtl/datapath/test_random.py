@@ -63,7 +63,7 @@ def random_slice(chance):
     return base, offset, chance.choice((0, 1, 2, 3, 4, 4))
 
 
-def random_action(chance):
+def random_action(chance, port):
     """Fields of an action word."""
     fields = {"data": chance.getrandbits(96), "base": chance.randrange(3)}
     kind = chance.randrange(5)
@@ -85,7 +85,8 @@ def random_action(chance):
         fields.update(base=0, offset=12, dec_ttl=1)
         fields.update(chance.choice(({"insert": 4}, {"remove": 4}, {"insert": 3})))
     fields.update(write_metadata=chance.randrange(2), metadata=chance.getrandbits(16))
-    fields.update(output_kind=chance.choice((0, 0, 1, 2, 2, 2, 3)), port=chance.randrange(256))
+    fields.update(output_kind=chance.choice((0, 0, 1, 2, 2, 2, 3)), port=chance.choice((chance.randrange(256), port)))
+    fields.update(to_ingress=int(chance.random() < 0.1))
     fields.update(last=int(chance.random() < 0.2))
     return fields
 
@@ -101,7 +102,7 @@ def random_program(chance, frames, port):
             for _ in range(device.KEY_SLICES):
                 mask = mask << 32 | chance.choice((0, 0, 0xFF, 0xFFFFFFFF, 0xFF000000, chance.getrandbits(32)))
             mask = mask << device.KEY_SLICES | chance.choice((0, 0, chance.getrandbits(device.KEY_SLICES)))
-            entries[index] = (model.Packet(chance.choice(frames), port).key(slices), mask, random_action(chance))
+            entries[index] = (model.Packet(chance.choice(frames), port).key(slices), mask, random_action(chance, port))
         program.append((slices, entries))
     return program
 

@@ -139,11 +139,11 @@ package device_pkg;
     logic [7:0] ip_tos;  // IPv4 ToS or IPv6 traffic class; 0 without IP
     logic [7:0] ip_proto;  // upper-layer protocol; 0 without IP
     logic [15:0] exthdr;  // IPv6 extension headers; always 0 in the device
-    logic [15:0] frame_bytes;  // length of the frame at arrival, without FCS
+    logic [7:0] present;  // headers found, PRESENT_*
     logic [7:0] l3_offset;  // first byte after the EtherType, counted from the frame's first
     logic [7:0] l4_offset;  // first byte of the upper-layer header; 0 without one
-    logic [15:0] present;  // headers found, PRESENT_*
-    logic [15:0] reserved;  // 0
+    logic [23:0] reserved;  // 0
+    logic [15:0] frame_bytes;  // length of the frame at arrival, without FCS
     logic [63:0] timestamp;  // device clock cycle at which the parser received the first beat
     logic [1151:0] frame;  // first bytes of the frame, then zeros
   } extended_t;
@@ -161,9 +161,10 @@ package device_pkg;
     logic write_metadata;  // write the low 16 bits of the metadata register
     logic [15:0] metadata;  // value for the metadata register
     logic [1:0] output_kind;  // OUTPUT_*
-    logic [7:0] port;  // output port of OUTPUT_PORT
+    logic [7:0] port;  // output port of OUTPUT_PORT, or number that OUTPUT_CONTROLLER reports
     logic last;  // later PPUs do not change the packet
-    logic [13:0] reserved;  // 0
+    logic to_ingress;  // OUTPUT_PORT means the ingress port instead of `port`
+    logic [12:0] reserved;  // 0
   } action_t;
 
   // Configuration of one slice of a key.

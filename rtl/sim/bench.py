@@ -95,7 +95,7 @@ def beats(frame):
         yield int.from_bytes(part, "little"), keep, int(at + BUS_BYTES >= len(frame))
 
 
-async def send(dut, frames, port=1, idle=None):
+async def send(dut, frames, port=9, idle=None):
     """Sends frames back to back, or with idle cycles where `idle()` is true. Returns the number of beats."""
     count = 0
     for frame in frames:
@@ -155,6 +155,6 @@ class Sink:
         raise AssertionError(f"{len(self.frames)} of {count} frames arrived")
 
 
-def egress(port=0, kind=device.OUTPUT_PORT, in_port=1, ppu=0):
+def egress(port=0, kind=device.OUTPUT_PORT, in_port=9, ppu=0):
     """An egress_t as an integer."""
     return kind << 24 | port << 16 | in_port << 8 | ppu

@@ -81,7 +81,7 @@ class Packet:
         """The extended header; only bytes that the random programs match are filled in."""
         fixed = self.port.to_bytes(4, "big") * 2 + self.metadata.to_bytes(8, "big") + bytes(8)
         fixed += self.eth_type.to_bytes(2, "big") + self.vlan().to_bytes(2, "big") + bytes([self.tos, self.proto])
-        fixed += bytes(2) + self.length.to_bytes(2, "big")
+        fixed += bytes(8) + self.length.to_bytes(2, "big")
         return fixed.ljust(device.FRAME_BYTE, b"\0") + self.head.ljust(FRAME_BYTES, b"\0")
 
     def act(self, ppu, action):
@@ -100,6 +100,9 @@ class Packet:
             self.metadata = get("metadata")
         if get("output_kind"):
             self.kind, self.out, self.ppu = get("output_kind"), get("port"), ppu
+            self.out = self.port if get("to_ingress") else self.out
+            if self.kind == device.OUTPUT_PORT and self.out == self.port and not get("to_ingress"):
+                self.kind = device.OUTPUT_DISCARD
         ttl_at = self.l3 + (8 if "ipv4" in self.present else 7)
         if get("dec_ttl") and self.present & {"ipv4", "ipv6"}:
             if self.head[ttl_at] <= 1:

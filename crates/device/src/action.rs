@@ -28,7 +28,7 @@ const fn field(name: &'static str, width: u8, meaning: &'static str) -> ActionFi
 }
 
 /// Fields from the most significant bit on.
-pub const ACTION_FIELDS: [ActionField; 14] = [
+pub const ACTION_FIELDS: [ActionField; 15] = [
     field("data", 96, "bytes that the edit writes, the first one most significant"),
     field("base", 2, "EDIT_BASE_*: position from which the edit's offset counts"),
     field("offset", 8, "offset of the edit in bytes"),
@@ -44,9 +44,10 @@ pub const ACTION_FIELDS: [ActionField; 14] = [
     field("write_metadata", 1, "write the low 16 bits of the metadata register"),
     field("metadata", 16, "value for the metadata register"),
     field("output_kind", 2, "OUTPUT_*"),
-    field("port", 8, "output port of OUTPUT_PORT"),
+    field("port", 8, "output port of OUTPUT_PORT, or number that OUTPUT_CONTROLLER reports"),
     field("last", 1, "later PPUs do not change the packet"),
-    field("reserved", 14, "0"),
+    field("to_ingress", 1, "OUTPUT_PORT means the ingress port instead of `port`"),
+    field("reserved", 13, "0"),
 ];
 
 /// Position from which the offset of an edit is counted.
@@ -76,7 +77,7 @@ pub enum OutputKind {
     Keep = 0,
     /// No output. Later PPUs do not change the packet.
     Discard = 1,
-    /// The port of the word.
+    /// The port of the word. If it is the ingress port, there is no output, unless the word has `to_ingress`.
     Port = 2,
     /// The control plane.
     Controller = 3,
@@ -110,10 +111,12 @@ pub struct ActionWord {
     pub metadata: Option<u16>,
     /// Kind of output.
     pub output: OutputKind,
-    /// Port of [`OutputKind::Port`].
+    /// Port of [`OutputKind::Port`], or a number that [`OutputKind::Controller`] reports.
     pub port: u8,
     /// Whether later PPUs leave the packet as it is.
     pub last: bool,
+    /// Whether [`OutputKind::Port`] means the ingress port instead of `port`.
+    pub to_ingress: bool,
 }
 
 impl ActionWord {
@@ -136,6 +139,7 @@ impl ActionWord {
             self.output as u128,
             self.port.into(),
             self.last.into(),
+            self.to_ingress.into(),
             0,
         ];
         let mut bytes = [0; ACTION_BYTES];
@@ -172,6 +176,7 @@ impl ActionWord {
             output,
             port,
             last,
+            to_ingress,
             rest,
         ] = values;
         let byte = |value: u128| value as u8;
@@ -189,6 +194,7 @@ impl ActionWord {
             output: *OutputKind::ALL.get(output as usize)?,
             port: byte(port),
             last: last != 0,
+            to_ingress: to_ingress != 0,
         };
         let in_range = usize::from(word.insert) <= EDIT_DATA_BYTES && word.remove <= REMOVE_BYTES_MAX;
         let unused = if write == 0 { metadata } else { 0 } | rest;

@@ -3,7 +3,8 @@
 //!
 //! The first 32 bytes are the extended header of the software (`flow::ext`), so a slice with the base
 //! `metadata` selects the same bits in both. Then follow fields that only the device has, and the first bytes
-//! of the frame. All values are big-endian. Bit 0 is the most significant bit of the first byte.
+//! of the frame. `present` is next to `ip_proto`, so that one slice of 4 bytes selects both. All values are
+//! big-endian. Bit 0 is the most significant bit of the first byte.
 
 use flow::ext;
 
@@ -53,11 +54,11 @@ pub const FIELDS: [HeaderField; 16] = [
     field("ip_tos", ext::IP_TOS_BIT, 8, "IPv4 ToS or IPv6 traffic class; 0 without IP"),
     field("ip_proto", ext::IP_PROTO_BIT, 8, "upper-layer protocol; 0 without IP"),
     field("exthdr", ext::EXTHDR_BIT, 16, "IPv6 extension headers; always 0 in the device"),
-    field("frame_bytes", OWN_BIT, 16, "length of the frame at arrival, without FCS"),
-    field("l3_offset", OWN_BIT + 16, 8, "first byte after the EtherType, counted from the frame's first"),
-    field("l4_offset", OWN_BIT + 24, 8, "first byte of the upper-layer header; 0 without one"),
-    field("present", OWN_BIT + 32, 16, "headers found, PRESENT_*"),
-    field("reserved", OWN_BIT + 48, 16, "0"),
+    field("present", OWN_BIT, 8, "headers found, PRESENT_*"),
+    field("l3_offset", OWN_BIT + 8, 8, "first byte after the EtherType, counted from the frame's first"),
+    field("l4_offset", OWN_BIT + 16, 8, "first byte of the upper-layer header; 0 without one"),
+    field("reserved", OWN_BIT + 24, 24, "0"),
+    field("frame_bytes", OWN_BIT + 48, 16, "length of the frame at arrival, without FCS"),
     field("timestamp", OWN_BIT + 64, 64, "device clock cycle at which the parser received the first beat"),
     field("frame", (FRAME_BYTE * 8) as u16, (FRAME_BYTES * 8) as u16, "first bytes of the frame, then zeros"),
 ];

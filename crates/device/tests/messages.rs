@@ -18,6 +18,7 @@ const OUT: ActionWord = ActionWord {
     output: OutputKind::Port,
     port: 3,
     last: true,
+    to_ingress: false,
 };
 /// Bytes of [`OUT`]: output 2, port 3 and the bit `last` in bits 135 to 145 of the word.
 const OUT_BYTES: [u8; 20] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x01, 0xc0, 0];
