@@ -56,7 +56,9 @@ impl PpuCommand {
         }
     }
 
-    fn index(&self) -> u16 {
+    /// Returns the index of the entry, or 0 for `Select`.
+    #[must_use]
+    pub fn index(&self) -> u16 {
         match *self {
             Self::Select { .. } => 0,
             Self::Write { index, .. } | Self::Remove { index } | Self::Act { index, .. } => index,
