@@ -9,6 +9,7 @@
 
 pub mod action;
 pub mod command;
+pub mod compile;
 pub mod emulator;
 pub mod generate;
 pub mod key;

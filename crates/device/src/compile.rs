@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Compiles flow tables to programs of the device, entry by entry.
+
+pub mod action_set;
+pub mod error;
+pub mod layout;
