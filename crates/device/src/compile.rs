@@ -2,5 +2,6 @@
 //! Compiles flow tables to programs of the device, entry by entry.
 
 pub mod action_set;
+pub mod conditions;
 pub mod error;
 pub mod layout;
