@@ -3,5 +3,7 @@
 
 pub mod action_set;
 pub mod conditions;
+pub mod edits;
 pub mod error;
 pub mod layout;
+pub mod primitives;
