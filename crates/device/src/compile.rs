@@ -6,4 +6,6 @@ pub mod conditions;
 pub mod edits;
 pub mod error;
 pub mod layout;
+pub mod positions;
 pub mod primitives;
+pub mod space;
