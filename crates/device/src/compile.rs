@@ -6,6 +6,7 @@ pub mod conditions;
 pub mod edits;
 pub mod error;
 pub mod layout;
+pub mod plan;
 pub mod positions;
 pub mod primitives;
 pub mod space;
