@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compiles flow tables to programs of the device, entry by entry.
+//!
+//! Begin with [`Compiler::apply`]. The module [`plan`](mod@plan) translates one entry, with
+//! [`conditions`] for its match and [`edits`] for its actions. [`space`] and [`positions`] find slices and
+//! places. What the device cannot do is a [`CompileError`].
 
 pub mod action_set;
 pub mod conditions;
@@ -10,3 +14,461 @@ pub mod plan;
 pub mod positions;
 pub mod primitives;
 pub mod space;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flow::{EntryChange, EntryId, FlowEntry, Instructions, TableId};
+
+use crate::action::{ActionWord, OutputKind};
+use crate::command::PpuCommand;
+use conditions::{Conditions, MOVE_BYTES_MAX};
+use plan::{Facts, Plan, PlannedRow, plan, tag_of_table};
+use positions::Rank;
+use space::PpuSpace;
+
+pub use error::CompileError;
+pub use layout::PpuLayout;
+
+/// First tag of the edits that PPUs behind a head execute. Smaller tags are those of tables.
+const FIRST_EDIT_TAG: u8 = 64;
+
+/// A command and the number of its PPU.
+pub type DeviceCommand = (u8, PpuCommand);
+
+/// An entry in the device.
+#[derive(Clone, Debug)]
+struct Installed {
+    entry: Arc<FlowEntry>,
+    facts: Facts,
+    sequence: u64,
+    version: u32,
+    rows: Vec<InstalledRow>,
+    /// Number that the device reports with packets for the controller.
+    code: Option<u8>,
+    metadata: u64,
+    bypass: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Debug)]
+struct InstalledRow {
+    conditions: Conditions,
+    word: ActionWord,
+    /// Tag of the edits in later PPUs.
+    tag: Option<u8>,
+}
+
+/// Words of later PPUs, for packets with a tag.
+#[derive(Clone, Debug)]
+struct LaterEdits {
+    ppu: usize,
+    words: Vec<ActionWord>,
+    users: usize,
+}
+
+/// What packets see while commands are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// Each packet is forwarded as before all changes or as after them.
+    Seamless,
+    /// The device has no room for new entries beside those that they replace. A packet may miss both.
+    Gap,
+}
+
+/// Sender of a packet for the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// Table of the entry.
+    pub table: TableId,
+    /// The entry.
+    pub entry: EntryId,
+    /// Metadata register, if the entry knows it; otherwise 0.
+    pub metadata: u64,
+}
+
+/// Compiler with the state of the device as its commands leave it.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    layout: PpuLayout,
+    ppus: Vec<PpuSpace>,
+    entries: BTreeMap<EntryId, Installed>,
+    /// Number of entries added so far.
+    sequence: u64,
+    later: BTreeMap<u8, LaterEdits>,
+    /// Number of entries whose packets pass a head with a tag of a table.
+    passing: BTreeMap<(usize, u8), usize>,
+    codes: BTreeMap<(usize, u8), EntryId>,
+    commands: Vec<DeviceCommand>,
+}
+
+impl Compiler {
+    /// Returns a compiler for an empty device. Each table begins with an entry that drops all packets.
+    #[must_use]
+    pub fn new(layout: PpuLayout) -> Self {
+        let ppus = (0..layout.ppus() as u8).map(|number| PpuSpace::new(number, layout.entries())).collect();
+        let mut made = Self {
+            layout,
+            ppus,
+            entries: BTreeMap::new(),
+            sequence: 0,
+            later: BTreeMap::new(),
+            passing: BTreeMap::new(),
+            codes: BTreeMap::new(),
+            commands: Vec::new(),
+        };
+        let drop = ActionWord { output: OutputKind::Discard, last: true, ..ActionWord::default() };
+        let rank = Rank { class: 2, priority: 0, sequence: 0, version: 0, part: 0 };
+        for table in 0..made.layout.tables() {
+            if let Some(head) = made.layout.head(table) {
+                made.insert(head, rank, &Conditions::default(), drop);
+            }
+        }
+        made
+    }
+
+    /// Takes the commands that the device must execute in this order.
+    pub fn take_commands(&mut self) -> Vec<DeviceCommand> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Returns the layout of the tables.
+    #[must_use]
+    pub fn layout(&self) -> &PpuLayout {
+        &self.layout
+    }
+
+    /// Returns the rows of an entry: PPU and index.
+    #[must_use]
+    pub fn places(&self, id: EntryId) -> Vec<(u8, u16)> {
+        let Some(installed) = self.entries.get(&id) else { return Vec::new() };
+        let Some(head) = self.layout.head(installed.facts.table) else { return Vec::new() };
+        let rows = (0..installed.rows.len()).map(|part| rank(installed, part));
+        let indices = rows.filter_map(|rank| self.ppus[head].rows().index(rank));
+        indices.map(|index| (head as u8, index as u16)).collect()
+    }
+
+    /// Returns the wanted rows of a PPU by index.
+    pub fn rows(&self, ppu: u8) -> impl Iterator<Item = PpuCommand> + '_ {
+        let space = self.ppus.get(usize::from(ppu));
+        space.into_iter().flat_map(|space| {
+            space.rows().rows().map(|(index, row)| PpuCommand::Write {
+                index,
+                key: row.key,
+                action: row.action,
+            })
+        })
+    }
+
+    /// Returns who sent a packet to the controller.
+    #[must_use]
+    pub fn sender(&self, ppu: u8, code: u8) -> Option<Sender> {
+        let table = self.layout.table(ppu.into())?;
+        let entry = *self.codes.get(&(table, code))?;
+        let metadata = self.entries.get(&entry)?.metadata;
+        Some(Sender { table: TableId(table as u8), entry, metadata })
+    }
+
+    /// Executes changes as a whole, or none of them.
+    ///
+    /// # Errors
+    /// The device cannot execute one of the entries.
+    pub fn apply(&mut self, changes: &[EntryChange]) -> Result<Transition, CompileError> {
+        self.free_unused();
+        if let [change] = changes {
+            return self.change(change).map(|()| Transition::Seamless);
+        }
+        let mut transition = Transition::Seamless;
+        // New entries first, so that no packet misses an entry that is replaced by an equal one.
+        let is_removal = |change: &&EntryChange| matches!(change, EntryChange::Remove { .. });
+        let (last, first): (Vec<_>, Vec<_>) = changes.iter().partition(is_removal);
+        let mut trial = self.clone();
+        let mut done = first.iter().chain(&last).try_for_each(|change| trial.change(change));
+        if matches!(
+            done,
+            Err(CompileError::TableFull { .. } | CompileError::KeyFull { .. } | CompileError::NumbersUsed(_))
+        ) {
+            trial = self.clone();
+            transition = Transition::Gap;
+            done = changes.iter().try_for_each(|change| trial.change(change));
+        }
+        done?;
+        *self = trial;
+        Ok(transition)
+    }
+
+    fn change(&mut self, change: &EntryChange) -> Result<(), CompileError> {
+        match change {
+            EntryChange::Add(entry) => {
+                let plan = plan(entry, &self.layout)?;
+                self.sequence += 1;
+                self.install(entry, plan, self.sequence, 0)
+            }
+            EntryChange::Modify { id, instructions, .. } => self.modify(*id, instructions),
+            EntryChange::Remove { id, .. } => {
+                if let Some(installed) = self.entries.remove(id) {
+                    self.uninstall(*id, &installed);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn modify(&mut self, id: EntryId, instructions: &Arc<Instructions>) -> Result<(), CompileError> {
+        let Some(old) = self.entries.get(&id).cloned() else { return Ok(()) };
+        let entry = Arc::new(FlowEntry { instructions: Arc::clone(instructions), ..(*old.entry).clone() });
+        let new = plan(&entry, &self.layout)?;
+        let alike = old.code.is_some() == new.to_controller
+            && old.bypass == new.bypass
+            && old.rows.len() == new.rows.len()
+            && old.rows.iter().zip(&new.rows).all(|(old, new)| old.conditions == new.conditions)
+            && old.rows.iter().all(|row| row.tag.is_none())
+            && new.rows.iter().all(|row| row.rest.is_empty());
+        if !alike {
+            self.install(&entry, new, old.sequence, old.version + 1)?;
+            self.uninstall(id, &old);
+            return Ok(());
+        }
+        self.check_facts(id, &new.facts)?;
+        let head = self.layout.head(new.facts.table).unwrap_or(0);
+        let mut made = Installed { entry, facts: new.facts, metadata: new.metadata, ..old };
+        for part in 0..made.rows.len() {
+            let word = with_code(new.rows[part].word, made.code);
+            made.rows[part].word = word;
+            let command = self.ppus[head].act(rank(&made, part), word);
+            self.commands.extend(command.map(|command| (head as u8, command)));
+        }
+        self.entries.insert(id, made);
+        Ok(())
+    }
+
+    /// Installs the rows of an entry. Rows of an older version stay.
+    fn install(
+        &mut self,
+        entry: &Arc<FlowEntry>,
+        plan: Plan,
+        sequence: u64,
+        version: u32,
+    ) -> Result<(), CompileError> {
+        self.check_facts(entry.id, &plan.facts)?;
+        let table = plan.facts.table;
+        let head = self.layout.head(table).ok_or(CompileError::NoTable(entry.table))?;
+        self.ppus[head].check(plan.rows.iter().map(|row| &row.conditions))?;
+        let code = plan.to_controller.then(|| self.free_code(table)).transpose()?;
+        if let Some(bypass) = plan.bypass {
+            self.pass(bypass)?;
+        }
+        let mut rows = Vec::new();
+        for row in &plan.rows {
+            match self.row(row, head, code) {
+                Ok(row) => rows.push(row),
+                Err(refusal) => {
+                    // Rows for tags are harmless without packets that have the tag.
+                    rows.iter().for_each(|row| self.release(row));
+                    self.unpass(plan.bypass);
+                    return Err(refusal);
+                }
+            }
+        }
+        let made = Installed {
+            entry: Arc::clone(entry),
+            facts: plan.facts,
+            sequence,
+            version,
+            rows,
+            code,
+            metadata: plan.metadata,
+            bypass: plan.bypass,
+        };
+        // From the first row on: a packet that hits none of the new rows hits what it hit before.
+        for (part, row) in made.rows.iter().enumerate() {
+            self.insert(head, rank(&made, part), &row.conditions, row.word);
+        }
+        if let Some(code) = code {
+            self.codes.insert((table, code), entry.id);
+        }
+        self.entries.insert(entry.id, made);
+        Ok(())
+    }
+
+    /// Installs the later edits of a row, and completes its word.
+    fn row(&mut self, row: &PlannedRow, head: usize, code: Option<u8>) -> Result<InstalledRow, CompileError> {
+        let mut word = with_code(row.word, code);
+        let mut tag = None;
+        if !row.rest.is_empty() {
+            let found = self.later_edits(head + 1, &row.rest)?;
+            word.metadata = Some(u16::from(found) << 8 | u16::from(row.user));
+            tag = Some(found);
+        }
+        // The rows of later edits may need the same slices or places.
+        self.ppus[head].check(std::iter::once(&row.conditions))?;
+        Ok(InstalledRow { conditions: row.conditions.clone(), word, tag })
+    }
+
+    /// Removes the rows of an entry, the last one first: otherwise, its packets would hit later rows.
+    fn uninstall(&mut self, id: EntryId, old: &Installed) {
+        let Some(head) = self.layout.head(old.facts.table) else { return };
+        for (part, row) in old.rows.iter().enumerate().rev() {
+            let command = self.ppus[head].remove(rank(old, part), &row.conditions);
+            self.commands.extend(command.map(|command| (head as u8, command)));
+        }
+        old.rows.iter().for_each(|row| self.release(row));
+        self.unpass(old.bypass);
+        if let Some(code) = old.code.filter(|code| self.codes.get(&(old.facts.table, *code)) == Some(&id)) {
+            let still = self.entries.get(&id).is_some_and(|new| new.code == Some(code));
+            if !still {
+                self.codes.remove(&(old.facts.table, code));
+            }
+        }
+    }
+
+    fn insert(&mut self, ppu: usize, rank: Rank, conditions: &Conditions, word: ActionWord) {
+        let commands = self.ppus[ppu].insert(rank, conditions, word);
+        self.commands.extend(commands.into_iter().map(|command| (ppu as u8, command)));
+    }
+
+    /// Returns the tag of edits in later PPUs, which are installed if there are none with these words.
+    fn later_edits(&mut self, ppu: usize, words: &[ActionWord]) -> Result<u8, CompileError> {
+        let same = |later: &LaterEdits| later.ppu == ppu && later.words == words;
+        if let Some((tag, later)) = self.later.iter_mut().find(|(_, later)| same(later)) {
+            later.users += 1;
+            return Ok(*tag);
+        }
+        let mut tags = FIRST_EDIT_TAG..=u8::MAX;
+        let tag =
+            tags.find(|tag| !self.later.contains_key(tag)).ok_or(CompileError::NumbersUsed("later edits"))?;
+        let mut conditions = Conditions::default();
+        conditions.program_tag(tag);
+        for at in ppu..ppu + words.len() {
+            self.ppus[at].check(std::iter::once(&conditions))?;
+        }
+        for (at, word) in words.iter().enumerate() {
+            self.insert(ppu + at, tag_rank(tag), &conditions, *word);
+        }
+        self.later.insert(tag, LaterEdits { ppu, words: words.to_vec(), users: 1 });
+        Ok(tag)
+    }
+
+    fn release(&mut self, row: &InstalledRow) {
+        if let Some(later) = row.tag.and_then(|tag| self.later.get_mut(&tag)) {
+            later.users -= 1;
+        }
+    }
+
+    /// Lets packets with the tag of a table pass the heads before it.
+    fn pass(&mut self, (table, from): (usize, usize)) -> Result<(), CompileError> {
+        let tag = tag_of_table(table) as u8;
+        let Some(until) = self.layout.head(table) else { return Ok(()) };
+        let mut conditions = Conditions::default();
+        conditions.program_tag(tag);
+        let heads: Vec<usize> = self.layout.heads_in(from..until).collect();
+        for head in heads.iter().filter(|head| !self.passing.contains_key(&(**head, tag))) {
+            self.ppus[*head].check(std::iter::once(&conditions))?;
+        }
+        for head in heads {
+            if !self.passing.contains_key(&(head, tag)) {
+                self.insert(head, tag_rank(tag), &conditions, ActionWord::default());
+            }
+            *self.passing.entry((head, tag)).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn unpass(&mut self, bypass: Option<(usize, usize)>) {
+        let Some((table, from)) = bypass else { return };
+        let Some(until) = self.layout.head(table) else { return };
+        for head in self.layout.heads_in(from..until) {
+            if let Some(count) = self.passing.get_mut(&(head, tag_of_table(table) as u8)) {
+                *count -= 1;
+            }
+        }
+    }
+
+    /// Removes rows for tags that no entry writes any more. This happens at the next change, so that no
+    /// packet with the tag is in the pipeline.
+    fn free_unused(&mut self) {
+        let later: Vec<u8> =
+            self.later.iter().filter(|(_, later)| later.users == 0).map(|(tag, _)| *tag).collect();
+        for tag in later {
+            if let Some(later) = self.later.remove(&tag) {
+                (later.ppu..later.ppu + later.words.len()).for_each(|ppu| self.remove_tag(ppu, tag));
+            }
+        }
+        let passing: Vec<(usize, u8)> =
+            self.passing.iter().filter(|(_, count)| **count == 0).map(|(place, _)| *place).collect();
+        for (head, tag) in passing {
+            self.passing.remove(&(head, tag));
+            self.remove_tag(head, tag);
+        }
+    }
+
+    fn remove_tag(&mut self, ppu: usize, tag: u8) {
+        let mut conditions = Conditions::default();
+        conditions.program_tag(tag);
+        let command = self.ppus[ppu].remove(tag_rank(tag), &conditions);
+        self.commands.extend(command.map(|command| (ppu as u8, command)));
+    }
+
+    fn free_code(&self, table: usize) -> Result<u8, CompileError> {
+        let mut codes = 1..=u8::MAX;
+        let free = codes.find(|code| !self.codes.contains_key(&(table, *code)));
+        free.ok_or(CompileError::NumbersUsed("entries that send to the controller"))
+    }
+
+    /// Checks what depends on several entries: outputs of action sets, and the growth of frames.
+    fn check_facts(&self, id: EntryId, new: &Facts) -> Result<(), CompileError> {
+        let others = self.entries.iter().filter(|(other, _)| **other != id).map(|(_, other)| &other.facts);
+        let all: Vec<&Facts> = others.chain(std::iter::once(new)).collect();
+        let tables = self.layout.tables();
+        let (mut inserted, mut removed) = (vec![0; tables], vec![0; tables]);
+        for facts in &all {
+            inserted[facts.table] = facts.inserted.max(inserted[facts.table]);
+            removed[facts.table] = facts.removed.max(removed[facts.table]);
+        }
+        if [inserted, removed].iter().any(|bytes| bytes.iter().sum::<u16>() > MOVE_BYTES_MAX) {
+            return Err(CompileError::Growth);
+        }
+        // Whether a packet may reach a table with an output in its action set.
+        let mut pending = vec![false; tables];
+        for table in 0..tables {
+            for facts in all.iter().filter(|facts| facts.table == table) {
+                let carries = pending[table] && !facts.clear;
+                if carries && facts.apply_output {
+                    return Err(CompileError::Outputs(
+                        "the action set may have an output of an earlier table",
+                    ));
+                }
+                if pending[table] && facts.clear && !facts.set_output && facts.next.is_some() {
+                    return Err(CompileError::Instruction(
+                        "clear_actions behind a table that writes an output",
+                    ));
+                }
+                if let Some(next) = facts.next {
+                    pending[next] |= carries || facts.set_output;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the number that the device reports to the controller.
+fn with_code(word: ActionWord, code: Option<u8>) -> ActionWord {
+    match code {
+        Some(port) if word.output == OutputKind::Controller => ActionWord { port, ..word },
+        _ => word,
+    }
+}
+
+fn rank(installed: &Installed, part: usize) -> Rank {
+    Rank {
+        class: 1,
+        priority: !installed.entry.priority,
+        sequence: installed.sequence,
+        version: !installed.version,
+        part: part as u32,
+    }
+}
+
+fn tag_rank(tag: u8) -> Rank {
+    Rank { class: 0, priority: tag.into(), sequence: 0, version: 0, part: 0 }
+}
