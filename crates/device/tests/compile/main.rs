@@ -4,6 +4,8 @@
 
 mod frames;
 mod pair;
+mod random;
+mod rules;
 mod use_cases;
 
 use device::compile::PpuLayout;

@@ -18,6 +18,14 @@ pub enum Left {
     Nothing,
 }
 
+/// Forgets the entry that sent to the controller.
+pub fn coarse(left: Left) -> Left {
+    match left {
+        Left::Controller(_, _, frame) => Left::Controller(TableId(0), EntryId::NONE, frame),
+        other => other,
+    }
+}
+
 /// Ports of the switch.
 pub const PORTS: u32 = 6;
 
@@ -136,6 +144,17 @@ impl Pair {
             Fate::Controller { ppu, code, frame } => {
                 let sender = self.compiler.sender(ppu, code).unwrap();
                 Left::Controller(sender.table, sender.entry, padded(frame))
+            }
+            Fate::Dropped(_) => Left::Nothing,
+        }
+    }
+
+    /// Returns what the device sends, without the entry that sent to the controller.
+    pub fn forward_coarsely(&mut self, port: u8, frame: &[u8]) -> Left {
+        match self.device.process(port, frame) {
+            Fate::Port { port, frame } => Left::Port(port.into(), padded(frame)),
+            Fate::Controller { frame, .. } => {
+                coarse(Left::Controller(TableId(0), EntryId::NONE, padded(frame)))
             }
             Fate::Dropped(_) => Left::Nothing,
         }
