@@ -4,6 +4,7 @@
 
 mod frames;
 mod pair;
+mod programs;
 mod random;
 mod rules;
 mod use_cases;
