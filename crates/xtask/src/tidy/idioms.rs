@@ -105,7 +105,7 @@ const IDIOMS: &[Idiom] = &[
 ];
 
 /// Folders of code that uses device memory, and the small modules for frame memory, prefetch, TSC and SIMD.
-const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/frame/src/memory"];
+const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/frame/src/memory", "crates/device_sim/src/pins"];
 const UNSAFE_MODULES: &[&str] = &["pages", "prefetch", "tsc", "simd"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
@@ -127,7 +127,8 @@ pub fn check(files: &[File]) -> Vec<Finding> {
             }
         }
         if !may_be_unsafe(&file.path) {
-            let says = "`unsafe` belongs in `port`, or a small module for memory, prefetch, TSC or SIMD";
+            let says =
+                "`unsafe` belongs in `port`, `pins`, or a small module for memory, prefetch, TSC or SIMD";
             findings.extend(
                 lines_with(&shipped, "unsafe").into_iter().map(|line| Finding::new(file, line, says)),
             );

@@ -29,6 +29,7 @@ const LAYERS: &[&str] = &[
     "pof_agent",
     "worker",
     "device",
+    "device_sim",
     "config",
     "sim",
     "scenario",

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulated data plane: commands, and frames in and out.
+
+use device::{OutputKind, PpuCommand};
+use thiserror::Error;
+
+use crate::command;
+use crate::pins::{Pins, Verilated};
+
+/// Bytes of a beat.
+const BEAT_BYTES: usize = 64;
+/// Cycles in which a reset command must be accepted and executed. The RTL needs fewer.
+const COMMAND_CYCLES_MAX: u32 = 100_000;
+
+/// A command that the data plane did not execute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// The PPU or the index does not exist.
+    #[error("the PPU or the index does not exist")]
+    Range,
+    /// The command was not executed in time, which is a fault of the RTL.
+    #[error("the command was not executed after {COMMAND_CYCLES_MAX} cycles")]
+    Late,
+}
+
+/// A frame that left the data plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentFrame {
+    /// Code of [`OutputKind`]: to a port, or to the control plane.
+    pub kind: u8,
+    /// The field `port` of the action.
+    pub port: u8,
+    /// Port at which the frame arrived.
+    pub in_port: u8,
+    /// PPU that set the output, or 255.
+    pub ppu: u8,
+    /// The frame without FCS.
+    pub frame: Vec<u8>,
+}
+
+/// The simulated data plane.
+pub struct RtlDatapath {
+    device: Verilated,
+    pins: Pins,
+    /// Bytes of the frame that leaves now.
+    leaving: Vec<u8>,
+    /// Result of the last command, or `None` while it is executed.
+    executed: Option<Result<(), Refused>>,
+    cycles: u64,
+}
+
+impl RtlDatapath {
+    /// Returns a data plane after a reset: no entries, and frames without output are discarded. Returns
+    /// `None` if memory is short.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        let pins =
+            Pins { rst: true, out_ready: true, miss_output: OutputKind::Discard as u8, ..Pins::default() };
+        let mut datapath =
+            Self { device: Verilated::new()?, pins, leaving: Vec::new(), executed: Some(Ok(())), cycles: 0 };
+        for _ in 0..4 {
+            datapath.device.clock(&mut datapath.pins);
+        }
+        datapath.pins.rst = false;
+        Some(datapath)
+    }
+
+    /// Sets the output of frames for which no PPU set one.
+    pub fn set_miss_output(&mut self, kind: OutputKind) {
+        self.pins.miss_output = kind as u8;
+    }
+
+    /// Sets whether the next stage accepts a beat in the next cycles.
+    pub fn set_ready(&mut self, ready: bool) {
+        self.pins.out_ready = ready;
+    }
+
+    /// Returns the number of cycles since the reset.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Returns the data plane's counters in the order of [`device::register::COUNTERS`], from `received` on.
+    #[must_use]
+    pub fn counters(&self) -> [u64; 9] {
+        std::array::from_fn(|at| {
+            u64::from(self.pins.counters[2 * at + 1]) << 32 | u64::from(self.pins.counters[2 * at])
+        })
+    }
+
+    /// Runs one cycle. Frames that leave are appended to `sent`.
+    pub fn clock(&mut self, sent: &mut Vec<SentFrame>) {
+        self.device.clock(&mut self.pins);
+        self.cycles += 1;
+        self.follow_command();
+        if !self.pins.out_valid || !self.pins.out_ready {
+            return;
+        }
+        let bytes = self.pins.out_keep.trailing_ones() as usize;
+        let beat = self.pins.out_data.iter().flat_map(|word| word.to_le_bytes());
+        self.leaving.extend(beat.take(bytes));
+        if self.pins.out_last {
+            let [ppu, in_port, port, kind] = self.pins.out_egress.to_le_bytes();
+            let frame = std::mem::take(&mut self.leaving);
+            sent.push(SentFrame { kind, port, in_port, ppu, frame });
+        }
+    }
+
+    /// Offers a command, which is executed in the next cycles. An earlier command must have been executed.
+    pub fn start(&mut self, ppu: u8, command: &PpuCommand) {
+        self.pins.command = command::pack(ppu, command);
+        self.pins.command_valid = true;
+        self.executed = None;
+    }
+
+    /// Returns the result of the last command, or `None` while it is executed.
+    #[must_use]
+    pub fn executed(&self) -> Option<Result<(), Refused>> {
+        self.executed
+    }
+
+    fn follow_command(&mut self) {
+        if self.pins.command_valid && self.pins.command_ready {
+            self.pins.command_valid = false;
+        }
+        if self.pins.refused {
+            self.executed = Some(Err(Refused::Range));
+        } else if self.pins.done {
+            self.executed = Some(Ok(()));
+        }
+    }
+
+    /// Executes a command. Frames that leave meanwhile are appended to `sent`.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the command was not executed.
+    pub fn execute(
+        &mut self,
+        ppu: u8,
+        command: &PpuCommand,
+        sent: &mut Vec<SentFrame>,
+    ) -> Result<(), Refused> {
+        self.start(ppu, command);
+        for _ in 0..COMMAND_CYCLES_MAX {
+            self.clock(sent);
+            if let Some(result) = self.executed {
+                return result;
+            }
+        }
+        self.pins.command_valid = false;
+        Err(Refused::Late)
+    }
+
+    /// Feeds a frame, one beat per cycle. Frames that leave meanwhile are appended to `sent`.
+    pub fn receive(&mut self, port: u8, frame: &[u8], sent: &mut Vec<SentFrame>) {
+        let last = frame.len().div_ceil(BEAT_BYTES).saturating_sub(1);
+        self.pins.in_valid = true;
+        self.pins.in_port = port;
+        for (at, beat) in frame.chunks(BEAT_BYTES).enumerate() {
+            let mut bytes = [0; BEAT_BYTES];
+            bytes[..beat.len()].copy_from_slice(beat);
+            for (word, part) in self.pins.in_data.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                *word = u32::from_le_bytes(*part);
+            }
+            self.pins.in_keep = u64::MAX >> (BEAT_BYTES - beat.len());
+            self.pins.in_last = at == last;
+            self.clock(sent);
+        }
+        self.pins.in_valid = false;
+    }
+
+    /// Runs until nothing has left for `cycles` cycles.
+    pub fn drain(&mut self, cycles: u32, sent: &mut Vec<SentFrame>) {
+        let mut idle = 0;
+        while idle < cycles {
+            self.clock(sent);
+            idle = if self.pins.out_valid { 0 } else { idle + 1 };
+        }
+    }
+}
