@@ -9,6 +9,7 @@ use crate::openflow_peer::{Peer as OpenFlowPeer, add};
 use crate::program::{self, FLOWS};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use switch::control::{Client, ControlRequest, FlowForm, FlowPart};
 use wire::capture::{CaptureError, CaptureReader};
 
 /// Number of packets between two markers.
@@ -126,6 +127,34 @@ fn captures() -> Vec<PathBuf> {
         paths.extend(found.filter(|path| path.extension().is_some_and(|end| end == "pcap")));
     }
     paths
+}
+
+/// Returns the entries of a switch as lines of a flow file, which have the low-latency marks.
+fn flows_of(side: &Side) -> Vec<String> {
+    let mut client = Client::connect(&side.lab.control).unwrap();
+    let mut lines = Vec::new();
+    let request = ControlRequest::Flows { form: FlowForm::File };
+    client
+        .ask_parts::<FlowPart, serde_json::Value>(&request, |part| {
+            let FlowPart::Lines(part) = part else { panic!("{part:?}") };
+            lines.extend(part);
+            Ok(())
+        })
+        .unwrap();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn both_switches_have_the_same_entries_and_marks() {
+    let ((pof, _peer), flows) = (by_pof(), by_flows());
+    let (one, other) = (flows_of(&pof), flows_of(&flows));
+    assert_eq!(one, other);
+    let with = |mark: &str| one.iter().filter(|line| line.split([',', ' ']).any(|word| word == mark)).count();
+    assert_eq!(
+        (one.len(), with("low_latency"), with("low_latency=false")),
+        (program::COUNTERS as usize, 2, 1)
+    );
 }
 
 #[test]

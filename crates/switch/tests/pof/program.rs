@@ -24,19 +24,19 @@ pub const FLOWS: &[&str] = &[
     "table=0,priority=1,low_latency,actions=output:2",
     "table=10,priority=20,slice(metadata,64,32)=0x0a000000/0xff000000,actions=\
      set_field:0/0x03->slice(base,8,8),set_field:0x40/0x40->slice(base,8,8),output:3,output:2",
-    "table=10,priority=16,slice(base,128,32)=0xc0a80000/0xffff0000,actions=move_base(20),goto_direct(25,3)",
+    "table=10,priority=16,low_latency=false,slice(base,128,32)=0xc0a80000/0xffff0000,actions=move_base(20),goto_direct(25,3)",
     "table=10,priority=1,slice(base,128,32)=0/0x80000000,actions=modify_field:-1->slice(base,64,8),\
      calculate_checksum(80,16,0,160),goto_direct(25,1)",
     "table=10,priority=1,slice(base,128,32)=0x80000000/0x80000000,actions=goto_direct(25,2)",
     "table=20,priority=0,slice(base,48,8)=6,actions=copy_field:slice(metadata,96,16)->slice(base,16,16),output:2",
     "table=20,priority=0,slice(base,48,8)=17,actions=modify_field:100000->slice(base,0,32),\
      modify_field:-7->slice(base,56,8),output:3",
-    "table=25,index=1,actions=move_base(-14),set_field:0x020000000009->slice(base,48,48),output:2",
-    "table=25,index=2,actions=output:3",
-    "table=25,index=3,actions=add_field(0,16,0xabcd),calculate_checksum(0,16,0,64),output:3",
+    "table=25,priority=0,index=1,low_latency,actions=move_base(-14),set_field:0x020000000009->slice(base,48,48),output:2",
+    "table=25,priority=0,index=2,actions=output:3",
+    "table=25,priority=0,index=3,actions=add_field(0,16,0xabcd),calculate_checksum(0,16,0,64),output:3",
 ];
 
-/// Number of entries. Each has a counter with its number.
+/// Number of entries. Each has a counter with its number, which is that of its line in [`FLOWS`].
 pub const COUNTERS: u32 = 15;
 
 /// Returns the packet that leaves port 4.
@@ -97,10 +97,10 @@ impl Entries {
         instructions: Vec<PofInstruction>,
     ) {
         self.counter += 1;
-        let low_latency = if priority == 1 && table_type == PofTableType::Mask {
-            LowLatencyFlag::LowLatency
-        } else {
-            LowLatencyFlag::Unstated
+        let low_latency = match self.counter {
+            6 | 13 => LowLatencyFlag::LowLatency,
+            8 => LowLatencyFlag::Normal,
+            _ => LowLatencyFlag::Unstated,
         };
         self.list.push(PofMessage::FlowMod(PofFlowMod {
             command: FlowCommand::Add,
