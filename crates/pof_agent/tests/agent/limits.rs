@@ -5,7 +5,6 @@ use crate::common;
 use crate::rig::Rig;
 use flow::{FlowMod, Match, Nanos, PortNo, TableId};
 use frame::Frame;
-use model::agent::LostMessages;
 use model::{AsyncMessage, PacketIn};
 use pof::message::resource::{CounterCommand, PofCounter};
 use pof::message::setup::{PofErrorMessage, PofSwitchConfig, QueryAll};
@@ -292,19 +291,6 @@ fn a_completed_handshake_replaces_other_controllers() {
     rig.agent.close(first);
     rig.channel = second;
     fill(&mut rig, 3);
-}
-
-#[test]
-fn ports_that_the_dialect_cannot_express_are_reported_once() {
-    let mut rig = rig(false);
-    rig.model.add_port(rig.now, common::port(PortNo(70_000)), true).unwrap();
-    rig.events.clear();
-    rig.reconnect();
-    assert!(rig.events.contains(&PofChannelEvent::HiddenPorts(1)), "{:?}", rig.events);
-    rig.events.clear();
-    rig.send(&PofMessage::GetConfigRequest);
-    assert_eq!(rig.events, []);
-    assert_eq!(rig.agent.lost(), LostMessages::default());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod async_messages;
 mod choices;
 #[path = "../../../model/tests/common/mod.rs"]
 mod common;

@@ -22,19 +22,27 @@ impl Rig {
     /// Creates a switch with 2, 2, 1 and 2 tables of the four types, whose channel has completed its
     /// handshake. If `lends`, the agent leaves long changes to its driver.
     pub fn new(dialect: PofDialect, miss: Miss, lends: bool) -> Self {
-        let layout = TableLayout::new([2, 2, 1, 2]);
-        let mut agent = PofAgent::new(AgentConfig { dialect, layout, device_id: 1, miss });
+        let mut rig = Self::silent(plain(), dialect, miss);
         if lends {
-            agent.lend_long_work();
+            rig.agent.lend_long_work();
         }
-        let mut model = plain();
+        rig.greet();
+        rig
+    }
+
+    /// Creates the switch with this model, whose channel has not received any message.
+    pub fn silent(model: Fake, dialect: PofDialect, miss: Miss) -> Self {
+        Self::of(model, TableLayout::new([2, 2, 1, 2]), dialect, miss)
+    }
+
+    /// Creates a switch with these tables.
+    pub fn of(mut model: Fake, layout: TableLayout, dialect: PofDialect, miss: Miss) -> Self {
+        let mut agent = PofAgent::new(AgentConfig { dialect, layout, device_id: 1, miss });
         for number in [1, 2] {
             model.add_port(Nanos(0), common::port(PortNo(number)), true).unwrap();
         }
         let channel = agent.open(Nanos(0), SessionConfig::default());
-        let mut rig = Self { agent, model, channel, now: Nanos(0), events: Vec::new(), dialect };
-        rig.greet();
-        rig
+        Self { agent, model, channel, now: Nanos(0), events: Vec::new(), dialect }
     }
 
     /// Sends the messages of the handshake.
