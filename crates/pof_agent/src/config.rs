@@ -27,8 +27,6 @@ pub struct AgentConfig {
     pub miss: Miss,
 }
 
-/// Maximum number of entries of a table.
-pub const TABLE_ENTRIES_MAX: u32 = 1 << 24;
 /// Maximum length of a table's key in bits: eight fields of 128 bits.
 pub const KEY_BITS_MAX: u16 = 1_024;
 /// Maximum number of counters.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Descriptions of the switch and its ports as POF messages.
 
-use crate::config::{AgentConfig, COUNTERS_MAX, KEY_BITS_MAX, TABLE_ENTRIES_MAX};
+use crate::config::{AgentConfig, COUNTERS_MAX, KEY_BITS_MAX};
 use crate::layout::TYPES;
 use flow::Limits;
 use model::Port;
@@ -28,14 +28,19 @@ pub fn features(config: &AgentConfig, ports: usize) -> PofFeatures {
     }
 }
 
-/// Returns the resources of the switch.
-pub fn resources(config: &AgentConfig) -> ResourceReport {
+/// Returns the resources of a switch that has space for this number of entries in all tables together.
+///
+/// The message has a number of entries for each type of table, but all types share the space. Each type that
+/// has tables gets an equal share, so that a controller that fills all shares is never refused.
+pub fn resources(config: &AgentConfig, entries: usize) -> ResourceReport {
+    let types = TYPES.iter().filter(|kind| config.layout.count(**kind) > 0).count();
+    let share = u32::try_from(entries / types.max(1)).unwrap_or(u32::MAX);
     let tables = TYPES.map(|table_type| TableResource {
         device_id: config.device_id,
         table_type,
         tables: config.layout.count(table_type),
         key_bits: KEY_BITS_MAX,
-        entries: TABLE_ENTRIES_MAX,
+        entries: if config.layout.count(table_type) > 0 { share } else { 0 },
     });
     ResourceReport {
         resource: 0,

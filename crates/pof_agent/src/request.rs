@@ -129,7 +129,7 @@ impl PofChannel {
         let ports: Vec<_> =
             context.model.ports().filter_map(|port| describe::port(port, &shared.config)).collect();
         self.hidden_ports = all - ports.len();
-        let report = describe::resources(&shared.config);
+        let report = describe::resources(&shared.config, context.model.config().limits.entries);
         if self.session.send_description(xid, config, report, ports).is_err() {
             self.lost.counts.reply += 1;
         }

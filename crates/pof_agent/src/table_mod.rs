@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TABLE_MOD: creates and deletes tables.
 
-use crate::config::{Miss, TABLE_ENTRIES_MAX};
+use crate::config::Miss;
 use crate::refusal::PofRefusal;
 use crate::shared::Shared;
 use crate::slot;
@@ -59,8 +59,9 @@ fn add<D: DataPlane>(
         let problem = format!("table {table} exists already; delete it first");
         return Err(PofRefusal::new(error::TABLE_MOD_TABLE_EXIST, problem));
     }
-    if !(1..=TABLE_ENTRIES_MAX).contains(&m.entries) {
-        let problem = format!("the size is {} entries; it can be 1 to {TABLE_ENTRIES_MAX}", m.entries);
+    let most = context.model.config().limits.entries;
+    if !(1..=most).contains(&(m.entries as usize)) {
+        let problem = format!("the size is {} entries; it can be 1 to {most}", m.entries);
         return Err(PofRefusal::new(error::TABLE_MOD_BAD_TABLE_SIZE, problem));
     }
     check_fields(m)?;

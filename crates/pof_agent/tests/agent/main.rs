@@ -10,5 +10,6 @@ mod common;
 mod limits;
 mod messages;
 mod random;
+mod resources;
 mod rig;
 mod storm;
