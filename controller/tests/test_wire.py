@@ -38,6 +38,7 @@ SAID = {
     "modify_field:-1->slice(base,64,8)": shunt.ModifyField("base", 64, 8, -1),
     "copy_field:slice(metadata,64,32)->slice(base,16,32)": shunt.CopyField(("metadata", 64), ("base", 16), 32),
     "calculate_checksum(80,16,0,160)": shunt.CalculateChecksum(80, 16, 0, 160),
+    "cut_front(base,20)": shunt.CutFront("base", 20),
 }
 
 

@@ -20,6 +20,7 @@ _RANGE = struct.Struct("!HH2x")
 _MODIFIED = struct.Struct("!BxHHi4x")
 _COPIED = struct.Struct("!BBHHH6x")
 _SUM = struct.Struct("!HHHH6x")
+_CUT = struct.Struct("!BxH2x")
 _MOVE_BYTES_MAX = 1536
 _END_BITS_MAX = 12288
 
@@ -282,7 +283,28 @@ class CalculateChecksum(Action):
         return cls(*read(_SUM, content))
 
 
-EDITS = (MoveBase, AddField, DeleteField, ModifyField, CopyField, CalculateChecksum)
+class CutFront(Action):
+    """Removes all bytes before a place, which is counted from the base "packet" or "base". The packet's base is
+    then its first byte."""
+
+    subtype = 13
+
+    def __init__(self, base: str, count_bytes: int) -> None:
+        need(base in ("packet", "base"), f"{base} is not packet or base")
+        need(0 <= count_bytes <= _MOVE_BYTES_MAX, f"at most {_MOVE_BYTES_MAX} bytes are cut, not {count_bytes}")
+        self.base_number, self.count_bytes = _base_number(base), count_bytes
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _CUT.pack(self.base_number, self.count_bytes)
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "CutFront":
+        base, count_bytes = read(_CUT, content)
+        return cls(_base_name(base), count_bytes)
+
+
+EDITS = (MoveBase, AddField, DeleteField, ModifyField, CopyField, CalculateChecksum, CutFront)
 """Actions that edit packets. They are allowed in apply-actions and packet-outs."""
 
 KNOWN: dict[int, type[Action]] = {

@@ -11,7 +11,7 @@ use crate::field_write::FieldWrite;
 use crate::packet_data::PacketData;
 use crate::tags;
 use flow::action::SetField;
-use flow::{BitRange, DropReason, Edit, Field, FieldBase, Slice};
+use flow::{BitRange, CutOrigin, DropReason, Edit, Field, FieldBase, Slice};
 use std::ops::Range;
 use wire::Depth;
 
@@ -25,6 +25,7 @@ pub(crate) fn run(edit: &Edit, packet: &mut PacketData) -> Result<(), DropReason
         Edit::MoveBase(bytes) => move_base(packet, bytes),
         Edit::AddField { range, value } => add_field(packet, range, value),
         Edit::DeleteField(range) => delete_field(packet, range),
+        Edit::CutFront { origin, bytes } => cut_front(packet, origin, bytes),
         Edit::ModifyField { slice, increment } => {
             let value = read(packet, slice)?;
             write(packet, slice, value.wrapping_add_signed(increment.into()))
@@ -71,6 +72,26 @@ fn delete_field(packet: &mut PacketData, range: BitRange) -> Result<(), DropReas
         return Err(DropReason::MissingHeader);
     }
     tags::pad(packet)
+}
+
+fn cut_front(packet: &mut PacketData, origin: CutOrigin, bytes: u16) -> Result<(), DropReason> {
+    let from = match origin {
+        CutOrigin::Packet => 0,
+        CutOrigin::Base => packet.base as usize,
+    };
+    let count = from + usize::from(bytes);
+    if count > packet.frame.len() {
+        return Err(DropReason::MissingHeader);
+    }
+    if count > 0 {
+        complete_checksum(packet, count)?;
+        if !packet.frame.remove(0, count) {
+            return Err(DropReason::MissingHeader);
+        }
+        tags::pad(packet)?;
+    }
+    packet.base = 0;
+    Ok(())
 }
 
 fn calculate_checksum(

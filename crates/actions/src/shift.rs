@@ -38,7 +38,7 @@ impl Shift {
 fn shift_by(action: &Action) -> Shift {
     match action {
         Action::Edit(Edit::MoveBase(_)) => Shift::Moves,
-        Action::Edit(Edit::AddField { .. } | Edit::DeleteField(_)) => Shift::Resizes,
+        Action::Edit(Edit::AddField { .. } | Edit::DeleteField(_) | Edit::CutFront { .. }) => Shift::Resizes,
         _ => Shift::Nothing,
     }
 }
@@ -46,7 +46,7 @@ fn shift_by(action: &Action) -> Shift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{BitRange, Field, MeterId, PortNo};
+    use flow::{BitRange, CutOrigin, Field, MeterId, PortNo};
 
     #[test]
     fn entries_that_change_other_headers_shift_nothing() {
@@ -55,6 +55,8 @@ mod tests {
         let delete: Action = Edit::DeleteField(BitRange { offset_bits: 0, length_bits: 8 }).into();
         assert_eq!((of(vec![]), of(vec![base.clone()])), (Shift::Nothing, Shift::Moves));
         assert_eq!(of(vec![base.clone(), delete.clone()]), Shift::Resizes);
+        let cut = Edit::CutFront { origin: CutOrigin::Base, bytes: 0 };
+        assert_eq!(of(vec![cut.into()]), Shift::Resizes);
         let mac = Action::set(Field::EthSrc, 1);
         assert_eq!(of(vec![mac, base.clone(), Action::output(PortNo(2))]), Shift::Moves);
         for other in [Action::DecNwTtl, Action::PopVlan, Action::set(Field::UdpDst, 1)] {

@@ -7,6 +7,9 @@ use crate::{Action, Field, Limits, Slice, SliceBase, SliceError};
 /// Greatest distance in bytes by which one action moves the base.
 pub const MOVE_BYTES_MAX: i16 = (Limits::SLICE_END_BITS / 8) as i16;
 
+/// Greatest number of bytes from the origin that [`Edit::CutFront`] deletes.
+pub const CUT_BYTES_MAX: u16 = (Limits::SLICE_END_BITS / 8) as u16;
+
 /// Greatest length in bits of a field that [`Edit::ModifyField`] increases.
 pub const MODIFY_BITS_MAX: u16 = 32;
 
@@ -17,6 +20,32 @@ pub struct BitRange {
     pub offset_bits: u16,
     /// Length in bits.
     pub length_bits: u16,
+}
+
+/// Position from which [`Edit::CutFront`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CutOrigin {
+    /// First byte of the frame.
+    Packet,
+    /// The packet's base.
+    Base,
+}
+
+impl CutOrigin {
+    /// Returns the base of slices that are counted from the same position.
+    #[must_use]
+    pub fn slice_base(self) -> SliceBase {
+        match self {
+            Self::Packet => SliceBase::Packet,
+            Self::Base => SliceBase::Moving,
+        }
+    }
+
+    /// Returns the origin that is the base of such slices, or `None` if there is none.
+    #[must_use]
+    pub fn of(base: SliceBase) -> Option<Self> {
+        [Self::Packet, Self::Base].into_iter().find(|origin| origin.slice_base() == base)
+    }
 }
 
 /// Edit of a packet. Edits are executed in the order of an apply-actions list.
@@ -34,6 +63,14 @@ pub enum Edit {
     },
     /// Deletes whole bytes. A frame of less than 60 bytes is then padded with zeros to 60 bytes.
     DeleteField(BitRange),
+    /// Deletes all bytes before a position, and moves the base to the first byte that remains. If bytes were
+    /// deleted, a frame of less than 60 bytes is then padded with zeros to 60 bytes.
+    CutFront {
+        /// Where the position is counted from.
+        origin: CutOrigin,
+        /// Distance of the position from the origin in bytes.
+        bytes: u16,
+    },
     /// Adds a number to a field of at most 32 bits. The result wraps.
     ModifyField {
         /// Field to change.
@@ -63,6 +100,9 @@ pub enum EditError {
     /// The base would move too far.
     #[error("move_base({0}); one action moves the base by at most {MOVE_BYTES_MAX} bytes")]
     Distance(i16),
+    /// A position that is too far from its origin.
+    #[error("cut_front by {0} bytes; the maximum is {CUT_BYTES_MAX} bytes from the base or the first byte")]
+    Cut(u16),
     /// Bits that are not whole bytes.
     #[error(
         "{0}: bits {1} to {2} are not whole bytes; offset and length must be multiples of 8, and the length not 0"
@@ -123,6 +163,7 @@ impl Edit {
             Self::MoveBase(_) => "move_base",
             Self::AddField { .. } => "add_field",
             Self::DeleteField(_) => "delete_field",
+            Self::CutFront { .. } => "cut_front",
             Self::ModifyField { .. } => "modify_field",
             Self::CopyField { .. } => "copy_field",
             Self::CalculateChecksum { .. } => "calculate_checksum",
@@ -150,6 +191,8 @@ impl Edit {
                 if fits { Ok(()) } else { Err(EditError::Value(value, bits)) }
             }
             Self::DeleteField(range) => range.check(name),
+            Self::CutFront { bytes, .. } if bytes > CUT_BYTES_MAX => Err(EditError::Cut(bytes)),
+            Self::CutFront { .. } => Ok(()),
             Self::ModifyField { slice, .. } => {
                 if slice.length_bits > MODIFY_BITS_MAX {
                     return Err(EditError::Length(name, slice.length_bits, "1 to 32"));
@@ -211,6 +254,18 @@ mod tests {
             assert_eq!(Edit::MoveBase(bytes).check().is_ok(), allowed, "{bytes}");
         }
         assert!(Edit::MoveBase(i16::MIN).check().is_err());
+    }
+
+    #[test]
+    fn cuts_are_bounded_and_count_from_two_bases_of_slices() {
+        for origin in [CutOrigin::Packet, CutOrigin::Base] {
+            for (bytes, allowed) in [(0, true), (1_536, true), (1_537, false), (u16::MAX, false)] {
+                assert_eq!(Edit::CutFront { origin, bytes }.check().is_ok(), allowed, "{bytes}");
+            }
+            assert_eq!(CutOrigin::of(origin.slice_base()), Some(origin));
+        }
+        let others = [SliceBase::Metadata, SliceBase::L3, SliceBase::L4];
+        assert_eq!(others.map(CutOrigin::of), [None; 3]);
     }
 
     #[test]

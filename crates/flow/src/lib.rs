@@ -33,7 +33,7 @@ pub mod syntax;
 pub mod validate;
 
 pub use action::Action;
-pub use edit::{BitRange, Edit, EditError};
+pub use edit::{BitRange, CutOrigin, Edit, EditError};
 pub use entry::{EntryFlags, FlowEntry, FlowMod, FlowModCommand};
 pub use ext::Ext;
 pub use field::{Field, FieldBase, Location};

@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use flow::{Edit, Field, FieldBase, Limits, Slice, SliceBase, ext};
+use flow::{CutOrigin, Edit, Field, FieldBase, Limits, Slice, SliceBase, ext};
 
 /// State in which packets reach a table: their base, and the bytes that entries have inserted and deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +40,12 @@ impl View {
                     at: place(made.base, range.offset_bits),
                     count: u32::from(range.length_bits / 8),
                 }),
+                Edit::CutFront { origin, bytes } => {
+                    let from = if origin == CutOrigin::Packet { 0 } else { made.base };
+                    let count = from + u32::from(bytes);
+                    made.resizes.extend((count > 0).then_some(Resize::Deleted { at: 0, count }));
+                    made.base = 0;
+                }
                 Edit::ModifyField { .. } | Edit::CopyField { .. } | Edit::CalculateChecksum { .. } => {}
             }
         }

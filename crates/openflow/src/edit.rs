@@ -4,11 +4,11 @@
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use crate::experimenter::action;
-use flow::{BitRange, Edit, Slice, SliceBase};
+use flow::{BitRange, CutOrigin, Edit, Slice, SliceBase};
 
 /// Returns whether an action of Shunt with this subtype is an edit.
 pub(crate) fn is_edit(subtype: u16) -> bool {
-    (action::MOVE_BASE..=action::CALCULATE_CHECKSUM).contains(&subtype)
+    (action::MOVE_BASE..=action::CUT_FRONT).contains(&subtype)
 }
 
 /// Returns the subtype of an edit.
@@ -17,6 +17,7 @@ pub(crate) fn subtype(edit: Edit) -> u16 {
         Edit::MoveBase(_) => action::MOVE_BASE,
         Edit::AddField { .. } => action::ADD_FIELD,
         Edit::DeleteField(_) => action::DELETE_FIELD,
+        Edit::CutFront { .. } => action::CUT_FRONT,
         Edit::ModifyField { .. } => action::MODIFY_FIELD,
         Edit::CopyField { .. } => action::COPY_FIELD,
         Edit::CalculateChecksum { .. } => action::CALCULATE_CHECKSUM,
@@ -58,6 +59,19 @@ pub(crate) fn decode(subtype: u16, r: &mut Reader<'_>) -> Result<Edit, DecodeErr
                 to: Slice { base: to, offset_bits: to_bit, length_bits },
             })
         }
+        action::CUT_FRONT => {
+            let base = base(r)?;
+            r.skip(1)?;
+            let bytes = r.u16()?;
+            r.skip(2)?;
+            match CutOrigin::of(base) {
+                Some(origin) => Ok(Edit::CutFront { origin, bytes }),
+                None => error::ACTION_BAD_ARGUMENT.says(format!(
+                    "cut_front cannot count from {}; it counts from packet or base",
+                    base.name()
+                )),
+            }
+        }
         _ => {
             let (checksum, covered) = (range(r)?, range(r)?);
             r.skip(6)?;
@@ -97,6 +111,11 @@ pub(crate) fn encode(edit: Edit, out: &mut Vec<u8>) {
         }
         Edit::DeleteField(at) => {
             range(out, at);
+            out.zeros(2);
+        }
+        Edit::CutFront { origin, bytes } => {
+            out.put(&[origin.slice_base().number(), 0]);
+            out.put_u16(bytes);
             out.zeros(2);
         }
         Edit::ModifyField { slice, increment } => {

@@ -26,6 +26,7 @@ pub(crate) mod action {
     pub const MODIFY_FIELD: u16 = 10;
     pub const COPY_FIELD: u16 = 11;
     pub const CALCULATE_CHECKSUM: u16 = 12;
+    pub const CUT_FRONT: u16 = 13;
     /// Nicira's `reg_load`, which writes a range of bits.
     pub const NICIRA_REG_LOAD: u16 = 7;
     /// Nicira's `reg_load2`, which is a set-field with a mask.

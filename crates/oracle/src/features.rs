@@ -57,12 +57,15 @@ const MOVING_SLICE: Set = 1 << 27;
 const RESIZE: Set = 1 << 28;
 const EDIT_FIELD: Set = 1 << 29;
 const CHECKSUM: Set = 1 << 30;
+const CUT: Set = 1 << 31;
 
 /// Counted combinations of features. A packet counts if it exercised all features of a combination.
-const COUNTED: [(&str, Set); 32] = [
+const COUNTED: [(&str, Set); 34] = [
     ("moves of the base", MOVE_BASE),
     ("slices from a base that may have moved", MOVING_SLICE),
     ("inserted or deleted bytes", RESIZE),
+    ("cuts of the front", CUT),
+    ("cuts of the front by path record", CUT | BY_RECORD),
     ("increased or copied fields", EDIT_FIELD),
     ("calculated checksums", CHECKSUM),
     ("meters", METER),
@@ -232,6 +235,7 @@ fn of_action(action: &Action) -> Set {
         Action::PopMpls(0x8847 | 0x8848) => POP_TO_MPLS,
         Action::SetQueue(_) => SET_QUEUE,
         Action::Edit(Edit::MoveBase(_)) => MOVE_BASE,
+        Action::Edit(Edit::CutFront { .. }) => CUT,
         Action::Edit(Edit::AddField { .. } | Edit::DeleteField(_)) => RESIZE,
         Action::Edit(Edit::ModifyField { .. } | Edit::CopyField { .. }) => EDIT_FIELD,
         Action::Edit(Edit::CalculateChecksum { .. }) => CHECKSUM,

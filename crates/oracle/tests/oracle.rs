@@ -183,6 +183,8 @@ fn check_features(coverage: &Coverage) {
         ("moves of the base", 20),
         ("slices from a base that may have moved", 40),
         ("inserted or deleted bytes", 100),
+        ("cuts of the front", 250),
+        ("cuts of the front by path record", 1_000),
         ("increased or copied fields", 120),
         ("calculated checksums", 250),
         ("groups", 25),

@@ -3,7 +3,7 @@
 //! constants, or insert or delete bytes. Each byte of a model frame has the number that it had on arrival.
 
 use crate::{ExaminedBits, Reference};
-use flow::{Action, Edit, Field, FlowEntry, Next, Slice, SliceBase, TableId};
+use flow::{Action, CutOrigin, Edit, Field, FlowEntry, Next, Slice, SliceBase, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Shifts that [`Reference::examined_on_arrival`] takes into account.
@@ -66,7 +66,8 @@ impl ArrivingBits {
         };
         for bit in (0..length).filter(|bit| mask >> (length - 1 - bit) & 1 != 0) {
             let at = usize::from(first + bit);
-            if let Some(byte) = model.bytes[at / 8] {
+            // A byte behind the end of the model frame has been behind the end of every frame.
+            if let Some(Some(byte)) = model.bytes.get(at / 8) {
                 self.frame.insert(8 * byte + at % 8);
             }
         }
@@ -86,6 +87,11 @@ impl Model {
                 Edit::DeleteField(range) => {
                     let at = made.base + usize::from(range.offset_bits / 8);
                     made.bytes.drain(at..at + usize::from(range.length_bits / 8));
+                }
+                Edit::CutFront { origin, bytes } => {
+                    let before = if origin == CutOrigin::Base { made.base } else { 0 };
+                    made.bytes.drain(..(before + usize::from(bytes)).min(made.bytes.len()));
+                    made.base = 0;
                 }
                 _ => {}
             }
@@ -121,8 +127,10 @@ impl Reference {
 /// Returns the edits by which an entry shifts packets.
 fn shifting(entry: &FlowEntry, shifts: Shifts) -> Vec<Edit> {
     let apply = &entry.instructions.apply;
-    let is_shift =
-        |edit: &Edit| matches!(edit, Edit::MoveBase(_) | Edit::AddField { .. } | Edit::DeleteField(_));
+    let is_shift = |edit: &Edit| {
+        let resizes = matches!(edit, Edit::AddField { .. } | Edit::DeleteField(_) | Edit::CutFront { .. });
+        resizes || matches!(edit, Edit::MoveBase(_))
+    };
     let is_permitted = |action: &Action| match action {
         Action::Edit(Edit::MoveBase(_)) => shifts >= Shifts::Bases,
         Action::Edit(edit) => is_shift(edit) && shifts >= Shifts::All,

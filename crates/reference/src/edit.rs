@@ -7,7 +7,7 @@ use crate::packet::ReferencePacket;
 use crate::set_field::set_field;
 use crate::unfinished;
 use flow::action::SetField;
-use flow::{BitRange, DropReason, Edit, Field, Slice};
+use flow::{BitRange, CutOrigin, DropReason, Edit, Field, Slice};
 
 /// Executes an edit.
 pub(crate) fn edit(packet: &mut ReferencePacket, edit: Edit) -> Result<(), DropReason> {
@@ -33,6 +33,18 @@ pub(crate) fn edit(packet: &mut ReferencePacket, edit: Edit) -> Result<(), DropR
             let (from, to) = present(packet, range)?;
             complete_before(packet, to)?;
             packet.remove(from..to, None);
+            Ok(())
+        }
+        Edit::CutFront { origin, bytes } => {
+            let to = usize::from(bytes) + if origin == CutOrigin::Base { packet.base } else { 0 };
+            if to > packet.bytes.len() {
+                return Err(DropReason::MissingHeader);
+            }
+            if to > 0 {
+                complete_before(packet, to)?;
+                packet.remove(0..to, None);
+            }
+            packet.base = 0;
             Ok(())
         }
         Edit::ModifyField { slice, increment } => {

@@ -56,7 +56,9 @@ const LISTS_MAX: usize = 1_024;
 fn shifting(action: &Action) -> Option<Edit> {
     match action {
         Action::Edit(Edit::AddField { range, .. }) => Some(Edit::AddField { range: *range, value: 0 }),
-        Action::Edit(edit @ (Edit::MoveBase(_) | Edit::DeleteField(_))) => Some(*edit),
+        Action::Edit(edit @ (Edit::MoveBase(_) | Edit::DeleteField(_) | Edit::CutFront { .. })) => {
+            Some(*edit)
+        }
         _ => None,
     }
 }

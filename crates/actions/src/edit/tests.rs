@@ -60,6 +60,34 @@ fn bytes_are_inserted_and_deleted_behind_the_base() {
 }
 
 #[test]
+fn a_cut_removes_the_front_and_moves_the_base_to_the_first_byte() {
+    use CutOrigin::{Base, Packet};
+    for (base, origin, bytes, first) in
+        [(14, Packet, 4, 4), (14, Base, 4, 18), (14, Base, 0, 14), (14, Packet, 0, 0), (0, Base, 0, 0)]
+    {
+        let mut made = numbered(100);
+        made.base = base;
+        run(&Edit::CutFront { origin, bytes }, &mut made).unwrap();
+        let expected: Vec<u8> = (first..100).collect();
+        assert_eq!((made.frame.bytes(), made.base), (&expected[..], 0), "{base} {origin:?} {bytes}");
+    }
+    // Short frames are padded, but only if bytes were removed.
+    for (bytes, len) in [(0, 50), (1, 60), (50, 60)] {
+        let mut made = numbered(50);
+        run(&Edit::CutFront { origin: Packet, bytes }, &mut made).unwrap();
+        let mut expected: Vec<u8> = (bytes as u8..50).collect();
+        expected.resize(len, 0);
+        assert_eq!(made.frame.bytes(), expected);
+    }
+    for (base, origin, bytes) in [(0, Packet, 51), (20, Packet, 51), (20, Base, 31)] {
+        let mut made = numbered(50);
+        made.base = base;
+        let cut = Edit::CutFront { origin, bytes };
+        assert_eq!((run(&cut, &mut made), made.frame.len()), (Err(DropReason::MissingHeader), 50));
+    }
+}
+
+#[test]
 fn ranges_behind_the_end_of_the_packet_change_nothing() {
     for edit in [
         Edit::AddField { range: range(8 * 61, 8), value: 1 },

@@ -208,6 +208,7 @@ fn parse_action<'t>(
         Name::MoveBase
         | Name::AddField
         | Name::DeleteField
+        | Name::CutFront
         | Name::ModifyField
         | Name::CopyField
         | Name::CalculateChecksum => edits::parse(name, item)?,

@@ -46,6 +46,7 @@ pub(super) enum Name {
     MoveBase,
     AddField,
     DeleteField,
+    CutFront,
     ModifyField,
     CopyField,
     CalculateChecksum,
@@ -117,6 +118,7 @@ names! {
     "move_base" => MoveBase;
     "add_field" => AddField;
     "delete_field" => DeleteField;
+    "cut_front" => CutFront;
     "modify_field" => ModifyField;
     "copy_field" => CopyField;
     "calculate_checksum" => CalculateChecksum;

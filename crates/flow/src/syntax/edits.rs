@@ -7,7 +7,7 @@ use super::error::{Fault, Parsed};
 use super::scan::Item;
 use super::set_field::slice_target;
 use super::value::{integer, number_to};
-use crate::{Action, BitRange, Edit, Field, Slice};
+use crate::{Action, BitRange, CutOrigin, Edit, Field, Slice, SliceBase};
 use std::fmt::{self, Display, Formatter};
 
 /// Parses an edit, whose name is `name`.
@@ -22,6 +22,7 @@ pub(super) fn parse<'t>(name: Name, item: &Item<'t>) -> Parsed<'t, Action> {
             arguments.end()?;
             Edit::DeleteField(range)
         }
+        Name::CutFront => cut_front(item)?,
         Name::ModifyField => modify_field(item)?,
         Name::CopyField => copy_field(item)?,
         Name::CalculateChecksum => {
@@ -52,6 +53,20 @@ fn move_base<'t>(item: &Item<'t>) -> Parsed<'t, Edit> {
     match signed(bytes)?.try_into() {
         Ok(bytes) => Ok(Edit::MoveBase(bytes)),
         Err(_) => Err(Fault::new(bytes, "moves the base too far")),
+    }
+}
+
+/// Parses `cut_front(ORIGIN,BYTES)`.
+fn cut_front<'t>(item: &Item<'t>) -> Parsed<'t, Edit> {
+    let form = "write cut_front(packet,bytes) or cut_front(base,bytes)";
+    let mut arguments = Arguments::new(item.whole, item.arguments, form)?;
+    let name = arguments.positional("origin")?;
+    let bytes = integer(arguments.positional("bytes")?)?;
+    arguments.end()?;
+    let base = SliceBase::ALL.into_iter().find(|base| base.name() == name);
+    match base.and_then(CutOrigin::of) {
+        Some(origin) => Ok(Edit::CutFront { origin, bytes }),
+        None => Err(Fault::new(name, "is not an origin; write packet or base")),
     }
 }
 
@@ -110,6 +125,7 @@ impl Display for Edit {
             Self::MoveBase(bytes) => write!(f, "{name}({bytes})"),
             Self::AddField { range, value } => write!(f, "{name}({},0x{value:x})", pair(range)),
             Self::DeleteField(range) => write!(f, "{name}({})", pair(range)),
+            Self::CutFront { origin, bytes } => write!(f, "{name}({},{bytes})", origin.slice_base().name()),
             Self::ModifyField { slice, increment } => {
                 write!(f, "{name}:{increment}->{}", Field::Slice(*slice))
             }

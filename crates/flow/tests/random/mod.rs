@@ -3,8 +3,8 @@
 
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
-    Action, BitRange, Edit, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId, Instructions,
-    Match, MeterId, Next, PortNo, QueueId, Slice, SliceBase, TableId, port_no,
+    Action, BitRange, CutOrigin, Edit, EntryFlags, Field, FieldMatch, FlowMod, FlowModCommand, GroupId,
+    Instructions, Match, MeterId, Next, PortNo, QueueId, Slice, SliceBase, TableId, port_no,
 };
 
 /// Small pseudo-random generator (splitmix64).
@@ -216,7 +216,7 @@ fn edit(r: &mut Random) -> Action {
     };
     loop {
         let (Field::Slice(from), Field::Slice(to)) = (slice(r), slice(r)) else { continue };
-        let edit = match r.below(6) {
+        let edit = match r.below(7) {
             0 => Edit::MoveBase(r.word() as i16),
             1 => {
                 let range = range(r, 16);
@@ -225,6 +225,10 @@ fn edit(r: &mut Random) -> Action {
             2 => Edit::DeleteField(range(r, 1_000)),
             3 => Edit::ModifyField { slice: to, increment: r.word() as i32 },
             4 => Edit::CopyField { from, to: Slice { length_bits: from.length_bits, ..to } },
+            5 => {
+                let origin = *r.of(&[CutOrigin::Packet, CutOrigin::Base]);
+                Edit::CutFront { origin, bytes: r.word() as u16 % 2_000 }
+            }
             _ => {
                 let length_bits = *r.of::<u16>(&[8, 16, 32]);
                 let checksum = BitRange { length_bits, ..range(r, 4) };

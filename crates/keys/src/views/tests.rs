@@ -3,16 +3,20 @@
 
 use super::*;
 use fastrand::Rng;
-use flow::BitRange;
+use flow::{BitRange, CutOrigin};
 
 fn range(offset_bytes: u16, count: u16) -> BitRange {
     BitRange { offset_bits: 8 * offset_bytes, length_bits: 8 * count }
 }
 
 fn random_edit(rng: &mut Rng) -> Edit {
-    match rng.u8(0..3) {
+    match rng.u8(0..4) {
         0 => Edit::MoveBase(rng.i16(-6..20)),
-        1 => Edit::AddField { range: range(rng.u16(0..30), rng.u16(1..=16)), value: 0x55 },
+        1 if rng.bool() => {
+            let origin = if rng.bool() { CutOrigin::Packet } else { CutOrigin::Base };
+            Edit::CutFront { origin, bytes: rng.u16(0..30) }
+        }
+        1 | 2 => Edit::AddField { range: range(rng.u16(0..30), rng.u16(1..=16)), value: 0x55 },
         _ => Edit::DeleteField(range(rng.u16(0..30), rng.u16(1..12))),
     }
 }
@@ -41,6 +45,17 @@ fn edited(frame: &[u8], edits: &[Edit]) -> Option<(Vec<u8>, usize)> {
                 }
                 bytes.drain(at..at + count);
                 bytes.resize(bytes.len().max(60), 0);
+            }
+            Edit::CutFront { origin, bytes: count } => {
+                let end = usize::from(count) + if origin == CutOrigin::Base { base } else { 0 };
+                if end > bytes.len() {
+                    return None;
+                }
+                if end > 0 {
+                    bytes.drain(..end);
+                    bytes.resize(bytes.len().max(60), 0);
+                }
+                base = 0;
             }
             _ => {}
         }

@@ -4,8 +4,8 @@
 use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{
-    Action, BitRange, Edit, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next, PortNo, QueueId,
-    Slice, SliceBase, TableId, port_no,
+    Action, BitRange, CutOrigin, Edit, Field, FieldMatch, GroupId, Instructions, Match, MeterId, Next,
+    PortNo, QueueId, Slice, SliceBase, TableId, port_no,
 };
 
 type Rng = fastrand::Rng;
@@ -97,7 +97,7 @@ fn edit(rng: &mut Rng) -> Edit {
         offset_bits: rng.u16(..),
         length_bits: rng.u16(..),
     };
-    match rng.u8(..6) {
+    match rng.u8(..7) {
         0 => Edit::MoveBase(rng.i16(..)),
         1 => Edit::AddField { range: range(rng), value: rng.u128(..) },
         2 => Edit::DeleteField(range(rng)),
@@ -105,6 +105,10 @@ fn edit(rng: &mut Rng) -> Edit {
         4 => {
             let from = any(rng);
             Edit::CopyField { from, to: Slice { length_bits: from.length_bits, ..any(rng) } }
+        }
+        5 => {
+            let origin = if rng.bool() { CutOrigin::Packet } else { CutOrigin::Base };
+            Edit::CutFront { origin, bytes: rng.u16(..) }
         }
         _ => Edit::CalculateChecksum { checksum: range(rng), covered: range(rng) },
     }

@@ -39,6 +39,9 @@ impl Style {
         }
         made.next = next;
         let step = next.and_then(|next| self.step(rng, table, next.table()));
+        if made.next.is_none() {
+            made.apply.extend(self.sent_part(rng));
+        }
         // Most entries without a next table get an output.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
@@ -82,6 +85,7 @@ impl Style {
         }
         let mut made = Instructions { apply, next, ..Instructions::default() };
         if next.is_none() {
+            made.apply.extend(self.sent_part(rng));
             let to_group = self.groups > 0 && rng.u8(0..3) == 0;
             let group = to_group.then(|| Action::Group(GroupId(rng.u32(1..=self.groups))));
             made.apply.push(group.unwrap_or_else(|| self.output(rng, scope)));

@@ -6,7 +6,7 @@ use super::matching::slice;
 use super::{Reach, Scope, Style};
 use crate::templates::mac;
 use fastrand::Rng;
-use flow::{Action, BitRange, Edit, Field, Limits, Slice, SliceBase, TableId};
+use flow::{Action, BitRange, CutOrigin, Edit, Field, Limits, Slice, SliceBase, TableId};
 use wire::layers::header;
 
 /// Usual bases, in bytes: the start of the frame, or behind an Ethernet header, a tag or an IPv4 header.
@@ -59,6 +59,7 @@ impl Style {
                 let count = if rng.u8(0..16) == 0 { 80 } else { 8 };
                 Edit::DeleteField(bytes(rng, 20, count))
             }
+            5 if rng.u8(0..4) == 0 => self.cut(rng),
             5 => {
                 Edit::MoveBase([-4, 2, 4, 4, 14, if rng.u8(0..8) == 0 { 1_000 } else { 1 }][rng.usize(0..6)])
             }
@@ -80,6 +81,30 @@ impl Style {
         };
         // Every generated edit is valid, so the alternative is never used.
         if made.check().is_ok() { made.into() } else { Edit::MoveBase(0).into() }
+    }
+
+    /// Returns an edit that deletes the bytes before a position.
+    fn cut(&self, rng: &mut Rng) -> Edit {
+        let origin = if rng.u8(0..3) == 0 { CutOrigin::Packet } else { CutOrigin::Base };
+        // Some positions are behind the end of many packets.
+        let bytes = [0, 0, 0, 1, 4, 4, 14, if rng.u8(0..8) == 0 { 400 } else { 20 }][rng.usize(0..8)];
+        Edit::CutFront { origin, bytes }
+    }
+
+    /// Returns edits that leave a part of the packet, in some cases behind bits of the metadata, as OUTPUT of
+    /// POF does. They are the last before the outputs of an entry without a next table.
+    pub(super) fn sent_part(&self, rng: &mut Rng) -> Vec<Action> {
+        if !self.moving || rng.u8(0..10) > 0 {
+            return Vec::new();
+        }
+        let mut made = vec![self.cut(rng).into()];
+        if rng.bool() {
+            let range = BitRange { offset_bits: 0, length_bits: 8 * rng.u16(1..=16) };
+            let from = Slice { base: SliceBase::Metadata, offset_bits: 64, length_bits: range.length_bits };
+            made.push(Edit::AddField { range, value: 0 }.into());
+            made.push(Edit::CopyField { from, to: range.slice() }.into());
+        }
+        made
     }
 
     /// Returns edits that rewrite the scope's packets as a router does. Returns `None` if the case has no

@@ -5,8 +5,8 @@ use super::frames::{ethernet, ipv4, udp, wrong_checksums};
 use super::{add, after, entry, four_ports};
 use crate::{OpenChecksum, Reference, Unfinished};
 use flow::{
-    Action, BitRange, DropReason, Edit, Field, FieldMatch, FlowEntry, Instructions, Match, Next, Outcome,
-    PortNo, Slice, SliceBase, TableId,
+    Action, BitRange, CutOrigin, DropReason, Edit, Field, FieldMatch, FlowEntry, Instructions, Match, Next,
+    Outcome, PortNo, Slice, SliceBase, TableId,
 };
 use wire::checksum;
 
@@ -92,6 +92,25 @@ fn inserted_bytes_do_not_move_the_base() {
     let full = Edit::AddField { range: range(0, 128), value: 1 };
     assert!(after(&edits([full; 8]), &frame).is_ok());
     assert_eq!(after(&edits([full; 9]), &frame), Err(DropReason::NoHeadroom));
+}
+
+#[test]
+fn a_cut_leaves_the_bytes_from_a_place_on() {
+    let mut frame = udp();
+    frame.resize(100, 7);
+    let cut = |origin, bytes| Edit::CutFront { origin, bytes };
+    let (packet, base) = (CutOrigin::Packet, CutOrigin::Base);
+    let moved = Edit::MoveBase(14);
+    assert_eq!(after(&edits([moved, cut(base, 20)]), &frame).unwrap(), frame[34..]);
+    assert_eq!(after(&edits([moved, cut(packet, 20)]), &frame).unwrap(), frame[20..]);
+    assert_eq!(after(&edits([moved, cut(packet, 0)]), &frame).unwrap(), frame);
+    // The base is the first byte from then on.
+    let insert = Edit::AddField { range: range(0, 16), value: 0xabcd };
+    let made = after(&edits([moved, cut(base, 0), insert]), &frame).unwrap();
+    assert_eq!(made, [&[0xab, 0xcd], &frame[14..]].concat());
+    assert_eq!(after(&edits([moved, cut(base, 86)]), &frame).unwrap(), [0; 60]);
+    assert_eq!(after(&edits([moved, cut(base, 87)]), &frame), Err(DropReason::MissingHeader));
+    assert_eq!(after(&edits([moved, cut(packet, 101)]), &frame), Err(DropReason::MissingHeader));
 }
 
 #[test]
