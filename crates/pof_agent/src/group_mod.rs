@@ -136,7 +136,7 @@ fn made(bucket: &PofBucket, kind: PofGroupType, dialect: PofDialect) -> Result<B
 
 /// Translates the actions of a bucket, which has no counters of its own.
 fn bucket_actions(actions: &[PofAction], dialect: PofDialect) -> Result<Vec<Action>, PofRefusal> {
-    let (actions, counters) = translate::actions(actions, None, dialect)?;
+    let (actions, counters) = translate::actions(actions, dialect)?;
     if counters.is_empty() {
         return Ok(actions);
     }

@@ -25,7 +25,7 @@ pub fn packet_out<D: DataPlane>(
         return Err(PofRefusal::new(BUFFER_UNKNOWN, problem));
     }
     let dialect = shared.config.dialect;
-    let (actions, counters) = translate::actions(&m.actions, Some(0), dialect)?;
+    let (actions, counters) = translate::actions(&m.actions, dialect)?;
     for counter in counters {
         let group = counter_group(counter)?;
         if context.model.group_numbered(group).is_none() {

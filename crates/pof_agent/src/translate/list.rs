@@ -19,9 +19,6 @@ pub struct ActionList {
     pub counters: Vec<PofCounterId>,
     /// Whether a copy of the packet may have left already.
     pub sends: bool,
-    /// Distance in bytes of the base from the first byte of the packet, or `None` if it is not known. It is 0
-    /// where packets arrive.
-    pub base: Option<i64>,
     /// What the last OUTPUT sends, or `None` if it sends the whole packet.
     pub part: Option<SentPart>,
     /// Whether the packet ends here or continues in another table, so what follows is unreachable.
@@ -32,9 +29,6 @@ impl ActionList {
     /// Adds an edit after checking its bounds.
     pub fn edit(&mut self, edit: Edit, code: PofErrorCode) -> Result<(), PofRefusal> {
         edit.check().map_err(|problem| PofRefusal::new(code, problem.to_string()))?;
-        if let Edit::MoveBase(bytes) = edit {
-            self.base = self.base.map(|base| base + i64::from(bytes));
-        }
         self.actions.push(edit.into());
         Ok(())
     }

@@ -61,8 +61,7 @@ pub fn entry(
     dialect: PofDialect,
 ) -> Result<Translated, PofRefusal> {
     let matching = matching::matching(m, key)?;
-    let base = (key.table == TableId(0)).then_some(0);
-    let mut list = ActionList { base, ..ActionList::default() };
+    let mut list = ActionList::default();
     instruction::run(&m.instructions, &mut list, key.table, layout, dialect)?;
     let ActionList { actions, meter, next, counters, .. } = list;
     let flow = FlowMod {
@@ -85,16 +84,14 @@ pub fn entry(
 }
 
 /// Translates the actions of a PACKET_OUT or of a bucket. Also returns the counters that they count under.
-/// `base` is the distance in bytes of the base from the first byte of the packet, if it is known.
 ///
 /// # Errors
 /// Returns the first fault.
 pub fn actions(
     actions: &[PofAction],
-    base: Option<i64>,
     dialect: PofDialect,
 ) -> Result<(Vec<Action>, Vec<PofCounterId>), PofRefusal> {
-    let mut list = ActionList { base, ..ActionList::default() };
+    let mut list = ActionList::default();
     action::run(actions, &mut list, dialect)?;
     Ok((list.actions, list.counters))
 }

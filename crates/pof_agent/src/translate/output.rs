@@ -2,15 +2,14 @@
 //! OUTPUT. It may send a part of the packet, with bits of the metadata before it.
 //!
 //! Public switches cut the sent copy only. Edits change the packet itself, so such an OUTPUT must be the last
-//! action of the entry. The base must be the first byte of the packet, because edits count from the base, and
-//! because the switches of dialect 1.2 count the packet offset from the first byte, and those of dialect
-//! 1.4.0.015 from the base.
+//! action of the entry. The switches of dialect 1.2 count the packet offset from the first byte of the
+//! packet, and those of dialect 1.4.0.015 from the base.
 
 use super::field::{metadata, packet};
 use super::list::ActionList;
 use crate::refusal::PofRefusal;
 use crate::slot;
-use flow::{Action, BitRange, Edit, PortNo, port_no};
+use flow::{Action, BitRange, CutOrigin, Edit, PortNo, port_no};
 use pof::action::OutputAction;
 use pof::error;
 use pof::value::PofOperand;
@@ -46,7 +45,7 @@ pub fn add(output: &OutputAction, list: &mut ActionList, dialect: PofDialect) ->
     let part = SentPart::of(output);
     if list.part.is_none() {
         if let Some(part) = part {
-            cut(part, list)?;
+            cut(part, list, dialect)?;
         }
         list.part = part;
     } else if list.part != part {
@@ -65,27 +64,15 @@ pub fn after_part() -> PofRefusal {
 }
 
 /// Removes the bytes that are not sent, and inserts the metadata.
-fn cut(part: SentPart, list: &mut ActionList) -> Result<(), PofRefusal> {
-    if list.base != Some(0) {
-        let problem = "OUTPUT with a packet offset or metadata needs a packet whose base is its first byte: it is \
-                       possible in an entry of table 0 that does not move the packet offset, and in PACKET_OUT; \
-                       elsewhere, use DELETE_FIELD, ADD_FIELD and SET_FIELD_FROM_METADATA";
-        return Err(PofRefusal::new(BAD, problem));
-    }
+fn cut(part: SentPart, list: &mut ActionList, dialect: PofDialect) -> Result<(), PofRefusal> {
+    let origin = if dialect == PofDialect::V1_2 { CutOrigin::Packet } else { CutOrigin::Base };
+    list.edit(Edit::CutFront { origin, bytes: part.cut_bytes }, BAD)?;
+    let Some(BitRange { offset_bits, length_bits }) = part.metadata else { return Ok(()) };
     let wrong = |problem: String| PofRefusal::new(BAD, problem);
-    if part.cut_bytes > 0 {
-        let too_large =
-            || wrong(format!("OUTPUT with packet offset {}; no packet is as long", part.cut_bytes));
-        let length_bits = part.cut_bytes.checked_mul(8).ok_or_else(too_large)?;
-        list.edit(Edit::DeleteField(BitRange { offset_bits: 0, length_bits }), BAD)?;
-    }
-    if let Some(BitRange { offset_bits, length_bits }) = part.metadata {
-        let from = metadata(offset_bits, length_bits).map_err(wrong)?;
-        let to = packet(0, length_bits).map_err(wrong)?;
-        list.edit(Edit::AddField { range: BitRange { offset_bits: 0, length_bits }, value: 0 }, BAD)?;
-        list.edit(Edit::CopyField { from, to }, BAD)?;
-    }
-    Ok(())
+    let from = metadata(offset_bits, length_bits).map_err(wrong)?;
+    let to = packet(0, length_bits).map_err(wrong)?;
+    list.edit(Edit::AddField { range: BitRange { offset_bits: 0, length_bits }, value: 0 }, BAD)?;
+    list.edit(Edit::CopyField { from, to }, BAD)
 }
 
 fn output_port(output: &OutputAction, dialect: PofDialect) -> Result<PortNo, PofRefusal> {

@@ -3,7 +3,9 @@
 
 use super::*;
 use flow::action::SetField;
-use flow::{BitRange, Edit, Field, FieldMatch, Match, MeterId, Next, PortNo, Slice, SliceBase, port_no};
+use flow::{
+    BitRange, CutOrigin, Edit, Field, FieldMatch, Match, MeterId, Next, PortNo, Slice, SliceBase, port_no,
+};
 use pof::PofErrorCode;
 use pof::action::*;
 use pof::instruction::*;
@@ -351,18 +353,8 @@ fn actions_are_refused_by_name() {
     let sum = ChecksumAction { checksum_length_bits: 16, sum_length_bits: 16, ..ChecksumAction::default() };
     let group = PofAction::Group(GroupAction { group: GroupId(0xff00_0000) });
     let cases = vec![
-        (
-            PofAction::Output(OutputAction { metadata_length_bits: 8, ..out }),
-            NEW,
-            bad,
-            "base is its first byte",
-        ),
-        (
-            PofAction::Output(OutputAction { packet_offset_bytes: 1, ..out }),
-            NEW,
-            bad,
-            "base is its first byte",
-        ),
+        (PofAction::Output(OutputAction { metadata_length_bits: 8, ..out }), NEW, bad, "do not exist"),
+        (PofAction::Output(OutputAction { packet_offset_bytes: 1_537, ..out }), NEW, bad, "1536 bytes"),
         (PofAction::Output(OutputAction { port: operand, ..out }), NEW, bad, "name the port"),
         (output(0x0002_0001), NEW, error::ACTION_BAD_OUT_PORT, "slot 2 does not exist"),
         (set(field(0, 0)), NEW, bad, "impossible"),
@@ -412,7 +404,6 @@ fn part(port: u32, cut: u16, (offset, length): (u16, u16)) -> PofAction {
 #[test]
 fn an_output_of_a_part_removes_bytes_and_inserts_metadata() {
     let out = |port| Action::output(PortNo(port));
-    let delete = |bytes: u16| Action::from(Edit::DeleteField(range(0, 8 * bytes)));
     let insert = |at, bits| -> [Action; 2] {
         let (from, to) = (ext(at, bits), moving(0, bits));
         [Edit::AddField { range: range(0, bits), value: 0 }.into(), Edit::CopyField { from, to }.into()]
@@ -420,31 +411,41 @@ fn an_output_of_a_part_removes_bytes_and_inserts_metadata() {
     let [zeros, copy] = insert(64, 128);
     let [port_zeros, port_copy] = insert(24, 8);
     let [rounded_zeros, rounded_copy] = insert(68, 16);
-    for (actions, expected) in [
-        (vec![part(2, 14, (0, 0))], vec![delete(14), out(2)]),
-        (vec![part(2, 0, (32, 128))], vec![zeros.clone(), copy.clone(), out(2)]),
-        (vec![part(2, 1_536, (32, 128))], vec![delete(1_536), zeros, copy, out(2)]),
-        (vec![part(2, 1, (16, 8))], vec![delete(1), port_zeros, port_copy, out(2)]),
-        // Whole bytes of the metadata are sent.
-        (vec![part(2, 0, (36, 9))], vec![rounded_zeros, rounded_copy, out(2)]),
-        // An offset without a length has no effect.
-        (vec![part(2, 0, (99, 0)), output(3)], vec![out(2), out(3)]),
-        // The whole packet may leave before, and the same part several times.
-        (
-            vec![output(1), part(2, 14, (0, 0)), part(3, 14, (7, 0)), PofAction::Drop(DropAction::default())],
-            vec![out(1), delete(14), out(2), out(3)],
-        ),
-    ] {
-        for dialect in [OLD, NEW] {
-            let found = translated_in(0, vec![apply(actions.clone())], dialect).unwrap();
-            assert_eq!(found.flow.instructions.apply, expected, "{actions:?}");
-            assert_eq!(super::actions(&actions, Some(0), dialect), Ok((expected.clone(), vec![])));
+    // Public switches of the dialects count from different positions.
+    for (dialect, origin) in [(OLD, CutOrigin::Packet), (NEW, CutOrigin::Base)] {
+        let cut = |bytes| Action::from(Edit::CutFront { origin, bytes });
+        for (actions, expected) in [
+            (vec![part(2, 14, (0, 0))], vec![cut(14), out(2)]),
+            (vec![part(2, 0, (32, 128))], vec![cut(0), zeros.clone(), copy.clone(), out(2)]),
+            (vec![part(2, 1_536, (32, 128))], vec![cut(1_536), zeros.clone(), copy.clone(), out(2)]),
+            (vec![part(2, 1, (16, 8))], vec![cut(1), port_zeros.clone(), port_copy.clone(), out(2)]),
+            // Whole bytes of the metadata are sent.
+            (vec![part(2, 0, (36, 9))], vec![cut(0), rounded_zeros.clone(), rounded_copy.clone(), out(2)]),
+            // An offset without a length has no effect.
+            (vec![part(2, 0, (99, 0)), output(3)], vec![out(2), out(3)]),
+            // The whole packet may leave before, and the same part several times.
+            (
+                vec![
+                    output(1),
+                    part(2, 14, (0, 0)),
+                    part(3, 14, (7, 0)),
+                    PofAction::Drop(DropAction::default()),
+                ],
+                vec![out(1), cut(14), out(2), out(3)],
+            ),
+        ] {
+            // The base may have any distance from the first byte.
+            for table in [0, 1] {
+                let found = translated_in(table, vec![apply(actions.clone())], dialect).unwrap();
+                assert_eq!(found.flow.instructions.apply, expected, "{actions:?}");
+            }
+            assert_eq!(super::actions(&actions, dialect), Ok((expected.clone(), vec![])));
         }
     }
-    // The base may move and return.
-    let there_and_back = vec![shift(PofDirection::Forward, 4), shift(PofDirection::Backward, 4)];
-    let list = [there_and_back, vec![apply(vec![part(2, 14, (0, 0))])]].concat();
-    assert!(translated_in(0, list, NEW).is_ok());
+    let moved = vec![shift(PofDirection::Forward, 4), apply(vec![part(2, 14, (0, 0))])];
+    let cut = Edit::CutFront { origin: CutOrigin::Base, bytes: 14 };
+    let expected = [Edit::MoveBase(4).into(), cut.into(), out(2)];
+    assert_eq!(translated_in(0, moved, NEW).unwrap().flow.instructions.apply, expected);
 }
 
 #[test]
@@ -453,10 +454,8 @@ fn outputs_of_a_part_are_refused_where_the_flow_model_cannot_express_them() {
     let cut = || part(2, 14, (0, 0));
     let count = PofAction::Counter(CounterAction { counter: PofCounterId(1) });
     for (table, instructions, code, text) in [
-        (1, vec![apply(vec![cut()])], bad, "base is its first byte"),
-        (0, vec![shift(PofDirection::Forward, 1), apply(vec![cut()])], bad, "base is its first byte"),
-        (0, vec![apply(vec![part(2, 1_537, (0, 0))])], bad, "12288"),
-        (0, vec![apply(vec![part(2, 0xffff, (0, 0))])], bad, "packet offset 65535"),
+        (0, vec![apply(vec![part(2, 1_537, (0, 0))])], bad, "maximum is 1536 bytes"),
+        (0, vec![apply(vec![part(2, 0xffff, (0, 0))])], bad, "maximum is 1536 bytes"),
         (0, vec![apply(vec![part(2, 0, (0, 16))])], bad, "do not exist"),
         (0, vec![apply(vec![part(2, 0, (153, 1))])], bad, "do not exist"),
         (0, vec![apply(vec![part(2, 0, (32, 0xffff))])], bad, "do not exist"),
@@ -472,7 +471,6 @@ fn outputs_of_a_part_are_refused_where_the_flow_model_cannot_express_them() {
         assert_eq!(refusal.code, code, "{written}: {refusal}");
         assert!(refusal.problem.contains(text), "{written}: {refusal}");
     }
-    assert_eq!(actions(&[cut()], None, NEW).unwrap_err().code, bad);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use pof::message::port::{PofForwarding, PofPort, PofPortReason, PofPortStatus};
 use pof::message::resource::*;
 use pof::message::table::{FlowCommand, PofFlowMod, PofTableType};
 use pof::value::{PofCounterId, PofMatch, PofOperand};
-use pof::{PofMessage, error};
+use pof::{PofDialect, PofMessage, error};
 
 /// Returns the FLOW_MOD of an entry for an EtherType in the masked table 0.
 fn of_type(ethertype: u128, instructions: Vec<PofInstruction>) -> PofFlowMod {
@@ -165,6 +165,7 @@ fn a_group_with_buckets_and_wrong_groups() {
     assert_eq!(lab.pop(3), packet);
     assert!(lab.is_quiet());
     let edit = PofAction::AddField(AddFieldAction { length_bits: 8, ..AddFieldAction::default() });
+    let part = OutputAction { port: PofOperand::Number(1), packet_offset_bytes: 4, ..Default::default() };
     let counter = PofAction::Counter(CounterAction { counter: PofCounterId(1) });
     let all = PofGroupType::All;
     let one = |number, kind, actions| PofMessage::GroupMod(group(number, kind, actions));
@@ -172,6 +173,7 @@ fn a_group_with_buckets_and_wrong_groups() {
     for (wrong, code) in [
         (one(5, all, vec![]), pof::PofErrorCode::new(6, 0)),
         (one(6, all, vec![edit.clone(), output(1)]), error::ACTION_UNSUPPORTED_ORDER),
+        (one(6, all, vec![PofAction::Output(part)]), error::ACTION_UNSUPPORTED_ORDER),
         (one(6, all, vec![counter, output(1)]), error::ACTION_BAD_ARGUMENT),
         (one(6, PofGroupType::Indirect, vec![output(1), output(2)]), error::ACTION_UNSUPPORTED_ORDER),
         (one(0xff00_0001, all, vec![]), error::GROUP_INVALID),
@@ -343,6 +345,42 @@ fn an_output_sends_a_part_of_the_packet_after_metadata() {
     assert_eq!(left[..data.len() - 14], data[14..]);
     assert!(left[data.len() - 14..].iter().all(|byte| *byte == 0), "a short frame is padded");
     assert!(lab.is_quiet());
+}
+
+/// Packets reach the entry with two bases. The dialects count from different positions.
+#[test]
+fn an_output_of_a_part_counts_from_the_base_or_the_first_byte() {
+    for (name, dialect, expected) in
+        [("1.2", PofDialect::V1_2, [5, 5]), ("1.4.0.015", PofDialect::V1_4, [19, 23])]
+    {
+        let mut lab = Lab::start(&format!("dialect = {name:?}"));
+        let mut peer = Peer::connect_in(dialect, lab.pof);
+        peer.tell(&table(PofTableType::Mask, 0, &[field(96, 16)]));
+        peer.tell(&table(PofTableType::Mask, 1, &[]));
+        let output = OutputAction {
+            port: PofOperand::Number(3),
+            metadata_offset_bits: 16,
+            metadata_length_bits: 8,
+            packet_offset_bytes: 5,
+        };
+        for (index, (ethertype, base)) in [(0x0901, 14), (0x0902, 18)].into_iter().enumerate() {
+            let index = index as u32;
+            let first = PofFlowMod { index, ..of_type(ethertype, vec![goto(1, base)]) };
+            peer.tell(&PofMessage::FlowMod(first));
+        }
+        let second = entry(0, vec![], vec![apply(vec![PofAction::Output(output)])]);
+        peer.tell(&PofMessage::FlowMod(PofFlowMod { table: 1, ..second }));
+        // Several packets, because the first of a flow takes another way through the switch.
+        for _ in 0..3 {
+            for (ethertype, cut) in [0x0901, 0x0902].into_iter().zip(expected) {
+                let mut packet = frame(ethertype, &[1, 2, 3, 4]);
+                packet.extend(0..100);
+                lab.push(1, &packet);
+                assert_eq!(lab.pop(3), [&[1], &packet[cut..]].concat(), "{name} {ethertype:#x}");
+            }
+        }
+        assert!(lab.is_quiet());
+    }
 }
 
 #[test]

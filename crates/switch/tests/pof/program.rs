@@ -34,10 +34,12 @@ pub const FLOWS: &[&str] = &[
     "table=25,priority=0,index=1,low_latency,actions=move_base(-14),set_field:0x020000000009->slice(base,48,48),output:2",
     "table=25,priority=0,index=2,actions=output:3",
     "table=25,priority=0,index=3,actions=add_field(0,16,0xabcd),calculate_checksum(0,16,0,64),output:3",
+    "table=20,priority=0,slice(base,48,8)=58,actions=cut_front(base,40),add_field(0,16,0),\
+     copy_field:slice(metadata,96,16)->slice(base,0,16),output:3",
 ];
 
 /// Number of entries. Each has a counter with its number, which is that of its line in [`FLOWS`].
-pub const COUNTERS: u32 = 15;
+pub const COUNTERS: u32 = 16;
 
 /// Returns the packet that leaves port 4.
 pub fn marker() -> Vec<u8> {
@@ -148,6 +150,13 @@ pub fn messages() -> Vec<PofMessage> {
     entries.add(linear(2), 8, vec![], vec![apply(vec![output(3), drop, output(2)])]);
     let insert = apply(vec![add_field(0, 16, 0xabcd), checksum(0, 64), output(3)]);
     entries.add(linear(3), 9, vec![], vec![insert]);
+    let part = OutputAction {
+        port: PofOperand::Number(3),
+        metadata_offset_bits: 64,
+        metadata_length_bits: 16,
+        packet_offset_bytes: 40,
+    };
+    entries.add(exact(2), 0, vec![equals(next, 58)], vec![apply(vec![PofAction::Output(part)])]);
     assert_eq!(entries.counter, COUNTERS);
     entries.list
 }
