@@ -28,7 +28,7 @@ impl Bench {
         let mut model = plain();
         model.bundle(Nanos(0), (0..MANY).map(|n| add(1, mac(n.into()), PortNo(1)))).unwrap();
         let mut agent = Agent::default();
-        agent.lend_long_work();
+        agent.offload_long_work();
         Self { agent, model }
     }
 

@@ -52,7 +52,7 @@ impl PofAgent {
 
     /// Handles a bounded number of a channel's requests.
     pub fn step<D: DataPlane>(&mut self, id: PofChannelId, context: &mut Context<'_, D>) -> PofProgress {
-        let mut progress = self.counting_held(id, |channel, shared| channel.step(id, shared, context));
+        let mut progress = self.counting_queued(id, |channel, shared| channel.step(id, shared, context));
         if let Some(sole) = self.shared.sole.take() {
             progress.more |= self.replace_others(sole);
         }
@@ -61,7 +61,7 @@ impl PofAgent {
 
     /// Answers echo requests of a channel, and queues all other requests while another thread uses the model.
     pub fn step_alone(&mut self, id: PofChannelId, now: Nanos) -> PofProgress {
-        self.counting_held(id, |channel, _| channel.step_alone(now))
+        self.counting_queued(id, |channel, _| channel.step_alone(now))
     }
 
     /// Ends all channels but one, except those that have not completed their handshake. Returns whether there
@@ -79,7 +79,7 @@ impl PofAgent {
     }
 
     /// Updates the total size of waiting requests after a step of one channel.
-    fn counting_held(
+    fn counting_queued(
         &mut self,
         id: PofChannelId,
         step: impl FnOnce(&mut PofChannel, &mut Shared) -> PofProgress,
@@ -93,8 +93,8 @@ impl PofAgent {
 
     /// Lets the agent leave long changes to the driver, which then calls [`PofAgent::take_work`] after each
     /// step.
-    pub fn lend_long_work(&mut self) {
-        self.shared.lends = true;
+    pub fn offload_long_work(&mut self) {
+        self.shared.offloads = true;
     }
 
     /// Takes the pending long changes. Until [`PofAgent::finish`] is called, call [`PofAgent::step_alone`]

@@ -19,8 +19,12 @@ use pof::session::{PofCloseReason, PofEvent, PofIdentity, PofRequest, PofSession
 /// Limits of the waiting requests, whose sizes are about those in memory. Requests wait for a long answer,
 /// for the data plane, or for another thread that uses the model. At a limit, the session is not read, so
 /// echo requests are not answered.
-const WAITING: QueueLimits =
-    QueueLimits { requests: 1_024, bytes: 1_024 * 1_024, crowded_requests: 16, crowded_bytes: 16 * 1_024 };
+const WAITING: QueueLimits = QueueLimits {
+    requests: 1_024,
+    bytes: 1_024 * 1_024,
+    over_limit_requests: 16,
+    over_limit_bytes: 16 * 1_024,
+};
 
 /// An event on a channel, for the log and for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,13 +54,13 @@ pub struct PofProgress {
 
 /// A request that waits for its turn.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum PendingRequest {
     /// The end of the handshake: the controller expects an empty switch.
     Reset,
     Request(Box<PofRequest>),
 }
 
-impl Held {
+impl PendingRequest {
     /// Returns about the memory of the request.
     fn bytes(&self) -> usize {
         match self {
@@ -80,7 +84,7 @@ pub struct PofChannel {
     is_greeted: bool,
     /// Whether the answer to GET_CONFIG_REQUEST of the handshake was sent.
     pub(crate) is_described: bool,
-    pub(crate) waiting: RequestQueue<Held>,
+    pub(crate) waiting: RequestQueue<PendingRequest>,
     pub(crate) lost: LossCounters,
     /// Number of ports that the description of the switch left out, until it is reported.
     pub(crate) hidden_ports: usize,
@@ -183,10 +187,10 @@ impl PofChannel {
                 }
                 PofMessage::GetConfigRequest if !std::mem::replace(&mut self.is_greeted, true) => {
                     events.push(PofChannelEvent::Opened);
-                    self.hold(Held::Reset);
-                    self.hold(Held::Request(request));
+                    self.enqueue(PendingRequest::Reset);
+                    self.enqueue(PendingRequest::Request(request));
                 }
-                _ => self.hold(Held::Request(request)),
+                _ => self.enqueue(PendingRequest::Request(request)),
             },
             Some(PofEvent::Refused { error, .. }) => {
                 *left -= 1;
@@ -202,14 +206,14 @@ impl PofChannel {
         true
     }
 
-    fn hold(&mut self, held: Held) {
-        let bytes = held.bytes();
-        self.waiting.push(held, bytes);
+    fn enqueue(&mut self, pending: PendingRequest) {
+        let bytes = pending.bytes();
+        self.waiting.push(pending, bytes);
     }
 
     /// Ends the request whose changes the driver has applied.
     pub(crate) fn finish(&mut self, xid: u32, refusal: Option<PofRefusal>) -> Option<PofChannelEvent> {
-        if self.job.as_ref().is_some_and(Job::is_lent) {
+        if self.job.as_ref().is_some_and(Job::is_offloaded) {
             self.job = None;
         }
         refusal.map(|refusal| self.refuse(xid, &refusal))

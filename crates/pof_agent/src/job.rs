@@ -24,7 +24,7 @@ const MESSAGES_PER_PART: usize = 64;
 #[derive(Debug)]
 pub(crate) enum Job {
     /// The channel waits until the driver has applied the changes of the request.
-    Lent,
+    Offloaded,
     Count(CountJob),
     QueryAll(QueryAllJob),
 }
@@ -66,8 +66,8 @@ impl Job {
     }
 
     /// Returns whether the job waits for the driver.
-    pub fn is_lent(&self) -> bool {
-        matches!(self, Self::Lent)
+    pub fn is_offloaded(&self) -> bool {
+        matches!(self, Self::Offloaded)
     }
 
     /// Executes a part of the job. Returns the rest, or `None` if it is done.
@@ -78,7 +78,7 @@ impl Job {
         context: &mut Context<'_, D>,
     ) -> Option<Self> {
         match self {
-            Self::Lent => Some(Self::Lent),
+            Self::Offloaded => Some(Self::Offloaded),
             Self::Count(job) => job.advance(channel, shared, context).map(Self::Count),
             Self::QueryAll(job) => job.advance(channel, shared, context).map(Self::QueryAll),
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Dispatch of requests to the functions that execute them.
 
-use crate::channel::{Held, PofChannel, PofChannelEvent};
+use crate::channel::{PendingRequest, PofChannel, PofChannelEvent};
 use crate::job::Job;
 use crate::refusal::PofRefusal;
 use crate::shared::Shared;
@@ -24,17 +24,17 @@ impl PofChannel {
     pub(crate) fn execute<D: DataPlane>(
         &mut self,
         id: PofChannelId,
-        held: Held,
+        pending: PendingRequest,
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Option<PofChannelEvent> {
-        let (xid, done) = match held {
-            Held::Reset => {
+        let (xid, done) = match pending {
+            PendingRequest::Reset => {
                 shared.sole = Some(id);
                 let asked = (reset::changes(), Then::Reset);
                 (0, self.apply(id, 0, asked, shared, context))
             }
-            Held::Request(request) => {
+            PendingRequest::Request(request) => {
                 (request.xid, self.request(id, request.xid, &request.message, shared, context))
             }
         };
@@ -108,9 +108,9 @@ impl PofChannel {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Result<(), PofRefusal> {
-        if shared.lends && context.model.is_long(&changes) {
+        if shared.offloads && context.model.is_long(&changes) {
             shared.work = Some(PofWork { channel: id, xid, now: context.now, changes, then });
-            self.job = Some(Job::Lent);
+            self.job = Some(Job::Offloaded);
             return Ok(());
         }
         let result = context.model.bundle(context.now, changes);

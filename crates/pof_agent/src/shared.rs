@@ -19,7 +19,7 @@ pub(crate) struct Shared {
     /// Counters of the groups that have one.
     pub group_counters: HashMap<GroupId, PofCounterId>,
     /// Whether the driver applies long changes on another thread.
-    pub lends: bool,
+    pub offloads: bool,
     /// Long changes for the driver to take. No request starts before they are taken.
     pub work: Option<PofWork>,
     /// Channel that has completed its handshake in this step. All others end.
@@ -38,7 +38,7 @@ impl Shared {
             tables: PofTables::new(),
             counters: PofCounters::default(),
             group_counters: HashMap::new(),
-            lends: false,
+            offloads: false,
             work: None,
             sole: None,
             queued: QueuedBytes::default(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A step of a channel. It continues the job in progress, or starts the next requests.
 
-use crate::channel::{Held, PofChannel, PofProgress};
+use crate::channel::{PendingRequest, PofChannel, PofProgress};
 use crate::shared::Shared;
 use crate::work::PofChannelId;
 use dataplane::DataPlane;
@@ -22,20 +22,24 @@ impl PofChannel {
         let mut left = REQUESTS_PER_STEP;
         self.advance(shared, context);
         while left > 0 {
-            if let Some(held) = self.next_ready(shared, context) {
+            if let Some(pending) = self.next_ready(shared, context) {
                 left -= 1;
-                events.extend(self.execute(id, held, shared, context));
+                events.extend(self.execute(id, pending, shared, context));
                 self.advance(shared, context);
             } else if !self.take_event(&mut left, &mut events) {
                 break;
             }
         }
-        let answers = self.job.as_ref().is_some_and(|job| !job.is_lent()) && self.has_room();
+        let answers = self.job.as_ref().is_some_and(|job| !job.is_offloaded()) && self.has_room();
         PofProgress { more: left == 0 || answers, events }
     }
 
     /// Takes the next request if it may start now.
-    fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
+    fn next_ready<D: DataPlane>(
+        &mut self,
+        shared: &Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<PendingRequest> {
         if self.waiting.is_empty()
             || self.job.is_some()
             || shared.work.is_some()
@@ -50,7 +54,7 @@ impl PofChannel {
     /// Continues the current job.
     fn advance<D: DataPlane>(&mut self, shared: &mut Shared, context: &mut Context<'_, D>) {
         if self.has_room()
-            && let Some(job) = self.job.take_if(|job| !job.is_lent())
+            && let Some(job) = self.job.take_if(|job| !job.is_offloaded())
         {
             self.job = job.advance(self, shared, context);
         }

@@ -5,7 +5,7 @@
 use super::channel::{Channel, ChannelEvent, Job};
 use super::context::{Context, Refusal};
 use super::dump::Dump;
-use super::long::{Done, Lent, Then, Work};
+use super::long::{Done, OffloadedRequest, Then, Work};
 use super::shared::Shared;
 use super::{bundle_request, flow_mod};
 use crate::changes::{Change, Changed, LONG_ENTRIES};
@@ -25,9 +25,13 @@ impl Channel {
     ) -> Result<Option<Message>, Refusal> {
         let cost = context.model.cost_of(&changes);
         shared.spent = shared.spent.saturating_add(cost);
-        if shared.lends && cost > LONG_ENTRIES {
+        if shared.offloads && cost > LONG_ENTRIES {
             shared.work = Some(Work { channel: self.id, now: context.now, changes });
-            self.begin(Job::Lent(Box::new(Lent { xid: request.xid, head: request.head, then })));
+            self.begin(Job::Offloaded(Box::new(OffloadedRequest {
+                xid: request.xid,
+                head: request.head,
+                then,
+            })));
             return Ok(None);
         }
         let result = context.model.bundle(context.now, changes);
@@ -66,11 +70,11 @@ impl Channel {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Option<ChannelEvent> {
-        let lent = self.take_lent()?;
-        match self.applied(lent.then, done.result, shared, context) {
-            Ok(Some(reply)) => self.reply(lent.xid, &reply),
+        let offloaded = self.take_offloaded()?;
+        match self.applied(offloaded.then, done.result, shared, context) {
+            Ok(Some(reply)) => self.reply(offloaded.xid, &reply),
             Ok(None) => {}
-            Err(refusal) => return Some(self.refuse(lent.xid, &lent.head, &refusal)),
+            Err(refusal) => return Some(self.refuse(offloaded.xid, &offloaded.head, &refusal)),
         }
         None
     }

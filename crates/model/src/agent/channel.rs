@@ -10,7 +10,7 @@ use super::context::{ChannelId, Refusal};
 use super::dump::Dump;
 use super::layout::Layout;
 use super::limits::{ANSWER_BYTES, ASYNC_BYTES, REQUESTS_PER_STEP};
-use super::long::Lent;
+use super::long::OffloadedRequest;
 use super::lost::{LossCounters, LostMessages};
 use super::request_queue::{QueueLimits, RequestQueue};
 use super::shared::Shared;
@@ -24,8 +24,12 @@ use openflow::{
 /// Limits of the waiting requests, whose sizes are as received. Requests wait for a barrier, for a long
 /// answer, for the data plane, or for another thread that uses the model. At a limit, the session is not
 /// read, so echo requests are not answered.
-const WAITING: QueueLimits =
-    QueueLimits { requests: 1_024, bytes: 256 * 1_024, crowded_requests: 16, crowded_bytes: 16 * 1_024 };
+const WAITING: QueueLimits = QueueLimits {
+    requests: 1_024,
+    bytes: 256 * 1_024,
+    over_limit_requests: 16,
+    over_limit_bytes: 16 * 1_024,
+};
 
 /// An event on a channel, for the log and for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,19 +63,19 @@ pub(super) enum Job {
     Barrier(u32, RuleVersion),
     Dump(Box<Dump>),
     /// The channel waits until the driver has applied the changes of the request.
-    Lent(Box<Lent>),
+    Offloaded(Box<OffloadedRequest>),
 }
 
 /// A request that waits for its turn.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum PendingRequest {
     Request(Box<Request>),
     /// A request that cannot be decoded. A slave's request is refused because of the role, any other request
     /// because of the format.
     Undecodable(Box<Undecodable>),
 }
 
-impl Held {
+impl PendingRequest {
     /// Returns the size in bytes of the request as received.
     fn bytes(&self) -> usize {
         match self {
@@ -102,7 +106,7 @@ pub struct Channel {
     /// cannot parse answers with this instruction.
     pub(super) knows_marks: bool,
     pub(super) job: Option<Job>,
-    pub(super) waiting: RequestQueue<Held>,
+    pub(super) waiting: RequestQueue<PendingRequest>,
     /// Messages dropped because the output was full.
     lost: LossCounters,
 }
@@ -195,9 +199,9 @@ impl Channel {
             Some(SessionEvent::Opened) => events.push(ChannelEvent::Opened),
             Some(SessionEvent::Request(request)) => match request.message {
                 Message::Error(error) => events.push(ChannelEvent::Error(error.code.to_string())),
-                _ => self.hold(Held::Request(request)),
+                _ => self.enqueue(PendingRequest::Request(request)),
             },
-            Some(SessionEvent::Undecodable(request)) => self.hold(Held::Undecodable(request)),
+            Some(SessionEvent::Undecodable(request)) => self.enqueue(PendingRequest::Undecodable(request)),
             Some(SessionEvent::Refused { error, .. }) => {
                 *left -= 1;
                 events.push(ChannelEvent::Refused(error.to_string()));
@@ -212,9 +216,9 @@ impl Channel {
         true
     }
 
-    fn hold(&mut self, held: Held) {
-        let bytes = held.bytes();
-        self.waiting.push(held, bytes);
+    fn enqueue(&mut self, pending: PendingRequest) {
+        let bytes = pending.bytes();
+        self.waiting.push(pending, bytes);
     }
 
     /// Answers a request by an ERROR message.
@@ -224,9 +228,9 @@ impl Channel {
     }
 
     /// Takes the request whose changes the driver has applied, and ends the job that waits for it.
-    pub(super) fn take_lent(&mut self) -> Option<Lent> {
+    pub(super) fn take_offloaded(&mut self) -> Option<OffloadedRequest> {
         match self.job.take() {
-            Some(Job::Lent(lent)) => Some(*lent),
+            Some(Job::Offloaded(offloaded)) => Some(*offloaded),
             other => {
                 self.job = other;
                 None

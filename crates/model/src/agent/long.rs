@@ -46,7 +46,7 @@ pub(super) enum Then {
 
 /// A request whose changes are being applied by the driver.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct OffloadedRequest {
     pub(super) xid: u32,
     pub(super) head: RequestHead,
     pub(super) then: Then,

@@ -86,7 +86,7 @@ impl Agent {
         self.shared.buffers.expire(context.now);
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         let progress =
-            counting_held(channel, &mut self.shared, |channel, shared| channel.step(shared, context));
+            counting_queued(channel, &mut self.shared, |channel, shared| channel.step(shared, context));
         self.update_settings(context.model);
         progress
     }
@@ -108,13 +108,13 @@ impl Agent {
     /// Answers echo requests of a channel, and queues all other requests while another thread uses the model.
     pub fn step_alone(&mut self, id: ChannelId, now: Nanos) -> Progress {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
-        counting_held(channel, &mut self.shared, |channel, _| channel.step_alone(now))
+        counting_queued(channel, &mut self.shared, |channel, _| channel.step_alone(now))
     }
 
     /// Lets the agent leave long changes to the driver, which then calls [`Agent::take_work`] after each
     /// step.
-    pub fn lend_long_work(&mut self) {
-        self.shared.lends = true;
+    pub fn offload_long_work(&mut self) {
+        self.shared.offloads = true;
     }
 
     /// Takes the pending long changes. Until [`Agent::finish`] is called, call [`Agent::step_alone`] instead
@@ -192,7 +192,7 @@ impl Agent {
 }
 
 /// Updates the total size of waiting requests after a step of one channel.
-fn counting_held(
+fn counting_queued(
     channel: &mut Channel,
     shared: &mut Shared,
     turn: impl FnOnce(&mut Channel, &mut Shared) -> Progress,

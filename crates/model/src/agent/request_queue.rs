@@ -15,10 +15,10 @@ pub struct QueueLimits {
     /// Maximum total size in bytes of the waiting requests.
     pub bytes: usize,
     /// Maximum number of waiting requests while those of all channels exceed the total limit.
-    pub crowded_requests: usize,
+    pub over_limit_requests: usize,
     /// Maximum total size in bytes of the waiting requests while those of all channels exceed the total
     /// limit.
-    pub crowded_bytes: usize,
+    pub over_limit_bytes: usize,
 }
 
 /// Requests of a channel that wait for their turn, in the order of arrival.
@@ -29,22 +29,22 @@ pub struct RequestQueue<R> {
     bytes: usize,
     limits: QueueLimits,
     /// Whether the waiting requests of all channels exceed the total limit.
-    is_crowded: bool,
+    is_over_limit: bool,
 }
 
 impl<R> RequestQueue<R> {
     /// Creates an empty queue.
     #[must_use]
     pub fn new(limits: QueueLimits) -> Self {
-        Self { waiting: VecDeque::new(), bytes: 0, limits, is_crowded: false }
+        Self { waiting: VecDeque::new(), bytes: 0, limits, is_over_limit: false }
     }
 
     /// Returns whether the queue has space for a request.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let QueueLimits { requests, bytes, crowded_requests, crowded_bytes } = self.limits;
+        let QueueLimits { requests, bytes, over_limit_requests, over_limit_bytes } = self.limits;
         let (most, most_bytes) =
-            if self.is_crowded { (crowded_requests, crowded_bytes) } else { (requests, bytes) };
+            if self.is_over_limit { (over_limit_requests, over_limit_bytes) } else { (requests, bytes) };
         self.waiting.len() < most && self.bytes < most_bytes
     }
 
@@ -94,7 +94,7 @@ impl QueuedBytes {
     /// Selects the limits of a queue before a step of its channel. Returns the size of the queue, for
     /// [`QueuedBytes::after`].
     pub fn before<R>(self, queue: &mut RequestQueue<R>) -> usize {
-        queue.is_crowded = self.0 >= TOTAL_BYTES;
+        queue.is_over_limit = self.0 >= TOTAL_BYTES;
         queue.bytes
     }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     const LIMITS: QueueLimits =
-        QueueLimits { requests: 4, bytes: 100, crowded_requests: 2, crowded_bytes: 10 };
+        QueueLimits { requests: 4, bytes: 100, over_limit_requests: 2, over_limit_bytes: 10 };
 
     #[test]
     fn a_queue_is_full_by_number_or_by_bytes() {

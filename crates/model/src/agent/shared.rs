@@ -26,7 +26,7 @@ pub(super) struct Shared {
     /// Messages lost on channels that have been closed.
     pub(super) lost: LostMessages,
     /// Whether the driver applies long changes on another thread.
-    pub(super) lends: bool,
+    pub(super) offloads: bool,
     /// Long changes for the driver to take. No request starts before they are taken.
     pub(super) work: Option<Work>,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A step of a channel. It continues the job in progress, or starts the next requests.
 
-use super::channel::{Channel, ChannelEvent, Held, Job, Progress};
+use super::channel::{Channel, ChannelEvent, Job, PendingRequest, Progress};
 use super::context::{Context, Refusal};
 use super::limits::REQUESTS_PER_STEP;
 use super::shared::Shared;
@@ -23,9 +23,9 @@ impl Channel {
         shared.spent = 0;
         self.advance(context);
         while left > 0 {
-            if let Some(held) = self.next_ready(shared, context) {
+            if let Some(pending) = self.next_ready(shared, context) {
                 left -= 1;
-                events.extend(self.take_up(held, shared, context));
+                events.extend(self.take_up(pending, shared, context));
                 // After this much work, other channels get a turn. After a change of subscriptions,
                 // `Agent::step` must first update the settings.
                 if shared.spent >= LONG_ENTRIES || shared.subscriptions_changed {
@@ -45,12 +45,16 @@ impl Channel {
     }
 
     /// Takes the next request if it may start now.
-    fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
-        let held = self.waiting.front()?;
+    fn next_ready<D: DataPlane>(
+        &mut self,
+        shared: &Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<PendingRequest> {
+        let pending = self.waiting.front()?;
         let free = match &self.job {
             None => true,
-            Some(Job::Barrier(..) | Job::Lent(_)) => false,
-            Some(Job::Dump(_)) => !held.waits_for_others(),
+            Some(Job::Barrier(..) | Job::Offloaded(_)) => false,
+            Some(Job::Dump(_)) => !pending.waits_for_others(),
         };
         if !free || shared.work.is_some() || self.session.is_output_full() || context.model.is_congested() {
             return None;
@@ -76,16 +80,16 @@ impl Channel {
     /// Executes or refuses the next request.
     fn take_up<D: DataPlane>(
         &mut self,
-        held: Held,
+        pending: PendingRequest,
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Option<ChannelEvent> {
-        match held {
-            Held::Request(request) => {
+        match pending {
+            PendingRequest::Request(request) => {
                 let refusal = self.start(&request, shared, context).err()?;
                 Some(self.refuse(request.xid, &request.head, &refusal))
             }
-            Held::Undecodable(request) => {
+            PendingRequest::Undecodable(request) => {
                 let Undecodable { xid, error, head } = *request;
                 if let Some(more) = head.table_features_part() {
                     self.layout.refuse(xid, more);

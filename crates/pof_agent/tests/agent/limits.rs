@@ -14,8 +14,8 @@ use pof::value::PofCounterId;
 use pof::{PofDialect, PofMessage, error};
 use pof_agent::{Miss, PofChannelEvent};
 
-fn rig(lends: bool) -> Rig {
-    Rig::new(PofDialect::V1_4, Miss::Drop, lends)
+fn rig(offloads: bool) -> Rig {
+    Rig::new(PofDialect::V1_4, Miss::Drop, offloads)
 }
 
 /// Fills a linear table with this many entries.

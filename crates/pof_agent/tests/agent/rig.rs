@@ -20,11 +20,11 @@ pub struct Rig {
 
 impl Rig {
     /// Creates a switch with 2, 2, 1 and 2 tables of the four types, whose channel has completed its
-    /// handshake. If `lends`, the agent leaves long changes to its driver.
-    pub fn new(dialect: PofDialect, miss: Miss, lends: bool) -> Self {
+    /// handshake. If `offloads`, the agent leaves long changes to its driver.
+    pub fn new(dialect: PofDialect, miss: Miss, offloads: bool) -> Self {
         let mut rig = Self::silent(plain(), dialect, miss);
-        if lends {
-            rig.agent.lend_long_work();
+        if offloads {
+            rig.agent.offload_long_work();
         }
         rig.greet();
         rig

@@ -44,8 +44,8 @@ impl Storm {
     pub fn new(c: &mut Choices<'_>) -> Self {
         let dialect = c.of(&PofDialect::ALL);
         let miss = c.of(&[Miss::Drop, Miss::Drop, Miss::Controller]);
-        let lends = c.one_in(2);
-        let mut rig = Rig::new(dialect, miss, lends);
+        let offloads = c.one_in(2);
+        let mut rig = Rig::new(dialect, miss, offloads);
         let other = std::mem::replace(&mut rig.channel, rig.agent.open(rig.now, SessionConfig::default()));
         rig.greet();
         let mut storm = Self { rig, other, miss, summary: Summary::default(), is_misaligned: false };

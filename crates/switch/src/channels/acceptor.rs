@@ -25,7 +25,7 @@ pub struct Acceptor {
     socket: Socket,
     address: Endpoint,
     /// Whether a client waits to be accepted.
-    called: bool,
+    is_ready: bool,
 }
 
 impl Acceptor {
@@ -46,7 +46,7 @@ impl Acceptor {
                 (Socket::Unix(Listener::bind(path, purpose, CONNECTIONS as i32)?), endpoint.clone())
             }
         };
-        Ok(Self { protocol, socket, address, called: false })
+        Ok(Self { protocol, socket, address, is_ready: false })
     }
 
     /// Returns the protocol of the accepted connections.
@@ -66,16 +66,16 @@ impl Acceptor {
             Socket::Tcp(listener) => listener.as_fd(),
             Socket::Unix(listener) => listener.descriptor(),
         };
-        (!self.called).then_some(descriptor)
+        (!self.is_ready).then_some(descriptor)
     }
 
     pub fn woken(&mut self, answer: PollFlags) {
-        self.called = !answer.is_empty();
+        self.is_ready = !answer.is_empty();
     }
 
     /// Returns whether a client waits to be accepted.
-    pub fn is_called(&self) -> bool {
-        self.called
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
     /// Accepts the next client. Returns its connection with a name for the log, or `None` if no client waits.
@@ -98,7 +98,7 @@ impl Acceptor {
                 listener.accept()?.map(|stream| (Stream::Unix(stream), self.address.to_string()))
             }
         };
-        self.called = accepted.is_some();
+        self.is_ready = accepted.is_some();
         Ok(accepted)
     }
 }

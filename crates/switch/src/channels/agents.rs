@@ -120,23 +120,23 @@ fn pof_event(event: pof_agent::PofChannelEvent, dialect: PofDialect) -> LinkEven
 }
 
 /// A long-running change for which the model is lent.
-pub enum LentWork {
+pub enum OffloadedWork {
     OpenFlow(model::agent::Work),
     Pof(pof_agent::PofWork),
 }
 
-/// Result of [`LentWork`].
-pub enum LentDone {
+/// Result of [`OffloadedWork`].
+pub enum OffloadedDone {
     OpenFlow(model::agent::Done),
     Pof(pof_agent::PofDone),
 }
 
-impl LentWork {
+impl OffloadedWork {
     /// Applies the changes. The duration is not bounded.
-    pub fn run(self, model: &mut Model<WorkerSet>) -> LentDone {
+    pub fn run(self, model: &mut Model<WorkerSet>) -> OffloadedDone {
         match self {
-            Self::OpenFlow(work) => LentDone::OpenFlow(work.run(model)),
-            Self::Pof(work) => LentDone::Pof(work.run(model)),
+            Self::OpenFlow(work) => OffloadedDone::OpenFlow(work.run(model)),
+            Self::Pof(work) => OffloadedDone::Pof(work.run(model)),
         }
     }
 }
@@ -150,7 +150,7 @@ pub struct Agents {
 impl Agents {
     pub fn new(pof: Option<&config::Pof>) -> Self {
         let mut openflow = Agent::default();
-        openflow.lend_long_work();
+        openflow.offload_long_work();
         let pof = pof.map(|pof| {
             let mut agent = pof_agent::PofAgent::new(pof_agent::AgentConfig {
                 dialect: pof.dialect,
@@ -161,7 +161,7 @@ impl Agents {
                     config::PofMiss::Controller => pof_agent::Miss::Controller,
                 },
             });
-            agent.lend_long_work();
+            agent.offload_long_work();
             agent
         });
         Self { openflow, pof }
@@ -231,23 +231,23 @@ impl Agents {
     }
 
     /// Takes a long-running change. There is at most one.
-    pub fn take_work(&mut self) -> Option<LentWork> {
-        let openflow = self.openflow.take_work().map(LentWork::OpenFlow);
-        openflow.or_else(|| self.pof.as_mut()?.take_work().map(LentWork::Pof))
+    pub fn take_work(&mut self) -> Option<OffloadedWork> {
+        let openflow = self.openflow.take_work().map(OffloadedWork::OpenFlow);
+        openflow.or_else(|| self.pof.as_mut()?.take_work().map(OffloadedWork::Pof))
     }
 
     /// Answers the channel whose long-running change is complete. Returns an event to log, if there is one.
     pub fn finish(
         &mut self,
-        done: LentDone,
+        done: OffloadedDone,
         context: &mut Context<'_, WorkerSet>,
     ) -> Option<(ChannelKey, LinkEvent)> {
         match done {
-            LentDone::OpenFlow(done) => {
+            OffloadedDone::OpenFlow(done) => {
                 let (id, event) = self.openflow.finish(done, context)?;
                 Some((ChannelKey::OpenFlow(id), openflow_event(event)))
             }
-            LentDone::Pof(done) => {
+            OffloadedDone::Pof(done) => {
                 let pof = self.pof.as_mut()?;
                 let dialect = pof.config().dialect;
                 let (id, event) = pof.finish(done)?;

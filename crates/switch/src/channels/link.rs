@@ -73,7 +73,7 @@ impl ControllerLink {
     }
 
     /// Returns a line for the log if the connection is over and the channel has not reported the reason.
-    pub fn farewell(&self) -> Option<String> {
+    pub fn close_reason(&self) -> Option<String> {
         match self.broken {
             _ if self.closing_until_ns.is_some() => None,
             Some(kind) => Some(format!("connection lost: {kind}")),

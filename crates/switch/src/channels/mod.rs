@@ -20,7 +20,7 @@ mod stream;
 use crate::listener::ListenError;
 use acceptor::Acceptor;
 use agents::{Agents, ChannelKey, LinkEvent, LinkProgress};
-pub use agents::{LentDone, LentWork, Protocol};
+pub use agents::{OffloadedDone, OffloadedWork, Protocol};
 use config::Endpoint;
 use dialer::Dialer;
 use fallback::Fallback;
@@ -56,7 +56,7 @@ pub struct Channels {
     agents: Agents,
     acceptors: Vec<Acceptor>,
     /// Time until which no connection is accepted.
-    deaf_until_ns: Nanos,
+    accept_paused_until_ns: Nanos,
     dialers: Vec<Dialer>,
     links: Vec<(Origin, ControllerLink)>,
     fallback: Fallback,
@@ -82,7 +82,7 @@ impl Channels {
         Ok(Self {
             agents: Agents::new(pof),
             acceptors,
-            deaf_until_ns: Nanos(0),
+            accept_paused_until_ns: Nanos(0),
             fallback: Fallback::new(openflow.standalone && !dialers.is_empty()),
             dialers,
             links: Vec::new(),
@@ -131,7 +131,7 @@ impl Channels {
     /// Processes a bounded amount of work. Returns whether more work remains.
     pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
         let mut more = self.send_async_messages(model, now);
-        more |= self.meet(now);
+        more |= self.accept_and_connect(now);
         let mut context = Context { model: &mut *model, now, refresh };
         more |= self.step_links(now, |agents, channel| agents.step(channel, &mut context));
         self.agents.update_settings(model);
@@ -152,12 +152,12 @@ impl Channels {
     /// Does the part of a step that needs no model: opens and closes connections, and answers echo requests.
     /// Replaces [`Channels::step`] while the model is lent.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
-        let more = self.meet(now);
+        let more = self.accept_and_connect(now);
         self.step_links(now, |agents, channel| agents.step_alone(channel, now)) || more
     }
 
     /// Returns a long-running change for which the model must be lent, if there is one.
-    pub fn take_work(&mut self) -> Option<LentWork> {
+    pub fn take_work(&mut self) -> Option<OffloadedWork> {
         self.agents.take_work()
     }
 
@@ -169,7 +169,7 @@ impl Channels {
     /// Answers the channel that requested a long-running change, after the change is complete.
     pub fn finish(
         &mut self,
-        done: LentDone,
+        done: OffloadedDone,
         model: &mut Model<WorkerSet>,
         now: Nanos,
         refresh: &mut dyn FnMut(),
@@ -182,9 +182,9 @@ impl Channels {
     }
 
     /// Accepts connections, and connects to controllers.
-    fn meet(&mut self, now: Nanos) -> bool {
+    fn accept_and_connect(&mut self, now: Nanos) -> bool {
         self.accept(now);
-        let mut more = now >= self.deaf_until_ns && self.acceptors.iter().any(Acceptor::is_called);
+        let mut more = now >= self.accept_paused_until_ns && self.acceptors.iter().any(Acceptor::is_ready);
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             match dialer.step(now) {
                 Some(Ok(stream)) => {
@@ -235,8 +235,8 @@ impl Channels {
                     log.warn(now, || {
                         tracing::warn!("{}: closed by the peer after HELLO; {advice}", link.peer())
                     });
-                } else if let Some(farewell) = link.farewell() {
-                    log.info(now, || tracing::info!("{}: {farewell}", link.peer()));
+                } else if let Some(close_reason) = link.close_reason() {
+                    log.info(now, || tracing::info!("{}: {close_reason}", link.peer()));
                 }
                 agents.close(link.channel());
                 if let Origin::Controller(number) = *origin
@@ -262,9 +262,9 @@ impl Channels {
 
     fn accept(&mut self, now: Nanos) {
         let mut accepted = self.accepted();
-        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.is_called()) {
+        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.is_ready()) {
             for _ in 0..ACCEPTS_PER_STEP {
-                if now < self.deaf_until_ns {
+                if now < self.accept_paused_until_ns {
                     return;
                 }
                 match acceptor.accept() {
@@ -286,7 +286,7 @@ impl Channels {
                     Err(error)
                         if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                     Err(error) => {
-                        self.deaf_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
+                        self.accept_paused_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
                         self.log.warn(now, || {
                             tracing::warn!("connections of controllers cannot be accepted: {error}")
                         });

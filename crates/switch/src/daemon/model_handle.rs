@@ -4,27 +4,27 @@
 
 use super::DaemonError;
 use super::thread::ControlWake;
-use crate::channels::{LentDone, LentWork};
+use crate::channels::{OffloadedDone, OffloadedWork};
 use model::Model;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::{io, thread};
 use worker::WorkerSet;
 
-type Lent = Box<Model<WorkerSet>>;
+type OwnedModel = Box<Model<WorkerSet>>;
 
 /// Handle of the model and of the thread for long-running changes.
 pub struct ModelHandle {
     /// The model, or `None` while it is lent.
-    model: Option<Lent>,
-    tasks: Sender<(Lent, LentWork)>,
-    results: Receiver<(Lent, LentDone)>,
+    model: Option<OwnedModel>,
+    tasks: Sender<(OwnedModel, OffloadedWork)>,
+    results: Receiver<(OwnedModel, OffloadedDone)>,
 }
 
 impl ModelHandle {
     /// Starts the thread, which sleeps until it gets the model.
     pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
-        let (tasks, tasks_out) = channel::<(Lent, LentWork)>();
+        let (tasks, tasks_out) = channel::<(OwnedModel, OffloadedWork)>();
         let (results_in, results) = channel();
         thread::Builder::new().name("long-work".into()).spawn(move || {
             for (mut model, work) in tasks_out {
@@ -44,7 +44,7 @@ impl ModelHandle {
     }
 
     /// Lends the model for a long-running change.
-    pub fn lend(&mut self, work: LentWork) -> Result<(), DaemonError> {
+    pub fn lend(&mut self, work: OffloadedWork) -> Result<(), DaemonError> {
         match self.model.take() {
             Some(model) => self.tasks.send((model, work)).map_err(|_| DaemonError::LongWorkEnded),
             None => Ok(()),
@@ -52,7 +52,7 @@ impl ModelHandle {
     }
 
     /// Takes the model back if the change is complete.
-    pub fn take_back(&mut self) -> Result<Option<LentDone>, DaemonError> {
+    pub fn take_back(&mut self) -> Result<Option<OffloadedDone>, DaemonError> {
         match self.results.try_recv() {
             Ok((model, done)) => {
                 self.model = Some(model);
