@@ -128,6 +128,12 @@ impl PofAgent {
         channels.for_each(|channel| channel.report(message, &encoded));
     }
 
+    /// Returns whether a controller has completed its handshake and is still served.
+    #[must_use]
+    pub fn has_controller(&self) -> bool {
+        self.channels.values().any(PofChannel::is_running)
+    }
+
     /// Returns the numbers of messages lost because controllers did not read, over open and closed channels.
     #[must_use]
     pub fn lost(&self) -> LostMessages {

@@ -71,9 +71,7 @@ pub enum PofCloseReason {
     #[error("the controller ended the handshake with an error: {0}")]
     Refused(String),
     /// Another controller has completed its handshake, which empties the switch.
-    #[error(
-        "another POF controller has connected, and the switch serves one at a time; configure one controller"
-    )]
+    #[error("another POF controller has connected, and the switch serves one at a time")]
     Replaced,
     /// No HELLO was received in time.
     #[error("no HELLO came in time; is the peer a POF controller?")]

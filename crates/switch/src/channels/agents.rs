@@ -221,6 +221,11 @@ impl Agents {
         }
     }
 
+    /// Returns whether a POF controller is served.
+    pub fn has_pof_controller(&self) -> bool {
+        self.pof.as_ref().is_some_and(pof_agent::PofAgent::has_controller)
+    }
+
     fn has_pof_work(&self) -> bool {
         self.pof.as_ref().is_some_and(pof_agent::PofAgent::has_work)
     }

@@ -62,6 +62,11 @@ impl Dialer {
         }
     }
 
+    /// Returns whether no connection exists or is being established.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, State::Waiting { .. })
+    }
+
     /// Returns whether the connection is established and the controller has sent its HELLO.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Connected { open: true })
@@ -165,6 +170,7 @@ mod tests {
         drop(nobody);
         let mut dialer = Dialer::new(Protocol::OpenFlow, Endpoint::Tcp(address));
         let mut now = Nanos(0);
+        assert!(dialer.is_idle());
         for pause_ns in [PAUSE_NS, 2 * PAUSE_NS, 4 * PAUSE_NS] {
             let mut result = dialer.step(now);
             if result.is_none() {
@@ -181,11 +187,11 @@ mod tests {
         let stream = dialer.step(now).unwrap().unwrap();
         let Stream::Tcp(stream) = stream else { panic!("{stream:?}") };
         assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
-        assert!(!dialer.is_open());
+        assert!(!dialer.is_open() && !dialer.is_idle());
         dialer.opened();
-        assert!(dialer.is_open());
+        assert!(dialer.is_open() && !dialer.is_idle());
         dialer.lost(now);
-        assert!(!dialer.is_open() && dialer.step(now + PAUSE_NS - Nanos(1)).is_none());
+        assert!(!dialer.is_open() && dialer.is_idle() && dialer.step(now + PAUSE_NS - Nanos(1)).is_none());
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Channels {
         let mut context = Context { model: &mut *model, now, refresh };
         more |= self.step_links(now, |agents, channel| agents.step(channel, &mut context));
         self.agents.update_settings(model);
-        let connected = self.dialers.iter().any(Dialer::is_open);
+        let connected = self.is_connected();
         if let Some(standalone) = self.fallback.step(connected, model.config().standalone, now) {
             let words = if standalone {
                 "lost: the datapath forwards as a learning switch"
@@ -181,11 +181,22 @@ impl Channels {
         }
     }
 
+    /// Returns whether a controller of the configuration is connected, or another serves in its place.
+    fn is_connected(&self) -> bool {
+        let waits = |dialer: &Dialer| dialer.protocol() == Protocol::Pof && self.agents.has_pof_controller();
+        self.dialers.iter().any(|dialer| dialer.is_open() || waits(dialer))
+    }
+
     /// Accepts connections, and connects to controllers.
     fn accept_and_connect(&mut self, now: Nanos) -> bool {
         self.accept(now);
         let mut more = now >= self.accept_paused_until_ns && self.acceptors.iter().any(Acceptor::is_ready);
+        let has_pof_controller = self.agents.has_pof_controller();
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
+            // A second POF controller would empty the switch and end the session of the first.
+            if has_pof_controller && dialer.protocol() == Protocol::Pof && dialer.is_idle() {
+                continue;
+            }
             match dialer.step(now) {
                 Some(Ok(stream)) => {
                     more = true;

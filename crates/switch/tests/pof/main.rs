@@ -16,4 +16,5 @@ mod openflow_peer;
 mod packets;
 mod peer;
 mod program;
+mod several;
 mod storm;

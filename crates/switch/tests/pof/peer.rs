@@ -28,19 +28,30 @@ impl Peer {
 
     pub fn connect_in(dialect: PofDialect, address: SocketAddr) -> Self {
         let mut peer = Self::silent(dialect, TcpStream::connect(address).unwrap());
-        peer.send(&PofMessage::Hello);
-        assert_eq!(peer.receive().1, PofMessage::Hello);
-        let features = peer.ask(&PofMessage::FeaturesRequest);
-        peer.send(&PofMessage::SetConfig(PofSwitchConfig::default()));
-        let config = peer.ask(&PofMessage::GetConfigRequest);
-        peer.greeting = vec![features, config];
+        peer.greet();
+        peer
+    }
+
+    /// Completes the handshake with a switch of four ports.
+    pub fn greet(&mut self) {
+        self.send(&PofMessage::Hello);
+        assert_eq!(self.receive().1, PofMessage::Hello);
+        let features = self.ask(&PofMessage::FeaturesRequest);
+        self.send(&PofMessage::SetConfig(PofSwitchConfig::default()));
+        let config = self.ask(&PofMessage::GetConfigRequest);
+        self.greeting = vec![features, config];
         // Resources, and four ports.
         for _ in 0..5 {
-            let (xid, message) = peer.receive();
-            assert_eq!(xid, peer.xid);
-            peer.greeting.push(message);
+            let (xid, message) = self.receive();
+            assert_eq!(xid, self.xid);
+            self.greeting.push(message);
         }
-        peer
+    }
+
+    /// Waits until the switch has closed the connection.
+    pub fn wait_for_end(mut self) {
+        let mut rest = Vec::new();
+        self.stream.read_to_end(&mut rest).unwrap();
     }
 
     /// Creates a controller that has not sent its HELLO yet.
