@@ -4,6 +4,7 @@
 //! Each step follows the module of `rtl/` that its comment names. Tests and the compiler's comparison with
 //! `reference` use the model; it is not fast.
 
+mod agent;
 mod header;
 
 use crate::action::{ActionWord, OutputKind};
@@ -12,6 +13,7 @@ use crate::key::{KEY_SLICES, KeySlice, TernaryKey};
 use crate::message::EntryState;
 use crate::register::COUNTERS;
 
+pub use agent::DeviceAgent;
 pub use header::{DeviceDrop, PacketHeader};
 
 /// Maximum length of a frame without FCS (parameter `FRAME_MAX` of the RTL).

@@ -114,6 +114,8 @@ pub enum Body {
         port: u8,
         /// PPU whose action sent it, or 255 if no PPU set an output.
         ppu: u8,
+        /// Field `port` of the action.
+        code: u8,
         /// The frame.
         frame: Vec<u8>,
     },
@@ -224,8 +226,8 @@ impl Body {
                 out.extend(index.to_be_bytes());
             }
             Self::FlowReply(state) => state.encode(out),
-            Self::PacketIn { port, ppu, frame } => {
-                out.extend([*port, *ppu, 0, 0, 0, 0, 0, 0]);
+            Self::PacketIn { port, ppu, code, frame } => {
+                out.extend([*port, *ppu, *code, 0, 0, 0, 0, 0]);
                 out.extend(frame);
             }
             Self::PacketOut { port, pipeline, frame } => {
@@ -262,9 +264,9 @@ impl Body {
             }
             6 => Self::FlowReply(EntryState::decode(from)?),
             7 => {
-                let (port, ppu) = (from.u8()?, from.u8()?);
-                padding(from, 6)?;
-                Self::PacketIn { port, ppu, frame: from.rest().to_vec() }
+                let (port, ppu, code) = (from.u8()?, from.u8()?, from.u8()?);
+                padding(from, 5)?;
+                Self::PacketIn { port, ppu, code, frame: from.rest().to_vec() }
             }
             8 => {
                 let (port, pipeline) = (from.u8()?, from.flag()?);

@@ -65,7 +65,10 @@ fn samples() -> Vec<(Body, Vec<u8>)> {
             Body::FlowReply(reply),
             [vec![1, 1, 1, 2], key_bytes(), OUT_BYTES.to_vec(), vec![0, 0, 0, 0, 0, 0, 10, 11]].concat(),
         ),
-        (Body::PacketIn { port: 1, ppu: 255, frame: vec![9, 8] }, vec![1, 255, 0, 0, 0, 0, 0, 0, 9, 8]),
+        (
+            Body::PacketIn { port: 1, ppu: 255, code: 7, frame: vec![9, 8] },
+            vec![1, 255, 7, 0, 0, 0, 0, 0, 9, 8],
+        ),
         (Body::PacketOut { port: 2, pipeline: true, frame: vec![7] }, vec![2, 1, 0, 0, 0, 0, 0, 0, 7]),
         (Body::StatsRequest, Vec::new()),
         (Body::StatsReply(vec![1, 0x200]), vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0]),
@@ -130,10 +133,13 @@ fn values_out_of_range_are_refused() {
     version[0] = 2;
     assert_eq!(DeviceMessage::decode(&version), Err(CodecError::Version(2)));
     let frame = vec![0; MESSAGE_BYTES_MAX - 16];
-    let fits = DeviceMessage { id: 0, body: Body::PacketIn { port: 0, ppu: 0, frame: frame.clone() } };
+    let fits =
+        DeviceMessage { id: 0, body: Body::PacketIn { port: 0, ppu: 0, code: 0, frame: frame.clone() } };
     assert!(fits.encode().is_ok());
-    let longer =
-        DeviceMessage { id: 0, body: Body::PacketIn { port: 0, ppu: 0, frame: [frame, vec![0]].concat() } };
+    let longer = DeviceMessage {
+        id: 0,
+        body: Body::PacketIn { port: 0, ppu: 0, code: 0, frame: [frame, vec![0]].concat() },
+    };
     assert_eq!(longer.encode(), Err(CodecError::Long(1)));
 }
 
