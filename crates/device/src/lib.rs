@@ -17,6 +17,7 @@ pub mod layout;
 pub mod message;
 mod reader;
 pub mod register;
+pub mod session;
 
 pub use action::{ActionWord, EditBase, OutputKind};
 pub use command::PpuCommand;
