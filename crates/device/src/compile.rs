@@ -22,6 +22,7 @@ use flow::{EntryChange, EntryId, FlowEntry, Instructions, TableId};
 
 use crate::action::{ActionWord, OutputKind};
 use crate::command::PpuCommand;
+use crate::key::{KEY_SLICES, KeySlice};
 use conditions::{Conditions, MOVE_BYTES_MAX};
 use plan::{Facts, Plan, PlannedRow, plan, tag_of_table};
 use positions::Rank;
@@ -98,6 +99,8 @@ pub struct Compiler {
     /// Number of entries whose packets pass a head with a tag of a table.
     passing: BTreeMap<(usize, u8), usize>,
     codes: BTreeMap<(usize, u8), EntryId>,
+    /// Entries by the order of their addition.
+    owners: BTreeMap<u64, EntryId>,
     commands: Vec<DeviceCommand>,
 }
 
@@ -114,14 +117,15 @@ impl Compiler {
             later: BTreeMap::new(),
             passing: BTreeMap::new(),
             codes: BTreeMap::new(),
+            owners: BTreeMap::new(),
             commands: Vec::new(),
         };
         let drop = ActionWord { output: OutputKind::Discard, last: true, ..ActionWord::default() };
-        let rank = Rank { class: 2, priority: 0, sequence: 0, version: 0, part: 0 };
-        for table in 0..made.layout.tables() {
-            if let Some(head) = made.layout.head(table) {
-                made.insert(head, rank, &Conditions::default(), drop);
-            }
+        for ppu in 0..made.ppus.len() {
+            // Other PPUs pass on what hits no other row.
+            let is_head = made.layout.table(ppu).is_some();
+            let command = made.ppus[ppu].begin(if is_head { drop } else { ActionWord::default() });
+            made.commands.extend(command.map(|command| (ppu as u8, command)));
         }
         made
     }
@@ -145,6 +149,19 @@ impl Compiler {
         let rows = (0..installed.rows.len()).map(|part| rank(installed, part));
         let indices = rows.filter_map(|rank| self.ppus[head].rows().index(rank));
         indices.map(|index| (head as u8, index as u16)).collect()
+    }
+
+    /// Returns the wanted slices of a PPU.
+    #[must_use]
+    pub fn slices(&self, ppu: u8) -> Option<[KeySlice; KEY_SLICES]> {
+        self.ppus.get(usize::from(ppu)).map(PpuSpace::slices)
+    }
+
+    /// Returns the entry to which a row belongs.
+    #[must_use]
+    pub fn owner(&self, ppu: u8, index: u16) -> Option<EntryId> {
+        let (_, row) = self.ppus.get(usize::from(ppu))?.rows().rows().find(|(at, _)| *at == index)?;
+        self.owners.get(&row.rank.sequence).copied().filter(|_| row.rank.class == 1)
     }
 
     /// Returns the wanted rows of a PPU by index.
@@ -201,11 +218,14 @@ impl Compiler {
             EntryChange::Add(entry) => {
                 let plan = plan(entry, &self.layout)?;
                 self.sequence += 1;
-                self.install(entry, plan, self.sequence, 0)
+                self.install(entry, plan, self.sequence, 0)?;
+                self.owners.insert(self.sequence, entry.id);
+                Ok(())
             }
             EntryChange::Modify { id, instructions, .. } => self.modify(*id, instructions),
             EntryChange::Remove { id, .. } => {
                 if let Some(installed) = self.entries.remove(id) {
+                    self.owners.remove(&installed.sequence);
                     self.uninstall(*id, &installed);
                 }
                 Ok(())

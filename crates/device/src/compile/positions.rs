@@ -136,6 +136,14 @@ impl Positions {
         None
     }
 
+    /// Puts a row that all others precede into the last place, which is free.
+    pub fn insert_last(&mut self, row: TcamRow) -> Option<PpuCommand> {
+        let index = self.rows.len().checked_sub(1)?;
+        self.rows[index] = Some(row);
+        self.free -= 1;
+        Some(write(index, &row))
+    }
+
     /// Removes the row of a rank.
     pub fn remove(&mut self, rank: Rank) -> Option<PpuCommand> {
         let index = self.index(rank)?;

@@ -3,12 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use crate::action::ActionWord;
+use crate::action::{ActionWord, EDIT_DATA_BYTES};
 use crate::command::PpuCommand;
 use crate::compile::conditions::{Conditions, KeyWindow};
 use crate::compile::error::CompileError;
 use crate::compile::positions::{Positions, Rank, TcamRow};
-use crate::key::{KEY_BYTES, KEY_SLICES, SLICE_BYTES, TernaryKey};
+use crate::key::{KEY_BYTES, KEY_SLICES, KeySlice, SLICE_BYTES, TernaryKey};
+
+/// Rank of the row for packets that hit no other.
+const LAST: Rank = Rank { class: 2, priority: 0, sequence: 0, version: 0, part: 0 };
+
+/// Returns slices as data of an action: base, offset and length of each.
+fn slice_data(slices: &[KeySlice; KEY_SLICES]) -> [u8; EDIT_DATA_BYTES] {
+    let mut data = [0; EDIT_DATA_BYTES];
+    for (bytes, slice) in data.chunks_mut(3).zip(slices) {
+        bytes.copy_from_slice(&[slice.base as u8, slice.offset, slice.bytes]);
+    }
+    data
+}
 
 /// Slices and rows of a PPU.
 #[derive(Clone, Debug)]
@@ -25,6 +37,19 @@ impl PpuSpace {
     #[must_use]
     pub fn new(number: u8, entries: u16) -> Self {
         Self { number, slices: [None; KEY_SLICES], users: BTreeMap::new(), rows: Positions::new(entries) }
+    }
+
+    /// Puts the row for packets that hit no other into the last place. The data of its action, which has no
+    /// edit, are the slices of the key, so that a daemon that was restarted can read them.
+    pub fn begin(&mut self, action: ActionWord) -> Option<PpuCommand> {
+        let action = ActionWord { data: slice_data(&self.slices()), ..action };
+        self.rows.insert_last(TcamRow { rank: LAST, key: TernaryKey::default(), action })
+    }
+
+    /// Returns the slices of the key.
+    #[must_use]
+    pub fn slices(&self) -> [KeySlice; KEY_SLICES] {
+        self.slices.map(|slice| slice.map_or_else(Default::default, KeyWindow::slice))
     }
 
     /// Returns the rows.
@@ -62,9 +87,13 @@ impl PpuSpace {
                     |slice: &Option<KeyWindow>| slice.is_none_or(|used| !self.users.contains_key(&used));
                 if let Some(at) = self.slices.iter().position(is_free) {
                     self.slices[at] = Some(window);
-                    let slices =
-                        self.slices.map(|slice| slice.map_or_else(Default::default, KeyWindow::slice));
+                    let slices = self.slices();
                     commands.push(PpuCommand::Select { slices });
+                    let last = self.rows.rows().find(|(_, row)| row.rank == LAST).map(|(_, row)| *row);
+                    if let Some(last) = last {
+                        let action = ActionWord { data: slice_data(&slices), ..last.action };
+                        commands.extend(self.rows.act(LAST, action));
+                    }
                 }
             }
             *self.users.entry(window).or_default() += 1;
