@@ -77,6 +77,8 @@ package device_pkg;
   localparam int unsigned MESSAGE_HEADER_BYTES = 8;
   // maximum length of a message
   localparam int unsigned MESSAGE_BYTES_MAX = 1552;
+  // transaction IDs that the device remembers
+  localparam int unsigned MESSAGE_WINDOW = 64;
   // type of a message
   localparam int unsigned MESSAGE_HELLO = 0;
   // type of a message
@@ -107,8 +109,14 @@ package device_pkg;
   localparam int unsigned REGISTER_ENTRIES = 2;
   // OUTPUT_* of packets for which no PPU set an output
   localparam int unsigned REGISTER_MISS_OUTPUT = 3;
-  // number of counters
+  // maximum number of counters in a Stats_reply
+  localparam int unsigned COUNTERS_MAX = 128;
+  // number of counters of the data plane
   localparam int unsigned COUNTERS = 9;
+  // number of counters of the NIC shell
+  localparam int unsigned SHELL_COUNTERS = 2;
+  // number of counters of the controller processing logic
+  localparam int unsigned CONTROL_COUNTERS = 18;
   // frames that arrived, whole or not
   localparam int unsigned COUNTER_RECEIVED = 16;
   // frames sent to a port
@@ -127,6 +135,60 @@ package device_pkg;
   localparam int unsigned COUNTER_BAD_FRAME = 23;
   // frames dropped because the ingress buffer was full
   localparam int unsigned COUNTER_NO_ROOM = 24;
+  // frames for a port that has no channel
+  localparam int unsigned COUNTER_NO_CHANNEL = 25;
+  // frames for the control plane dropped because its FIFO was full
+  localparam int unsigned COUNTER_CONTROLLER_FULL = 26;
+  // frames from the control plane's channel, whole or not
+  localparam int unsigned COUNTER_CONTROL_RECEIVED = 27;
+  // frames that are aborted, longer than a message, or shorter than its headers
+  localparam int unsigned COUNTER_CONTROL_BAD_FRAME = 28;
+  // frames that are no UDP datagram to the device's addresses
+  localparam int unsigned COUNTER_CONTROL_FOREIGN = 29;
+  // datagrams whose source is not the daemon's addresses
+  localparam int unsigned COUNTER_CONTROL_SPOOFED = 30;
+  // datagrams with a wrong or missing checksum
+  localparam int unsigned COUNTER_CONTROL_CHECKSUM = 31;
+  // datagrams whose lengths contradict each other or the message's type
+  localparam int unsigned COUNTER_CONTROL_LENGTH = 32;
+  // messages of another version
+  localparam int unsigned COUNTER_CONTROL_VERSION = 33;
+  // messages of a type that the device does not accept
+  localparam int unsigned COUNTER_CONTROL_TYPE = 34;
+  // messages with a value that is not allowed
+  localparam int unsigned COUNTER_CONTROL_VALUE = 35;
+  // messages dropped because the message buffer was full
+  localparam int unsigned COUNTER_CONTROL_NO_ROOM = 36;
+  // Flow_mods and Packet_outs outside the window of transaction IDs
+  localparam int unsigned COUNTER_CONTROL_STALE = 37;
+  // duplicates, of which a Flow_mod was answered again
+  localparam int unsigned COUNTER_CONTROL_DUPLICATE = 38;
+  // Flow_mods refused because a newer one had been executed
+  localparam int unsigned COUNTER_CONTROL_LATE = 39;
+  // Flow_mods executed, or refused because PPU or index does not exist
+  localparam int unsigned COUNTER_CONTROL_FLOW_MOD = 40;
+  // other requests answered
+  localparam int unsigned COUNTER_CONTROL_REQUEST = 41;
+  // Packet_outs sent on
+  localparam int unsigned COUNTER_CONTROL_PACKET_OUT = 42;
+  // Packet_ins sent
+  localparam int unsigned COUNTER_CONTROL_PACKET_IN = 43;
+  // frames for the control plane dropped because a Packet_in cannot hold them
+  localparam int unsigned COUNTER_CONTROL_TOO_LONG = 44;
+  // number of counters of each channel
+  localparam int unsigned CHANNEL_COUNTERS = 6;
+  // frames received, without those in rx_dropped
+  localparam int unsigned CHANNEL_COUNTER_RX_FRAMES = 0;
+  // their bytes
+  localparam int unsigned CHANNEL_COUNTER_RX_BYTES = 1;
+  // frames dropped because the channel's ingress FIFO was full
+  localparam int unsigned CHANNEL_COUNTER_RX_DROPPED = 2;
+  // frames accepted for sending
+  localparam int unsigned CHANNEL_COUNTER_TX_FRAMES = 3;
+  // their bytes
+  localparam int unsigned CHANNEL_COUNTER_TX_BYTES = 4;
+  // frames dropped because the channel's egress FIFO was full
+  localparam int unsigned CHANNEL_COUNTER_TX_DROPPED = 5;
 
   // Extended header. The most significant bit is bit 0 of the layout.
   typedef struct packed {
@@ -173,5 +235,34 @@ package device_pkg;
     logic [7:0] offset;  // offset in bytes
     logic [2:0] bytes;  // bytes, 0 to 4
   } key_slice_t;
+
+  // A command for the table writer; fields that a command does not use are ignored.
+  typedef struct packed {
+    logic [1:0] code;  // COMMAND_*
+    logic [7:0] ppu;  // number of the PPU
+    logic [15:0] index;  // index of the entry
+    logic [131:0] value;  // value of the key
+    logic [131:0] mask;  // bits of the key that are compared
+    action_t action;  // what the entry does
+    key_slice_t [KEY_SLICES-1:0] slices;  // the last element is the key's first slice
+  } command_t;
+
+  // Where a frame goes; constant during the frame.
+  typedef struct packed {
+    logic [1:0] output_kind;  // OUTPUT_PORT or OUTPUT_CONTROLLER
+    logic [7:0] port;  // output port of OUTPUT_PORT
+    logic [7:0] in_port;  // ingress port
+    logic [7:0] ppu;  // PPU that set the output, 255 if none did
+  } egress_t;
+
+  // Addresses of messages.
+  typedef struct packed {
+    logic [47:0] device_mac;  // MAC address of the device
+    logic [31:0] device_ip;  // IPv4 address of the device
+    logic [15:0] device_port;  // UDP port of the device
+    logic [47:0] daemon_mac;  // MAC address of the daemon
+    logic [31:0] daemon_ip;  // IPv4 address of the daemon
+    logic [15:0] daemon_port;  // UDP port of the daemon
+  } addresses_t;
 
 endpackage

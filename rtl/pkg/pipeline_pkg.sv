@@ -45,25 +45,6 @@ package pipeline_pkg;
     logic [1:0]               drop;
   } record_t;
 
-  // Where a frame goes; constant during the frame.
-  typedef struct packed {
-    logic [1:0] output_kind;
-    logic [7:0] port;
-    logic [7:0] in_port;
-    logic [7:0] ppu;
-  } egress_t;
-
-  // A command for the table writer; fields that a command does not use are ignored.
-  typedef struct packed {
-    logic [1:0]                   code;  // COMMAND_*
-    logic [7:0]                   ppu;
-    logic [15:0]                  index;
-    logic [KEY_BITS-1:0]          value;
-    logic [KEY_BITS-1:0]          mask;
-    action_t                      action;
-    key_slice_t [KEY_SLICES-1:0]  slices;  // the last element is the key's first slice
-  } command_t;
-
   // Adds two 16-bit numbers in one's complement.
   function automatic logic [15:0] add_ones(input logic [15:0] a, input logic [15:0] b);
     logic [16:0] sum;

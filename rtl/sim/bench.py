@@ -23,15 +23,20 @@ async def start(dut, **inputs):
     await RisingEdge(dut.clk)
 
 
-def action(**fields):
-    """An action word as an integer; fields that are not given are 0."""
+def pack(layout, fields):
+    """The fields as an integer, in the order of the layout; fields that are not given are 0."""
     word = 0
-    for name, width in device.ACTION_FIELDS:
+    for name, width in layout:
         value = fields.pop(name, 0)
         assert 0 <= value < 1 << width, (name, value)
         word = word << width | value
     assert not fields, fields
     return word
+
+
+def action(**fields):
+    """An action word as an integer; fields that are not given are 0."""
+    return pack(device.ACTION_FIELDS, fields)
 
 
 def output(port):
@@ -46,16 +51,14 @@ def data(text):
 
 def command(code, ppu, index=0, value=0, mask=0, word=0, slices=()):
     """A command_t as an integer. A slice is (base, offset, bytes)."""
-    packed = code
-    packed = packed << 8 | ppu
-    packed = packed << 16 | index
-    packed = packed << device.KEY_BITS | value
-    packed = packed << device.KEY_BITS | mask
-    packed = packed << device.ACTION_BITS | word
+    packed = 0
     slices = list(slices) + [(0, 0, 0)] * (device.KEY_SLICES - len(slices))
     for base, offset, count in slices:
-        packed = packed << 13 | base << 11 | offset << 3 | count
-    return packed
+        bits = sum(width for _, width in device.SLICE_FIELDS)
+        packed = packed << bits | pack(device.SLICE_FIELDS, {"base": base, "offset": offset, "bytes": count})
+    return pack(device.COMMAND_FIELDS, {
+        "code": code, "ppu": ppu, "index": index, "value": value, "mask": mask, "action": word, "slices": packed,
+    })
 
 
 def key(*slices):
@@ -157,4 +160,4 @@ class Sink:
 
 def egress(port=0, kind=device.OUTPUT_PORT, in_port=9, ppu=0):
     """An egress_t as an integer."""
-    return kind << 24 | port << 16 | in_port << 8 | ppu
+    return pack(device.EGRESS_FIELDS, {"output_kind": kind, "port": port, "in_port": in_port, "ppu": ppu})

@@ -39,6 +39,7 @@ COMMAND_ACT = 3  # command of a Flow_mod
 MESSAGE_VERSION = 1  # version of the message protocol
 MESSAGE_HEADER_BYTES = 8  # bytes of a message's header
 MESSAGE_BYTES_MAX = 1552  # maximum length of a message
+MESSAGE_WINDOW = 64  # transaction IDs that the device remembers
 MESSAGE_HELLO = 0  # type of a message
 MESSAGE_ECHO_REQUEST = 1  # type of a message
 MESSAGE_ECHO_REPLY = 2  # type of a message
@@ -54,7 +55,10 @@ REGISTER_VERSION = 0  # version of the message protocol
 REGISTER_PPUS = 1  # number of PPUs
 REGISTER_ENTRIES = 2  # entries of each PPU
 REGISTER_MISS_OUTPUT = 3  # OUTPUT_* of packets for which no PPU set an output
-COUNTERS = 9  # number of counters
+COUNTERS_MAX = 128  # maximum number of counters in a Stats_reply
+COUNTERS = 9  # number of counters of the data plane
+SHELL_COUNTERS = 2  # number of counters of the NIC shell
+CONTROL_COUNTERS = 18  # number of counters of the controller processing logic
 COUNTER_RECEIVED = 16  # frames that arrived, whole or not
 COUNTER_TO_PORT = 17  # frames sent to a port
 COUNTER_TO_CONTROLLER = 18  # frames sent to the control plane
@@ -64,6 +68,33 @@ COUNTER_TTL_EXPIRED = 21  # frames dropped because of TTL or hop limit
 COUNTER_RUNT = 22  # frames shorter than an Ethernet header
 COUNTER_BAD_FRAME = 23  # frames longer than the maximum, aborted, or with a bad FCS
 COUNTER_NO_ROOM = 24  # frames dropped because the ingress buffer was full
+COUNTER_NO_CHANNEL = 25  # frames for a port that has no channel
+COUNTER_CONTROLLER_FULL = 26  # frames for the control plane dropped because its FIFO was full
+COUNTER_CONTROL_RECEIVED = 27  # frames from the control plane's channel, whole or not
+COUNTER_CONTROL_BAD_FRAME = 28  # frames that are aborted, longer than a message, or shorter than its headers
+COUNTER_CONTROL_FOREIGN = 29  # frames that are no UDP datagram to the device's addresses
+COUNTER_CONTROL_SPOOFED = 30  # datagrams whose source is not the daemon's addresses
+COUNTER_CONTROL_CHECKSUM = 31  # datagrams with a wrong or missing checksum
+COUNTER_CONTROL_LENGTH = 32  # datagrams whose lengths contradict each other or the message's type
+COUNTER_CONTROL_VERSION = 33  # messages of another version
+COUNTER_CONTROL_TYPE = 34  # messages of a type that the device does not accept
+COUNTER_CONTROL_VALUE = 35  # messages with a value that is not allowed
+COUNTER_CONTROL_NO_ROOM = 36  # messages dropped because the message buffer was full
+COUNTER_CONTROL_STALE = 37  # Flow_mods and Packet_outs outside the window of transaction IDs
+COUNTER_CONTROL_DUPLICATE = 38  # duplicates, of which a Flow_mod was answered again
+COUNTER_CONTROL_LATE = 39  # Flow_mods refused because a newer one had been executed
+COUNTER_CONTROL_FLOW_MOD = 40  # Flow_mods executed, or refused because PPU or index does not exist
+COUNTER_CONTROL_REQUEST = 41  # other requests answered
+COUNTER_CONTROL_PACKET_OUT = 42  # Packet_outs sent on
+COUNTER_CONTROL_PACKET_IN = 43  # Packet_ins sent
+COUNTER_CONTROL_TOO_LONG = 44  # frames for the control plane dropped because a Packet_in cannot hold them
+CHANNEL_COUNTERS = 6  # number of counters of each channel
+CHANNEL_COUNTER_RX_FRAMES = 0  # frames received, without those in rx_dropped
+CHANNEL_COUNTER_RX_BYTES = 1  # their bytes
+CHANNEL_COUNTER_RX_DROPPED = 2  # frames dropped because the channel's ingress FIFO was full
+CHANNEL_COUNTER_TX_FRAMES = 3  # frames accepted for sending
+CHANNEL_COUNTER_TX_BYTES = 4  # their bytes
+CHANNEL_COUNTER_TX_DROPPED = 5  # frames dropped because the channel's egress FIFO was full
 
 # Fields of the extended header: name, first bit, number of bits.
 FIELDS = (
@@ -102,4 +133,87 @@ ACTION_FIELDS = (
     ("last", 1),
     ("to_ingress", 1),
     ("reserved", 13),
+)
+
+# Fields of the configuration of a slice from the most significant bit on: name, number of bits.
+SLICE_FIELDS = (
+    ("base", 2),
+    ("offset", 8),
+    ("bytes", 3),
+)
+
+# Fields of a command for the table writer from the most significant bit on: name, number of bits.
+COMMAND_FIELDS = (
+    ("code", 2),
+    ("ppu", 8),
+    ("index", 16),
+    ("value", 132),
+    ("mask", 132),
+    ("action", 160),
+    ("slices", 52),
+)
+
+# Fields of the word that states where a frame goes from the most significant bit on: name, number of bits.
+EGRESS_FIELDS = (
+    ("output_kind", 2),
+    ("port", 8),
+    ("in_port", 8),
+    ("ppu", 8),
+)
+
+# Fields of the addresses of messages from the most significant bit on: name, number of bits.
+ADDRESS_FIELDS = (
+    ("device_mac", 48),
+    ("device_ip", 32),
+    ("device_port", 16),
+    ("daemon_mac", 48),
+    ("daemon_ip", 32),
+    ("daemon_port", 16),
+)
+
+COUNTER_NAMES = (
+    "received",
+    "to_port",
+    "to_controller",
+    "discarded",
+    "bad_edit",
+    "ttl_expired",
+    "runt",
+    "bad_frame",
+    "no_room",
+)
+
+SHELL_COUNTER_NAMES = (
+    "no_channel",
+    "controller_full",
+)
+
+CONTROL_COUNTER_NAMES = (
+    "control_received",
+    "control_bad_frame",
+    "control_foreign",
+    "control_spoofed",
+    "control_checksum",
+    "control_length",
+    "control_version",
+    "control_type",
+    "control_value",
+    "control_no_room",
+    "control_stale",
+    "control_duplicate",
+    "control_late",
+    "control_flow_mod",
+    "control_request",
+    "control_packet_out",
+    "control_packet_in",
+    "control_too_long",
+)
+
+CHANNEL_COUNTER_NAMES = (
+    "rx_frames",
+    "rx_bytes",
+    "rx_dropped",
+    "tx_frames",
+    "tx_bytes",
+    "tx_dropped",
 )

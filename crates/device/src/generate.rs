@@ -7,8 +7,11 @@ use crate::action::{ACTION_BYTES, ACTION_FIELDS, EDIT_DATA_BYTES, REMOVE_BYTES_M
 use crate::command::COMMAND_CODES;
 use crate::key::{KEY_BITS, KEY_BYTES, KEY_SLICES, SLICE_BYTES};
 use crate::layout::{EXTENDED_BYTES, FIELDS, FRAME_BYTE, FRAME_BYTES, PRESENT, RAW_BYTES};
-use crate::message::{HEADER_BYTES, MESSAGE_BYTES_MAX, TYPES, VERSION};
-use crate::register::{COUNTER_FIRST, COUNTERS, REGISTERS};
+use crate::message::{COUNTERS_MAX, HEADER_BYTES, MESSAGE_BYTES_MAX, TYPES, VERSION, WINDOW};
+use crate::register::{
+    CHANNEL_COUNTERS, CONTROL_COUNTERS, COUNTER_FIRST, COUNTERS, REGISTERS, SHELL_COUNTERS,
+};
+use crate::signal::{ADDRESS_FIELDS, COMMAND_FIELDS, EGRESS_FIELDS, SLICE_FIELDS, SignalField};
 
 /// Path of the SystemVerilog package in the repository.
 pub const SYSTEM_VERILOG_PATH: &str = "rtl/pkg/device_pkg.sv";
@@ -58,15 +61,24 @@ fn constants() -> Vec<Constant> {
     add("message_version", VERSION.into(), "version of the message protocol");
     add("message_header_bytes", HEADER_BYTES, "bytes of a message's header");
     add("message_bytes_max", MESSAGE_BYTES_MAX, "maximum length of a message");
+    add("message_window", WINDOW as usize, "transaction IDs that the device remembers");
     for (name, code) in TYPES {
         add(&format!("message_{name}"), code.into(), "type of a message");
     }
     for register in REGISTERS {
         add(&format!("register_{}", register.name), register.number.into(), register.meaning);
     }
-    add("counters", COUNTERS.len(), "number of counters");
-    for (number, (name, meaning)) in (usize::from(COUNTER_FIRST)..).zip(COUNTERS) {
+    add("counters_max", COUNTERS_MAX, "maximum number of counters in a Stats_reply");
+    add("counters", COUNTERS.len(), "number of counters of the data plane");
+    add("shell_counters", SHELL_COUNTERS.len(), "number of counters of the NIC shell");
+    add("control_counters", CONTROL_COUNTERS.len(), "number of counters of the controller processing logic");
+    let fixed = COUNTERS.iter().chain(&SHELL_COUNTERS).chain(&CONTROL_COUNTERS);
+    for (number, (name, meaning)) in (usize::from(COUNTER_FIRST)..).zip(fixed) {
         add(&format!("counter_{name}"), number, meaning);
+    }
+    add("channel_counters", CHANNEL_COUNTERS.len(), "number of counters of each channel");
+    for (number, (name, meaning)) in CHANNEL_COUNTERS.iter().enumerate() {
+        add(&format!("channel_counter_{name}"), number, meaning);
     }
     list
 }
@@ -79,23 +91,36 @@ pub fn system_verilog() -> String {
         let _ = writeln!(out, "  // {meaning}\n  localparam int unsigned {name} = {value};");
     }
     out += "\n  // Extended header. The most significant bit is bit 0 of the layout.\n";
-    let fields = FIELDS.map(|field| (field.name, field.width, field.meaning));
+    let fields = FIELDS.map(|field| plain(field.name, field.width, field.meaning));
     packed(&mut out, "extended_t", &fields);
     out += "\n  // Action word.\n";
-    let fields = ACTION_FIELDS.map(|field| (field.name, field.width.into(), field.meaning));
+    let fields = ACTION_FIELDS.map(|field| plain(field.name, field.width.into(), field.meaning));
     packed(&mut out, "action_t", &fields);
     out += "\n  // Configuration of one slice of a key.\n";
-    let slice = [("base", 2, "BASE_*"), ("offset", 8, "offset in bytes"), ("bytes", 3, "bytes, 0 to 4")];
-    packed(&mut out, "key_slice_t", &slice);
+    packed(&mut out, "key_slice_t", &SLICE_FIELDS);
+    out += "\n  // A command for the table writer; fields that a command does not use are ignored.\n";
+    packed(&mut out, "command_t", &COMMAND_FIELDS);
+    out += "\n  // Where a frame goes; constant during the frame.\n";
+    packed(&mut out, "egress_t", &EGRESS_FIELDS);
+    out += "\n  // Addresses of messages.\n";
+    packed(&mut out, "addresses_t", &ADDRESS_FIELDS);
     out += "\nendpackage\n";
     out
 }
 
-fn packed(out: &mut String, name: &str, fields: &[(&str, u16, &str)]) {
+fn plain(name: &'static str, width: u16, meaning: &'static str) -> SignalField {
+    SignalField { name, width, kind: "", meaning }
+}
+
+fn packed(out: &mut String, name: &str, fields: &[SignalField]) {
     *out += "  typedef struct packed {\n";
-    for (name, width, meaning) in fields {
-        let range = if *width == 1 { String::new() } else { format!("[{}:0] ", width - 1) };
-        let _ = writeln!(out, "    logic {range}{name};  // {meaning}");
+    for SignalField { name, width, kind, meaning } in fields {
+        let kind = match (kind, width) {
+            (&"", 1) => "logic".to_owned(),
+            (&"", _) => format!("logic [{}:0]", width - 1),
+            (kind, _) => (*kind).to_owned(),
+        };
+        let _ = writeln!(out, "    {kind} {name};  // {meaning}");
     }
     let _ = writeln!(out, "  }} {name};");
 }
@@ -113,10 +138,35 @@ pub fn python() -> String {
     for field in FIELDS {
         let _ = writeln!(out, "    (\"{}\", {}, {}),", field.name, field.bit, field.width);
     }
-    out += ")\n\n# Fields of the action word from the most significant bit on: name, number of bits.\nACTION_FIELDS = (\n";
-    for field in ACTION_FIELDS {
+    out += ")\n";
+    let action = ACTION_FIELDS.map(|field| plain(field.name, field.width.into(), field.meaning));
+    widths(&mut out, "ACTION_FIELDS", "the action word", &action);
+    widths(&mut out, "SLICE_FIELDS", "the configuration of a slice", &SLICE_FIELDS);
+    widths(&mut out, "COMMAND_FIELDS", "a command for the table writer", &COMMAND_FIELDS);
+    widths(&mut out, "EGRESS_FIELDS", "the word that states where a frame goes", &EGRESS_FIELDS);
+    widths(&mut out, "ADDRESS_FIELDS", "the addresses of messages", &ADDRESS_FIELDS);
+    for (table, list) in [
+        ("COUNTER_NAMES", &COUNTERS[..]),
+        ("SHELL_COUNTER_NAMES", &SHELL_COUNTERS),
+        ("CONTROL_COUNTER_NAMES", &CONTROL_COUNTERS),
+        ("CHANNEL_COUNTER_NAMES", &CHANNEL_COUNTERS),
+    ] {
+        let _ = writeln!(out, "\n{table} = (");
+        for (name, _) in list {
+            let _ = writeln!(out, "    \"{name}\",");
+        }
+        out += ")\n";
+    }
+    out
+}
+
+fn widths(out: &mut String, table: &str, what: &str, fields: &[SignalField]) {
+    let _ = writeln!(
+        out,
+        "\n# Fields of {what} from the most significant bit on: name, number of bits.\n{table} = ("
+    );
+    for field in fields {
         let _ = writeln!(out, "    (\"{}\", {}),", field.name, field.width);
     }
-    out += ")\n";
-    out
+    *out += ")\n";
 }

@@ -18,6 +18,7 @@ pub mod message;
 mod reader;
 pub mod register;
 pub mod session;
+pub mod signal;
 
 pub use action::{ActionWord, EditBase, OutputKind};
 pub use command::PpuCommand;

@@ -2,8 +2,23 @@
 //! Messages between daemon and device, each in one UDP datagram.
 //!
 //! A message begins with 8 bytes: version, type, length of the message in bytes (2), transaction ID (4). A
-//! reply carries the ID of its request. The sender repeats a request until the reply arrives. All requests
-//! but Packet_out may be repeated without harm. All values are big-endian.
+//! reply carries the ID of its request. The sender repeats a request until the reply arrives. All values are
+//! big-endian.
+//!
+//! # Sessions and transaction IDs
+//!
+//! A Hello begins a session; its ID is the session's first. A duplicate of that Hello is answered, but begins
+//! no new session. The ID of each further Flow_mod and Packet_out must be new. IDs are compared modulo 2^32.
+//! The device remembers the last [`WINDOW`] IDs:
+//!
+//! - A Flow_mod that was executed is not executed again; the answer is the same.
+//! - A Flow_mod older than one that was executed is not executed. The answer is a Flow_ack with `done` 0. So
+//!   Flow_mods take effect in the order of their IDs. A daemon that lost one sends it again with a new ID.
+//! - A Packet_out that was sent is not sent again. Packet_outs may arrive in any order.
+//! - Flow_mods and Packet_outs from before the window, or from before the first Hello, are dropped.
+//!
+//! Echo_request, Flow_request and Stats_request change nothing, so they may have any ID. The IDs of
+//! Packet_ins count up from 0 after a reset.
 
 use thiserror::Error;
 
@@ -19,7 +34,9 @@ pub const HEADER_BYTES: usize = 8;
 /// Maximum length of a message: a frame of 1,536 bytes in a Packet_in.
 pub const MESSAGE_BYTES_MAX: usize = HEADER_BYTES + 8 + 1536;
 /// Maximum number of counters in a Stats_reply.
-pub const COUNTERS_MAX: usize = 64;
+pub const COUNTERS_MAX: usize = 128;
+/// Transaction IDs that the device remembers.
+pub const WINDOW: u32 = 64;
 
 /// Type codes of messages.
 pub const TYPES: [(&str, u8); 11] = [
@@ -96,7 +113,8 @@ pub enum Body {
     },
     /// The device has executed or refused the Flow_mod with this transaction ID.
     FlowAck {
-        /// Whether it was executed. Otherwise, the PPU or the index does not exist.
+        /// Whether it was executed. Otherwise, the PPU or the index does not exist, or a newer Flow_mod was
+        /// executed before.
         done: bool,
     },
     /// Reads back an entry.
@@ -130,7 +148,7 @@ pub enum Body {
     },
     /// Asks for all counters.
     StatsRequest,
-    /// Counters in the order of [`crate::register::COUNTERS`].
+    /// Counters in the order of their registers; see [`crate::register::COUNTERS`].
     StatsReply(Vec<u64>),
 }
 

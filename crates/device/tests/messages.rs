@@ -2,7 +2,7 @@
 //! Messages compared with bytes assembled by hand; truncated, damaged and random datagrams.
 
 use device::command::PpuCommand;
-use device::message::{EntryState, MESSAGE_BYTES_MAX};
+use device::message::{COUNTERS_MAX, EntryState, MESSAGE_BYTES_MAX};
 use device::{ActionWord, Body, CodecError, DeviceMessage, KeySlice, OutputKind, SelectorBase, TernaryKey};
 
 const OUT: ActionWord = ActionWord {
@@ -128,7 +128,7 @@ fn values_out_of_range_are_refused() {
     assert!(matches!(bad(3, &value_outside_mask), Err(CodecError::Value { field: "key", .. })));
     assert!(matches!(bad(4, &[2, 0, 0, 0]), Err(CodecError::Value { .. })));
     assert!(matches!(bad(8, &[0, 0, 0, 0, 0, 1, 0, 0]), Err(CodecError::Value { .. })));
-    assert!(bad(10, &[0; 65 * 8]).is_err());
+    assert!(bad(10, &[0; (COUNTERS_MAX + 1) * 8]).is_err());
     let mut version = datagram(9, &[]);
     version[0] = 2;
     assert_eq!(DeviceMessage::decode(&version), Err(CodecError::Version(2)));
