@@ -5,6 +5,9 @@ rtl/lutram/lutram.sv
 rtl/fifo/fifo.sv
 rtl/delay_line/delay_line.sv
 rtl/frame_buffer/frame_buffer.sv
+rtl/nic_shell/frame_fifo.sv
+rtl/nic_shell/frame_mux.sv
+rtl/nic_shell/nic_shell.sv
 rtl/parser/splitter.sv
 rtl/parser/parser.sv
 rtl/selector/selector.sv

@@ -19,6 +19,7 @@ BUILD = ROOT / "target" / "rtl" / "sim"
 # time grows with it.
 BENCHES = {
     "datapath": ("datapath", "datapath", {"PPUS": 3, "ENTRIES": 16}),
+    "nic_shell": ("nic_shell", "nic_shell", {"CHANNELS": 4, "INGRESS_BEATS": 64, "EGRESS_BEATS": 64}),
     "datapath_cells": ("datapath", "datapath", {"PPUS": 1, "ENTRIES": 32, "PRIMITIVE": 1}),
 }
 
