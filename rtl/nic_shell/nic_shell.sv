@@ -6,7 +6,7 @@
 // the FIFO is full: at ingress, because all channels together are faster than the bus; at egress, because the
 // channel is slower than the frames for it. So a channel never waits for another one.
 //
-// Latency: 4 cycles from a frame's last beat to its first beat at the data plane, and 5 from its last beat from
+// Latency: 4 cycles from a frame's last beat to its first beat at the data plane, and 4 from its last beat from
 // the data plane to its first beat at the channel. Throughput: one beat per cycle in each direction.
 
 `default_nettype none

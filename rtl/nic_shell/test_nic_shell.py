@@ -9,9 +9,9 @@ from cocotb.triggers import ClockCycles, RisingEdge
 
 import device
 from bench import BUS_BYTES, beats, egress, start
+from streams import BUS_BITS, Collector, offer
 
 CHANNELS = int(os.environ["CHANNELS"])
-BUS_BITS = BUS_BYTES * 8
 
 
 def frame(length, mark):
@@ -63,64 +63,12 @@ async def receive(dut, lists, idle=lambda channel: False):
     dut.rx_valid.value = 0
 
 
-class Bus:
-    """Collects frames from an output; `element` selects one of an array of streams."""
-
-    def __init__(self, dut, prefix, element=0, ready=None, info=None):
-        self.dut, self.prefix, self.element, self.ready, self.info = dut, prefix, element, ready, info
-        self.frames, self.cycles, self.bad = [], [], []
-        self.signals = {name: getattr(dut, f"{prefix}_{name}") for name in ("valid", "data", "keep", "last")}
-        cocotb.start_soon(self._run())
-
-    def _bit(self, name):
-        return int(self.signals[name].value) >> self.element & 1
-
-    async def _run(self):
-        collected, cycle = b"", 0
-        ready = getattr(self.dut, f"{self.prefix}_ready", None) if self.prefix != "in" else None
-        while True:
-            await RisingEdge(self.dut.clk)
-            cycle += 1
-            if self._bit("valid") and (ready is None or int(ready.value) >> self.element & 1):
-                keep = int(self.signals["keep"].value) >> self.element * BUS_BYTES & (1 << BUS_BYTES) - 1
-                data = int(self.signals["data"].value) >> self.element * BUS_BITS & (1 << BUS_BITS) - 1
-                assert keep & (keep + 1) == 0 and keep & 1
-                collected += data.to_bytes(BUS_BYTES, "little")[: keep.bit_count()]
-                self.cycles.append(cycle)
-                if self._bit("last"):
-                    self.frames.append((int(self.info.value) if self.info else None, collected))
-                    self.bad.append(int(self.dut.in_bad.value) if self.prefix == "in" else 0)
-                    collected = b""
-                elif self.prefix != "in":
-                    assert keep.bit_count() == BUS_BYTES
-            if self.ready:
-                word = int(ready.value) & ~(1 << self.element) | int(self.ready()) << self.element
-                ready.value = word
-
-
-async def stream(dut, prefix, frames, info, chance=None):
-    """Sends (frame, information) to an input with a ready signal."""
-    get = lambda name: getattr(dut, f"{prefix}_{name}")
-    for data, word in frames:
-        info(word)
-        for value, keep, last in beats(data):
-            while chance and chance.random() < 0.4:
-                get("valid").value = 0
-                await RisingEdge(dut.clk)
-            get("valid").value, get("data").value = 1, value
-            get("keep").value, get("last").value = keep, last
-            await RisingEdge(dut.clk)
-            while not get("ready").value:
-                await RisingEdge(dut.clk)
-    get("valid").value = 0
-
-
 @cocotb.test()
 async def all_channels_share_the_bus_fairly_and_without_a_bubble(dut):
     """Every input has frames at all times. A frame waits for at most one frame of each other input."""
     await prepare(dut)
     chance = random.Random(1)
-    bus = Bus(dut, "in", info=dut.in_port)
+    bus = Collector(dut, "in", info=dut.in_port, bad=dut.in_bad)
     lists = []
     for c in range(CHANNELS):
         lengths = []
@@ -132,7 +80,7 @@ async def all_channels_share_the_bus_fairly_and_without_a_bubble(dut):
     def set_port(_):
         dut.out_port.value = 77
 
-    sending = cocotb.start_soon(stream(dut, "out", packet_outs, set_port))
+    sending = cocotb.start_soon(offer(dut, "out", packet_outs, set_port))
     await receive(dut, lists)
     await sending
     await ClockCycles(dut.clk, 200)
@@ -157,7 +105,7 @@ async def all_channels_share_the_bus_fairly_and_without_a_bubble(dut):
 async def a_channel_that_pauses_within_a_frame_delays_no_other(dut):
     """A channel stops in the middle of a frame; the frames of another one pass meanwhile."""
     await prepare(dut)
-    bus = Bus(dut, "in", info=dut.in_port)
+    bus = Collector(dut, "in", info=dut.in_port, bad=dut.in_bad)
     long, others = frame(600, 1), [frame(64, 100 + at) for at in range(20)]
     pauses = iter(range(10**6))
     await receive(dut, [[long], others], idle=lambda c: c == 0 and next(pauses) in range(4, 300))
@@ -166,10 +114,27 @@ async def a_channel_that_pauses_within_a_frame_delays_no_other(dut):
 
 
 @cocotb.test()
+async def a_frame_passes_each_direction_in_four_cycles(dut):
+    """Latency from the last beat to the first beat, on idle buses."""
+    await prepare(dut)
+    bus = Collector(dut, "in", info=dut.in_port, bad=dut.in_bad, origin="rx")
+    sink = Collector(dut, "tx", 1, origin="done")
+    for length in (64, 600):
+        for collector in (bus, sink):
+            collector.cycles.clear()
+            collector.origins.clear()
+        await receive(dut, [[], [frame(length, 1)]])
+        dut.done_egress.value = egress(2)
+        await offer(dut, "done", [(frame(length, 1), None)])
+        await ClockCycles(dut.clk, 20)
+        assert [c.cycles[0] - c.origins[0] for c in (bus, sink)] == [4, 4], (bus.cycles, bus.origins)
+
+
+@cocotb.test()
 async def overload_at_ingress_drops_whole_frames_and_counts_them_at_the_channel(dut):
     """All channels send at the full rate of the bus, which is too much for it."""
     await prepare(dut)
-    bus = Bus(dut, "in", info=dut.in_port)
+    bus = Collector(dut, "in", info=dut.in_port, bad=dut.in_bad)
     lists = [[frame(60 + at * 97 % 900, c << 16 | at) for at in range(80)] for c in range(CHANNELS)]
     await receive(dut, lists)
     await ClockCycles(dut.clk, 400)
@@ -192,9 +157,9 @@ async def a_slow_channel_blocks_no_other_and_drops_are_counted_there(dut):
     chance = random.Random(2)
     turn = iter(range(10**9))
     sinks = [
-        Bus(dut, "tx", c, ready=(lambda: next(turn) % 16 == 0) if c == 1 else None) for c in range(CHANNELS)
+        Collector(dut, "tx", c, accept=(lambda: next(turn) % 16 == 0) if c == 1 else None) for c in range(CHANNELS)
     ]
-    up = Bus(dut, "up", info=dut.up_egress)
+    up = Collector(dut, "up", info=dut.up_egress)
     sent = []
     for at in range(400):
         port = chance.choice((1, 2, 2, 3, 4, 0, CHANNELS + 1, 255, None))
@@ -213,7 +178,7 @@ async def a_slow_channel_blocks_no_other_and_drops_are_counted_there(dut):
             waits += int(dut.done_valid.value) and not int(dut.done_ready.value)
 
     cocotb.start_soon(watch())
-    await stream(dut, "done", [(data, word) for data, word, _ in sent], set_egress)
+    await offer(dut, "done", [(data, word) for data, word, _ in sent], set_egress)
     await ClockCycles(dut.clk, 1500)
     shell, counted = counters(dut)
     assert waits == 0, f"the data plane waited in {waits} cycles"
@@ -237,8 +202,8 @@ async def a_control_plane_that_takes_nothing_loses_its_frames_only(dut):
     """Frames for the control plane are dropped whole and counted; those for a channel pass."""
     await prepare(dut)
     dut.up_ready.value = 0
-    sink = Bus(dut, "tx", 0)
-    up = Bus(dut, "up", info=dut.up_egress)
+    sink = Collector(dut, "tx", 0)
+    up = Collector(dut, "up", info=dut.up_egress)
     both = []
     for at in range(60):
         both.append((frame(300, at), egress(1)))
@@ -247,7 +212,7 @@ async def a_control_plane_that_takes_nothing_loses_its_frames_only(dut):
     def set_egress(word):
         dut.done_egress.value = word
 
-    await stream(dut, "done", both, set_egress)
+    await offer(dut, "done", both, set_egress)
     await ClockCycles(dut.clk, 10)
     assert len(sink.frames) == 60 and not up.frames
     dut.up_ready.value = 1
@@ -262,7 +227,7 @@ async def direct_packet_outs_and_frames_of_the_data_plane_share_the_egress(dut):
     """Both streams arrive complete and in order, with gaps in both."""
     await prepare(dut)
     chance = random.Random(3)
-    sinks = [Bus(dut, "tx", c) for c in range(CHANNELS)]
+    sinks = [Collector(dut, "tx", c) for c in range(CHANNELS)]
     dut.out_direct.value = 1
     direct = [(frame(chance.choice((14, 64, 300)), at), chance.randrange(CHANNELS) + 1) for at in range(60)]
     others = [(frame(chance.choice((14, 64, 300)), 1000 + at), chance.randrange(CHANNELS) + 1) for at in range(60)]
@@ -273,8 +238,9 @@ async def direct_packet_outs_and_frames_of_the_data_plane_share_the_egress(dut):
     def set_egress(port):
         dut.done_egress.value = egress(port)
 
-    sending = cocotb.start_soon(stream(dut, "out", direct, set_port, random.Random(4)))
-    await stream(dut, "done", others, set_egress, random.Random(5))
+    first, second = random.Random(4), random.Random(5)
+    sending = cocotb.start_soon(offer(dut, "out", direct, set_port, lambda: first.random() < 0.4))
+    await offer(dut, "done", others, set_egress, lambda: second.random() < 0.4)
     await sending
     await ClockCycles(dut.clk, 50)
     for c, sink in enumerate(sinks):
@@ -289,7 +255,7 @@ async def direct_packet_outs_and_frames_of_the_data_plane_share_the_egress(dut):
 async def bad_and_giant_frames_are_marked_or_cut(dut):
     """An aborted frame and one with a hole leave marked; one longer than the FIFO leaves cut and marked."""
     await prepare(dut)
-    bus = Bus(dut, "in", info=dut.in_port)
+    bus = Collector(dut, "in", info=dut.in_port, bad=dut.in_bad)
     good = frame(200, 1)
     for kind in ("aborted", "hole", "giant"):
         await receive(dut, [[good]])
