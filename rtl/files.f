@@ -1,5 +1,6 @@
 rtl/pkg/device_pkg.sv
 rtl/pkg/pipeline_pkg.sv
+rtl/control/control_pkg.sv
 rtl/lutram/RAM32M16.sv
 rtl/lutram/lutram.sv
 rtl/fifo/fifo.sv
@@ -20,3 +21,5 @@ rtl/table_writer/table_writer.sv
 rtl/checksum_fixer/checksum_fixer.sv
 rtl/deparser/deparser.sv
 rtl/datapath/datapath.sv
+rtl/control/beat_sum.sv
+rtl/control/message_filter.sv
