@@ -23,3 +23,5 @@ rtl/deparser/deparser.sv
 rtl/datapath/datapath.sv
 rtl/control/beat_sum.sv
 rtl/control/message_filter.sv
+rtl/control/message_engine.sv
+rtl/control/reply_writer.sv
