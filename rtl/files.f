@@ -25,3 +25,5 @@ rtl/control/beat_sum.sv
 rtl/control/message_filter.sv
 rtl/control/message_engine.sv
 rtl/control/reply_writer.sv
+rtl/control/packet_in.sv
+rtl/control/control.sv
