@@ -17,6 +17,7 @@ rtl/tcam/tcam.sv
 rtl/action_memory/action_memory.sv
 rtl/action_unit/action_unit.sv
 rtl/ppu/ppu.sv
+rtl/hit_counter/hit_counter.sv
 rtl/table_writer/table_writer.sv
 rtl/checksum_fixer/checksum_fixer.sv
 rtl/deparser/deparser.sv

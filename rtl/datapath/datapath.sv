@@ -55,6 +55,8 @@ module datapath
     output wire  [KEY_BITS-1:0]  reply_value,
     output wire  [KEY_BITS-1:0]  reply_mask,
     output action_t              reply_action,
+    // Packets that hit the entry of `read_ppu` and `read_index` since it was written.
+    output logic [63:0]          reply_packets,
     // OUTPUT_* of packets for which no PPU set an output.
     input  wire  [1:0]           miss_output,
     // Counters, from COUNTER_RECEIVED on; element 0 is the first.
@@ -181,6 +183,7 @@ module datapath
   // Parser and PPUs.
   logic [PPUS:0] chain_valid;
   header_t chain_header[PPUS+1];
+  wire [PPUS-1:0][63:0] packets;
   parser parser_i (
       .clk(clk),
       .rst(rst),
@@ -189,7 +192,13 @@ module datapath
       .out_valid(chain_valid[0]),
       .out_header(chain_header[0])
   );
+  always_comb begin
+    reply_packets = '0;
+    for (int p = 0; p < PPUS; p++) if (8'(p) == read_ppu) reply_packets = packets[p];
+  end
   for (genvar p = 0; p < PPUS; p++) begin : gen_ppu
+    wire hit_valid;
+    wire [INDEX_BITS-1:0] hit_index;
     ppu #(
         .PPU(p),
         .ENTRIES(ENTRIES),
@@ -201,8 +210,8 @@ module datapath
         .in_header(chain_header[p]),
         .out_valid(chain_valid[p+1]),
         .out_header(chain_header[p+1]),
-        .hit_valid(),
-        .hit_index(),
+        .hit_valid(hit_valid),
+        .hit_index(hit_index),
         .select(select[p]),
         .slices(slices),
         .write(write[p]),
@@ -214,6 +223,20 @@ module datapath
         .act(act[p]),
         .index(index),
         .action(action)
+    );
+    // An entry is cleared while it is written: hits of the old one are counted by then, and the new one cannot
+    // be hit yet.
+    hit_counter #(
+        .ENTRIES(ENTRIES)
+    ) hits_i (
+        .clk(clk),
+        .rst(rst),
+        .hit_valid(hit_valid),
+        .hit_index(hit_index),
+        .clear(write[p] && address == '0),
+        .clear_index(index),
+        .read_index(read_index[INDEX_BITS-1:0]),
+        .read_packets(packets[p])
     );
   end
 

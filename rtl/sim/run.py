@@ -20,6 +20,7 @@ BUILD = ROOT / "target" / "rtl" / "sim"
 BENCHES = {
     "datapath": ("datapath", "datapath", {"PPUS": 3, "ENTRIES": 16}),
     "nic_shell": ("nic_shell", "nic_shell", {"CHANNELS": 4, "INGRESS_BEATS": 64, "EGRESS_BEATS": 64}),
+    "hit_counter": ("hit_counter", "hit_counter", {"ENTRIES": 16}),
     "control": ("control", "control", {"PPUS": 3, "ENTRIES": 16, "LOWER": 2, "UPPER": 6, "MESSAGE_BEATS": 64}),
     "datapath_cells": ("datapath", "datapath", {"PPUS": 1, "ENTRIES": 32, "PRIMITIVE": 1}),
 }
