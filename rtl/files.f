@@ -28,3 +28,4 @@ rtl/control/message_engine.sv
 rtl/control/reply_writer.sv
 rtl/control/packet_in.sv
 rtl/control/control.sv
+rtl/device/device.sv
