@@ -22,20 +22,40 @@
 //!
 //! # Errors
 //! Operations cannot fail: the caller first checks validity, references and limits, as the comments of
-//! [`Operation`] require. An implementation asserts these conditions in debug builds and ignores invalid
-//! parts in release builds. For an unknown entry ID, counters are 0.
+//! [`Operation`] require, and calls [`DataPlane::check`]. An implementation asserts these conditions in debug
+//! builds and ignores invalid parts in release builds. For an unknown entry ID, counters are 0.
 
 use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 use crate::event::Event;
-use flow::{EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
+use flow::{EntryChange, EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
+
+/// Reason for which a data plane cannot execute an operation, as an error of OpenFlow 1.3.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaneRefusal {
+    /// Error type (OFPET_*).
+    pub kind: u16,
+    /// Error code.
+    pub code: u16,
+    /// Description for users.
+    pub text: String,
+}
 
 /// A data plane. It applies operations in order, and reports counters and events. The documentation of the
 /// module states the rules for all methods.
 pub trait DataPlane {
     // Operations.
+
+    /// Checks whether the data plane can execute changes of entries and other operations, which would be
+    /// submitted as one. Data planes without limits of their own accept everything.
+    ///
+    /// # Errors
+    /// Returns the error for the controller.
+    fn check(&mut self, _changes: &[EntryChange], _others: &[Operation]) -> Result<(), PlaneRefusal> {
+        Ok(())
+    }
 
     /// Submits an operation. Returns its version: 1 for the first operation, then counting up.
     ///

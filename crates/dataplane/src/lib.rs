@@ -25,7 +25,7 @@ mod worker_counters;
 pub use counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals, TrafficCount,
 };
-pub use data_plane::DataPlane;
+pub use data_plane::{DataPlane, PlaneRefusal};
 pub use drop_counts::DropCounts;
 pub use event::{Event, MacSeen, PacketInEvent, Question, SearcherEvent};
 pub use express_counters::{ExpressCounters, ExpressFigures};

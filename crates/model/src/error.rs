@@ -2,6 +2,7 @@
 //! Reasons for refusing a request, with the error types and codes of OpenFlow 1.3 (section 7.4.4, "Error
 //! Message").
 
+use dataplane::PlaneRefusal;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
 use flow::{GroupId, MeterId, PortNo, TableId};
@@ -215,6 +216,9 @@ pub enum ModelError {
     /// The port to be added exists already.
     #[error("port {0} exists already; give each port a different number")]
     PortExists(PortNo),
+    /// The data plane cannot execute the request.
+    #[error("{}", .0.text)]
+    Plane(PlaneRefusal),
     /// The limit of ports is reached.
     #[error("{} ports exist already, which is the maximum of a datapath", flow::Limits::PORTS)]
     TooManyPorts,
@@ -225,6 +229,7 @@ impl ModelError {
     #[must_use]
     pub fn openflow(&self) -> (u16, u16) {
         match self {
+            Self::Plane(refusal) => (refusal.kind, refusal.code),
             Self::RemovedTable(_) => (FLOW_MOD_FAILED, 2),
             Self::RemovedNextTable(_) => (BAD_INSTRUCTION, 2),
             Self::TableFull { .. } | Self::TooManySlices { .. } => (FLOW_MOD_FAILED, 1),

@@ -161,23 +161,32 @@ impl<D: DataPlane> Model<D> {
         // Most changes in large bundles are additions.
         let expected = changes.size_hint().0.min(self.config.limits.entries);
         self.rules.store.reserve(expected);
-        self.transact(now, |transaction| {
+        let mut count = 0_usize;
+        let done: Result<Changed, BundleError> = self.transact(now, |transaction| {
             transaction.reserve(expected);
-            for (at, change) in changes.enumerate() {
-                changes::apply(transaction, change.into()).map_err(|error| (at, error))?;
+            for change in changes {
+                changes::apply(transaction, change.into())
+                    .map_err(|error| BundleError(Some(count), error))?;
+                count += 1;
             }
             Ok(())
-        })
+        });
+        // The data plane refuses the bundle as a whole, which is reported for the last request.
+        done.map_err(|BundleError(at, error)| (at.unwrap_or(count.saturating_sub(1)), error))
     }
 
     /// Commits a transaction, or rolls it back if `apply` fails.
-    pub(crate) fn transact<E>(
+    pub(crate) fn transact<E: From<ModelError>>(
         &mut self,
         now: Nanos,
         apply: impl FnOnce(&mut Transaction<'_>) -> Result<(), E>,
     ) -> Result<Changed, E> {
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
-        match apply(&mut transaction) {
+        let done = apply(&mut transaction).and_then(|()| {
+            let (changes, others) = transaction.operations();
+            self.plane.get_mut().check(changes, others).map_err(|refusal| ModelError::Plane(refusal).into())
+        });
+        match done {
             Ok(()) => {
                 let completed = transaction.complete();
                 Ok(self.commit(now, completed))
@@ -247,5 +256,14 @@ impl<D: DataPlane> Model<D> {
         self.macs.forget_port(port, &mut transaction);
         let completed = transaction.complete();
         self.commit(now, completed);
+    }
+}
+
+/// Refused request of a bundle: its index, or `None` if the data plane refused all together.
+struct BundleError(Option<usize>, ModelError);
+
+impl From<ModelError> for BundleError {
+    fn from(error: ModelError) -> Self {
+        Self(None, error)
     }
 }

@@ -6,6 +6,7 @@
 mod common;
 
 use common::*;
+use dataplane::PlaneRefusal;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::validate::ValidateError;
 use flow::{
@@ -406,4 +407,23 @@ fn entries_of_many_priorities_are_removed_in_order_of_addition() {
         other => panic!("{other:?}"),
     });
     assert!(removed.eq((0..40).map(EntryId)));
+}
+
+#[test]
+fn what_the_data_plane_refuses_changes_nothing() {
+    let mut m = plain();
+    m.flow_mod(Nanos(0), add(5, mac(1), PortNo(1))).unwrap();
+    let (before, operations) = (dump(&mut m, Nanos(1)), m.plane_mut().operations.len());
+    let refusal = PlaneRefusal { kind: 2, code: 7, text: "one output".into() };
+    m.plane_mut().refusal = Some(refusal.clone());
+    let error = m.flow_mod(Nanos(1), add(5, mac(2), PortNo(1))).unwrap_err();
+    assert_eq!((error.openflow(), error.to_string()), ((2, 7), "one output".into()));
+    let many = [add(6, mac(3), PortNo(1)), add(5, mac(1), PortNo(2))];
+    assert_eq!(m.bundle(Nanos(1), many), Err((1, ModelError::Plane(refusal))));
+    let unknown = FlowMod { table: Some(TableId(255)), ..add(6, mac(3), PortNo(1)) };
+    assert!(matches!(m.bundle(Nanos(1), [unknown]), Err((0, ModelError::Invalid(_)))));
+    assert_eq!((dump(&mut m, Nanos(1)), m.plane_mut().operations.len()), (before, operations));
+    m.plane_mut().refusal = None;
+    m.flow_mod(Nanos(2), add(5, mac(2), PortNo(1))).unwrap();
+    assert_eq!(m.flow_count(), 2);
 }

@@ -254,6 +254,11 @@ impl<'a> Transaction<'a> {
         self.work.tables.get_or_insert(before);
     }
 
+    /// Returns the changes of entries and the other operations so far.
+    pub fn operations(&self) -> (&[EntryChange], &[Operation]) {
+        (&self.work.changes, &self.work.others)
+    }
+
     /// Ends the transaction and keeps its changes.
     pub fn complete(self) -> Completed {
         self.work

@@ -3,7 +3,8 @@
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use dataplane::{
-    DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
+    DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PlaneRefusal, PortCounters, TableCounters,
+    Totals,
 };
 use flow::operation::MAC_TABLE;
 use flow::{
@@ -37,6 +38,8 @@ pub struct FakePlane {
     pub counter_reads: usize,
     /// Time of the first hit that is not counted, if any.
     pub uncounted_since: Option<Nanos>,
+    /// Refusal of all changes.
+    pub refusal: Option<PlaneRefusal>,
     /// Number of parked operations that the data plane reports.
     pub parked: usize,
 }
@@ -64,6 +67,10 @@ impl FakePlane {
 }
 
 impl DataPlane for FakePlane {
+    fn check(&mut self, _: &[EntryChange], _: &[Operation]) -> Result<(), PlaneRefusal> {
+        self.refusal.clone().map_or(Ok(()), Err)
+    }
+
     fn submit(&mut self, operation: Operation) -> RuleVersion {
         let version = RuleVersion(self.operations.len() as u64 + 1);
         for part in operation.parts() {
