@@ -15,6 +15,7 @@ pub mod generate;
 pub mod key;
 pub mod layout;
 pub mod message;
+pub mod plane;
 mod reader;
 pub mod register;
 pub mod session;

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The device as a data plane: compiles operations, sends commands, and collects counters and events.
+//!
+//! [`DevicePlane`] does no I/O: a [`DeviceLink`] exchanges datagrams. While the device does not answer,
+//! operations change only the compiler. When it answers, its entries are read. If they differ from those
+//! that the rules require, they are written anew, and packets are dropped meanwhile.
+
+mod sync;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use dataplane::{
+    DataPlane, DropCounts, EntryCounters, Event, GroupCounters, MeterCounters, PacketInEvent, PlaneRefusal,
+    PortCounters, TableCounters, Totals,
+};
+use flow::action::WHOLE_PACKET;
+use flow::{
+    Action, DropReason, EntryChange, EntryId, FlowEntry, GroupId, MeterId, Nanos, Operation, PacketInReason,
+    PortNo, PortState, RuleVersion, TableId, port_no,
+};
+use frame::{Frame, Pool};
+
+use crate::command::PpuCommand;
+use crate::compile::{Compiler, DeviceCommand, PpuLayout};
+use crate::message::EntryState;
+use crate::register::COUNTERS;
+use crate::session::{DeviceEvent, DeviceSession};
+use sync::Sync;
+
+/// Exchanges datagrams with the device. It never blocks.
+pub trait DeviceLink {
+    /// Sends a datagram. It may be lost.
+    fn send(&mut self, datagram: &[u8]);
+    /// Takes a datagram of the device.
+    fn receive(&mut self) -> Option<Vec<u8>>;
+}
+
+/// Maximum number of datagrams that one call takes.
+const DATAGRAMS_MAX: usize = 256;
+/// Frames for packets to the controller.
+const FRAMES: usize = 256;
+/// Bytes of each of these frames.
+const FRAME_BYTES: usize = 2_048;
+/// Home number of these frames.
+const HOME: u16 = u16::MAX - 1;
+/// Maximum number of packets that wait for the caller.
+const EVENTS_MAX: usize = FRAMES;
+/// Time between two readings of all counters.
+const COUNT_INTERVAL: Nanos = Nanos(500_000_000);
+
+/// Maximum number of places that are read while commands wait.
+const COUNT_PORTION: usize = 16;
+
+/// Counters of an entry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    packets: u64,
+    used: Nanos,
+}
+
+/// Place of a row whose hits are counted.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Entry of the row, or `None` for the table miss.
+    entry: Option<EntryId>,
+    /// Hits when they were read last.
+    seen: u64,
+    /// Number of this use of the place.
+    generation: u64,
+}
+
+/// A request whose answer is awaited.
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    Command,
+    /// Reads the hits of a place, unless its row was overwritten since.
+    Hits {
+        generation: u64,
+    },
+    /// Reads the hits of a row before it is overwritten.
+    LastHits(Place),
+    /// Reads an entry to compare it.
+    Compare,
+    Stats,
+}
+
+/// The data plane.
+#[derive(Debug)]
+pub struct DevicePlane<L> {
+    link: L,
+    session: DeviceSession,
+    compiler: Compiler,
+    sync: Sync,
+    entries: BTreeMap<EntryId, Arc<FlowEntry>>,
+    counts: BTreeMap<EntryId, Count>,
+    places: BTreeMap<(u8, u16), Place>,
+    generation: u64,
+    /// Size of the device, if it is not the expected one.
+    wrong_size: Option<(u8, u16)>,
+    /// Number of times that a device had other entries than the rules require.
+    rewrites: u64,
+    misses: BTreeMap<TableId, u64>,
+    matches: BTreeMap<TableId, u64>,
+    ports: BTreeMap<PortNo, PortState>,
+    /// Requests in the order of their answers.
+    awaited: VecDeque<Awaited>,
+    /// Number of awaited answers behind which a version is active.
+    versions: VecDeque<(RuleVersion, u64)>,
+    /// Number of answers so far, and of requests.
+    answered: u64,
+    asked: u64,
+    version: RuleVersion,
+    applied: RuleVersion,
+    now: Nanos,
+    /// Begin of the last reading of all counters that is complete.
+    counted: Nanos,
+    /// Begin of the reading under way, and its next place.
+    counting: Option<(Nanos, (u8, u16))>,
+    stats: Vec<u64>,
+    lost: BTreeMap<DropReason, u64>,
+    events: VecDeque<Event>,
+    pool: Pool,
+}
+
+impl<L: DeviceLink> DevicePlane<L> {
+    /// Returns the data plane of a device with these tables. `session` is down.
+    #[must_use]
+    pub fn new(link: L, session: DeviceSession, layout: PpuLayout) -> Self {
+        Self {
+            link,
+            session,
+            compiler: Compiler::new(layout),
+            sync: Sync::Down,
+            entries: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            places: BTreeMap::new(),
+            generation: 0,
+            wrong_size: None,
+            rewrites: 0,
+            misses: BTreeMap::new(),
+            matches: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            awaited: VecDeque::new(),
+            versions: VecDeque::new(),
+            answered: 0,
+            asked: 0,
+            version: RuleVersion(0),
+            applied: RuleVersion(0),
+            now: Nanos(0),
+            counted: Nanos(0),
+            counting: None,
+            stats: vec![0; COUNTERS.len()],
+            lost: BTreeMap::new(),
+            events: VecDeque::new(),
+            pool: Pool::new(HOME, FRAMES, FRAME_BYTES),
+        }
+    }
+
+    /// Returns the link.
+    pub fn link(&mut self) -> &mut L {
+        &mut self.link
+    }
+
+    /// Returns whether the device answers and has the entries that the rules require.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        matches!(self.sync, Sync::Ready) && self.awaited.is_empty()
+    }
+
+    /// Returns the number of PPUs and entries of a device that has not the expected size.
+    #[must_use]
+    pub fn wrong_size(&self) -> Option<(u8, u16)> {
+        self.wrong_size
+    }
+
+    /// Returns how often a device had other entries than the rules require.
+    #[must_use]
+    pub fn rewrites(&self) -> u64 {
+        self.rewrites
+    }
+
+    /// Sends what is due, and takes what has arrived.
+    pub fn exchange(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        for _ in 0..DATAGRAMS_MAX {
+            self.session.poll(self.now);
+            while let Some(datagram) = self.session.next_datagram() {
+                self.link.send(&datagram);
+            }
+            let Some(datagram) = self.link.receive() else { break };
+            self.session.receive(&datagram, self.now);
+            while let Some(event) = self.session.next_event() {
+                self.handle(event);
+            }
+        }
+        self.count_periodically();
+    }
+
+    fn handle(&mut self, event: DeviceEvent) {
+        match event {
+            DeviceEvent::Down => self.lose(),
+            DeviceEvent::Up { ppus, entries } => self.begin_sync(ppus, entries),
+            DeviceEvent::PacketIn { port, ppu, code, frame } => self.packet_in(port, ppu, code, &frame),
+            answer => {
+                self.answered += 1;
+                match (self.awaited.pop_front(), answer) {
+                    (Some(Awaited::Hits { generation }), DeviceEvent::Entry(state)) => {
+                        let place = self.places.get_mut(&(state.ppu, state.index));
+                        if let Some(place) = place.filter(|place| place.generation == generation) {
+                            let before = *place;
+                            place.seen = state.packets;
+                            self.hits(before, &state);
+                        }
+                    }
+                    (Some(Awaited::LastHits(place)), DeviceEvent::Entry(state)) => self.hits(place, &state),
+                    (Some(Awaited::Compare), DeviceEvent::Entry(state)) => self.compare(state),
+                    (Some(Awaited::Stats), DeviceEvent::Stats(counters)) => self.stats = counters,
+                    _ => {}
+                }
+                self.advance();
+            }
+        }
+    }
+
+    /// The session is down: nothing that was asked is answered.
+    fn lose(&mut self) {
+        self.sync = Sync::Down;
+        self.awaited.clear();
+        self.counting = None;
+        self.asked = self.answered;
+        // Versions are active when the device has been written anew.
+        for (_, position) in &mut self.versions {
+            *position = u64::MAX;
+        }
+    }
+
+    fn advance(&mut self) {
+        while let Some(&(version, position)) = self.versions.front()
+            && position <= self.answered
+        {
+            self.applied = version;
+            self.versions.pop_front();
+        }
+    }
+
+    fn ask(&mut self, awaited: Awaited) {
+        self.awaited.push_back(awaited);
+        self.asked += 1;
+    }
+
+    /// Sends commands. Hits of rows that are overwritten are read before.
+    fn send(&mut self, commands: Vec<DeviceCommand>) {
+        let mut touched = Vec::new();
+        for (ppu, command) in commands {
+            let place = (ppu, command.index());
+            let overwrites = matches!(command, PpuCommand::Write { .. } | PpuCommand::Remove { .. });
+            if overwrites {
+                if let Some(used) = self.places.remove(&place) {
+                    self.session.read(place.0, place.1);
+                    self.ask(Awaited::LastHits(used));
+                }
+                touched.push(place);
+            }
+            self.session.execute(ppu, command);
+            self.ask(Awaited::Command);
+        }
+        self.note_owners(touched);
+    }
+
+    fn note_owners(&mut self, places: impl IntoIterator<Item = (u8, u16)>) {
+        for (ppu, index) in places {
+            let entry = self.compiler.owner(ppu, index);
+            if entry.is_some() {
+                self.generation += 1;
+                self.places.insert((ppu, index), Place { entry, seen: 0, generation: self.generation });
+            }
+        }
+    }
+
+    /// Adds the hits of a place since it was read last.
+    fn hits(&mut self, before: Place, state: &EntryState) {
+        let new = state.packets.saturating_sub(before.seen);
+        let table = self.compiler.layout().table(state.ppu.into()).map(|table| TableId(table as u8));
+        let Some(table) = table.filter(|_| new > 0) else { return };
+        let Some(entry) = before.entry else {
+            *self.misses.entry(table).or_default() += new;
+            return;
+        };
+        *self.matches.entry(table).or_default() += new;
+        // The counters of a released entry are gone.
+        if let Some(count) = self.counts.get_mut(&entry) {
+            count.packets += new;
+            count.used = self.now;
+        }
+    }
+
+    /// Reads counters in portions, so that commands do not wait for all of them.
+    fn count_periodically(&mut self) {
+        if !matches!(self.sync, Sync::Ready) || !self.awaited.is_empty() {
+            return;
+        }
+        let (begin, from) = match self.counting {
+            Some(cycle) => cycle,
+            None if self.now.saturating_sub(self.counted) >= COUNT_INTERVAL => (self.now, (0, 0)),
+            None => return,
+        };
+        let portion: Vec<((u8, u16), u64)> = self
+            .places
+            .range(from..)
+            .take(COUNT_PORTION)
+            .map(|(place, used)| (*place, used.generation))
+            .collect();
+        let Some(&((ppu, index), _)) = portion.last() else {
+            // All places were read since the begin.
+            self.counted = begin;
+            self.counting = None;
+            return;
+        };
+        self.counting = Some((begin, (ppu, index.saturating_add(1))));
+        for ((ppu, index), generation) in portion {
+            self.session.read(ppu, index);
+            self.ask(Awaited::Hits { generation });
+        }
+        self.session.ask_stats();
+        self.ask(Awaited::Stats);
+    }
+
+    fn packet_in(&mut self, port: u8, ppu: u8, code: u8, bytes: &[u8]) {
+        let in_port = PortNo(port.into());
+        if self.ports.get(&in_port).is_some_and(|state| state.no_packet_in) {
+            return *self.lost.entry(DropReason::NoPacketIn).or_default() += 1;
+        }
+        let Some(sender) = self.compiler.sender(ppu, code) else {
+            return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
+        };
+        let Some(entry) = self.entries.get(&sender.entry).cloned() else { return };
+        let room = self.events.len() < EVENTS_MAX;
+        let frame = if room { self.pool.get() } else { None };
+        let Some(mut frame) = frame else {
+            return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
+        };
+        if !frame.fill(bytes) {
+            drop(self.pool.put(frame));
+            return *self.lost.entry(DropReason::NoBuffer).or_default() += 1;
+        }
+        frame.meta.in_port = in_port.0;
+        let is_miss = entry.priority == 0 && entry.matching.is_any();
+        self.events.push_back(Event::PacketIn(PacketInEvent {
+            frame,
+            table: sender.table,
+            entry: sender.entry,
+            reason: if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action },
+            max_len: max_len(&entry),
+            metadata: sender.metadata,
+            tunnel_id: 0,
+            question: None,
+        }));
+    }
+
+    fn apply_entries(&mut self, changes: &[EntryChange]) {
+        let refused = self.compiler.apply(changes).is_err();
+        debug_assert!(!refused, "the caller checks operations");
+        if refused {
+            return;
+        }
+        for change in changes {
+            match change {
+                EntryChange::Add(entry) => {
+                    self.entries.insert(entry.id, Arc::clone(entry));
+                    self.counts.insert(entry.id, Count::default());
+                }
+                EntryChange::Remove { id, .. } => _ = self.entries.remove(id),
+                EntryChange::Modify { id, instructions, reset_counts, .. } => {
+                    if let Some(entry) = self.entries.get_mut(id) {
+                        let new = FlowEntry { instructions: Arc::clone(instructions), ..(**entry).clone() };
+                        *entry = Arc::new(new);
+                    }
+                    if let Some(count) = self.counts.get_mut(id).filter(|_| *reset_counts) {
+                        count.packets = 0;
+                    }
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Entries(changes) => self.apply_entries(changes),
+            Operation::Port(state) => _ = self.ports.insert(state.number, *state),
+            Operation::RemovePort(number) => _ = self.ports.remove(number),
+            Operation::All(parts) => parts.iter().for_each(|part| self.apply(part)),
+            // The caller is refused groups, meters and stateless forwarding. Settings have no effect.
+            _ => {}
+        }
+        let commands = self.compiler.take_commands();
+        if matches!(self.sync, Sync::Ready) {
+            self.send(commands);
+        }
+    }
+}
+
+/// Returns the length that the controller asks for.
+fn max_len(entry: &FlowEntry) -> u16 {
+    let actions = entry.instructions.apply.iter().chain(&entry.instructions.write);
+    let mut lengths = actions.filter_map(|action| match action {
+        Action::Output { port: port_no::CONTROLLER, max_len } => Some(*max_len),
+        _ => None,
+    });
+    lengths.next_back().unwrap_or(WHOLE_PACKET)
+}
+
+/// Returns the refusal of an operation by its OpenFlow error.
+fn refusal((kind, code): (u16, u16), text: &str) -> PlaneRefusal {
+    PlaneRefusal { kind, code, text: text.into() }
+}
+
+impl<L: DeviceLink> DataPlane for DevicePlane<L> {
+    fn check(&mut self, changes: &[EntryChange], others: &[Operation]) -> Result<(), PlaneRefusal> {
+        for operation in others.iter().flat_map(Operation::parts) {
+            match operation {
+                // OFPGMFC_OUT_OF_GROUPS, OFPMMFC_OUT_OF_METERS.
+                Operation::Group(_) => return Err(refusal((6, 3), "the device has no groups")),
+                Operation::Meter(_) => return Err(refusal((12, 10), "the device has no meters")),
+                Operation::Stateless(Some(_)) => {
+                    return Err(refusal((0xffff, 1), "the device has no stateless forwarding"));
+                }
+                Operation::Port(state) if state.number.0 > 0xff => {
+                    return Err(refusal((7, 0), "the ports of the device have the numbers 1 to 255"));
+                }
+                _ => {}
+            }
+        }
+        if changes.iter().all(|change| matches!(change, EntryChange::Remove { .. })) {
+            return Ok(());
+        }
+        let mut trial = self.compiler.clone();
+        let done = trial.apply(changes);
+        done.map(|_| ()).map_err(|error| refusal(error.openflow(), &error.to_string()))
+    }
+
+    fn submit(&mut self, operation: Operation) -> RuleVersion {
+        self.apply(&operation);
+        self.version.0 += 1;
+        let ready = matches!(self.sync, Sync::Ready);
+        self.versions.push_back((self.version, if ready { self.asked } else { u64::MAX }));
+        self.exchange(self.now);
+        self.advance();
+        self.version
+    }
+
+    fn applied(&mut self) -> RuleVersion {
+        self.exchange(self.now);
+        self.applied
+    }
+
+    fn parked(&self) -> usize {
+        self.versions.len()
+    }
+
+    fn tick(&mut self, now: Nanos) {
+        self.exchange(now);
+    }
+
+    fn counted_until(&mut self) -> Nanos {
+        self.counted
+    }
+
+    /// Returns the packets. The device does not count bytes.
+    fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
+        let count = self.counts.get(&id).copied().unwrap_or_default();
+        EntryCounters { packets: count.packets, bytes: 0, used_ns: count.used }
+    }
+
+    fn release(&mut self, id: EntryId) {
+        self.counts.remove(&id);
+    }
+
+    fn table_counters(&mut self, table: TableId) -> TableCounters {
+        let [matches, misses] = [&self.matches, &self.misses].map(|by| by.get(&table).copied().unwrap_or(0));
+        TableCounters { lookups: matches + misses, matches }
+    }
+
+    fn group_counters(&mut self, _: GroupId) -> Option<GroupCounters> {
+        None
+    }
+
+    fn meter_counters(&mut self, _: MeterId) -> Option<MeterCounters> {
+        None
+    }
+
+    /// Returns zeros: the device counts all ports together.
+    fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
+        self.ports.contains_key(&port).then(PortCounters::default)
+    }
+
+    fn totals(&mut self) -> Totals {
+        let stats = &self.stats;
+        let of = |name: &str| {
+            let at = COUNTERS.iter().position(|(counter, _)| *counter == name);
+            at.and_then(|at| stats.get(at)).copied().unwrap_or(0)
+        };
+        let lost = &self.lost;
+        Totals {
+            received: of("received"),
+            forwarded: of("to_port"),
+            consumed: of("to_controller"),
+            copies: of("to_port"),
+            dropped: DropCounts::from_fn(|reason| match reason {
+                DropReason::NoOutput => of("discarded"),
+                DropReason::MissingHeader => of("bad_edit"),
+                DropReason::TtlExpired => of("ttl_expired"),
+                DropReason::Runt => of("runt"),
+                DropReason::OverMtu => of("bad_frame"),
+                DropReason::NoBuffer => of("no_room"),
+                _ => 0,
+            }),
+            copies_dropped: DropCounts::from_fn(|reason| lost.get(&reason).copied().unwrap_or(0)),
+            ..Totals::default()
+        }
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn recycle(&mut self, frame: Frame) {
+        // A frame of another home is freed.
+        drop(self.pool.put(frame));
+    }
+}
