@@ -5,6 +5,7 @@
 //! operations change only the compiler. When it answers, its entries are read. If they differ from those
 //! that the rules require, they are written anew, and packets are dropped meanwhile.
 
+mod packet_out;
 mod sync;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -389,6 +390,7 @@ impl<L: DeviceLink> DevicePlane<L> {
             Operation::Entries(changes) => self.apply_entries(changes),
             Operation::Port(state) => _ = self.ports.insert(state.number, *state),
             Operation::RemovePort(number) => _ = self.ports.remove(number),
+            Operation::PacketOut(packet) => self.packet_out(packet),
             Operation::All(parts) => parts.iter().for_each(|part| self.apply(part)),
             // The caller is refused groups, meters and stateless forwarding. Settings have no effect.
             _ => {}
