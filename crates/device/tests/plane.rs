@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The model over the device's data plane, with the software device behind a link.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use dataplane::{DataPlane, Event};
+use device::compile::PpuLayout;
+use device::emulator::{DeviceAgent, Emulator};
+use device::plane::{DeviceLink, DevicePlane};
+use device::session::{DeviceSession, DeviceTimes};
+use flow::operation::{PacketOut, Releases};
+use flow::syntax::{ParseOptions, parse_actions, parse_flow};
+use flow::{Action, FlowModCommand, Match, Nanos, PortNo, TableId, port_no};
+use model::{AsyncMessage, Model, ModelConfig, ModelError, PortDesc};
+
+/// A link without delay, which loses every n-th datagram to the device.
+struct Link {
+    agent: DeviceAgent,
+    lose: u32,
+    sent: u32,
+    open: bool,
+}
+
+impl DeviceLink for Link {
+    fn send(&mut self, datagram: &[u8]) {
+        self.sent += 1;
+        if self.open && (self.lose == 0 || !self.sent.is_multiple_of(self.lose)) {
+            self.agent.receive(true, datagram);
+        }
+    }
+
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        self.agent.next_datagram().filter(|_| self.open)
+    }
+}
+
+const TABLES: [u8; 3] = [1, 1, 2];
+const ENTRIES: u16 = 32;
+
+struct Switch {
+    model: Model<DevicePlane<Link>>,
+    now: Nanos,
+}
+
+fn agent() -> DeviceAgent {
+    DeviceAgent::new(Emulator::new(4, ENTRIES))
+}
+
+impl Switch {
+    fn new(agent: DeviceAgent, lose: u32, last_id: u32) -> Self {
+        let mut made = Self::apart(agent, lose, last_id);
+        made.link().open = true;
+        made
+    }
+
+    /// A switch that is not connected with its device yet.
+    fn apart(agent: DeviceAgent, lose: u32, last_id: u32) -> Self {
+        let layout = PpuLayout::new(4, ENTRIES, &TABLES).unwrap();
+        let session = DeviceSession::new(DeviceTimes::default(), last_id);
+        let plane = DevicePlane::new(Link { agent, lose, sent: 0, open: false }, session, layout);
+        let mut made = Self { model: Model::new(ModelConfig::default(), plane, Nanos(1)), now: Nanos(1) };
+        for number in 1..=4 {
+            let desc = PortDesc { number: PortNo(number), ..PortDesc::default() };
+            made.model.add_port(made.now, desc, true).unwrap();
+        }
+        made
+    }
+
+    fn run(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.now.0 += 1_000_000;
+            self.model.plane_mut().tick(self.now);
+            self.model.poll(self.now);
+        }
+    }
+
+    fn change(&mut self, text: &str) -> Result<(), ModelError> {
+        let change = parse_flow(text, FlowModCommand::Add, ParseOptions::default()).unwrap();
+        self.model.flow_mod(self.now, change).map(|_| ())
+    }
+
+    fn link(&mut self) -> &mut Link {
+        self.model.plane_mut().link()
+    }
+
+    /// Forwards a frame, and returns what leaves.
+    fn forward(&mut self, port: u8, frame: &[u8]) -> Option<(u8, Vec<u8>)> {
+        self.link().agent.receive_frame(port, frame);
+        self.link().agent.next_frame()
+    }
+
+    fn packets(&mut self, text: &str) -> u64 {
+        let wanted = parse_flow(text, FlowModCommand::Add, ParseOptions::default()).unwrap();
+        let found = self.model.find(wanted.table.unwrap(), wanted.priority, &wanted.matching).unwrap();
+        self.model.entry_stats(self.now, found).unwrap().packets
+    }
+}
+
+fn frame(last: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 9, 0x88, 0xb9];
+    frame.resize(60, 7);
+    frame
+}
+
+#[test]
+fn flows_forward_count_and_are_deleted() {
+    for lose in [0, 3, 7] {
+        let mut switch = Switch::new(agent(), lose, 5);
+        switch.run(100);
+        assert!(switch.model.plane_mut().is_ready() || lose > 0);
+        switch.change("dl_dst=02:00:00:00:00:01,actions=output:2").unwrap();
+        switch.change("priority=7,dl_dst=02:00:00:00:00:02,actions=goto_table:2").unwrap();
+        switch.change("table=2,in_port=3,actions=set_field:02:00:00:00:00:05->eth_dst,output:4").unwrap();
+        let barrier = switch.model.barrier();
+        switch.run(400);
+        assert!(switch.model.is_applied(barrier));
+        for _ in 0..10 {
+            assert_eq!(switch.forward(1, &frame(1)), Some((2, frame(1))));
+        }
+        assert_eq!(switch.forward(3, &frame(2)), Some((4, frame(5))));
+        assert_eq!(switch.forward(2, &frame(2)), None);
+        assert_eq!(switch.forward(2, &frame(1)), None, "not to the ingress port");
+        assert_eq!(switch.forward(1, &frame(8)), None);
+        switch.run(2_000);
+        assert_eq!(switch.packets("dl_dst=02:00:00:00:00:01,actions="), 11);
+        assert_eq!(switch.packets("priority=7,dl_dst=02:00:00:00:00:02,actions="), 2);
+        let table = switch.model.plane_mut().table_counters(TableId(0));
+        assert_eq!((table.lookups, table.matches), (14, 13));
+        let totals = switch.model.totals();
+        assert_eq!((totals.received, totals.forwarded), (14, 11));
+        // A new entry moves or overwrites rows; hits that were not read stay counted.
+        assert_eq!(switch.forward(1, &frame(1)), Some((2, frame(1))));
+        switch.change("dl_dst=02:00:00:00:00:01,actions=output:3").unwrap();
+        switch.run(1_500);
+        assert_eq!(switch.forward(1, &frame(1)), Some((3, frame(1))));
+        assert_eq!(switch.packets("dl_dst=02:00:00:00:00:01,actions="), 12);
+        switch.change("delete table=0").unwrap();
+        switch.run(200);
+        assert_eq!(switch.forward(1, &frame(1)), None);
+        assert_eq!(switch.model.flow_count(), 1);
+    }
+}
+
+#[test]
+fn what_the_device_cannot_do_is_refused_and_changes_nothing() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.run(50);
+    let error = |switch: &mut Switch, text: &str| switch.change(text).unwrap_err().openflow();
+    assert_eq!(error(&mut switch, "table=3,actions=output:1"), (5, 2));
+    assert_eq!(error(&mut switch, "table=1,actions=goto_table:9"), (3, 2));
+    assert_eq!(error(&mut switch, "actions=output:1,output:2"), (2, 7));
+    assert_eq!(error(&mut switch, "actions=output:300"), (2, 4));
+    assert_eq!(error(&mut switch, "actions=FLOOD"), (2, 4));
+    assert_eq!(error(&mut switch, "ipv6,ipv6_exthdr=1,actions=drop"), (4, 6));
+    assert_eq!(
+        error(&mut switch, "ip,nw_src=1.1.1.1,nw_dst=2.2.2.2,dl_src=02:00:00:00:00:01,actions=drop"),
+        (5, 1)
+    );
+    assert_eq!(error(&mut switch, "actions=push_mpls:0x8847,output:1"), (2, 0));
+    assert_eq!(error(&mut switch, "actions=write_metadata:0x100,goto_table:1"), (3, 3));
+    assert_eq!(error(&mut switch, "sctp,actions=set_field:1->sctp_src,output:1"), (2, 13));
+    assert_eq!(error(&mut switch, "actions=set_queue:3,output:1"), (2, 8));
+    for at in 0..31 {
+        switch.change(&format!("table=1,dl_dst=02:00:00:00:01:{at:02x},actions=drop")).unwrap();
+    }
+    assert_eq!(error(&mut switch, "table=1,dl_dst=02:00:00:00:02:01,actions=drop"), (5, 1));
+    assert_eq!(switch.model.flow_count(), 31);
+    // A modification that the device cannot execute leaves the entry as it was.
+    assert_eq!(error(&mut switch, "modify table=1,dl_dst=02:00:00:00:01:03,actions=ALL"), (2, 4));
+    switch.change("actions=goto_table:1").unwrap();
+    switch.run(200);
+    let mut hit = frame(3);
+    hit[4] = 1;
+    assert_eq!(switch.forward(1, &hit), None);
+}
+
+#[test]
+fn packets_reach_the_controller_and_come_back() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.change("priority=0,actions=CONTROLLER:128").unwrap();
+    switch.change("priority=5,dl_dst=02:00:00:00:00:01,actions=goto_table:1").unwrap();
+    switch
+        .change("table=1,cookie=0x77,in_port=1,actions=set_field:02:00:00:00:00:06->eth_dst,CONTROLLER")
+        .unwrap();
+    switch.run(50);
+    assert_eq!(switch.forward(2, &frame(3)), None);
+    assert_eq!(switch.forward(1, &frame(1)), None);
+    switch.run(5);
+    let mut seen = Vec::new();
+    while let Some(message) = switch.model.next_async_message() {
+        if let AsyncMessage::PacketIn(packet) = message {
+            seen.push((
+                packet.frame.meta.in_port,
+                packet.table,
+                packet.cookie,
+                packet.frame.bytes().to_vec(),
+            ));
+            switch.model.recycle(packet.frame);
+        }
+    }
+    assert_eq!(seen, [(2, TableId(0), 0, frame(3)), (1, TableId(1), 0x77, frame(6))]);
+
+    let mut out = |actions: &str, in_port: PortNo| {
+        let actions = match actions {
+            "TABLE" => vec![Action::output(port_no::TABLE)],
+            text => parse_actions(text, &Match::any(), ParseOptions::default()).unwrap().apply,
+        };
+        let packet = PacketOut { in_port, actions, bytes: frame(1), releases: Releases::Nothing };
+        switch.model.packet_out(packet).unwrap();
+        std::iter::from_fn(|| switch.link().agent.next_frame()).collect::<Vec<_>>()
+    };
+    assert_eq!(out("output:2", port_no::CONTROLLER), [(2, frame(1))]);
+    assert_eq!(out("output:1", PortNo(1)), [], "not to the ingress port");
+    assert_eq!(out("FLOOD", PortNo(3)), [(1, frame(1)), (2, frame(1)), (4, frame(1))]);
+    assert_eq!(
+        out("output:4,set_field:02:00:00:00:00:08->eth_dst,push_vlan:0x8100,IN_PORT", PortNo(2)),
+        [(4, frame(1)), (2, [&frame(8)[..12], &[0x81, 0, 0, 0], &frame(8)[12..]].concat())]
+    );
+    assert_eq!(out("TABLE", PortNo(1)), [], "the tables send it to the controller");
+    switch.run(5);
+    let event = switch.model.next_async_message();
+    assert!(matches!(event, Some(AsyncMessage::PacketIn(packet)) if packet.cookie == 0x77));
+    assert!(!matches!(switch.model.plane_mut().next_event(), Some(Event::Learn(_))));
+}
+
+#[test]
+fn a_restarted_daemon_keeps_a_device_with_the_same_rules_and_rewrites_another() {
+    let flows = ["dl_dst=02:00:00:00:00:01,actions=output:2", "priority=3,in_port=1,actions=output:3"];
+    let mut first = Switch::new(agent(), 0, 5);
+    flows.iter().for_each(|flow| first.change(flow).unwrap());
+    first.run(100);
+    let kept = first.link().agent.clone();
+    assert_eq!(first.model.plane_mut().rewrites(), 1, "the device was empty");
+
+    // The daemon has its rules before it connects.
+    let mut second = Switch::apart(kept.clone(), 0, 100_000);
+    flows.iter().for_each(|flow| second.change(flow).unwrap());
+    second.link().open = true;
+    assert_eq!(second.forward(1, &frame(1)), Some((2, frame(1))), "the device forwards meanwhile");
+    second.run(700);
+    assert!(second.model.plane_mut().is_ready());
+    assert_eq!(second.model.plane_mut().rewrites(), 0);
+    assert_eq!(second.forward(1, &frame(7)), Some((3, frame(7))));
+
+    let mut third = Switch::new(kept, 0, 200_000);
+    third.change("dl_src=02:00:00:00:00:09,actions=output:4").unwrap();
+    third.run(100);
+    assert_eq!(third.model.plane_mut().rewrites(), 1);
+    assert_eq!(third.forward(1, &frame(1)), Some((4, frame(1))));
+
+    // The device vanishes, and returns empty. Changes meanwhile are active when it is written anew.
+    third.link().open = false;
+    third.change("priority=40000,in_port=2,actions=output:1").unwrap();
+    let barrier = third.model.barrier();
+    third.run(1_000);
+    assert!(!third.model.is_applied(barrier));
+    third.link().agent = agent();
+    third.link().open = true;
+    third.run(1_000);
+    assert!(third.model.is_applied(barrier) && third.model.plane_mut().is_ready());
+    assert_eq!(third.forward(2, &frame(1)), Some((1, frame(1))));
+    assert_eq!(third.forward(1, &frame(1)), Some((4, frame(1))));
+}
