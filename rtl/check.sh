@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 readonly python=target/tools/rtl/bin/python
 
 lint() {
-    verilator --lint-only -Wall rtl/lint.vlt -f rtl/files.f --top-module datapath
+    verilator --lint-only -Wall rtl/lint.vlt -f rtl/files.f --top-module device
 }
 
 simulate() {
