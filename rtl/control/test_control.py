@@ -32,6 +32,13 @@ def counters(dut):
     return found
 
 
+def balance(dut):
+    """Checks that each frame has exactly one outcome."""
+    found = counters(dut)
+    outcomes = device.CONTROL_COUNTER_NAMES[1 : device.CONTROL_COUNTER_NAMES.index("control_packet_out") + 1]
+    assert found["received"] == sum(found.get(name.removeprefix("control_"), 0) for name in outcomes), found
+
+
 class Table:
     """Executes commands and reads in place of the table writer, each after a few cycles."""
 
@@ -241,6 +248,7 @@ async def malformed_and_spoofed_frames_are_dropped_with_their_reason(dut):
     await deliver(dut, good)
     await replies.wait_for(2)
     assert parse(replies.frames[1][1]) == (ACK, 9, b"\1\0\0\0")
+    balance(dut)
 
 
 @cocotb.test()
@@ -296,6 +304,7 @@ async def duplicates_late_and_stale_messages_do_no_harm(dut):
     assert await send(FLOW_MOD, 8, mod(1)) == done
     await send(FLOW_MOD, begin + 20, mod(1), answered=False)
     assert len(table.commands) == executed + 3
+    balance(dut)
 
 
 @cocotb.test()
@@ -339,6 +348,7 @@ async def packet_ins_and_packet_outs_are_moved_byte_for_byte(dut):
     assert sum(code == device.MESSAGE_ECHO_REPLY for code, _, _ in got) == echoes
     counted = counters(dut)
     assert counted["too_long"] == 4 and counted["packet_in"] == len(held) and counted["packet_out"] == len(downs)
+    balance(dut)
 
 
 @cocotb.test()
