@@ -68,6 +68,21 @@ impl Condition {
         facts & (self.needs | self.unless) == self.needs
     }
 
+    /// Returns whether each packet that meets the other condition meets this one. Both must be conditions of
+    /// bytes with this base. The slices of a base have their facts in the order of their ends.
+    pub fn is_implied_by(self, other: Self, base: FieldBase) -> bool {
+        let end = |condition: Self| {
+            let is_slice = condition.unless == 0 && condition.needs >> FIRST_SLICE != 0;
+            is_slice.then_some(condition.needs)
+        };
+        match (end(self), end(other)) {
+            (Some(end), Some(later)) => end <= later,
+            // The bytes of the frame without a condition are those that every packet has.
+            (None, Some(_)) => base == FieldBase::Frame && self == Self::default(),
+            _ => self == other,
+        }
+    }
+
     /// Returns whether no packet meets both conditions.
     pub fn excludes(self, other: Self) -> bool {
         let (own, others) = (implied(self.needs), implied(other.needs));

@@ -53,7 +53,7 @@ pub(crate) fn runs_of(
     headers: u32,
     slices: impl Fn(SliceEnd) -> Facts,
 ) -> Vec<Run> {
-    let mut bytes: Vec<((FieldBase, Condition, u16), u8)> = Vec::new();
+    let mut bytes: Vec<ExaminedByte> = Vec::new();
     for condition in conditions {
         let location = condition.field.location();
         let end = SliceEnd::of(condition);
@@ -79,6 +79,7 @@ pub(crate) fn runs_of(
         kept.1 |= if is_same { later.1 } else { 0 };
         is_same
     });
+    omit_repeated(&mut bytes);
     let mut runs: Vec<Run> = Vec::new();
     for ((base, when, byte), mask) in bytes {
         match runs.last_mut() {
@@ -92,6 +93,26 @@ pub(crate) fn runs_of(
         }
     }
     runs
+}
+
+/// Bits that are examined under a condition: base and condition, offset of the byte, and its bits.
+type ExaminedByte = ((FieldBase, Condition, u16), u8);
+
+/// Removes the bits that a key also has under a weaker condition, such as those of a longer slice that a
+/// shorter slice examines, too. A packet with the longer slice has the shorter one.
+fn omit_repeated(bytes: &mut Vec<ExaminedByte>) {
+    let place = |((base, _, byte), _): &ExaminedByte| (*base, *byte);
+    let mut by_place = bytes.clone();
+    by_place.sort_by_key(place);
+    bytes.retain_mut(|examined| {
+        let at = place(examined);
+        let first = by_place.partition_point(|other| place(other) < at);
+        let ((base, when, _), mask) = examined;
+        for ((_, other, _), held) in by_place[first..].iter().take_while(|other| place(other) == at) {
+            *mask &= if other != when && other.is_implied_by(*when, *base) { !held } else { u8::MAX };
+        }
+        *mask != 0
+    });
 }
 
 /// Returns those of `headers` that imply the value of a byte of the extended header.

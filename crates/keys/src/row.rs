@@ -264,15 +264,18 @@ impl RowMaker<'_> {
         }
     }
 
-    /// Adds a condition on a byte that has its own position in the key.
+    /// Adds a condition on a byte that has its own position in the key, or several if a packet has some of
+    /// its bits under a weaker condition.
     fn compare(&mut self, examined: &Examined) {
-        let holds = |(run, at): &(Run, usize)| {
+        let held = |(run, at): &(Run, usize)| {
             let number = usize::from(examined.byte.checked_sub(run.byte)?);
             let mask = *run.masks.get(number)?;
-            ((run.base, run.when) == (examined.base, examined.when)).then_some((at + number, mask))
+            let holds = run.base == examined.base && run.when.is_implied_by(examined.when, run.base);
+            holds.then_some((at + number, mask))
         };
-        if let Some((at, held)) = self.layout.keys.placed.iter().find_map(holds) {
-            self.set(at, examined.value, examined.mask & held, examined.is_rewritable);
+        let layout = self.layout;
+        for (at, mask) in layout.keys.placed.iter().filter_map(held) {
+            self.set(at, examined.value, examined.mask & mask, examined.is_rewritable);
         }
     }
 

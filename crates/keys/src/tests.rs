@@ -129,6 +129,28 @@ fn long_keys_need_two_lines_or_have_no_record() {
     assert_eq!((high.length_bytes(), plan(&[]).length_bytes()), (4, 2));
 }
 
+/// Tables of names of several lengths examine the same bytes, each with slices of its own.
+#[test]
+fn bytes_of_nested_slices_are_in_the_key_once() {
+    let slice = |at: u32, bytes: u32| Field::Slice(Slice::new(SliceBase::Packet, 8 * at, 8 * bytes).unwrap());
+    let lengths = [5, 10, 12, 16];
+    let nested: Vec<Field> =
+        lengths.into_iter().flat_map(|bytes| [slice(18, bytes), slice(20, bytes)]).collect();
+    // Bytes 18 to 36, the port, and eight presence bits.
+    assert_eq!((plan(&nested).length_bytes(), plan(&nested).fit()), (18 + 2 + 1, KeyFit::OneLine));
+    // A name of 128 bytes at two positions, in parts of 16 bytes.
+    let long: Vec<Field> =
+        (0..8).flat_map(|part| [slice(18 + 16 * part, 16), slice(20 + 16 * part, 16)]).collect();
+    assert_eq!(plan(&long).fit(), KeyFit::TooLong);
+    assert_eq!(plan(&long[..10]).fit(), KeyFit::TwoLines);
+    // A shorter slice that examines fewer bits does not hold those of the longer one.
+    let mut examined = vec![(slice(20, 2), 0xff00), (slice(20, 4), 0xffff_ffff)];
+    let part = ExpressPlan::new(PlanVersion(1), examined.clone(), PortNo(4));
+    examined[0].1 = 0xffff;
+    let whole = ExpressPlan::new(PlanVersion(1), examined, PortNo(4));
+    assert_eq!((part.length_bytes(), whole.length_bytes()), (4 + 2 + 1, 4 + 2 + 1));
+}
+
 #[test]
 fn a_key_ignores_the_arrangement_of_headers() {
     let made = plan(&[Field::Ipv4Dst]);
