@@ -41,6 +41,7 @@ module action_unit
     logic                 edit;     // the edit is executed
     logic                 ttl;      // the TTL is decremented
     logic [7:0]           at;       // first byte of the edit
+    logic [7:0]           end_at;   // first byte after the inserted ones; 255 without an edit
     logic [7:0]           ttl_at;   // byte of the TTL before the edit
     logic [4:0]           shift;    // 12 + remove - insert
     logic [DATA_BITS-1:0] data;
@@ -70,6 +71,7 @@ module action_unit
     n1.ttl = run && action.dec_ttl && (!edits || fits)
           && (in_header.ext.present[PRESENT_IPV4] || in_header.ext.present[PRESENT_IPV6]);
     n1.at = at[7:0];
+    n1.end_at = n1.edit ? at[7:0] + 8'(action.insert) : 8'hff;
     n1.ttl_at = in_header.ext.l3_offset + (in_header.ext.present[PRESENT_IPV4] ? 8'd8 : 8'd7);
     n1.shift = 5'd12 + action.remove - 5'(action.insert);
     n1.data = action.data;
@@ -93,31 +95,49 @@ module action_unit
   end
   always_ff @(posedge clk) s1 <= n1;
 
-  // Stage 2: coarse shift; lines with the bytes before the edit; data at its place within a line; TTL.
+  // Byte `lane` of a line, by a tree of multiplexers; 0 behind the frame's part.
+  function automatic logic [7:0] pick(input logic [FRAME_BITS-1:0] frame, input int lane, input logic [3:0] line);
+    logic [15:0][7:0] from;
+    for (int l = 0; l < 16; l++)
+      from[l] = l < LINES ? frame[FRAME_BITS-1-((l < LINES ? l : 0)*16+lane)*8-:8] : 8'd0;
+    for (int level = 0; level < 4; level++)
+      for (int l = 0; l < 8 >> level; l++) from[l] = line[level] ? from[2*l+1] : from[2*l];
+    return from[0];
+  endfunction
+
+  // Bytes of the frame before `at`; bit i is byte i.
+  function automatic logic [FRAME_BYTES-1:0] before_place(input logic [7:0] first);
+    for (int l = 0; l < LINES; l++)
+      for (int i = 0; i < 16; i++)
+        before_place[l*16+i] = 4'(l) < first[7:4] || (4'(l) == first[7:4] && 4'(i) < first[3:0]);
+  endfunction
+
+  // Stage 2: shift by 0 to 3 bytes; bytes before the edit and data, each in its lane: the place modulo 16; TTL;
+  // source of each byte.
+  localparam logic [1:0] SHIFTED = 2'd0, SHIFTED_BY_LINE = 2'd1, KEPT = 2'd2, PUT = 2'd3;
+  localparam int unsigned FINE_BITS = (FRAME_BYTES + 28) * 8, SHIFTED_BITS = (FRAME_BYTES + 16) * 8;
   stage_t s2, n2;
-  logic [FRAME_BITS+28*8-1:0] wide, coarse;
-  logic [FRAME_BITS+7*8-1:0] coarse_q;
-  logic [127:0] even, odd, ring, ring_q;
-  logic [255:0] lines_q;
-  logic [7:0] ttl, ttl_q;
-  logic [FRAME_BYTES-1:0] keep, put, keep_q, put_q;
-  logic [7:0] move;
+  logic [FINE_BITS+23:0] wide;
+  logic [FINE_BITS-1:0] fine, fine_q;
+  logic [127:0] ring, old_q, put_q;
+  logic [15:0] replaced;
+  logic [7:0] ttl, ttl_q, move;
+  logic [15:0][7:0] ttl_lanes;
+  logic [FRAME_BYTES-1:0] kept, changed;
+  logic [FRAME_BYTES-1:0][1:0] source, source_q;
   always_comb begin
-    wide = {{12{8'd0}}, s1.header.ext.frame, {16{8'd0}}};
-    coarse = wide << {s1.shift[4:2], 5'b00000};
-    even = '0;
-    odd = '0;
-    for (int l = 0; l < LINES; l += 2) begin
-      if (5'((6'(s1.at[7:4]) + 6'd1) >> 1) == 5'(l / 2)) even = s1.header.ext.frame[FRAME_BITS-1-l*128-:128];
-      if (l + 1 < LINES && s1.at[7:5] == 3'(l / 2)) odd = s1.header.ext.frame[FRAME_BITS-1-(l+1)*128-:128];
-    end
+    // Byte 12 is the frame's first.
+    wide = {{12{8'd0}}, s1.header.ext.frame, {19{8'd0}}};
+    fine = FINE_BITS'((wide << {s1.shift[1:0], 3'b000}) >> 24);
     ring = 128'({s1.data, 32'd0, s1.data, 32'd0} >> {s1.at[3:0], 3'b000});
-    ttl = '0;
-    for (int i = 0; i < FRAME_BYTES; i++) begin
-      if (s1.ttl_at == 8'(i)) ttl |= s1.header.ext.frame[FRAME_BITS-1-i*8-:8];
-      keep[i] = !s1.edit || 8'(i) < s1.at;
-      put[i] = s1.edit && 8'(i) >= s1.at && 9'(i) < 9'(s1.at) + 9'(s1.insert);
-    end
+    // Lanes whose byte is replaced by a byte of data.
+    for (int i = 0; i < 16; i++) replaced[i] = 4'(i) - s1.at[3:0] < s1.insert;
+    for (int i = 0; i < 16; i++) ttl_lanes[i] = pick(s1.header.ext.frame, i, s1.ttl_at[7:4]);
+    ttl = ttl_lanes[s1.ttl_at[3:0]];
+    kept = before_place(s1.edit ? s1.at : 8'hff);
+    changed = ~before_place(s1.end_at);
+    for (int i = 0; i < FRAME_BYTES; i++)
+      source[i] = kept[i] ? KEPT : !changed[i] ? PUT : s1.shift[4] ? SHIFTED_BY_LINE : SHIFTED;
     // Offsets behind the edit move with their headers.
     move = s1.edit ? 8'd12 - 8'(s1.shift) : 8'd0;
     n2 = s1;
@@ -129,39 +149,36 @@ module action_unit
   end
   always_ff @(posedge clk) begin
     s2 <= n2;
-    coarse_q <= coarse[FRAME_BITS+28*8-1-:FRAME_BITS+7*8];
-    lines_q <= s1.at[4] ? {odd, even} : {even, odd};
-    ring_q <= ring;
+    fine_q <= fine;
+    source_q <= source;
     ttl_q <= ttl;
-    keep_q <= keep;
-    put_q <= put;
+    for (int i = 0; i < 16; i++) begin
+      // Lanes before the edit's first are in the next line.
+      old_q[127-i*8-:8] <=
+          replaced[i] ? pick(s1.header.ext.frame, i, s1.at[7:4] + 4'(4'(i) < s1.at[3:0])) : 8'd0;
+      put_q[127-i*8-:8] <= replaced[i] ? ring[127-i*8-:8] : 8'd0;
+    end
   end
 
-  // Stage 3: fine shift; the edited frame; sum of the changes in 16-bit words.
+  // Stage 3: shift by multiples of 4 bytes; the edited frame; sum of the changes in 16-bit words of the frame.
   header_t h3, n3;
-  logic [FRAME_BITS+7*8-1:0] fine;
-  logic [DATA_BITS-1:0] old_bytes, new_bytes;
+  logic [SHIFTED_BITS-1:0] shifted;
   logic [19:0] sum, sum_q;
   logic expired, ttl_write_q, sum_ip_q, sum_l4_q, odd_q;
   logic [7:0] ttl_at_q, ttl_new_q;
   always_comb begin
     n3 = s2.header;
-    fine = coarse_q << {s2.shift[1:0], 3'b000};
+    shifted = SHIFTED_BITS'((fine_q << {s2.shift[3:2], 5'b00000}) >> 96);
     for (int i = 0; i < FRAME_BYTES; i++) begin
-      if (put_q[i]) n3.ext.frame[FRAME_BITS-1-i*8-:8] = ring_q[127-(i%16)*8-:8];
-      else if (!keep_q[i]) n3.ext.frame[FRAME_BITS-1-i*8-:8] = fine[FRAME_BITS+7*8-1-i*8-:8];
-    end
-    old_bytes = DATA_BITS'((lines_q << {s2.at[3:0], 3'b000}) >> (256 - DATA_BITS));
-    new_bytes = s2.data;
-    for (int i = 0; i < EDIT_DATA_BYTES; i++) begin
-      if (4'(i) >= s2.insert) begin
-        old_bytes[DATA_BITS-1-i*8-:8] = 8'd0;
-        new_bytes[DATA_BITS-1-i*8-:8] = 8'd0;
-      end
+      case (source_q[i])
+        SHIFTED: n3.ext.frame[FRAME_BITS-1-i*8-:8] = shifted[FRAME_BITS+127-i*8-:8];
+        SHIFTED_BY_LINE: n3.ext.frame[FRAME_BITS-1-i*8-:8] = shifted[FRAME_BITS-1-i*8-:8];
+        KEPT: ;
+        default: n3.ext.frame[FRAME_BITS-1-i*8-:8] = put_q[127-(i%16)*8-:8];
+      endcase
     end
     sum = '0;
-    for (int i = 0; i < EDIT_DATA_BYTES / 2; i++)
-      sum += 20'(new_bytes[i*16+:16]) + 20'({4'd0, ~old_bytes[i*16+:16]});
+    for (int i = 0; i < 8; i++) sum += 20'(put_q[i*16+:16]) + 20'({4'd0, ~old_q[i*16+:16]});
     expired = s2.ttl && ttl_q <= 8'd1;
     if (expired) begin
       n3.drop = DROP_TTL;
@@ -173,7 +190,7 @@ module action_unit
     sum_q <= sum;
     sum_ip_q <= s2.sum_ip;
     sum_l4_q <= s2.sum_l4;
-    odd_q <= s2.at[0] ^ s2.header.ext.l3_offset[0];
+    odd_q <= s2.header.ext.l3_offset[0];
     ttl_write_q <= s2.ttl;
     ttl_at_q <= s2.ttl_at;
     ttl_new_q <= ttl_q - 8'd1;
@@ -202,7 +219,7 @@ module action_unit
   always_ff @(posedge clk) h4 <= n4;
   assign out_header = h4;
 
-  wire _unused = &{1'b0, action.reserved, coarse, fine, s2.edit, at[9:8]};
+  wire _unused = &{1'b0, action.reserved, wide, s2.edit, s2.at, s2.end_at, s2.data, s2.insert, at[9:8]};
 endmodule
 
 `default_nettype wire

@@ -26,12 +26,33 @@ module checksum_fixer
   assign out_valid = valid[2];
   always_ff @(posedge clk) valid <= rst ? '0 : {valid[1:0], in_valid};
 
+  // A word at any byte has one byte in an even place and one in an odd place. PAIRS pairs of such places are
+  // selected separately, each by a tree of multiplexers.
+  localparam int unsigned PAIRS = FRAME_BYTES / 2;
+
+  function automatic logic [7:0] pick(input logic [FRAME_BITS-1:0] frame, input int odd, input logic [6:0] pair);
+    logic [127:0][7:0] from;
+    for (int p = 0; p < 128; p++) from[p] = p < PAIRS ? frame[FRAME_BITS-1-(2*(p < PAIRS ? p : 0)+odd)*8-:8] : 8'd0;
+    for (int level = 0; level < 7; level++)
+      for (int p = 0; p < 64 >> level; p++) from[p] = pair[level] ? from[2*p+1] : from[2*p];
+    return from[0];
+  endfunction
+
   function automatic logic [15:0] word_at(input logic [FRAME_BITS-1:0] frame, input logic [7:0] at);
-    logic [15:0] found;
-    found = '0;
-    for (int i = 0; i < FRAME_BYTES - 1; i++)
-      if (at == 8'(i)) found |= frame[FRAME_BITS-1-i*8-:16];
-    return found;
+    logic [7:0] even, odd;
+    even = pick(frame, 0, at[7:1] + 7'(at[0]));
+    odd = pick(frame, 1, at[7:1]);
+    return at[0] ? {odd, even} : {even, odd};
+  endfunction
+
+  // Places of a word's two bytes in the frame; bit i is byte i.
+  function automatic logic [FRAME_BYTES-1:0] places(input logic set, input logic [7:0] at);
+    logic [6:0] even;
+    even = at[7:1] + 7'(at[0]);
+    for (int p = 0; p < PAIRS; p++) begin
+      places[2*p] = set && even[6:3] == 4'(p / 8) && even[2:0] == 3'(p % 8);
+      places[2*p+1] = set && at[7:4] == 4'(p / 8) && at[3:1] == 3'(p % 8);
+    end
   endfunction
 
   function automatic logic [15:0] fixed(input logic [15:0] old, input logic [15:0] change);
@@ -61,32 +82,33 @@ module checksum_fixer
         && 9'(l4_place) + 9'd2 <= 9'(in_header.copied);
   end
 
-  // Stage 2: new values.
+  // Stage 2: new values, and the bytes that they replace.
   header_t h2;
-  logic ip2_q, l42_q;
-  logic [7:0] ip_at2_q, l4_at2_q;
-  logic [15:0] ip_new_q, l4_new_q, l4_old, l4_fixed;
+  logic [FRAME_BYTES-1:0] ip_places_q, l4_places_q;
+  logic [15:0] ip_new, l4_old, l4_fixed, l4_new;
+  // Byte of an even place, byte of an odd place.
+  logic [15:0] ip_new_q, l4_new_q;
   always_comb begin
+    ip_new = fixed(word_at(h1.ext.frame, ip_at_q), h1.ip_change);
     l4_old = word_at(h1.ext.frame, l4_at_q);
     l4_fixed = fixed(l4_old, h1.l4_change);
+    l4_new = udp_q && l4_fixed == 0 ? 16'hffff : l4_fixed;
   end
   always_ff @(posedge clk) begin
     h2 <= h1;
-    ip2_q <= ip_q;
-    ip_at2_q <= ip_at_q;
-    ip_new_q <= fixed(word_at(h1.ext.frame, ip_at_q), h1.ip_change);
-    l42_q <= l4_q && !(udp_q && l4_old == 0);
-    l4_at2_q <= l4_at_q;
-    l4_new_q <= udp_q && l4_fixed == 0 ? 16'hffff : l4_fixed;
+    ip_places_q <= places(ip_q, ip_at_q);
+    ip_new_q <= ip_at_q[0] ? {ip_new[7:0], ip_new[15:8]} : ip_new;
+    l4_places_q <= places(l4_q && !(udp_q && l4_old == 0), l4_at_q);
+    l4_new_q <= l4_at_q[0] ? {l4_new[7:0], l4_new[15:8]} : l4_new;
   end
 
   // Stage 3: writes them.
   record_t n3, r3;
   always_comb begin
     n3.frame = h2.ext.frame;
-    for (int i = 0; i < FRAME_BYTES - 1; i++) begin
-      if (ip2_q && ip_at2_q == 8'(i)) n3.frame[FRAME_BITS-1-i*8-:16] = ip_new_q;
-      if (l42_q && l4_at2_q == 8'(i)) n3.frame[FRAME_BITS-1-i*8-:16] = l4_new_q;
+    for (int i = 0; i < FRAME_BYTES; i++) begin
+      if (ip_places_q[i]) n3.frame[FRAME_BITS-1-i*8-:8] = ip_new_q[15-(i%2)*8-:8];
+      if (l4_places_q[i]) n3.frame[FRAME_BITS-1-i*8-:8] = l4_new_q[15-(i%2)*8-:8];
     end
     n3.copied = h2.copied;
     n3.payload_bytes = h2.payload_bytes;

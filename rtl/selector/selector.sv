@@ -16,9 +16,20 @@ module selector
     input  header_t                     header,
     output logic [KEY_BITS-1:0]         key
 );
-  localparam int unsigned WORDS = EXTENDED_BYTES / 4;
+  localparam int unsigned WORDS = EXTENDED_BYTES / SLICE_BYTES;
   localparam int unsigned EXTENDED_BITS = EXTENDED_BYTES * 8;
   localparam logic [9:0] FRAME_AT = 10'(FRAME_BYTE);
+
+  // Byte `lane` of the given word, by a tree of multiplexers. Words behind the last one are those before it,
+  // because no result depends on them.
+  function automatic logic [7:0] pick(input logic [EXTENDED_BITS-1:0] ext, input int lane, input logic [5:0] word);
+    logic [63:0][7:0] from;
+    for (int w = 0; w < 64; w++)
+      from[w] = ext[EXTENDED_BITS-1-((w < WORDS ? w : w - 16)*4+lane)*8-:8];
+    for (int level = 0; level < 6; level++)
+      for (int w = 0; w < 32 >> level; w++) from[w] = word[level] ? from[2*w+1] : from[2*w];
+    return from[0];
+  endfunction
 
   for (genvar s = 0; s < KEY_SLICES; s++) begin : gen_slice
     key_slice_t slice;
@@ -40,39 +51,25 @@ module selector
              || (slice_end <= limit && (slice.base != 2'(BASE_L4) || header.ext.l4_offset != 0));
     end
 
-    // The 8 bytes that contain the slice: two neighbouring words, one of them at an even place.
-    logic [31:0] even, odd;
-    always_comb begin
-      even = '0;
-      odd = '0;
-      for (int w = 0; w < WORDS; w += 2) begin
-        if (8'((at[9:2] + 8'd1) >> 1) == 8'(w / 2)) even = header.ext[EXTENDED_BITS-1-w*32-:32];
-        if (at[9:3] == 7'(w / 2)) odd = header.ext[EXTENDED_BITS-1-(w+1)*32-:32];
-      end
-    end
-
-    logic [31:0] even_q, odd_q;
-    logic [2:0] shift_q, bytes_q;
+    // The 4 bytes, each in its lane: the place modulo 4. Lanes before the slice's first are in the next word.
+    wire [5:0] next = at[7:2] + 6'd1;
+    logic [SLICE_BYTES-1:0][7:0] lanes_q;
+    logic [SLICE_BYTES-1:0] clear_q;
+    logic [1:0] shift_q;
     logic present_q;
     always_ff @(posedge clk) begin
-      even_q <= even;
-      odd_q <= odd;
-      shift_q <= at[2:0];
-      bytes_q <= slice.bytes;
+      for (int b = 0; b < SLICE_BYTES; b++) begin
+        lanes_q[b] <= pick(header.ext, b, 2'(b) < at[1:0] ? next : at[7:2]);
+        clear_q[b] <= !present || 3'(b) >= slice.bytes;
+      end
+      shift_q <= at[1:0];
       present_q <= present;
     end
 
     // Stage 2: rotates and clears what does not belong to the slice.
-    logic [63:0] both;
-    logic [31:0] found;
-    always_comb begin
-      both = shift_q[2] ? {odd_q, even_q} : {even_q, odd_q};
-      found = 32'((both << {shift_q[1:0], 3'b000}) >> 32);
-      for (int b = 0; b < SLICE_BYTES; b++)
-        if (!present_q || 3'(b) >= bytes_q) found[(SLICE_BYTES-1-b)*8+:8] = 8'd0;
-    end
     always_ff @(posedge clk) begin
-      key[KEY_SLICES+s*32+:32] <= found;
+      for (int b = 0; b < SLICE_BYTES; b++)
+        key[KEY_SLICES+s*32+(SLICE_BYTES-1-b)*8+:8] <= clear_q[b] ? 8'd0 : lanes_q[2'(2'(b)+shift_q)];
       key[s] <= present_q;
     end
   end
