@@ -3,6 +3,9 @@ rtl/pkg/pipeline_pkg.sv
 rtl/control/control_pkg.sv
 rtl/lutram/RAM32M16.sv
 rtl/lutram/lutram.sv
+rtl/mux/LUT6_2.sv
+rtl/mux/mux4.sv
+rtl/mux/mux2.sv
 rtl/fifo/fifo.sv
 rtl/delay_line/delay_line.sv
 rtl/frame_buffer/frame_buffer.sv

@@ -14,7 +14,9 @@ module action_unit
   import pipeline_pkg::*;
 #(
     // Number of this PPU, 0 to 254.
-    parameter int unsigned PPU = 0
+    parameter int unsigned PPU = 0,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire     clk,
     input  wire     rst,
@@ -117,8 +119,19 @@ module action_unit
   localparam logic [1:0] SHIFTED = 2'd0, SHIFTED_BY_LINE = 2'd1, KEPT = 2'd2, PUT = 2'd3;
   localparam int unsigned FINE_BITS = (FRAME_BYTES + 28) * 8, SHIFTED_BITS = (FRAME_BYTES + 16) * 8;
   stage_t s2, n2;
-  logic [FINE_BITS+23:0] wide;
-  logic [FINE_BITS-1:0] fine, fine_q;
+  // Byte 12 is the frame's first.
+  wire [FINE_BITS+23:0] wide = {{12{8'd0}}, s1.header.ext.frame, {19{8'd0}}};
+  wire [FINE_BITS-1:0] fine;
+  logic [FINE_BITS-1:0] fine_q;
+  for (genvar i = 0; i < FINE_BITS / 8; i++) begin : gen_fine
+    wire [3:0][7:0] from;
+    for (genvar k = 0; k < 4; k++) assign from[k] = wide[FINE_BITS+23-(i+k)*8-:8];
+    mux4 #(.PRIMITIVE(PRIMITIVE && i >= 9 && i < FRAME_BYTES + 12)) mux_i (
+        .select(s1.shift[1:0]),
+        .from(from),
+        .selected(fine[FINE_BITS-1-i*8-:8])
+    );
+  end
   logic [127:0] ring, old_q, put_q;
   logic [15:0] replaced;
   logic [7:0] ttl, ttl_q, move;
@@ -126,9 +139,6 @@ module action_unit
   logic [FRAME_BYTES-1:0] kept, changed;
   logic [FRAME_BYTES-1:0][1:0] source, source_q;
   always_comb begin
-    // Byte 12 is the frame's first.
-    wide = {{12{8'd0}}, s1.header.ext.frame, {19{8'd0}}};
-    fine = FINE_BITS'((wide << {s1.shift[1:0], 3'b000}) >> 24);
     ring = 128'({s1.data, 32'd0, s1.data, 32'd0} >> {s1.at[3:0], 3'b000});
     // Lanes whose byte is replaced by a byte of data.
     for (int i = 0; i < 16; i++) replaced[i] = 4'(i) - s1.at[3:0] < s1.insert;
@@ -162,21 +172,36 @@ module action_unit
 
   // Stage 3: shift by multiples of 4 bytes; the edited frame; sum of the changes in 16-bit words of the frame.
   header_t h3, n3;
-  logic [SHIFTED_BITS-1:0] shifted;
+  wire [SHIFTED_BITS-1:0] shifted;
+  for (genvar i = 0; i < SHIFTED_BITS / 8; i++) begin : gen_shifted
+    wire [3:0][7:0] from;
+    for (genvar k = 0; k < 4; k++) assign from[k] = fine_q[FINE_BITS-1-(i+k*4)*8-:8];
+    mux4 #(.PRIMITIVE(PRIMITIVE && i < FRAME_BYTES + 12)) mux_i (
+        .select(s2.shift[3:2]),
+        .from(from),
+        .selected(shifted[SHIFTED_BITS-1-i*8-:8])
+    );
+  end
+  wire [FRAME_BITS-1:0] edited;
+  for (genvar i = 0; i < FRAME_BYTES; i++) begin : gen_edited
+    wire [3:0][7:0] from;
+    assign from[SHIFTED] = shifted[SHIFTED_BITS-1-i*8-:8];
+    assign from[SHIFTED_BY_LINE] = shifted[SHIFTED_BITS-1-(i+16)*8-:8];
+    assign from[KEPT] = s2.header.ext.frame[FRAME_BITS-1-i*8-:8];
+    assign from[PUT] = put_q[127-(i%16)*8-:8];
+    mux4 #(.PRIMITIVE(PRIMITIVE)) mux_i (
+        .select(source_q[i]),
+        .from(from),
+        .selected(edited[FRAME_BITS-1-i*8-:8])
+    );
+  end
   logic [19:0] sum, sum_q;
   logic expired, ttl_write_q, sum_ip_q, sum_l4_q, odd_q;
-  logic [7:0] ttl_at_q, ttl_new_q;
+  logic [7:0] ttl_new_q;
+  logic [FRAME_BYTES-1:0] ttl_places_q;
   always_comb begin
     n3 = s2.header;
-    shifted = SHIFTED_BITS'((fine_q << {s2.shift[3:2], 5'b00000}) >> 96);
-    for (int i = 0; i < FRAME_BYTES; i++) begin
-      case (source_q[i])
-        SHIFTED: n3.ext.frame[FRAME_BITS-1-i*8-:8] = shifted[FRAME_BITS+127-i*8-:8];
-        SHIFTED_BY_LINE: n3.ext.frame[FRAME_BITS-1-i*8-:8] = shifted[FRAME_BITS-1-i*8-:8];
-        KEPT: ;
-        default: n3.ext.frame[FRAME_BITS-1-i*8-:8] = put_q[127-(i%16)*8-:8];
-      endcase
-    end
+    n3.ext.frame = edited;
     sum = '0;
     for (int i = 0; i < 8; i++) sum += 20'(put_q[i*16+:16]) + 20'({4'd0, ~old_q[i*16+:16]});
     expired = s2.ttl && ttl_q <= 8'd1;
@@ -192,7 +217,8 @@ module action_unit
     sum_l4_q <= s2.sum_l4;
     odd_q <= s2.header.ext.l3_offset[0];
     ttl_write_q <= s2.ttl;
-    ttl_at_q <= s2.ttl_at;
+    for (int i = 0; i < FRAME_BYTES; i++)
+      ttl_places_q[i] <= s2.ttl && s2.ttl_at[7:4] == 4'(i / 16) && s2.ttl_at[3:0] == 4'(i % 16);
     ttl_new_q <= ttl_q - 8'd1;
   end
 
@@ -200,10 +226,17 @@ module action_unit
   header_t n4, h4;
   logic [15:0] change, tpid;
   logic has_tag;
+  wire [FRAME_BITS-1:0] frame;
+  for (genvar i = 0; i < FRAME_BYTES; i++) begin : gen_ttl
+    mux2 #(.PRIMITIVE(PRIMITIVE)) mux_i (
+        .select(ttl_places_q[i]),
+        .from({ttl_new_q, h3.ext.frame[FRAME_BITS-1-i*8-:8]}),
+        .selected(frame[FRAME_BITS-1-i*8-:8])
+    );
+  end
   always_comb begin
     n4 = h3;
-    for (int i = 0; i < FRAME_BYTES; i++)
-      if (ttl_write_q && ttl_at_q == 8'(i)) n4.ext.frame[FRAME_BITS-1-i*8-:8] = ttl_new_q;
+    n4.ext.frame = frame;
     change = add_ones(sum_q[15:0], {12'd0, sum_q[19:16]});
     if (odd_q) change = {change[7:0], change[15:8]};
     if (sum_ip_q) n4.ip_change = add_ones(h3.ip_change, change);

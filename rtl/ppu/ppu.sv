@@ -115,7 +115,8 @@ module ppu
   assign hit_index = found_q[1];
 
   action_unit #(
-      .PPU(PPU)
+      .PPU(PPU),
+      .PRIMITIVE(PRIMITIVE)
   ) action_i (
       .clk(clk),
       .rst(rst),
