@@ -32,9 +32,9 @@ mod verilator {
         let _ = fs::remove_dir_all(&folder);
         let mut command = Command::new("verilator");
         command
-            .args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--prefix", "Vdatapath"])
+            .args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "unique", "--prefix", "Vdatapath"])
             .args(["--output-split", "8000", "--output-split-cfuncs", "2000"])
-            .args(["--top-module", "datapath", "-Wno-fatal", "-Mdir"])
+            .args(["--top-module", "datapath", "-Wno-fatal", "-Werror-USERFATAL", "-Mdir"])
             .arg(&folder)
             .args(PARAMETERS.map(|(name, value)| format!("-G{name}={value}")))
             .arg(root.join("rtl/lint.vlt"))

@@ -128,7 +128,7 @@ impl Emulator {
     /// Forwards a frame. (frame_buffer, datapath, deparser)
     pub fn process(&mut self, in_port: u8, frame: &[u8]) -> Fate {
         self.count("received");
-        let fate = if frame.len() > FRAME_BYTES_MAX {
+        let fate = if frame.is_empty() || frame.len() > FRAME_BYTES_MAX {
             Fate::Dropped("bad_frame")
         } else if frame.len() < RUNT_BELOW {
             Fate::Dropped("runt")

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
 
 #include "Vdatapath.h"
 #include "verilated.h"
@@ -26,18 +27,36 @@ struct Pins {
 namespace {
 struct Device {
     VerilatedContext context;
-    Vdatapath top{&context};
+    Vdatapath* top = nullptr;
 };
 static_assert(sizeof(static_cast<Vdatapath*>(nullptr)->command) == sizeof(Pins::command), "command_t");
 static_assert(sizeof(static_cast<Vdatapath*>(nullptr)->counters) == sizeof(Pins::counters), "counters");
 }  // namespace
 
-extern "C" Device* device_new() { return new Device; }
+extern "C" size_t device_pins_bytes() { return sizeof(Pins); }
 
-extern "C" void device_delete(Device* device) { delete device; }
+// Registers without a reset have random values, which depend on the seed. Returns null if memory is short.
+extern "C" Device* device_new(uint32_t seed) {
+    Device* device = nullptr;
+    try {
+        device = new Device;
+        device->context.randReset(2);
+        device->context.randSeed(static_cast<int>(seed & 0x7fffffff));
+        device->top = new Vdatapath{&device->context};
+        return device;
+    } catch (const std::bad_alloc&) {
+        delete device;
+        return nullptr;
+    }
+}
+
+extern "C" void device_delete(Device* device) {
+    delete device->top;
+    delete device;
+}
 
 extern "C" void device_clock(Device* device, Pins* pins) {
-    Vdatapath& top = device->top;
+    Vdatapath& top = *device->top;
     top.rst = pins->rst;
     top.in_valid = pins->in_valid;
     if (pins->in_valid) {

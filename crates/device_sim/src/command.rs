@@ -32,17 +32,17 @@ impl Packer {
     }
 }
 
-/// Packs a command for a PPU.
-pub fn pack(ppu: u8, command: &PpuCommand) -> PackedCommand {
+/// Packs a command for a PPU, with an index that need not be the command's.
+pub fn pack(ppu: u8, command: &PpuCommand, index: u16) -> PackedCommand {
     let mut packer = Packer::default();
     let none = TernaryKey { value: [0; KEY_BYTES], mask: [0; KEY_BYTES] };
     let empty = [KeySlice::default(); KEY_SLICES];
     let no_action = [0; ACTION_BYTES];
-    let (code, index, key, action, slices) = match command {
-        PpuCommand::Select { slices } => (0, 0, &none, no_action, slices),
-        PpuCommand::Write { index, key, action } => (1, *index, key, action.to_bytes(), &empty),
-        PpuCommand::Remove { index } => (2, *index, &none, no_action, &empty),
-        PpuCommand::Act { index, action } => (3, *index, &none, action.to_bytes(), &empty),
+    let (code, key, action, slices) = match command {
+        PpuCommand::Select { slices } => (0, &none, no_action, slices),
+        PpuCommand::Write { key, action, .. } => (1, key, action.to_bytes(), &empty),
+        PpuCommand::Remove { .. } => (2, &none, no_action, &empty),
+        PpuCommand::Act { action, .. } => (3, &none, action.to_bytes(), &empty),
     };
     packer.push(code, 2);
     packer.push(ppu.into(), 8);

@@ -9,8 +9,38 @@ use crate::pins::{Pins, Verilated};
 
 /// Bytes of a beat.
 const BEAT_BYTES: usize = 64;
+/// Cycles of a reset.
+const RESET_CYCLES: usize = 4;
 /// Cycles in which a reset command must be accepted and executed. The RTL needs fewer.
 const COMMAND_CYCLES_MAX: u32 = 100_000;
+
+/// A beat of the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Bytes.
+    pub data: [u8; BEAT_BYTES],
+    /// Bit n: byte n belongs to the frame.
+    pub keep: u64,
+    /// Whether the frame ends.
+    pub last: bool,
+    /// Whether the frame is aborted.
+    pub bad: bool,
+}
+
+/// Returns the beats of a frame; of an empty frame, a beat without bytes.
+#[must_use]
+pub fn beats(frame: &[u8]) -> Vec<Beat> {
+    let count = frame.len().div_ceil(BEAT_BYTES).max(1);
+    (0..count)
+        .map(|at| {
+            let part = &frame[at * BEAT_BYTES..frame.len().min((at + 1) * BEAT_BYTES)];
+            let mut data = [0; BEAT_BYTES];
+            data[..part.len()].copy_from_slice(part);
+            let keep = u64::MAX.checked_shr((BEAT_BYTES - part.len()) as u32).unwrap_or(0);
+            Beat { data, keep, last: at + 1 == count, bad: false }
+        })
+        .collect()
+}
 
 /// A command that the data plane did not execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -42,6 +72,8 @@ pub struct SentFrame {
 pub struct RtlDatapath {
     device: Verilated,
     pins: Pins,
+    /// Bit n: the next stage accepts a beat in cycle n from now on, modulo 64.
+    ready: u64,
     /// Bytes of the frame that leaves now.
     leaving: Vec<u8>,
     /// Result of the last command, or `None` while it is executed.
@@ -54,15 +86,44 @@ impl RtlDatapath {
     /// `None` if memory is short.
     #[must_use]
     pub fn new() -> Option<Self> {
-        let pins =
-            Pins { rst: true, out_ready: true, miss_output: OutputKind::Discard as u8, ..Pins::default() };
-        let mut datapath =
-            Self { device: Verilated::new()?, pins, leaving: Vec::new(), executed: Some(Ok(())), cycles: 0 };
-        for _ in 0..4 {
-            datapath.device.clock(&mut datapath.pins);
-        }
-        datapath.pins.rst = false;
+        Self::with_seed(1)
+    }
+
+    /// Returns a data plane after a reset, as [`Self::new`]. The seed chooses the registers' values before the
+    /// reset.
+    #[must_use]
+    pub fn with_seed(seed: u32) -> Option<Self> {
+        let pins = Pins { miss_output: OutputKind::Discard as u8, ..Pins::default() };
+        let mut datapath = Self {
+            device: Verilated::new(seed)?,
+            pins,
+            ready: u64::MAX,
+            leaving: Vec::new(),
+            executed: Some(Ok(())),
+            cycles: 0,
+        };
+        datapath.reset();
+        datapath.cycles = 0;
         Some(datapath)
+    }
+
+    /// Resets the data plane. Frames in it and its entries are lost.
+    pub fn reset(&mut self) {
+        self.reset_with(0, &[]);
+    }
+
+    /// Resets the data plane, while these beats arrive.
+    pub fn reset_with(&mut self, port: u8, beats: &[Beat]) {
+        self.pins.rst = true;
+        for beat in beats {
+            self.receive_beat(port, beat, &mut Vec::new());
+        }
+        for _ in beats.len()..RESET_CYCLES {
+            self.clock(&mut Vec::new());
+        }
+        self.pins.rst = false;
+        self.leaving.clear();
+        self.executed = Some(Ok(()));
     }
 
     /// Sets the output of frames for which no PPU set one.
@@ -72,7 +133,12 @@ impl RtlDatapath {
 
     /// Sets whether the next stage accepts a beat in the next cycles.
     pub fn set_ready(&mut self, ready: bool) {
-        self.pins.out_ready = ready;
+        self.set_ready_pattern(if ready { u64::MAX } else { 0 });
+    }
+
+    /// Sets in which of the next cycles the next stage accepts a beat: bit n stands for cycle n modulo 64.
+    pub fn set_ready_pattern(&mut self, pattern: u64) {
+        self.ready = pattern;
     }
 
     /// Returns the number of cycles since the reset.
@@ -91,6 +157,8 @@ impl RtlDatapath {
 
     /// Runs one cycle. Frames that leave are appended to `sent`.
     pub fn clock(&mut self, sent: &mut Vec<SentFrame>) {
+        self.pins.out_ready = self.ready & 1 == 1;
+        self.ready = self.ready.rotate_right(1);
         self.device.clock(&mut self.pins);
         self.cycles += 1;
         self.follow_command();
@@ -109,7 +177,12 @@ impl RtlDatapath {
 
     /// Offers a command, which is executed in the next cycles. An earlier command must have been executed.
     pub fn start(&mut self, ppu: u8, command: &PpuCommand) {
-        self.pins.command = command::pack(ppu, command);
+        self.start_with_index(ppu, command, command.index());
+    }
+
+    /// Offers a command as [`Self::start`], with another index.
+    pub fn start_with_index(&mut self, ppu: u8, command: &PpuCommand, index: u16) {
+        self.pins.command = command::pack(ppu, command, index);
         self.pins.command_valid = true;
         self.executed = None;
     }
@@ -155,28 +228,29 @@ impl RtlDatapath {
 
     /// Feeds a frame, one beat per cycle. Frames that leave meanwhile are appended to `sent`.
     pub fn receive(&mut self, port: u8, frame: &[u8], sent: &mut Vec<SentFrame>) {
-        let last = frame.len().div_ceil(BEAT_BYTES).saturating_sub(1);
+        for beat in beats(frame) {
+            self.receive_beat(port, &beat, sent);
+        }
+    }
+
+    /// Feeds a beat. Frames that leave meanwhile are appended to `sent`.
+    pub fn receive_beat(&mut self, port: u8, beat: &Beat, sent: &mut Vec<SentFrame>) {
         self.pins.in_valid = true;
         self.pins.in_port = port;
-        for (at, beat) in frame.chunks(BEAT_BYTES).enumerate() {
-            let mut bytes = [0; BEAT_BYTES];
-            bytes[..beat.len()].copy_from_slice(beat);
-            for (word, part) in self.pins.in_data.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                *word = u32::from_le_bytes(*part);
-            }
-            self.pins.in_keep = u64::MAX >> (BEAT_BYTES - beat.len());
-            self.pins.in_last = at == last;
-            self.clock(sent);
+        for (word, part) in self.pins.in_data.iter_mut().zip(beat.data.as_chunks::<4>().0) {
+            *word = u32::from_le_bytes(*part);
         }
+        (self.pins.in_keep, self.pins.in_last, self.pins.in_bad) = (beat.keep, beat.last, beat.bad);
+        self.clock(sent);
         self.pins.in_valid = false;
     }
 
-    /// Runs until nothing has left for `cycles` cycles.
+    /// Runs until nothing has left for `cycles` cycles. A frame that may not leave is not waited for.
     pub fn drain(&mut self, cycles: u32, sent: &mut Vec<SentFrame>) {
         let mut idle = 0;
         while idle < cycles {
             self.clock(sent);
-            idle = if self.pins.out_valid { 0 } else { idle + 1 };
+            idle = if self.pins.out_valid && self.pins.out_ready { 0 } else { idle + 1 };
         }
     }
 }

@@ -11,7 +11,7 @@ mod datapath;
 mod pins;
 
 #[cfg(feature = "verilator")]
-pub use datapath::{Refused, RtlDatapath, SentFrame};
+pub use datapath::{Beat, Refused, RtlDatapath, SentFrame, beats};
 
 #[cfg(feature = "verilator")]
 include!(concat!(env!("OUT_DIR"), "/parameters.rs"));

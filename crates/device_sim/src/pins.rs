@@ -46,7 +46,8 @@ struct Device {
 }
 
 unsafe extern "C" {
-    fn device_new() -> *mut Device;
+    fn device_pins_bytes() -> usize;
+    fn device_new(seed: u32) -> *mut Device;
     fn device_delete(device: *mut Device);
     fn device_clock(device: *mut Device, pins: *mut Pins);
 }
@@ -55,15 +56,20 @@ unsafe extern "C" {
 pub struct Verilated(NonNull<Device>);
 
 impl Verilated {
-    /// Returns a new data plane, which needs a reset. Returns `None` if memory is short.
-    pub fn new() -> Option<Self> {
+    /// Returns a new data plane, which needs a reset. Until then, its registers have random values, which depend
+    /// on the seed. Returns `None` if memory is short.
+    pub fn new(seed: u32) -> Option<Self> {
         // SAFETY: the function has no preconditions.
-        NonNull::new(unsafe { device_new() }).map(Self)
+        let bytes = unsafe { device_pins_bytes() };
+        assert_eq!(bytes, size_of::<Pins>(), "`Pins` differs from cpp/shim.cpp");
+        // SAFETY: the function has no preconditions.
+        NonNull::new(unsafe { device_new(seed) }).map(Self)
     }
 
     /// Runs one clock cycle.
     pub fn clock(&mut self, pins: &mut Pins) {
-        // SAFETY: the object lives until `drop`, and `pins` has the layout that the function expects.
+        // SAFETY: the object lives until `drop`, and `pins` has the layout that the function expects,
+        // whose size `new` has checked.
         unsafe { device_clock(self.0.as_ptr(), pins) }
     }
 }

@@ -94,7 +94,7 @@ impl Pair {
         for frame in frames {
             self.datapath.receive(self.port, frame, sent);
             while slow && self.chance.bool() {
-                self.datapath.set_ready(self.chance.f32() < 0.7);
+                self.datapath.set_ready_pattern(self.chance.u64(..) | self.chance.u64(..));
                 self.datapath.clock(sent);
             }
         }
@@ -127,6 +127,7 @@ impl Pair {
         }
         assert!(self.model.execute(ppu, command));
         let port = self.port;
+        let model_before = self.model.counters();
         let results: Vec<Results> = frames
             .iter()
             .map(|frame| {
@@ -147,10 +148,16 @@ impl Pair {
         }
         let after: Vec<SentFrame> = results.into_iter().filter_map(|[_, _, after]| after).collect();
         sent.clear();
+        let rtl_before = self.datapath.counters();
         self.feed(frames, &mut sent, false);
         self.datapath.drain(DRAIN_CYCLES, &mut sent);
         without_ppu(&mut sent);
         assert_eq!(sent, after, "{command:?} of PPU {ppu}");
+        let added = |after: &[u64], before: &[u64]| -> Vec<u64> {
+            after.iter().zip(before).map(|(after, before)| after - before).collect()
+        };
+        let (rtl, model) = (self.datapath.counters(), self.model.counters());
+        assert_eq!(added(&rtl, &rtl_before), added(&model, &model_before), "{command:?} of PPU {ppu}");
     }
 }
 
@@ -168,7 +175,7 @@ fn run(seed: u64, count: usize) -> u64 {
     let size = (PPUS as u8, ENTRIES);
     let port = chance.u8(..);
     let mut pair = Pair {
-        datapath: RtlDatapath::new().unwrap(),
+        datapath: RtlDatapath::with_seed(seed as u32).unwrap(),
         model: Emulator::new(size.0, size.1),
         port,
         chance: Rng::with_seed(seed),
