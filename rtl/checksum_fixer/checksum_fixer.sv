@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies the summed changes to the checksums (RFC 1624, equation 3), and reduces the header to the record
-// for the deparser.
+// for the deparser. Lengths in the record are those of a frame padded to 60 bytes.
 //
 // The upper-layer checksum is that of TCP, UDP or ICMPv6. A UDP checksum of 0 (none) stays 0, and one that
-// becomes 0 is written as 0xffff. A checksum that the copied part of the frame does not contain stays.
+// becomes 0 is written as 0xffff. A checksum that the copied part of the frame does not contain stays, and so
+// does one whose change is 0 in one's complement (0 or 0xffff).
 //
 // Latency: 3 cycles. Throughput: one header per cycle; there is no stall.
 
@@ -21,6 +22,8 @@ module checksum_fixer
     output record_t out_record
 );
   localparam int unsigned FRAME_BITS = FRAME_BYTES * 8;
+  // Minimum length of an Ethernet frame without FCS.
+  localparam logic [7:0] FRAME_MIN = 8'd60;
 
   logic [2:0] valid;
   assign out_valid = valid[2];
@@ -59,6 +62,10 @@ module checksum_fixer
     return ~add_ones(~old, change);
   endfunction
 
+  function automatic logic changes(input logic [15:0] change);
+    return change != 16'h0000 && change != 16'hffff;
+  endfunction
+
   // Stage 1: places of the checksums.
   header_t h1;
   logic ip_q, l4_q, udp_q;
@@ -72,11 +79,11 @@ module checksum_fixer
   always_ff @(posedge clk) begin
     h1 <= in_header;
     ip_at_q <= in_header.ext.l3_offset + 8'd10;
-    ip_q <= in_header.ip_change != 0 && in_header.ext.present[PRESENT_IPV4]
+    ip_q <= changes(in_header.ip_change) && in_header.ext.present[PRESENT_IPV4]
         && 9'(in_header.ext.l3_offset) + 9'd12 <= 9'(in_header.copied);
     l4_at_q <= l4_place;
     udp_q <= udp;
-    l4_q <= in_header.l4_change != 0 && in_header.ext.l4_offset != 0
+    l4_q <= changes(in_header.l4_change) && in_header.ext.l4_offset != 0
         && (in_header.ext.present[PRESENT_TCP] || udp
             || (in_header.ext.present[PRESENT_ICMP] && in_header.ext.present[PRESENT_IPV6]))
         && 9'(l4_place) + 9'd2 <= 9'(in_header.copied);
@@ -88,7 +95,17 @@ module checksum_fixer
   logic [15:0] ip_new, l4_old, l4_fixed, l4_new;
   // Byte of an even place, byte of an odd place.
   logic [15:0] ip_new_q, l4_new_q;
+  logic [7:0] copied, copied_q;
+  logic [15:0] payload_bytes, payload_bytes_q;
   always_comb begin
+    // Bytes behind the end of a frame are 0, so padding changes only lengths. A header without a byte is not
+    // sent.
+    copied = h1.copied;
+    payload_bytes = h1.payload_bytes;
+    if (h1.copied != 0 && 17'(h1.copied) + 17'(h1.payload_bytes) < 17'(FRAME_MIN)) begin
+      if (h1.payload_bytes == 0) copied = FRAME_MIN;
+      else payload_bytes = 16'(FRAME_MIN) - 16'(h1.copied);
+    end
     ip_new = fixed(word_at(h1.ext.frame, ip_at_q), h1.ip_change);
     l4_old = word_at(h1.ext.frame, l4_at_q);
     l4_fixed = fixed(l4_old, h1.l4_change);
@@ -96,6 +113,8 @@ module checksum_fixer
   end
   always_ff @(posedge clk) begin
     h2 <= h1;
+    copied_q <= copied;
+    payload_bytes_q <= payload_bytes;
     ip_places_q <= places(ip_q, ip_at_q);
     ip_new_q <= ip_at_q[0] ? {ip_new[7:0], ip_new[15:8]} : ip_new;
     l4_places_q <= places(l4_q && !(udp_q && l4_old == 0), l4_at_q);
@@ -110,8 +129,8 @@ module checksum_fixer
       if (ip_places_q[i]) n3.frame[FRAME_BITS-1-i*8-:8] = ip_new_q[15-(i%2)*8-:8];
       if (l4_places_q[i]) n3.frame[FRAME_BITS-1-i*8-:8] = l4_new_q[15-(i%2)*8-:8];
     end
-    n3.copied = h2.copied;
-    n3.payload_bytes = h2.payload_bytes;
+    n3.copied = copied_q;
+    n3.payload_bytes = payload_bytes_q;
     n3.output_kind = h2.output_kind;
     n3.port = h2.port;
     n3.in_port = h2.ext.in_port[7:0];

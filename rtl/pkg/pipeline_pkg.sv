@@ -33,7 +33,7 @@ package pipeline_pkg;
     logic [15:0] l4_change;      // the same of the upper-layer checksum
   } header_t;
 
-  // What the deparser needs of a header.
+  // What the deparser needs of a header. A frame of less than 60 bytes has the length to which it is padded.
   typedef struct packed {
     logic [FRAME_BYTES*8-1:0] frame;
     logic [7:0]               copied;

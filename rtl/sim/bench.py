@@ -8,12 +8,12 @@ from cocotb.triggers import RisingEdge
 import device
 
 BUS_BYTES = 64
-TEN = 10
+CLOCK_NS = 10
 
 
 async def start(dut, **inputs):
     """Starts the clock, sets the inputs, and resets the module."""
-    cocotb.start_soon(Clock(dut.clk, TEN, "ns").start())
+    cocotb.start_soon(Clock(dut.clk, CLOCK_NS, "ns").start())
     for name, value in inputs.items():
         getattr(dut, name).value = value
     dut.rst.value = 1
@@ -98,6 +98,19 @@ def beats(frame):
         yield int.from_bytes(part, "little"), keep, int(at + BUS_BYTES >= len(frame))
 
 
+def padded(frame):
+    """The frame as the data plane sends it: of at least 60 bytes."""
+    return frame.ljust(60, b"\0")
+
+
+async def send_beat(dut, word, keep, last, bad=0, port=9):
+    """Sends one beat."""
+    dut.in_valid.value, dut.in_data.value, dut.in_keep.value = 1, word, keep
+    dut.in_last.value, dut.in_bad.value, dut.in_port.value = last, bad, port
+    await RisingEdge(dut.clk)
+    dut.in_valid.value = 0
+
+
 async def send(dut, frames, port=9, idle=None):
     """Sends frames back to back, or with idle cycles where `idle()` is true. Returns the number of beats."""
     count = 0
@@ -132,7 +145,7 @@ class Sink:
         self.task.kill()
 
     async def _run(self):
-        frame = b""
+        frame, word = b"", None
         while True:
             await RisingEdge(self.dut.clk)
             self.cycle += 1
@@ -141,9 +154,11 @@ class Sink:
                 count = int(self.dut.out_keep.value).bit_count()
                 assert int(self.dut.out_keep.value) == (1 << count) - 1
                 frame += int(self.dut.out_data.value).to_bytes(BUS_BYTES, "little")[:count]
+                assert word in (None, int(self.dut.out_egress.value)), "the egress changed within a frame"
+                word = int(self.dut.out_egress.value)
                 if self.dut.out_last.value:
-                    self.frames.append((int(self.dut.out_egress.value), frame))
-                    frame = b""
+                    self.frames.append((word, frame))
+                    frame, word = b"", None
                 else:
                     assert count == BUS_BYTES
             if self.ready:

@@ -127,17 +127,17 @@ class Packet:
         self.l4 += insert - remove if self.l4 and at < self.l4 else 0
 
     def finish(self):
-        """Fixes the checksums and returns the frame."""
+        """Fixes the checksums and returns the frame, padded to 60 bytes."""
         if "ipv4" in self.present:
             self._fix(self.l3 + 10, self.ip_change, False)
         upper = {"tcp": 16, "udp": 6, "icmp": 2}
         for name, place in upper.items():
             if name in self.present and (name != "icmp" or "ipv6" in self.present):
                 self._fix(self.l4 + place, self.l4_change, name == "udp")
-        return bytes(self.head) + self.payload
+        return (bytes(self.head) + self.payload).ljust(60, b"\0")
 
     def _fix(self, at, change, is_udp):
-        if at + 2 > len(self.head) or change == 0 or (is_udp and word(self.head, at) == 0):
+        if at + 2 > len(self.head) or change % 0xFFFF == 0 or (is_udp and word(self.head, at) == 0):
             return
         # The complement of the checksum is a sum modulo 0xffff, written as 0xffff unless both terms are 0.
         total = (~word(self.head, at) & 0xFFFF) + change
@@ -155,6 +155,6 @@ def run(program, frame, port):
         hits = [index for index, (value, mask, _) in entries.items() if (found ^ value) & mask == 0]
         if hits:
             packet.act(number, entries[min(hits)][2])
-    if packet.drop or packet.kind in (device.OUTPUT_KEEP, device.OUTPUT_DISCARD):
+    if packet.drop or packet.kind in (device.OUTPUT_KEEP, device.OUTPUT_DISCARD) or not packet.head:
         return None, packet.drop or "discarded"
     return (packet.kind, packet.out, packet.ppu), packet.finish()

@@ -18,6 +18,9 @@ mod present {
     pub const SCTP: u8 = 1 << 7;
 }
 
+/// Minimum length of an Ethernet frame without FCS.
+const FRAME_BYTES_MIN: usize = 60;
+
 /// Reason why a PPU drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceDrop {
@@ -63,6 +66,11 @@ pub struct PacketHeader {
 fn add_ones(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);
     sum + u16::from(carry)
+}
+
+/// Whether a change in one's complement is not 0.
+fn changes(change: u16) -> bool {
+    change != 0 && change != 0xffff
 }
 
 fn is_tag(eth_type: u16) -> bool {
@@ -291,7 +299,7 @@ impl PacketHeader {
         }
     }
 
-    /// Adjusts the checksums, and returns the frame. (checksum_fixer, deparser)
+    /// Adjusts the checksums, and returns the frame, padded to 60 bytes. (checksum_fixer, deparser)
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         let has = |bit: u8| self.present & bit != 0;
@@ -306,9 +314,9 @@ impl PacketHeader {
         let l4_at = self.l4.wrapping_add(place);
         let fixes = has(present::TCP) || udp || has(present::ICMP) && has(present::IPV6);
         let fits = |at: u8| u16::from(at) + 2 <= u16::from(self.copied);
-        let fix_ip = self.ip_change != 0 && has(present::IPV4) && fits(ip_at);
+        let fix_ip = changes(self.ip_change) && has(present::IPV4) && fits(ip_at);
         let old = self.word(l4_at);
-        let fix_l4 = self.l4_change != 0 && self.l4 != 0 && fixes && fits(l4_at) && !(udp && old == 0);
+        let fix_l4 = changes(self.l4_change) && self.l4 != 0 && fixes && fits(l4_at) && !(udp && old == 0);
         if fix_ip {
             self.put(ip_at, !add_ones(!self.word(ip_at), self.ip_change));
         }
@@ -316,7 +324,9 @@ impl PacketHeader {
             let new = !add_ones(!old, self.l4_change);
             self.put(l4_at, if udp && new == 0 { 0xffff } else { new });
         }
-        [&self.frame[..usize::from(self.copied)], &self.payload].concat()
+        let mut frame = [&self.frame[..usize::from(self.copied)], &self.payload].concat();
+        frame.resize(frame.len().max(FRAME_BYTES_MIN), 0);
+        frame
     }
 
     fn put(&mut self, at: u8, value: u16) {

@@ -37,7 +37,7 @@ pub struct Pair {
     next: u32,
 }
 
-/// Pads like an Ethernet device.
+/// Pads as the device does. The reference pads only after a pop.
 fn padded(mut frame: Vec<u8>) -> Vec<u8> {
     if frame.len() < 60 {
         frame.resize(60, 0);
@@ -140,10 +140,10 @@ impl Pair {
     /// Returns what the device sends.
     pub fn forward(&mut self, port: u8, frame: &[u8]) -> Left {
         match self.device.process(port, frame) {
-            Fate::Port { port, frame } => Left::Port(port.into(), padded(frame)),
+            Fate::Port { port, frame } => Left::Port(port.into(), frame),
             Fate::Controller { ppu, code, frame } => {
                 let sender = self.compiler.sender(ppu, code).unwrap();
-                Left::Controller(sender.table, sender.entry, padded(frame))
+                Left::Controller(sender.table, sender.entry, frame)
             }
             Fate::Dropped(_) => Left::Nothing,
         }
@@ -152,10 +152,8 @@ impl Pair {
     /// Returns what the device sends, without the entry that sent to the controller.
     pub fn forward_coarsely(&mut self, port: u8, frame: &[u8]) -> Left {
         match self.device.process(port, frame) {
-            Fate::Port { port, frame } => Left::Port(port.into(), padded(frame)),
-            Fate::Controller { frame, .. } => {
-                coarse(Left::Controller(TableId(0), EntryId::NONE, padded(frame)))
-            }
+            Fate::Port { port, frame } => Left::Port(port.into(), frame),
+            Fate::Controller { frame, .. } => coarse(Left::Controller(TableId(0), EntryId::NONE, frame)),
             Fate::Dropped(_) => Left::Nothing,
         }
     }

@@ -106,10 +106,9 @@ impl Case {
         }
     }
 
-    /// Returns what left, padded like the reference's frames.
+    /// Returns what left.
     fn outcome(&self, sent: SentFrame) -> Left {
-        let mut frame = sent.frame;
-        frame.resize(frame.len().max(60), 0);
+        let frame = sent.frame;
         if sent.kind == OutputKind::Port as u8 {
             Left::Port(sent.port.into(), frame)
         } else {
