@@ -4,7 +4,9 @@
 //
 // Latency: 3 cycles from a frame's last beat to its first output beat. Throughput: one beat per cycle.
 // A frame is dropped whole and counted if it is shorter than an Ethernet header (runt), longer than FRAME_MAX,
-// aborted by `in_bad` or malformed (bad_frame), or if the buffer is full (no_room).
+// aborted by `in_bad` or malformed (bad_frame), or if the buffer is full (no_room). A frame is malformed, too,
+// if its first beats came before the end of a reset, or if its beats have different ports because a last beat
+// was lost.
 
 `default_nettype none
 
@@ -60,7 +62,19 @@ module frame_buffer
   end
   // Only the last beat may be short, its bytes are the first ones, and it is not empty.
   wire contiguous = in_keep[0] && ((in_keep + 1'b1) & in_keep) == 0;
-  wire malformed = !contiguous || (!in_last && !in_keep[BUS_BYTES-1]);
+  // The bus does not stop for a reset, so a reset does not change `in_frame`.
+  logic in_frame = 1'b0;
+  logic is_cut;
+  logic [7:0] first_port;
+  wire still_in_frame = in_valid ? !in_last : in_frame;
+  always_ff @(posedge clk) begin
+    in_frame <= still_in_frame;
+    if (in_valid && !in_frame) first_port <= in_port;
+    if (rst) is_cut <= still_in_frame;
+    else if (in_valid && in_last) is_cut <= 1'b0;
+  end
+  wire malformed = !contiguous || (!in_last && !in_keep[BUS_BYTES-1]) || is_cut
+      || (in_frame && in_port != first_port);
   always_ff @(posedge clk) begin
     beat_valid <= in_valid && !rst;
     beat_last <= in_last;

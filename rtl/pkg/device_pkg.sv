@@ -131,7 +131,7 @@ package device_pkg;
   localparam int unsigned COUNTER_TTL_EXPIRED = 21;
   // frames shorter than an Ethernet header
   localparam int unsigned COUNTER_RUNT = 22;
-  // frames longer than the maximum, aborted, or with a bad FCS
+  // frames longer than the maximum, malformed, aborted, or with a bad FCS
   localparam int unsigned COUNTER_BAD_FRAME = 23;
   // frames dropped because the ingress buffer was full
   localparam int unsigned COUNTER_NO_ROOM = 24;

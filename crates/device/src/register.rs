@@ -51,7 +51,7 @@ pub const COUNTERS: [(&str, &str); 9] = [
     ("bad_edit", "frames dropped because an edit did not fit into the frame's copied part"),
     ("ttl_expired", "frames dropped because of TTL or hop limit"),
     ("runt", "frames shorter than an Ethernet header"),
-    ("bad_frame", "frames longer than the maximum, aborted, or with a bad FCS"),
+    ("bad_frame", "frames longer than the maximum, malformed, aborted, or with a bad FCS"),
     ("no_room", "frames dropped because the ingress buffer was full"),
 ];
 
