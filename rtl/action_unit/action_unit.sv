@@ -3,7 +3,8 @@
 //
 // The edit replaces `remove` bytes at an offset by `insert` bytes of data. All later bytes move by one shift
 // of -16 to +12 bytes. TTL and checksum changes are computed from the bytes before the edit. Changes of
-// checksums are only summed up; `checksum_fixer` applies them behind the last PPU.
+// checksums are only summed up; `checksum_fixer` applies them behind the last PPU. A packet that an action
+// does not fit is dropped as `bad_edit`; `action.rs` lists the reasons.
 //
 // Latency: 4 cycles. Throughput: one header per cycle; there is no stall.
 
@@ -37,6 +38,12 @@ module action_unit
   assign out_valid = valid[3];
   always_ff @(posedge clk) valid <= rst ? '0 : {valid[2:0], in_valid};
 
+  // Protocol numbers of IPv6 extension headers.
+  function automatic logic is_extension(input logic [7:0] proto);
+    return proto == 8'd0 || proto == 8'd43 || proto == 8'd44 || proto == 8'd51
+        || proto == 8'd60 || proto == 8'd135;
+  endfunction
+
   // Stage 1: where the edit is, whether it fits, and where the TTL is.
   typedef struct packed {
     header_t              header;
@@ -52,36 +59,47 @@ module action_unit
     logic                 sum_l4;
   } stage_t;
   stage_t s1, n1;
-  logic [9:0] at, end_at, longer;
-  logic run, edits, fits, hairpin;
+  logic [9:0] at, end_at, longer, l3_at, l4_at, ttl_at;
+  logic run, edits, fits, cuts, touches_ttl, hidden, bad, is_ip, hairpin;
   always_comb begin
     run = hit && !in_header.done;
     edits = action.insert != 0 || action.remove != 0;
+    l3_at = 10'(in_header.ext.l3_offset);
+    l4_at = 10'(in_header.ext.l4_offset);
+    is_ip = in_header.ext.present[PRESENT_IPV4] || in_header.ext.present[PRESENT_IPV6];
+    ttl_at = l3_at + (in_header.ext.present[PRESENT_IPV4] ? 10'd8 : 10'd7);
     at = 10'(action.offset);
-    if (action.base == 2'(EDIT_BASE_L3)) at += 10'(in_header.ext.l3_offset);
-    if (action.base == 2'(EDIT_BASE_L4)) at += 10'(in_header.ext.l4_offset);
+    if (action.base == 2'(EDIT_BASE_L3)) at += l3_at;
+    if (action.base == 2'(EDIT_BASE_L4)) at += l4_at;
     end_at = at + 10'(action.remove);
     longer = 10'(in_header.copied) + 10'(action.insert) - 10'(action.remove);
     fits = end_at <= 10'(in_header.copied) && longer <= 10'(FRAME_BYTES)
-        && (action.base != 2'(EDIT_BASE_L4) || in_header.ext.l4_offset != 0);
+        && (action.base != 2'(EDIT_BASE_L4) || l4_at != 0);
+    // An edit must not remove the first byte of a header together with bytes before it, and not touch a TTL
+    // that is decremented.
+    cuts = (is_ip && at < l3_at && end_at > l3_at) || (l4_at != 0 && at < l4_at && end_at > l4_at);
+    touches_ttl = action.dec_ttl && is_ip && (at == ttl_at || (at < ttl_at && end_at > ttl_at));
+    // Behind IPv6 extension headers, the parser does not find the checksum that would have to change.
+    hidden = action.fix_l4 && in_header.ext.present[PRESENT_IPV6]
+          && is_extension(in_header.ext.ip_proto);
+    bad = (edits && (!fits || cuts || touches_ttl || hidden)) || (action.dec_ttl && !is_ip);
     // A packet does not leave by its ingress port, unless the action asks for this port.
     hairpin = action.output_kind == 2'(OUTPUT_PORT) && !action.to_ingress
            && action.port == in_header.ext.in_port[7:0];
     n1 = '0;
     n1.header = in_header;
-    n1.edit = run && edits && fits;
-    n1.ttl = run && action.dec_ttl && (!edits || fits)
-          && (in_header.ext.present[PRESENT_IPV4] || in_header.ext.present[PRESENT_IPV6]);
+    n1.edit = run && edits && !bad;
+    n1.ttl = run && action.dec_ttl && !bad;
     n1.at = at[7:0];
     n1.end_at = n1.edit ? at[7:0] + 8'(action.insert) : 8'hff;
-    n1.ttl_at = in_header.ext.l3_offset + (in_header.ext.present[PRESENT_IPV4] ? 8'd8 : 8'd7);
+    n1.ttl_at = ttl_at[7:0];
     n1.shift = 5'd12 + action.remove - 5'(action.insert);
     n1.data = action.data;
     n1.insert = action.insert;
     n1.sum_ip = run && action.fix_ip && fits;
     n1.sum_l4 = run && action.fix_l4 && fits;
     if (run) begin
-      if (edits && !fits) begin
+      if (bad) begin
         n1.header.drop = DROP_BAD_EDIT;
         n1.header.done = 1'b1;
       end else begin
@@ -252,7 +270,8 @@ module action_unit
   always_ff @(posedge clk) h4 <= n4;
   assign out_header = h4;
 
-  wire _unused = &{1'b0, action.reserved, wide, s2.edit, s2.at, s2.end_at, s2.data, s2.insert, at[9:8]};
+  wire _unused = &{1'b0, action.reserved, wide, s2.edit, s2.at, s2.end_at, s2.data, s2.insert, at[9:8],
+                      ttl_at[9:8]};
 endmodule
 
 `default_nettype wire

@@ -22,7 +22,7 @@ SEED = int(os.environ.get("RTL_SEED", "1"))
 
 def ip(chance, payload):
     """An IPv4 or IPv6 packet, often with wrong lengths."""
-    proto = chance.choice((1, 6, 17, 58, 132, 99))
+    proto = chance.choice((1, 6, 17, 58, 132, 99, 0, 44))
     ttl = chance.choice((0, 1, 2, 64, 255))
     if chance.random() < 0.6:
         words = chance.choice((5, 5, 5, 6, 15, 4))
@@ -65,10 +65,12 @@ def random_slice(chance):
 
 def random_action(chance, port):
     """Fields of an action word."""
-    fields = {"data": chance.getrandbits(96), "base": chance.randrange(3)}
-    kind = chance.randrange(5)
+    fields = {"data": chance.getrandbits(96), "base": chance.choice((0, 0, 1, 1, 1, 2))}
+    kind = chance.choice((0, 1, 1, 2, 3, 4, 5, 5, 5, 5))
+    # Packets that are not IP are dropped.
+    ttl = int(chance.random() < 0.3)
     if kind == 0:
-        fields.update(insert=chance.randrange(13), remove=chance.randrange(17), offset=chance.choice((0, 1, 12, 17, 40)))
+        fields.update(insert=chance.randrange(13), remove=chance.randrange(13), offset=chance.choice((0, 1, 12, 17, 40)))
     elif kind == 1:
         # A change within the header, with checksums.
         count = chance.randrange(1, 13)
@@ -80,10 +82,15 @@ def random_action(chance, port):
             fields.update(remove=fields["insert"], offset=chance.choice((0, 1, 2)))
     elif kind == 2:
         # Both MAC addresses and the TTL.
-        fields.update(base=0, insert=12, remove=12, dec_ttl=1)
+        fields.update(base=0, insert=12, remove=12, dec_ttl=ttl)
     elif kind == 3:
-        fields.update(base=0, offset=12, dec_ttl=1)
+        fields.update(base=0, offset=12, dec_ttl=ttl)
         fields.update(chance.choice(({"insert": 4}, {"remove": 4}, {"insert": 3})))
+    elif kind == 4:
+        # Any edit, also over borders of headers.
+        fields.update(insert=chance.randrange(13), remove=chance.randrange(17))
+        fields.update(offset=chance.choice((chance.randrange(24), chance.randrange(150))))
+        fields.update(fix_ip=chance.randrange(2), fix_l4=chance.randrange(2), dec_ttl=ttl)
     fields.update(write_metadata=chance.randrange(2), metadata=chance.getrandbits(16))
     fields.update(output_kind=chance.choice((0, 0, 1, 2, 2, 2, 3)), port=chance.choice((chance.randrange(256), port)))
     fields.update(to_ingress=int(chance.random() < 0.1))

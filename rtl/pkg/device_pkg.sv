@@ -125,7 +125,7 @@ package device_pkg;
   localparam int unsigned COUNTER_TO_CONTROLLER = 18;
   // frames without an output
   localparam int unsigned COUNTER_DISCARDED = 19;
-  // frames dropped because an edit did not fit into the frame's copied part
+  // frames dropped because an action did not fit the packet
   localparam int unsigned COUNTER_BAD_EDIT = 20;
   // frames dropped because of TTL or hop limit
   localparam int unsigned COUNTER_TTL_EXPIRED = 21;
@@ -219,7 +219,7 @@ package device_pkg;
     logic [4:0] remove;  // bytes that the edit removes, 0 to 16
     logic fix_ip;  // adjust the IPv4 header checksum by the edit's change
     logic fix_l4;  // adjust the TCP, UDP or ICMPv6 checksum by the edit's change
-    logic dec_ttl;  // decrement TTL or hop limit; drop the packet if the result is 0 or would be negative
+    logic dec_ttl;  // decrement TTL or hop limit; drop the packet if it was 0 or 1, or if there is none
     logic write_metadata;  // write the low 16 bits of the metadata register
     logic [15:0] metadata;  // value for the metadata register
     logic [1:0] output_kind;  // OUTPUT_*

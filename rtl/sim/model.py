@@ -92,7 +92,14 @@ class Packet:
         edits = bool(insert or remove)
         fits = at + remove <= len(self.head) and len(self.head) + insert - remove <= FRAME_BYTES
         fits = fits and (get("base") != device.EDIT_BASE_L4 or self.l4 != 0)
-        if edits and not fits:
+        is_ip = bool(self.present & {"ipv4", "ipv6"})
+        ttl_at = self.l3 + (8 if "ipv4" in self.present else 7)
+        cuts = lambda header: at < header < at + remove
+        bad = not fits or (is_ip and cuts(self.l3)) or (self.l4 != 0 and cuts(self.l4))
+        bad = bad or bool(get("dec_ttl") and is_ip and (at == ttl_at or cuts(ttl_at)))
+        # The checksum behind IPv6 extension headers is not found.
+        bad = bad or bool(get("fix_l4") and "ipv6" in self.present and self.proto in (0, 43, 44, 51, 60, 135))
+        if (edits and bad) or (get("dec_ttl") and not is_ip):
             self.drop, self.done = "bad_edit", True
             return
         self.done = bool(get("last")) or get("output_kind") == device.OUTPUT_DISCARD
@@ -103,9 +110,9 @@ class Packet:
             self.out = self.port if get("to_ingress") else self.out
             if self.kind == device.OUTPUT_PORT and self.out == self.port and not get("to_ingress"):
                 self.kind = device.OUTPUT_DISCARD
-        ttl_at = self.l3 + (8 if "ipv4" in self.present else 7)
-        if get("dec_ttl") and self.present & {"ipv4", "ipv6"}:
-            if self.head[ttl_at] <= 1:
+        if get("dec_ttl"):
+            # A TTL that an edit has removed counts as 0.
+            if ttl_at >= len(self.head) or self.head[ttl_at] <= 1:
                 self.drop, self.done = "ttl_expired", True
                 return
             self.head[ttl_at] -= 1
@@ -116,15 +123,16 @@ class Packet:
 
     def _edit(self, at, insert, remove, get):
         new = get("data").to_bytes(device.EDIT_DATA_BYTES, "big")[:insert]
+        # Offsets have 8 bits. A header that is not IP may lose its first byte.
+        self.l3 = (self.l3 + (insert - remove if at < self.l3 else 0)) % 256
+        self.l4 += insert - remove if self.l4 and at < self.l4 else 0
+        old = self.head[at : at + insert].ljust(insert, b"\0")
         change = sum(
-            (new[i] - self.head[at + i]) << (8 if (at + i - self.l3) % 2 == 0 else 0)
-            for i in range(insert) if at + i < len(self.head)
+            (new[i] - old[i]) << (8 if (at + i - self.l3) % 2 == 0 else 0) for i in range(insert)
         )
         self.ip_change += change * get("fix_ip")
         self.l4_change += change * get("fix_l4")
         self.head[at : at + remove] = new
-        self.l3 += insert - remove if at < self.l3 else 0
-        self.l4 += insert - remove if self.l4 and at < self.l4 else 0
 
     def finish(self):
         """Fixes the checksums and returns the frame, padded to 60 bytes."""

@@ -4,6 +4,16 @@
 //! A word has one primitive of each kind. They are executed in this order: *edit* (replace `remove` bytes at
 //! an offset by `insert` bytes of data; this modifies, inserts or removes), *TTL*, *metadata*, *output*. A
 //! program that needs two primitives of one kind uses two PPUs (programmable processing units).
+//!
+//! A packet that an action does not fit is dropped, and counted as `bad_edit`:
+//!
+//! - The edit leaves the copied part of the frame, or makes it longer than its room.
+//! - The edit counts from L4, and the parser found no upper-layer header.
+//! - The edit removes the first byte of an IP or upper-layer header together with bytes before it.
+//! - The action decrements the TTL, and the edit removes the TTL or inserts bytes directly before it.
+//! - The action decrements the TTL, and the packet is not IP.
+//! - The edit adjusts the upper-layer checksum (`fix_l4`), and the packet has IPv6 extension headers, behind
+//!   which the parser finds no upper-layer header.
 
 /// Bytes of an action word.
 pub const ACTION_BYTES: usize = 20;
@@ -36,11 +46,7 @@ pub const ACTION_FIELDS: [ActionField; 15] = [
     field("remove", 5, "bytes that the edit removes, 0 to 16"),
     field("fix_ip", 1, "adjust the IPv4 header checksum by the edit's change"),
     field("fix_l4", 1, "adjust the TCP, UDP or ICMPv6 checksum by the edit's change"),
-    field(
-        "dec_ttl",
-        1,
-        "decrement TTL or hop limit; drop the packet if the result is 0 or would be negative",
-    ),
+    field("dec_ttl", 1, "decrement TTL or hop limit; drop the packet if it was 0 or 1, or if there is none"),
     field("write_metadata", 1, "write the low 16 bits of the metadata register"),
     field("metadata", 16, "value for the metadata register"),
     field("output_kind", 2, "OUTPUT_*"),

@@ -48,7 +48,7 @@ pub const COUNTERS: [(&str, &str); 9] = [
     ("to_port", "frames sent to a port"),
     ("to_controller", "frames sent to the control plane"),
     ("discarded", "frames without an output"),
-    ("bad_edit", "frames dropped because an edit did not fit into the frame's copied part"),
+    ("bad_edit", "frames dropped because an action did not fit the packet"),
     ("ttl_expired", "frames dropped because of TTL or hop limit"),
     ("runt", "frames shorter than an Ethernet header"),
     ("bad_frame", "frames longer than the maximum, malformed, aborted, or with a bad FCS"),

@@ -24,7 +24,7 @@ const FRAME_BYTES_MIN: usize = 60;
 /// Reason why a PPU drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceDrop {
-    /// An edit does not fit into the copied part.
+    /// The packet does not fit the action.
     BadEdit,
     /// The TTL is 0 or 1.
     Ttl,
@@ -213,12 +213,9 @@ impl PacketHeader {
             EditBase::L4 => u16::from(self.l4),
         };
         let at = base + u16::from(action.offset);
-        let (insert, remove) = (u16::from(action.insert), u16::from(action.remove));
-        let edits = insert != 0 || remove != 0;
-        let fits = at + remove <= u16::from(self.copied)
-            && usize::from(u16::from(self.copied) + insert - remove) <= FRAME_BYTES
-            && (action.base != EditBase::L4 || self.l4 != 0);
-        if edits && !fits {
+        let edits = action.insert != 0 || action.remove != 0;
+        let is_ip = self.present & (present::IPV4 | present::IPV6) != 0;
+        if edits && !self.fits(at, action) || action.dec_ttl && !is_ip {
             (self.drop, self.done) = (Some(DeviceDrop::BadEdit), true);
             return;
         }
@@ -229,7 +226,7 @@ impl PacketHeader {
             self.set_output(ppu, action);
         }
         self.done = action.last || action.output == OutputKind::Discard;
-        let ttl = action.dec_ttl && self.present & (present::IPV4 | present::IPV6) != 0;
+        let ttl = action.dec_ttl;
         let at = at as u8;
         let mut ttl_at = self.l3.wrapping_add(if self.present & present::IPV4 != 0 { 8 } else { 7 });
         let old_ttl = self.frame.get(usize::from(ttl_at)).copied().unwrap_or(0);
@@ -252,6 +249,27 @@ impl PacketHeader {
             }
         }
         self.find_tag();
+    }
+
+    /// Whether an edit at this byte is possible.
+    fn fits(&self, at: u16, action: &ActionWord) -> bool {
+        let (insert, remove) = (u16::from(action.insert), u16::from(action.remove));
+        let (copied, l3, l4) = (u16::from(self.copied), u16::from(self.l3), u16::from(self.l4));
+        let is_ip = self.present & (present::IPV4 | present::IPV6) != 0;
+        let ttl = l3 + if self.present & present::IPV4 != 0 { 8 } else { 7 };
+        let cuts = |header: u16| at < header && at + remove > header;
+        let touches_ttl = action.dec_ttl && is_ip && (at == ttl || cuts(ttl));
+        // Behind IPv6 extension headers, the parser does not find the checksum that would have to change.
+        let hidden = action.fix_l4
+            && self.present & present::IPV6 != 0
+            && matches!(self.proto, 0 | 43 | 44 | 51 | 60 | 135);
+        at + remove <= copied
+            && usize::from(copied + insert - remove) <= FRAME_BYTES
+            && (action.base != EditBase::L4 || l4 != 0)
+            && !(is_ip && cuts(l3))
+            && !(l4 != 0 && cuts(l4))
+            && !touches_ttl
+            && !hidden
     }
 
     fn set_output(&mut self, ppu: u8, action: &ActionWord) {

@@ -12,7 +12,7 @@ fn pick<T: Copy>(chance: &mut Rng, list: &[T]) -> T {
 }
 
 fn ip(chance: &mut Rng, payload: &[u8]) -> Vec<u8> {
-    let proto = pick(chance, &[1, 6, 17, 58, 132, 99]);
+    let proto = pick(chance, &[1, 6, 17, 58, 132, 99, 0, 44]);
     let ttl = pick(chance, &[0, 1, 2, 64, 255]);
     let length = payload.len() as u16;
     let mut packet = Vec::new();

@@ -18,7 +18,7 @@ mod frames;
 mod program;
 
 /// Number of forms of random actions.
-const FORMS: u8 = 5;
+const FORMS: u8 = 8;
 /// Cycles after which every frame has left.
 const DRAIN_CYCLES: u32 = 300;
 /// Changes of entries per program, during traffic.

@@ -26,6 +26,8 @@ fn action(chance: &mut Rng) -> ActionWord {
     data.fill_with(|| chance.u8(..));
     let base = pick(chance, &EditBase::ALL);
     let mut word = ActionWord { data, base, ..ActionWord::default() };
+    // Packets that are not IP are dropped.
+    let ttl = chance.u8(..3) == 0;
     match chance.u8(..FORMS) {
         0 => {
             (word.insert, word.remove) = (chance.u8(..13), chance.u8(..17));
@@ -47,11 +49,17 @@ fn action(chance: &mut Rng) -> ActionWord {
             }
         }
         // Both MAC addresses and the TTL.
-        2 => (word.base, word.insert, word.remove, word.dec_ttl) = (EditBase::Frame, 12, 12, true),
+        2 => (word.base, word.insert, word.remove, word.dec_ttl) = (EditBase::Frame, 12, 12, ttl),
         // A VLAN tag is inserted, or removed, and the TTL is decremented.
         3 => {
-            (word.base, word.offset, word.dec_ttl) = (EditBase::Frame, 12, true);
+            (word.base, word.offset, word.dec_ttl) = (EditBase::Frame, 12, ttl);
             (word.insert, word.remove) = pick(chance, &[(4, 0), (0, 4), (3, 0)]);
+        }
+        // Any edit, also over borders of headers.
+        4 => {
+            (word.insert, word.remove) = (chance.u8(..13), chance.u8(..17));
+            word.offset = if chance.bool() { chance.u8(..24) } else { chance.u8(..150) };
+            (word.fix_ip, word.fix_l4, word.dec_ttl) = (chance.bool(), chance.bool(), ttl);
         }
         _ => {}
     }
