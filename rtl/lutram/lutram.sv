@@ -25,6 +25,8 @@ module lutram #(
     wire [CELLS*14-1:0] in_bits = (CELLS * 14)'(write_data);
     wire [CELLS*14-1:0] out_bits;
     assign read_data = out_bits[WIDTH-1:0];
+    // The last cell can have more bits than the word.
+    wire _unused = &{1'b0, out_bits};
     for (genvar i = 0; i < CELLS; i++) begin : gen_cell
       // The write port uses the address of port H, whose data bits stay unused.
       RAM32M16 cell_i (

@@ -79,7 +79,8 @@ module table_writer
   // Place in the shadow copy.
   wire [15:0] ppu_base = 16'(held.ppu) * 16'(ENTRIES);
   wire [AT_BITS-1:0] at = AT_BITS'(ppu_base + held.index);
-  wire exists = held.ppu < 8'(PPUS) && 32'(held.index) < ENTRIES;
+  wire ppu_exists = held.ppu < 8'(PPUS);
+  wire exists = ppu_exists && 32'(held.index) < ENTRIES;
   // Division by 14, exact for dividends up to 5,461.
   wire [31:0] scaled = 32'(held.index) * 32'd4682;
   wire [15:0] row_now = 16'(scaled[31:16]);
@@ -166,7 +167,7 @@ module table_writer
         end
         START: begin
           state <= IDLE;
-          if (!exists) refused <= 1'b1;
+          if (held.code == 2'(COMMAND_SELECT) ? !ppu_exists : !exists) refused <= 1'b1;
           else begin
             done <= held.code != 2'(COMMAND_WRITE);
             case (held.code)
