@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test bench of the data plane: throughput in every cycle, latency, updates under load, bad frames."""
 
+import itertools
 import os
 import random
 
@@ -8,7 +9,7 @@ import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
 
 import device
-from bench import Sink, action, beats, command, data, egress, execute, key, output, padded, send, start
+from bench import Sink, action, beats, command, data, egress, execute, key, output, padded, send, send_beat, start
 
 COUNTERS = ("received", "to_port", "to_controller", "discarded", "bad_edit", "ttl_expired", "runt", "bad_frame", "no_room")
 PPUS, ENTRIES = int(os.environ["PPUS"]), int(os.environ["ENTRIES"])
@@ -27,11 +28,11 @@ def frame(length, seed=0, vlan=False):
     return (MACS + tag + b"\x88\xb5" + random.Random(seed).randbytes(length))[:length]
 
 
-async def prepare(dut, miss=device.OUTPUT_DISCARD):
+async def prepare(dut):
     """Resets the data plane and waits until it takes commands."""
     await start(
         dut, in_valid=0, in_last=0, in_bad=0, in_keep=0, in_data=0, in_port=0, out_ready=1, command_valid=0,
-        command=0, read_valid=0, read_ppu=0, read_index=0, miss_output=miss,
+        command=0, read_valid=0, read_ppu=0, read_index=0, miss_output=device.OUTPUT_DISCARD,
     )
     while not dut.command_ready.value:
         await RisingEdge(dut.clk)
@@ -78,6 +79,32 @@ async def longer_frames_leave_at_bus_rate(dut):
         assert [f for _, f in sink.frames] == [f[:12] + f[16:] for f in frames], length
         span = sink.cycles[-1] - sink.cycles[0] + 1
         assert span <= count, f"{length} bytes: {count} beats in, {span} cycles out"
+
+
+@cocotb.test()
+async def frames_that_grow_take_a_cycle_more(dut):
+    """A tag inserted into long frames costs a cycle per frame. Latency grows with the number of beats."""
+    await prepare(dut)
+    for length in (64, 65, 1518):
+        sink = Sink(dut)
+        dut.miss_output.value = device.OUTPUT_PORT
+        await send(dut, [frame(length)])
+        await sink.wait_for(1)
+        count = -(-length // 64)
+        sent_at = 1
+        latency = sink.cycles[0] - sent_at
+        assert latency == 16 + 12 * PPUS + (count if count > 1 else 0), (length, latency)
+        sink.stop()
+    await add(dut, 0, 0, action(data=data(b"\x81\0\0\x07"), offset=12, insert=4, output_kind=2, port=2))
+    for length in (1514, 1518):
+        sink = Sink(dut)
+        frames = [frame(length, seed) for seed in range(12)]
+        await send(dut, frames)
+        await sink.wait_for(12)
+        assert [f for _, f in sink.frames] == [f[:12] + b"\x81\0\0\x07" + f[12:] for f in frames]
+        span = sink.cycles[-1] - sink.cycles[0] + 1
+        assert span <= 12 * 25, (length, span)
+        sink.stop()
 
 
 @cocotb.test()
@@ -129,22 +156,26 @@ async def bad_frames_are_dropped_whole_and_counted(dut):
     await add(dut, 0, 0, output(4))
     sink = Sink(dut)
     good = [frame(length, length) for length in (64, 1518, 14, 200)]
-    for bad in ("runt", "giant", "aborted", "aborted", "hole"):
+    # Kind: length, keep bits of each beat that are inverted.
+    kinds = {
+        "runt": (13, ()), "giant": (1519, ()), "aborted": (700, ()), "hole": (200, (0, 0, 0, 2)),
+        "short beat before the last": (200, (0, (1 << 64) - 256)), "empty beat": (200, (0, (1 << 64) - 1)),
+        "empty last beat": (129, (0, 0, 1)), "first byte missing": (64, (1,)), "another port": (200, ()),
+    }
+    for bad, (length, inverted) in kinds.items():
         await send(dut, good)
-        length = {"runt": 13, "giant": 1519, "aborted": 700, "hole": 200}[bad]
-        for word, keep, last in beats(frame(length)):
-            dut.in_valid.value, dut.in_data.value, dut.in_last.value = 1, word, last
-            dut.in_keep.value = keep ^ 2 if bad == "hole" and last else keep
-            dut.in_bad.value = int(bad == "aborted" and last)
-            await RisingEdge(dut.clk)
+        for at, (word, keep, last) in enumerate(beats(frame(length))):
+            change = inverted[at] if at < len(inverted) else 0
+            port = 8 if bad == "another port" and at == 2 else 9
+            await send_beat(dut, word, keep ^ change, last, int(bad == "aborted" and last), port)
     await send(dut, good)
-    await sink.wait_for(24)
+    await sink.wait_for(40)
     await ClockCycles(dut.clk, 100)
-    assert [f for _, f in sink.frames] == [padded(f) for f in good] * 6
+    assert [f for _, f in sink.frames] == [padded(f) for f in good] * 10
     counted = counters(dut)
     assert counted == {
-        "received": 29, "to_port": 24, "to_controller": 0, "discarded": 0, "bad_edit": 0, "ttl_expired": 0,
-        "runt": 1, "bad_frame": 4, "no_room": 0,
+        "received": 49, "to_port": 40, "to_controller": 0, "discarded": 0, "bad_edit": 0, "ttl_expired": 0,
+        "runt": 1, "bad_frame": 8, "no_room": 0,
     }, counted
 
 
@@ -164,6 +195,148 @@ async def ingress_faster_than_egress_drops_whole_frames(dut):
     assert counted["to_port"] == len(got) == 300 - counted["no_room"]
     positions = [frames.index(f) for f in got]
     assert positions == sorted(positions)
+
+
+@cocotb.test()
+async def many_short_frames_wait_for_a_stalled_output(dut):
+    """More frames than headers that may be in flight: those with room leave in order after the stall."""
+    await prepare(dut)
+    await add(dut, 0, 0, output(4))
+    stalled = [True]
+    sink = Sink(dut, ready=lambda: not stalled[0])
+    dut.out_ready.value = 0
+    frames = [MACS + n.to_bytes(4, "big") + frame(64, n)[16:] for n in range(700)]
+    await send(dut, frames)
+    await ClockCycles(dut.clk, 300)
+    assert not sink.frames
+    stalled[0] = False
+    await ClockCycles(dut.clk, 1000)
+    counted = counters(dut)
+    assert counted["received"] == 700 and counted["no_room"] > 0, counted
+    assert [f for _, f in sink.frames] == frames[: 700 - counted["no_room"]]
+
+
+@cocotb.test()
+async def the_miss_action_changes_between_frames(dut):
+    """Frames without an output meet each miss action, which changes in traffic; no frame is cut."""
+    await prepare(dut)
+    sink = Sink(dut)
+    chance = random.Random(5)
+    frames = [MACS + n.to_bytes(4, "big") + frame(130 + n % 70, n)[16:] for n in range(600)]
+    sending = cocotb.start_soon(send(dut, frames))
+    port, controller = device.OUTPUT_PORT, device.OUTPUT_CONTROLLER
+    for kind in (port, controller, device.OUTPUT_DISCARD, port, device.OUTPUT_KEEP):
+        dut.miss_output.value = kind
+        await ClockCycles(dut.clk, 200)
+    words = [word for word, _ in itertools.groupby(word for word, _ in sink.frames)]
+    assert words == [egress(0, kind, ppu=255) for kind in (port, controller, port)], [hex(word) for word in words]
+    while not sending.done():
+        dut.miss_output.value = chance.randrange(4)
+        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 300)
+    places = [int.from_bytes(f[12:16], "big") for _, f in sink.frames]
+    assert [f for _, f in sink.frames] == [frames[at] for at in places] and places == sorted(places)
+    counted = counters(dut)
+    kinds = [word >> 24 for word, _ in sink.frames]
+    assert (counted["to_port"], counted["to_controller"]) == (kinds.count(2), kinds.count(3)), counted
+    assert counted["discarded"] == 600 - len(kinds) > 50 and counted["received"] == 600, counted
+
+
+@cocotb.test()
+async def each_field_of_the_extended_header_is_matched(dut):
+    """A key over each field, against the value that the field must have; and one over the cycle of arrival."""
+    await prepare(dut)
+    ip = bytes.fromhex("81007005 86dd 6ab00000 0020 11 40") + bytes(range(32)) + bytes(8) + bytes(40)
+    made = MACS + ip
+    headers = (device.PRESENT_ETHERNET, device.PRESENT_VLAN, device.PRESENT_IPV6, device.PRESENT_UDP)
+    present = sum(1 << bit for bit in headers)
+    values = {
+        "in_port": 9, "in_phy_port": 9, "metadata": 0, "tunnel_id": 0, "eth_type": 0x86DD, "vlan": 0x7005,
+        "ip_tos": 0xAB, "ip_proto": 17, "exthdr": 0, "present": present, "l3_offset": 18, "l4_offset": 58,
+        "reserved": 0, "frame_bytes": len(made),
+    }
+    sink = Sink(dut)
+    names = []
+    for name, bit, width in device.FIELDS:
+        for at in range(bit // 8, (bit + width) // 8, 4) if name in values else ():
+            count = min(4, (bit + width) // 8 - at)
+            whole = values[name] if width <= 32 else values[name] & 0xFFFFFFFF if at > bit // 8 else 0
+            part = whole << 8 * (4 - count)
+            mask = (1 << 32) - (1 << 8 * (4 - count))
+            await execute(dut, command(device.COMMAND_SELECT, 0, slices=[(device.BASE_EXTENDED, at, count)]))
+            # Entry 0 has the value, entries 1 to 15 one bit of it inverted.
+            await add(dut, 0, 0, output(1), (part, mask))
+            for index in range(1, 4):
+                await add(dut, 0, index, output(2), (part ^ 1 << (32 - 8 * count + 2 * index), mask))
+            await send(dut, [made])
+            names.append(name)
+            await ClockCycles(dut.clk, 100)
+    assert [word for word, _ in sink.frames] == [egress(1)] * len(names), list(zip(names, sink.frames))
+    # A frame every 16 cycles: bit 6 of the cycle changes every fourth frame.
+    sink.frames.clear()
+    at = next(bit for name, bit, _ in device.FIELDS if name == "timestamp") // 8 + 4
+    await execute(dut, command(device.COMMAND_SELECT, 0, slices=[(device.BASE_EXTENDED, at, 4)]))
+    for index in range(2):
+        await add(dut, 0, index, output(1 + index), (index << 6, 1 << 6))
+    for index in range(2, 4):
+        await execute(dut, command(device.COMMAND_REMOVE, 0, index))
+    for _ in range(32):
+        await send(dut, [made[:64]])
+        await ClockCycles(dut.clk, 15)
+    await ClockCycles(dut.clk, 200)
+    runs = [len(list(group)) for _, group in itertools.groupby(word for word, _ in sink.frames)]
+    assert sum(runs) == 32 and set(runs[1:-1]) == {4}, runs
+
+
+@cocotb.test()
+async def checksums_of_zero(dut):
+    """A UDP checksum that becomes 0 is written as 0xffff, one of 0 stays; TCP has no such rule."""
+    await prepare(dut)
+    # The edit writes 10.0.0.3. If the address is 10.0.0.2, a checksum of 1 becomes 0.
+    write = action(
+        data=data(bytes([10, 0, 0, 3])), base=device.EDIT_BASE_L3, offset=16, insert=4, remove=4, fix_ip=1, fix_l4=1,
+        output_kind=2, port=1,
+    )
+    await add(dut, 0, 0, write)
+    sink = Sink(dut)
+    wanted = []
+    udp, tcp = (17, 40), (6, 50)
+    cases = ((udp, 2, 1, 0xFFFF), (udp, 2, 0, 0), (udp, 2, 2, 1), (tcp, 2, 1, 0), (tcp, 2, 0, 0xFFFE))
+    # The address stays, and so does the checksum.
+    cases += tuple((proto, 3, same, same) for proto in (udp, tcp) for same in (0, 0xFFFF))
+    for (proto, place), host, old, new in cases:
+        made = bytearray(MACS + bytes.fromhex("0800 450000320000400040000000 0a000001 0a000002") + bytes(26))
+        made[23], made[33], made[46] = proto, host, 0x50
+        made[place : place + 2] = old.to_bytes(2, "big")
+        await send(dut, [bytes(made)])
+        wanted.append((place, new))
+    await sink.wait_for(len(wanted))
+    for (place, new), (_, got) in zip(wanted, sink.frames):
+        assert got[33] == 3 and int.from_bytes(got[place : place + 2], "big") == new, (place, new, got.hex())
+
+
+@cocotb.test()
+async def a_reset_in_traffic_leaves_no_part_of_a_frame(dut):
+    """After a reset within a frame, its rest is dropped and counted; the next frame is forwarded."""
+    await prepare(dut)
+    made = frame(384)
+    for cut in range(1, 6):
+        parts = list(beats(made))
+        for word, keep, last in parts[:cut]:
+            await send_beat(dut, word, keep, last)
+        dut.rst.value = 1
+        await ClockCycles(dut.clk, 2)
+        dut.rst.value = 0
+        dut.miss_output.value = device.OUTPUT_CONTROLLER
+        sink = Sink(dut)
+        for word, keep, last in parts[cut:]:
+            await send_beat(dut, word, keep, last)
+        await send(dut, [made])
+        await ClockCycles(dut.clk, 300)
+        assert [f for _, f in sink.frames] == [made], cut
+        counted = counters(dut)
+        assert (counted["received"], counted["bad_frame"], counted["to_controller"]) == (2, 1, 1), counted
+        sink.stop()
 
 
 @cocotb.test()
@@ -193,5 +366,6 @@ async def entries_are_read_back_and_foreign_places_refused(dut):
     assert await read(ppus - 1, entries - 1) == (1, value, mask, output(8))
     await execute(dut, command(device.COMMAND_REMOVE, ppus - 1, entries - 1))
     assert (await read(ppus - 1, entries - 1))[0] == 0
+    await execute(dut, command(device.COMMAND_SELECT, 0, index=0xFFFF))
     assert await read(ppus, 0) is None
     assert await read(0, entries) is None

@@ -47,6 +47,8 @@ def build(name, top, parameters):
     command = [
         "verilator", "--cc", "--exe", "--build", "-j", "2", "--vpi", "--prefix", "Vtop", "-o", "bench", "-O3",
         "--x-assign", "unique", "--x-initial", "unique", "--top-module", top, "-Mdir", str(folder), "-Wno-fatal",
+        # Refused parameters end the build.
+        "-Werror-USERFATAL",
         "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", "-MAKEFLAGS", "OPT_FAST=-O1",
         *(f"-G{key}={value}" for key, value in parameters.items()),
         str(ROOT / "rtl" / "lint.vlt"), str(public), *map(str, sources()),
@@ -74,7 +76,12 @@ def run(name):
         ).stdout.strip(),
         **{key: str(value) for key, value in parameters.items()},
     }
-    subprocess.run([str(program)], cwd=program.parent, env=environment, check=False)
+    # Registers without a reset begin with random values.
+    seed = int(os.environ.get("RTL_SEED", "1")) % (1 << 31)
+    command = [str(program), "+verilator+rand+reset+2", f"+verilator+seed+{max(seed, 1)}"]
+    code = subprocess.run(command, cwd=program.parent, env=environment, check=False).returncode
+    if code != 0:
+        raise SystemExit(f"{name}: the simulation ended with status {code}")
     if not results.exists():
         raise SystemExit(f"{name}: no test ran")
     cases = list(tree.parse(results).iter("testcase"))
