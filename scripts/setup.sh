@@ -19,7 +19,7 @@ readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpd
 readonly bench_needs=(valgrind:valgrind python3:python3 ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly peers_needs=(ovs-ofctl:openvswitch-common ovsdb-server:openvswitch-common pkg-config:pkg-config python3:python3
     taskset:util-linux setpriv:util-linux stdbuf:coreutils ldd:libc-bin)
-readonly rtl_needs=(verilator:verilator yosys:yosys z3:z3 c++:build-essential python3:python3)
+readonly rtl_needs=(verilator:verilator yosys:yosys c++:build-essential python3:python3)
 readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
 fail() {

