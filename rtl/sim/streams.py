@@ -53,13 +53,13 @@ class Collector:
                 word = int(self.ready.value) & ~(1 << self.element) | int(self.accept()) << self.element
                 self.ready.value = word
 
-    async def wait_for(self, count, cycles=4000):
-        """Waits until `count` frames have arrived."""
+    async def wait_for(self, count, cycles=4000, what=""):
+        """Waits until `count` frames have arrived. `what` explains a failure."""
         for _ in range(cycles):
             if len(self.frames) >= count:
                 return
             await RisingEdge(self.dut.clk)
-        raise AssertionError(f"{len(self.frames)} of {count} frames arrived")
+        raise AssertionError(f"{len(self.frames)} of {count} frames arrived {what}")
 
 
 async def offer(dut, prefix, frames, inform=None, idle=None, ready=True):

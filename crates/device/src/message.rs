@@ -8,8 +8,9 @@
 //! # Sessions and transaction IDs
 //!
 //! A Hello begins a session; its ID is the session's first. A duplicate of that Hello is answered, but begins
-//! no new session. The ID of each further Flow_mod and Packet_out must be new. IDs are compared modulo 2^32.
-//! The device remembers the last [`WINDOW`] IDs:
+//! no new session. The ID of each further Flow_mod and Packet_out must be higher than the Hello's, and new.
+//! IDs are compared modulo 2^32, so one that is 2^31 or more above the window's begin counts as old. The
+//! device remembers the last [`WINDOW`] IDs up to the highest one:
 //!
 //! - A Flow_mod that was executed is not executed again; the answer is the same.
 //! - A Flow_mod older than one that was executed is not executed. The answer is a Flow_ack with `done` 0. So
