@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from shunt_controller import pof
-from shunt_controller.pof.messages import CounterCommand, GroupType, ModCommand
+from shunt_controller.pof.messages import Bucket, CounterCommand, GroupType, ModCommand, PacketIn
 
 ROOT = pathlib.Path(__file__).parents[3]
 PORTS = 2
@@ -104,17 +104,22 @@ class Session(pof.Application):
 
     def __init__(self) -> None:
         self.done: asyncio.Future[list[object]] = asyncio.get_running_loop().create_future()
+        self.packets: asyncio.Queue[PacketIn] = asyncio.Queue()
 
     async def connected(self, switch: pof.Switch) -> None:
         """Runs the steps."""
         try:
-            self.done.set_result(await steps(switch))
+            self.done.set_result(await steps(switch, self.packets))
         except BaseException as error:
             self.done.set_exception(error)
             raise
 
+    def packet_in(self, switch: pof.Switch, message: PacketIn) -> None:
+        """Keeps the packet for the steps."""
+        self.packets.put_nowait(message)
 
-async def steps(switch: pof.Switch) -> list[object]:
+
+async def steps(switch: pof.Switch, packets: asyncio.Queue[PacketIn]) -> list[object]:
     """Installs a program, changes it, and asks for what the switch has."""
     program, is_new = pof.Program(switch.target), switch.dialect is pof.Dialect.V1_4
     ethertype, layer = pof.field(96, 16), pof.Layer(switch.target, 14)
@@ -135,6 +140,14 @@ async def steps(switch: pof.Switch) -> list[object]:
     switch.set_forwarding(1, forwards=True)
     if is_new:
         switch.packet_out(bytes(60), [program.output(1)])
+        # The switch sends a PACKET_IN at any time, so the next step waits for it.
+        switch.packet_out(bytes.fromhex("020000000001 020000000002 88b5") + bytes(46), [pof.ToController()], 2)
+        packet = await packets.get()
+        results.append((packet.port, packet.reason, packet.total_length, packet.data[:14].hex()))
+        buckets = [Bucket([program.output(1)], 3), Bucket([program.output(2)], 1)]
+        switch.bucket_group_mod(ModCommand.ADD, 2, GroupType.SELECT, buckets)
+        switch.bucket_group_mod(ModCommand.MODIFY, 2, GroupType.SELECT, buckets[:1])
+        switch.bucket_group_mod(ModCommand.DELETE, 2, GroupType.SELECT)
         results.append([message.NAME for message in await switch.query_all()])
     switch.add_entry(program.entries[2])
     try:
