@@ -89,8 +89,8 @@ impl RtlDatapath {
         Self::with_seed(1)
     }
 
-    /// Returns a data plane after a reset, as [`Self::new`]. The seed chooses the registers' values before the
-    /// reset.
+    /// Returns a data plane after a reset, as [`Self::new`]. The seed chooses the registers' values before
+    /// the reset.
     #[must_use]
     pub fn with_seed(seed: u32) -> Option<Self> {
         let pins = Pins { miss_output: OutputKind::Discard as u8, ..Pins::default() };

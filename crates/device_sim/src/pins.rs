@@ -56,8 +56,8 @@ unsafe extern "C" {
 pub struct Verilated(NonNull<Device>);
 
 impl Verilated {
-    /// Returns a new data plane, which needs a reset. Until then, its registers have random values, which depend
-    /// on the seed. Returns `None` if memory is short.
+    /// Returns a new data plane, which needs a reset. Until then, its registers have random values, which
+    /// depend on the seed. Returns `None` if memory is short.
     pub fn new(seed: u32) -> Option<Self> {
         // SAFETY: the function has no preconditions.
         let bytes = unsafe { device_pins_bytes() };

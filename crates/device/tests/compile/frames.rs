@@ -68,8 +68,8 @@ pub fn frame(rng: &mut Rng) -> Vec<u8> {
     let length = [0, 0, 20, 46, 100, 1300][rng.usize(0..6)];
     let payload: Vec<u8> = (0..length).map(|_| rng.u8(..)).collect();
     let mut frame = b.payload(&payload).build();
-    // The headers of cut frames claim more than there is. An IP header behind two tags is not cut: after a pop,
-    // the software would complete it by padding.
+    // The headers of cut frames claim more than there is. An IP header behind two tags is not cut: after a
+    // pop, the software would complete it by padding.
     if rng.u8(0..10) == 0 {
         frame.truncate(rng.usize(14..140).max(64));
     }
