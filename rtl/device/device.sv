@@ -62,6 +62,9 @@ module device
 );
   if (INGRESS_BEATS * BUS_BYTES < FRAME_MAX + BUS_BYTES)
     $fatal(1, "device: INGRESS_BEATS is too small for a frame of FRAME_MAX bytes");
+  // Each PPU may insert an edit's data.
+  if (EGRESS_BEATS * BUS_BYTES < FRAME_MAX + PPUS * EDIT_DATA_BYTES)
+    $fatal(1, "device: EGRESS_BEATS is too small for a frame of FRAME_MAX bytes and its edits");
 
   localparam int unsigned LOWER = COUNTERS + SHELL_COUNTERS;
   localparam int unsigned UPPER = CHANNELS * CHANNEL_COUNTERS;
