@@ -13,9 +13,9 @@ use worker::{Consistency, Quanta};
 const CASES: u64 = 200;
 
 /// Minimum share of the repeated packets of a calm case that must pass each table on the fast-forwarding
-/// path, in thousandths. The limit is low, because cleaning a large LUT also removes new records of a reused
-/// entry ID.
-const TABLE_PERMILLE: u64 = 100;
+/// path, in thousandths. A change of rules makes packets of a flow miss again, and 20 packets suffice for a
+/// check, so not all packets pass.
+const TABLE_PERMILLE: u64 = 500;
 
 /// Minimum share of the repeated packets of all calm cases that must stay on the path, in percent.
 const CALM_PERCENT: usize = 90;

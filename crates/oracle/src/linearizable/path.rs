@@ -6,8 +6,8 @@ use crate::PathUse;
 use crate::log::{Arrival, Entry, Left, Lookup, Record, TAG_BYTES, Walker};
 use dataplane::FoundBy;
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, Operation, PortNo, TableId};
-use std::collections::BTreeMap;
+use flow::{EntryChange, EntryId, Operation, PortNo, TableId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of leading bytes in which packets of one flow may differ, for example in their TTL.
 const FIRST_BYTES: usize = 64;
@@ -20,7 +20,8 @@ fn value(arrival: &Arrival) -> Value<'_> {
     (arrival.port, arrival.flow, &arrival.bytes[..untagged.min(FIRST_BYTES)])
 }
 
-/// Evaluates the repeated packets of each worker.
+/// Evaluates the repeated packets of each worker. Packets that leave the path at an entry with a reused ID
+/// are not evaluated ([`ReusedIds`]).
 pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
     let (numbers, refused) = (numbers(record), refused(record));
     let mut used = PathUse::default();
@@ -29,11 +30,14 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
             record.outcomes[worker].iter().map(|left| (left.walker, left)).collect();
         // For each value, the time at which its first packet since the last change of rules was finished.
         let mut finished: BTreeMap<Value<'_>, u64> = BTreeMap::new();
+        let mut reused = ReusedIds::default();
         for (entry, moment) in log.iter().zip(&record.moments[worker]) {
             let (port, sequence) = match *entry {
                 Entry::Packet { port, sequence } => (port, sequence),
                 Entry::Applied(version) => {
-                    if changes_rules(&record.operations[version.0 as usize - 1]) {
+                    let operation = &record.operations[version.0 as usize - 1];
+                    reused.note(operation);
+                    if changes_rules(operation) {
                         finished.clear();
                     }
                     continue;
@@ -54,6 +58,9 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
             if is_repeated && processed.low_latency && !processed.hits.is_empty() {
                 let lookups = replay.lookups.get(&(worker, walker)).map_or(&[][..], Vec::as_slice);
                 let left_at = left_path_at(left, lookups);
+                if processed.hits.iter().any(|(table, id)| Some(*table) == left_at && reused.contains(*id)) {
+                    continue;
+                }
                 let on_path = lookups.iter().take_while(|lookup| Some(lookup.table) != left_at);
                 let passed: Vec<_> = on_path.map(|lookup| (lookup.table, way(lookup.by))).collect();
                 used.note(&passed, left_at);
@@ -61,6 +68,40 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
         }
     }
     used
+}
+
+/// IDs of entries that belonged to other entries before.
+///
+/// The cleaning of a LUT after a deletion removes each record with the entry's ID, also new records of the
+/// next entry with this ID, until it has passed the whole LUT. For a large LUT, a case has too few packets
+/// for this. So packets that hit such an entry may leave the path.
+#[derive(Debug, Default)]
+struct ReusedIds {
+    removed: BTreeSet<EntryId>,
+    reused: BTreeSet<EntryId>,
+}
+
+impl ReusedIds {
+    fn note(&mut self, operation: &Operation) {
+        for part in operation.parts() {
+            let Operation::Entries(changes) = part else { continue };
+            for change in changes {
+                match change {
+                    EntryChange::Add(entry) if self.removed.contains(&entry.id) => {
+                        self.reused.insert(entry.id);
+                    }
+                    EntryChange::Remove { id, .. } => {
+                        self.removed.insert(*id);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn contains(&self, id: Option<EntryId>) -> bool {
+        id.is_some_and(|id| self.reused.contains(&id))
+    }
 }
 
 /// Returns whether an operation may cause LUT records to be learned again. The path does not use the table of
