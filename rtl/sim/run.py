@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds and runs the cocotb test benches: run.py [NAME...]. Needs cocotb 1.9 and Verilator 5.006."""
+"""Builds and runs the cocotb test benches: run.py [NAME...]. Needs cocotb 1.9 and Verilator 5.006.
+
+RTL_OPTIMISE is the option of the C++ compiler, -O1 by default."""
 
 import os
 import re
@@ -49,7 +51,8 @@ def build(name, top, parameters):
         "--x-assign", "unique", "--x-initial", "unique", "--top-module", top, "-Mdir", str(folder), "-Wno-fatal",
         # Refused parameters end the build.
         "-Werror-USERFATAL",
-        "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", "-MAKEFLAGS", "OPT_FAST=-O1",
+        "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
+        "-MAKEFLAGS", "OPT_FAST=" + os.environ.get("RTL_OPTIMISE", "-O1"),
         *(f"-G{key}={value}" for key, value in parameters.items()),
         str(ROOT / "rtl" / "lint.vlt"), str(public), *map(str, sources()),
         str(Path(cocotb.config.share_dir) / "lib" / "verilator" / "verilator.cpp"),
