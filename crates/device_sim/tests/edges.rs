@@ -325,6 +325,8 @@ fn a_stalled_output_ends_no_wait() {
 fn a_slice_command_needs_no_index() {
     let mut rtl = RtlDatapath::new().unwrap();
     let mut sent = Vec::new();
+    // The tables are cleared after a reset.
+    rtl.drain(300, &mut sent);
     rtl.start_with_index(0, &PpuCommand::Select { slices: Default::default() }, 0xffff);
     rtl.drain(100, &mut sent);
     assert_eq!(rtl.executed(), Some(Ok(())));
