@@ -140,6 +140,20 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_slice_implies_the_shorter_ones_of_its_base() {
+        let slice = |number: u32| Condition { needs: 1 << (FIRST_SLICE + number), unless: 0 };
+        let (frame, always) = (FieldBase::Frame, Condition::default());
+        assert!(slice(0).is_implied_by(slice(1), frame) && slice(1).is_implied_by(slice(1), frame));
+        assert!(!slice(1).is_implied_by(slice(0), frame));
+        assert!(always.is_implied_by(slice(0), frame) && !slice(0).is_implied_by(always, frame));
+        // A header is a fact of its own.
+        assert!(!always.is_implied_by(slice(0), FieldBase::L3));
+        assert!(!on(header::IPV4).is_implied_by(slice(0), FieldBase::L3));
+        assert!(!slice(0).is_implied_by(on(header::IPV4), FieldBase::L3));
+        assert!(on(header::IPV4).is_implied_by(on(header::IPV4), FieldBase::L3));
+    }
+
+    #[test]
     fn a_byte_that_a_header_implies_excludes_it() {
         let eth_type = Condition { needs: 0, unless: (header::IPV4 | header::IPV6).into() };
         assert!(eth_type.excludes(on(header::IPV4)) && on(header::ND).excludes(eth_type));
