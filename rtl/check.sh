@@ -3,19 +3,30 @@
 #
 # Checks the hardware pipeline: check.sh STEP...
 #
-# Steps: lint, simulate (all test benches), volume (100,000 frames in 100 random programs), faults (each
-# planted fault must be caught), prove (proofs, and mutations that they must refute), synthesise (resources of
-# each module, compared with rtl/ceilings.json), report (results of the steps; tables of the pages).
+# Steps: lint, simulate (all test benches), reference (the Rust tests: compiled flow tables in the RTL against
+# the reference), volume (100,000 frames in 100 random programs), faults (each planted fault must be caught),
+# prove (proofs, and mutations that they must refute), synthesise (resources of each module, compared with
+# rtl/ceilings.json), report (results of the steps; tables of the pages).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly python=target/tools/rtl/bin/python
 
 lint() {
+    local parameters
     verilator --lint-only -Wall rtl/lint.vlt -f rtl/files.f --top-module device
+    # The memory cells that are synthesised, and the largest number of PPUs.
+    for parameters in "-GPPUS=1 -GENTRIES=32 -GPRIMITIVE=1'b1" "-GPPUS=8 -GENTRIES=32"; do
+        # shellcheck disable=SC2086
+        verilator --lint-only -Wall $parameters rtl/lint.vlt -f rtl/files.f --top-module datapath
+    done
 }
 
 simulate() {
     "$python" rtl/sim/run.py
+}
+
+reference() {
+    cargo test --quiet --package device_sim --features verilator
 }
 
 volume() {
@@ -46,16 +57,21 @@ versions() {
     "$python" -c 'import cocotb; print("cocotb", cocotb.__version__)'
 }
 
+usage() {
+    printf 'usage: %s lint|simulate|reference|volume|faults|prove|synthesise|report...\n' "$0" >&2
+    exit 2
+}
+
+[ $# -gt 0 ] || usage
+for step in "$@"; do
+    case "$step" in
+        lint | simulate | reference | volume | faults | prove | synthesise | report) ;;
+        *) usage ;;
+    esac
+done
 printf '== rtl: versions of the tools\n'
 versions
 for step in "$@"; do
-    case "$step" in
-        lint | simulate | volume | faults | prove | synthesise | report) ;;
-        *)
-            printf 'usage: %s lint|simulate|volume|faults|prove|synthesise|report...\n' "$0" >&2
-            exit 2
-            ;;
-    esac
     printf '== rtl: %s\n' "$step"
     "$step"
 done
