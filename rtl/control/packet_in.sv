@@ -50,6 +50,7 @@ module packet_in
     logic [31:0] sum;
     logic [7:0]  port;
     logic [7:0]  ppu;
+    logic [7:0]  code;
   } frame_t;
 
   // Stage A: bytes in order. Beats behind the maximum are not stored. The FIFOs have room for what is between
@@ -127,6 +128,7 @@ module packet_in
       d_frame.sum <= (c_first ? 32'd0 : d_frame.sum) + 32'(c_sum);
       d_frame.port <= c_egress.in_port;
       d_frame.ppu <= c_egress.ppu;
+      d_frame.code <= c_egress.port;
     end
   end
   wire frame_valid, frame_ready;
@@ -186,13 +188,14 @@ module packet_in
           message_bytes <= frame.bytes + 16'(MESSAGE_HEADER_BYTES) + 16'd8;
           left <= frame.bytes + 16'(PACKET_BYTE);
           sum <= fold(frame.sum);
-          body <= {frame.port, frame.ppu, 48'd0};
+          body <= {frame.port, frame.ppu, frame.code, 40'd0};
           first <= 1'b1;
           beats_left <= 8'(FRAME_BEATS_MAX);
           if (frame_valid) state <= is_long ? DROP : SUM;
         end
         SUM: begin
-          sum <= udp_sum(udp_sum_base, 8'(MESSAGE_PACKET_IN), id, message_bytes, 32'(sum) + 32'(body[63:48]));
+          sum <= udp_sum(udp_sum_base, 8'(MESSAGE_PACKET_IN), id, message_bytes,
+                         32'(sum) + 32'(body[63:48]) + 32'(body[47:32]));
           state <= SEND;
         end
         SEND: begin
@@ -217,7 +220,7 @@ module packet_in
     end
   end
 
-  wire _unused = &{1'b0, a_egress.output_kind, a_egress.port, c_egress.output_kind, c_egress.port};
+  wire _unused = &{1'b0, a_egress.output_kind, a_egress.port, c_egress.output_kind};
 endmodule
 
 `default_nettype wire

@@ -318,7 +318,7 @@ async def packet_ins_and_packet_outs_are_moved_byte_for_byte(dut):
     lengths += [chance.randrange(14, 1537) for _ in range(30)]
     ups, downs = [], []
     for at, length in enumerate(lengths):
-        ups.append((chance.randbytes(length), egress(kind=device.OUTPUT_CONTROLLER, in_port=at, ppu=at * 5 & 255)))
+        ups.append((chance.randbytes(length), egress(at * 7 & 255, device.OUTPUT_CONTROLLER, at, at * 5 & 255)))
         downs.append((chance.randbytes(length), at, at % 3 == 0))
     # A Packet_in cannot hold these.
     for length in (1537, 1600, 5000, 9216):
@@ -344,7 +344,8 @@ async def packet_ins_and_packet_outs_are_moved_byte_for_byte(dut):
     assert outs.frames == [(port, data) for data, port, _ in downs]
     got = [parse(data) for _, data in replies.frames]
     ins = [(transaction, body) for code, transaction, body in got if code == device.MESSAGE_PACKET_IN]
-    assert ins == [(at, bytes([word >> 8 & 255, word & 255]) + bytes(6) + data) for at, (word, data) in enumerate(held)]
+    heads = [bytes([word >> 8 & 255, word & 255, word >> 16 & 255]) + bytes(5) for word, _ in held]
+    assert ins == [(at, head + data) for at, (head, (_, data)) in enumerate(zip(heads, held))]
     assert sum(code == device.MESSAGE_ECHO_REPLY for code, _, _ in got) == echoes
     counted = counters(dut)
     assert counted["too_long"] == 4 and counted["packet_in"] == len(held) and counted["packet_out"] == len(downs)
