@@ -111,7 +111,8 @@ module control
   wire [BUS_BITS-1:0] message_data;
   frame_buffer #(
       .BEATS(MESSAGE_BEATS),
-      .FRAME_MAX(CONTROL_FRAME_MAX)
+      .FRAME_MAX(CONTROL_FRAME_MAX),
+      .SOURCE_RESETS(1'b1)
   ) buffer_i (
       .clk(clk),
       .rst(rst),

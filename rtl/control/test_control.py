@@ -218,7 +218,7 @@ async def malformed_and_spoofed_frames_are_dropped_with_their_reason(dut):
         datagram.write(0, 0, value | 1 << 130, mask & ~(1 << 130), 0),
         patch(datagram.write(0, 0, 0, 0, 0), 4 + 33, 1), patch(datagram.write(0, 0, 0, 0, 0), 4 + 3, 1),
         patch(datagram.write(0, 0, 0, 0, 0), 4 + 34, 1), patch(datagram.write(0, 0, 0, 0, 0), 4 + 35, 1),
-        word(base=3), word(insert=13), word(remove=17), word(metadata=1), word(reserved=1), word(reserved=1 << 13),
+        word(base=3), word(insert=13), word(remove=17), word(metadata=1), word(reserved=1), word(reserved=1 << 12),
         datagram.select(0, [(4, 0, 0)]), datagram.select(0, [(0, 0, 5)]),
         datagram.select(0, [(0, 0, 0)] * 3 + [(0, 0, 255)]),
         patch(datagram.select(0, []), 7, 1), patch(datagram.select(0, []), 19, 1), patch(datagram.select(0, []), 3, 1))]

@@ -21,6 +21,8 @@ module datapath
     parameter int unsigned FRAME_MAX = 1518,
     // Beats of 64 bytes in the ingress buffer and in the payload FIFO, a power of two, at least 64.
     parameter int unsigned BUFFER_BEATS = 512,
+    // Whether the channels are reset together with the data plane; see `frame_buffer`.
+    parameter bit SOURCE_RESETS = 1'b0,
     // Memory cells, as in `lutram`.
     parameter bit PRIMITIVE = 1'b0
 ) (
@@ -76,7 +78,8 @@ module datapath
   wire received, drop_runt, drop_bad, drop_no_room;
   frame_buffer #(
       .BEATS(BUFFER_BEATS),
-      .FRAME_MAX(FRAME_MAX)
+      .FRAME_MAX(FRAME_MAX),
+      .SOURCE_RESETS(SOURCE_RESETS)
   ) buffer_i (
       .clk(clk),
       .rst(rst),

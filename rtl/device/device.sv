@@ -142,6 +142,7 @@ module device
       .ENTRIES(ENTRIES),
       .FRAME_MAX(FRAME_MAX),
       .BUFFER_BEATS(BUFFER_BEATS),
+      .SOURCE_RESETS(1'b1),
       .PRIMITIVE(PRIMITIVE)
   ) datapath_i (
       .clk(clk),

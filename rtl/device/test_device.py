@@ -107,6 +107,16 @@ async def prepare(dut, accept=None):
     return daemon, [Collector(dut, "tx", c) for c in range(CHANNELS)]
 
 
+def elsewhere(chance, channel, ports):
+    """One of the ports, but not that of the channel: frames do not leave by the port at which they arrived."""
+    return chance.choice([port for port in ports if port != channel + 1])
+
+
+def padded(item):
+    """The frame as the data plane sends it."""
+    return item.ljust(60, b"\0")
+
+
 async def receive(dut, lists, idle=lambda channel: False):
     """Sends the frames of each channel, all channels at the same time."""
     lists = lists + [[]] * (CHANNELS - len(lists))
@@ -137,8 +147,8 @@ async def a_programmed_device_forwards_counts_and_is_read_back(dut):
     for (ppu, index), (value, mask, word) in entries.items():
         await daemon.mod(datagram.write(ppu, index, value, mask, word))
     await daemon.mod(datagram.write(PPUS, 0, 0, 0, 0), done=False)
-    sent = [[packet(chance.randrange(1, 7), chance.choice((64, 65, 200, 1518)), c << 8 | at) for at in range(40)]
-            for c in range(CHANNELS)]
+    sent = [[packet(elsewhere(chance, c, range(1, 7)), chance.choice((64, 65, 200, 1518)), c << 8 | at)
+             for at in range(40)] for c in range(CHANNELS)]
     await receive(dut, sent, idle=lambda c: chance.random() < 0.85)
     await ClockCycles(dut.clk, 400)
     everything = [(c, item) for c in range(CHANNELS) for item in sent[c]]
@@ -212,7 +222,7 @@ async def packet_outs_go_out_directly_or_through_the_pipeline(dut):
             outs[port - 1].append(item)
         daemon.transaction += 1
         await daemon.send(message(device.MESSAGE_PACKET_OUT, daemon.transaction, datagram.packet_out(3, True, item)))
-        outs[3].append(item)
+        outs[3].append(padded(item))
         ins.append(item)
     await ClockCycles(dut.clk, 300)
     for c, sink in enumerate(sinks):
@@ -269,8 +279,9 @@ async def overload_drops_frames_at_known_places_and_corrupts_none(dut):
     await daemon.mod(datagram.write(0, 1, *to_mac(2), output(2)))
     await daemon.mod(datagram.write(1, 0, *to_mac(3), CONTROLLER))
     sinks[0].accept = lambda: chance.random() < 0.2
-    sent = [[packet(chance.choice((1, 1, 2, 3)), chance.randrange(60, 1519), c << 12 | at) for at in range(150)]
-            for c in range(CHANNELS)]
+    # Port 3 is the control plane.
+    sent = [[packet(elsewhere(chance, c if c < 2 else CHANNELS, (1, 1, 2, 3)), chance.randrange(60, 1519), c << 12 | at)
+             for at in range(150)] for c in range(CHANNELS)]
     await receive(dut, sent)
     await ClockCycles(dut.clk, 3000)
     found, channels = await daemon.counters()
@@ -321,8 +332,9 @@ async def back_pressure_in_random_patterns_changes_no_frame(dut):
     # Long runs without a pause, and long pauses.
     sinks[2].accept = lambda: next(stop) // 37 % 3 != 0
     lengths = (18, 60, 63, 64, 65, 128, 129, 700, 1518)
-    sent = [[packet(chance.randrange(1, CHANNELS + 1), chance.choice(lengths), c << 12 | at) for at in range(60)]
-            for c in range(CHANNELS)]
+    # The last port is the control plane.
+    sent = [[packet(elsewhere(chance, c if c < CHANNELS - 1 else CHANNELS, range(1, CHANNELS + 1)),
+                    chance.choice(lengths), c << 12 | at) for at in range(60)] for c in range(CHANNELS)]
     await receive(dut, sent, idle=lambda c: chance.random() < 0.96)
     await ClockCycles(dut.clk, 1000)
     found, channels = await daemon.counters()
@@ -332,6 +344,6 @@ async def back_pressure_in_random_patterns_changes_no_frame(dut):
     outs = [[f for _, f in sink.frames] for sink in sinks[:-1]] + [[body[8:] for _, _, body in daemon.packet_ins]]
     for at, got in enumerate(outs):
         for c in range(CHANNELS):
-            want = [item for item in sent[c] if item[5] == at + 1]
+            want = [padded(item) for item in sent[c] if item[5] == at + 1]
             assert [item for item in got if seed(item) >> 12 == c] == want, (at, c)
         assert len(got) == sum(item[5] == at + 1 for frames in sent for item in frames)

@@ -16,7 +16,9 @@ module frame_buffer
     // Beats in the buffer, a power of two, at least 64.
     parameter int unsigned BEATS = 512,
     // Maximum length of a frame without FCS in bytes, 64 to 9216, less than the buffer.
-    parameter int unsigned FRAME_MAX = 1518
+    parameter int unsigned FRAME_MAX = 1518,
+    // Whether the source is reset together with this module, so that a frame never goes on after a reset.
+    parameter bit SOURCE_RESETS = 1'b0
 ) (
     input  wire                 clk,
     input  wire                 rst,
@@ -62,11 +64,11 @@ module frame_buffer
   end
   // Only the last beat may be short, its bytes are the first ones, and it is not empty.
   wire contiguous = in_keep[0] && ((in_keep + 1'b1) & in_keep) == 0;
-  // The bus does not stop for a reset, so a reset does not change `in_frame`.
+  // A source that is not reset goes on with its frame, so a reset does not change `in_frame`.
   logic in_frame = 1'b0;
   logic is_cut;
   logic [7:0] first_port;
-  wire still_in_frame = in_valid ? !in_last : in_frame;
+  wire still_in_frame = SOURCE_RESETS && rst ? 1'b0 : in_valid ? !in_last : in_frame;
   always_ff @(posedge clk) begin
     in_frame <= still_in_frame;
     if (in_valid && !in_frame) first_port <= in_port;
