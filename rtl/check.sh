@@ -22,7 +22,9 @@ lint() {
 }
 
 simulate() {
-    "$python" rtl/sim/run.py
+    # RTL_BENCHES is a list of benches (default: all).
+    # shellcheck disable=SC2086
+    "$python" rtl/sim/run.py ${RTL_BENCHES:-}
 }
 
 reference() {

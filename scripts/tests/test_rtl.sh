@@ -4,4 +4,6 @@
 # The hardware pipeline passes lint, its test benches and the comparison with the reference.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-make --no-print-directory rtl RTL_STEPS='lint simulate reference'
+# The bench `datapath` and more programs run in `make rtl` and `make nightly`.
+RTL_BENCHES='nic_shell hit_counter device control datapath_cells' RTL_PROGRAMS=4 RTL_CASES=5 \
+    make --no-print-directory rtl RTL_STEPS='lint simulate reference'
