@@ -22,7 +22,8 @@ trap 'rm -rf "$folder"' EXIT
 
 # calls TURNS: prints the number of system calls of a run with this many bursts of 32 packets.
 calls() {
-    strace -f -c -o "$folder/$1" "$program" --case "$case" --turns "$1"
+    # The program prints the number of its packets.
+    strace -f -c -o "$folder/$1" "$program" --case "$case" --turns "$1" >/dev/null
     awk '$NF == "total" { print $4 }' "$folder/$1"
 }
 few=$(calls "$turns")
