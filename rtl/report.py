@@ -18,6 +18,8 @@ PROOFS = ROOT / "target" / "report" / "rtl_proofs.jsonl"
 # The step `volume` replaces the results of the bench `datapath` by those of one test.
 RESULTS = [ROOT / "target" / "rtl" / "sim" / bench / "results.xml" for bench in ("datapath_cells", "datapath")]
 PAGE = ROOT / "docs" / "hardware.md"
+# Folders of modules that share one.
+FOLDERS = {"splitter": "parser"} | dict.fromkeys(("message_filter", "message_engine", "reply_writer", "packet_in"), "control")
 UNITS = {"lut": "LUTs", "ff": "flip-flops", "bram": "BRAM36"}
 
 # What must hold, and the test of the data plane's benches that asserts it.
@@ -48,7 +50,7 @@ def pages(rows):
     found = {}
     for top, _, parameters in MODULES:
         row = used[label(top, parameters)]
-        found.setdefault(ROOT / "rtl" / ("parser" if top == "splitter" else top) / "README.md", []).append(
+        found.setdefault(ROOT / "rtl" / FOLDERS.get(top, top) / "README.md", []).append(
             [f"`{row['case']}`", *(number(row[kind]) for kind in UNITS)])
     texts = {page: table([["module", *UNITS.values()], *lines]) for page, lines in found.items()}
     lines = [["module", "instances", *UNITS.values()]]

