@@ -5,5 +5,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # The bench `datapath` and more programs run in `make rtl` and `make nightly`.
-RTL_BENCHES='nic_shell hit_counter device control datapath_cells' RTL_PROGRAMS=4 RTL_CASES=5 \
+RTL_BENCHES='nic_shell hit_counter device control datapath_cells' SIM_PROGRAMS=4 SIM_CASES=5 \
     make --no-print-directory rtl RTL_STEPS='lint simulate reference'

@@ -2,7 +2,7 @@
 //! Compiled flow tables in the RTL, against the reference: byte for byte and in order, also while the tables
 //! change.
 //!
-//! RTL_CASES is the number of random programs, RTL_SEED the first seed.
+//! SIM_CASES is the number of random programs, SIM_SEED the first seed.
 #![cfg(feature = "verilator")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -212,7 +212,7 @@ impl Case {
 
 #[test]
 fn compiled_flow_tables_forward_as_the_reference() {
-    let (cases, first) = (number("RTL_CASES", 20), number("RTL_SEED", 1));
+    let (cases, first) = (number("SIM_CASES", 20), number("SIM_SEED", 1));
     let (mut done, mut refused, mut left, mut cycles) = (0, 0, 0, 0);
     for seed in first..first + cases {
         println!("seed {seed}");

@@ -2,7 +2,7 @@
 //! Random programs and frames: the RTL forwards as the software model, byte for byte and in order, also while
 //! entries change.
 //!
-//! RTL_PROGRAMS is the number of programs, RTL_FRAMES the number of frames for each, RTL_SEED the first seed.
+//! SIM_PROGRAMS is the number of programs, SIM_FRAMES the number of frames for each, SIM_SEED the first seed.
 #![cfg(feature = "verilator")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -207,8 +207,8 @@ fn run(seed: u64, count: usize) -> u64 {
 
 #[test]
 fn random_programs_forward_as_the_model() {
-    let (programs, frames) = (number("RTL_PROGRAMS", 20), number("RTL_FRAMES", 300) as usize);
-    let seed = number("RTL_SEED", 1);
+    let (programs, frames) = (number("SIM_PROGRAMS", 20), number("SIM_FRAMES", 300) as usize);
+    let seed = number("SIM_SEED", 1);
     let mut cycles = 0;
     for seed in seed..seed + programs {
         println!("seed {seed}");
