@@ -30,7 +30,7 @@ pub enum DeviceDrop {
     Ttl,
 }
 
-/// PacketHeader of a packet, and its state between PPUs.
+/// Header of a packet, and its state between PPUs.
 #[derive(Clone, Debug)]
 pub struct PacketHeader {
     frame: [u8; FRAME_BYTES],

@@ -82,7 +82,7 @@ fn action(chance: &mut Rng) -> ActionWord {
     word
 }
 
-/// Returns a key that the frame has, with a random mask.
+/// Returns a ternary key with a random mask that the frame matches.
 fn key(chance: &mut Rng, slices: &[KeySlice; KEY_SLICES], port: u8, frame: &[u8]) -> TernaryKey {
     let value = PacketHeader::parse(port, frame).key(slices);
     let mut mask = [0; KEY_BYTES];
