@@ -29,6 +29,7 @@ use crate::counters::{
     EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 use crate::event::Event;
+use crate::table_capabilities::TableCapabilities;
 use flow::{EntryChange, EntryId, GroupId, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
 use frame::Frame;
 
@@ -46,6 +47,11 @@ pub struct PlaneRefusal {
 /// A data plane. It applies operations in order, and reports counters and events. The documentation of the
 /// module states the rules for all methods.
 pub trait DataPlane {
+    /// Returns what the tables can do. The result never changes.
+    fn table_capabilities(&self) -> TableCapabilities {
+        TableCapabilities::all()
+    }
+
     // Operations.
 
     /// Checks whether the data plane can execute changes of entries and other operations, which would be

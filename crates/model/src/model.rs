@@ -46,9 +46,10 @@ impl<D: DataPlane> Model<D> {
     /// Creates a datapath without ports. A standalone datapath starts with an entry that forwards by NORMAL.
     #[must_use]
     pub fn new(config: ModelConfig, plane: D, now: Nanos) -> Self {
+        let tables = plane.table_capabilities().tables;
         let mut model = Self {
             plane: VersionedPlane::new(plane),
-            rules: Rules::new(),
+            rules: Rules::new(tables),
             expiry: Expiry::default(),
             removals: Removals::default(),
             macs: Macs::default(),

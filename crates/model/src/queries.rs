@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::port::Port;
 use crate::rules::TableSet;
 use crate::rules::records::first;
-use dataplane::{DataPlane, GroupCounters, MeterCounters, PortCounters, PortQueue};
+use dataplane::{DataPlane, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCapabilities};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
@@ -139,6 +139,12 @@ impl<D: DataPlane> Model<D> {
     #[must_use]
     pub fn stateless(&self) -> Option<&Arc<StatelessConfig>> {
         self.rules.stateless.as_ref()
+    }
+
+    /// Returns what the tables of the data plane can do.
+    #[must_use]
+    pub fn table_capabilities(&self) -> TableCapabilities {
+        self.plane.get().table_capabilities()
     }
 
     /// Returns the tables of the pipeline.

@@ -105,7 +105,7 @@ impl<D: DataPlane> Model<D> {
                 sum.packets = sum.packets.wrapping_add(counters.packets);
             }
             if !flags.no_byte_counts {
-                sum.bytes = sum.bytes.wrapping_add(counters.bytes);
+                sum.bytes = sum.bytes.saturating_add(counters.bytes);
             }
             sum.flows += 1;
         }

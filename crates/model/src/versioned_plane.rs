@@ -17,6 +17,11 @@ impl<D: DataPlane> VersionedPlane<D> {
         Self { plane, version: RuleVersion(0) }
     }
 
+    /// Returns the data plane for reading.
+    pub fn get(&self) -> &D {
+        &self.plane
+    }
+
     /// Returns the data plane, for calls other than `submit`.
     pub fn get_mut(&mut self) -> &mut D {
         &mut self.plane

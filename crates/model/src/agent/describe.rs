@@ -4,8 +4,8 @@
 use super::buffers::BUFFERS;
 use crate::config::ModelConfig;
 use crate::port::Port;
-use dataplane::PortCounters;
-use flow::{Limits, Nanos};
+use dataplane::{PortCounters, TableCapabilities};
+use flow::Nanos;
 use openflow::features::{Features, capability};
 use openflow::multipart::description::Description;
 use openflow::multipart::port_stats::PortStats;
@@ -14,24 +14,23 @@ use openflow::port::{self as of, config, state};
 /// Value of a counter that the switch does not keep.
 const UNKNOWN: u64 = u64::MAX;
 
-pub fn features(config: &ModelConfig) -> Features {
+pub fn features(config: &ModelConfig, able: &TableCapabilities) -> Features {
     Features {
         datapath_id: config.datapath_id,
         buffers: BUFFERS as u32,
-        tables: Limits::TABLES as u8,
+        tables: able.tables,
         auxiliary_id: 0,
         capabilities: capability::FLOW_STATS
             | capability::TABLE_STATS
             | capability::PORT_STATS
-            | capability::GROUP_STATS
-            | capability::QUEUE_STATS,
+            | if able.groups_meters_queues { capability::GROUP_STATS | capability::QUEUE_STATS } else { 0 },
     }
 }
 
-pub fn description(config: &ModelConfig) -> Description {
+pub fn description(config: &ModelConfig, able: &TableCapabilities) -> Description {
     Description {
         manufacturer: "Shunt".into(),
-        hardware: "software switch".into(),
+        hardware: able.hardware.into(),
         software: env!("CARGO_PKG_VERSION").into(),
         serial_number: "none".into(),
         datapath: format!("datapath {}", config.datapath_id),
@@ -166,7 +165,8 @@ mod tests {
 
     #[test]
     fn features_have_the_numbers_of_the_specification() {
-        let features = features(&ModelConfig { datapath_id: 77, ..ModelConfig::default() });
+        let features =
+            features(&ModelConfig { datapath_id: 77, ..ModelConfig::default() }, &TableCapabilities::all());
         assert_eq!((features.datapath_id, features.buffers, features.tables), (77, 256, 255));
         // OFPC_FLOW_STATS, TABLE_STATS, PORT_STATS, GROUP_STATS and QUEUE_STATS are bits 0 to 3 and 6.
         assert_eq!((features.capabilities, features.auxiliary_id), (0b100_1111, 0));

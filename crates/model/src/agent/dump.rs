@@ -7,7 +7,7 @@ use super::table_features;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
 use dataplane::DataPlane;
-use flow::{Instructions, Limits, TableId};
+use flow::{Instructions, TableId};
 use openflow::multipart::flow_stats::{self, FlowQuery};
 use openflow::multipart::parts::Parts;
 use openflow::multipart::table_features::TableFeatures;
@@ -91,13 +91,14 @@ impl Dump {
             }
             Self::TableFeatures { mut parts, next } => {
                 let limit = context.model.config().limits.entries;
-                let end = next.saturating_add(TABLES_PER_STEP).min(Limits::TABLES as u8);
+                let able = context.model.table_capabilities();
+                let end = next.saturating_add(TABLES_PER_STEP).min(able.tables);
                 let pipeline = context.model.pipeline_tables();
                 for table in (next..end).map(TableId).filter(|table| pipeline.contains(*table)) {
                     // The description of a table takes a few hundred bytes, so it fits into a message.
-                    let _ = parts.push(&table_features::of(table, limit, pipeline), out);
+                    let _ = parts.push(&table_features::of(table, limit, pipeline, &able), out);
                 }
-                if usize::from(end) == Limits::TABLES {
+                if end == able.tables {
                     parts.finish(out);
                     return None;
                 }

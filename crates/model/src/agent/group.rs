@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conversion of groups between OpenFlow messages and the model.
 
-use super::table_features::ACTIONS;
 use crate::changes::{Change, GroupCommand};
 use crate::queries::GroupStats;
+use dataplane::TableCapabilities;
 use dataplane::TrafficCount;
 use flow::Limits;
 use openflow::group::{ALL, GroupChange as Do, GroupMod};
@@ -23,12 +23,15 @@ pub fn change(m: &GroupMod) -> Change {
     Change::Group(command, m.group.clone())
 }
 
-pub fn features() -> GroupFeatures {
+pub fn features(able: &TableCapabilities) -> GroupFeatures {
+    if !able.groups_meters_queues {
+        return GroupFeatures { types: 0, capabilities: 0, max_groups: [0; 4], actions: [0; 4] };
+    }
     GroupFeatures {
         types: 0b1111,
         capabilities: CAPABILITIES,
         max_groups: [Limits::GROUPS_PER_TYPE as u32; 4],
-        actions: [ACTIONS.iter().map(|number| 1 << number).sum(); 4],
+        actions: [able.actions.iter().map(|number| 1 << number).sum(); 4],
     }
 }
 
@@ -49,7 +52,7 @@ mod tests {
 
     #[test]
     fn features_have_the_numbers_of_the_specification() {
-        let features = features();
+        let features = features(&TableCapabilities::all());
         // The types are all, select, indirect and fast failover. The capabilities are bits 0 to 3: weights,
         // liveness, chaining and detection of loops.
         assert_eq!((features.types, features.capabilities), (0b1111, 0b1111));

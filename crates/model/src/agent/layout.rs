@@ -5,6 +5,7 @@
 use super::context::Refusal;
 use super::table_features::{check, check_whole};
 use crate::TableSet;
+use dataplane::TableCapabilities;
 use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
 
@@ -40,13 +41,18 @@ impl Layout {
     /// # Errors
     /// Returns an error if this part or an earlier one requests more than tables support, or if the complete
     /// request omits table 0.
-    pub fn add(&mut self, part: Part<'_>, max_entries: usize) -> Result<Option<TableSet>, Refusal> {
+    pub fn add(
+        &mut self,
+        part: Part<'_>,
+        max_entries: usize,
+        capabilities: &TableCapabilities,
+    ) -> Result<Option<TableSet>, Refusal> {
         let parts = match self.0.take() {
             Some(Pending { xid, parts }) if xid == part.xid => parts,
             _ => Parts::Named(TableSet::NONE),
         };
         let named = match parts {
-            Parts::Named(before) => check(part.tables, before, max_entries),
+            Parts::Named(before) => check(part.tables, before, max_entries, capabilities),
             Parts::Refused => Err(Refusal::new(
                 error::TABLE_FEATURES_BAD_ARGUMENT,
                 "an earlier part of this request was refused, so the whole request is",

@@ -4,6 +4,7 @@
 use super::context::{Context, Refusal};
 use crate::changes::{Change, MeterCommand};
 use crate::queries::MeterStats;
+use dataplane::TableCapabilities;
 use dataplane::{DataPlane, TrafficCount};
 use flow::{Limits, MeterId};
 use openflow::error;
@@ -35,7 +36,10 @@ pub fn known<D: DataPlane>(context: &Context<'_, D>, number: MeterId) -> Result<
     Err(Refusal::new(error::METER_UNKNOWN, format!("meter {number} does not exist")))
 }
 
-pub fn features() -> MeterFeatures {
+pub fn features(able: &TableCapabilities) -> MeterFeatures {
+    if !able.groups_meters_queues {
+        return MeterFeatures::default();
+    }
     MeterFeatures {
         max_meters: Limits::METERS as u32,
         band_types: BAND_TYPES,
@@ -62,7 +66,7 @@ mod tests {
 
     #[test]
     fn features_have_the_numbers_of_the_specification() {
-        let features = features();
+        let features = features(&TableCapabilities::all());
         // OFPMBT_DROP is 1 and OFPMBT_DSCP_REMARK is 2. Bits 0 to 3 of the capabilities are kbit/s,
         // packets/s, bursts and statistics.
         assert_eq!((features.band_types, features.capabilities), (0b110, 0b1111));

@@ -27,13 +27,18 @@ impl Channel {
     ) -> Result<Option<Message>, Refusal> {
         let xid = request.xid;
         let answer = match &asked.query {
-            Query::Desc => Answer::Desc(Box::new(describe::description(context.model.config()))),
+            Query::Desc => Answer::Desc(Box::new(describe::description(
+                context.model.config(),
+                &context.model.table_capabilities(),
+            ))),
             Query::Flow(query) => return self.begin_dump(Dump::flows(xid, query, self.knows_marks)),
             Query::Aggregate(query) => return self.begin_dump(Dump::aggregate(xid, query)),
             Query::TableFeatures(tables) => {
                 let part = Part { xid, tables, more: asked.more };
                 let limit = context.model.config().limits.entries;
-                let Some(tables) = self.layout.add(part, limit)? else { return Ok(None) };
+                let Some(tables) = self.layout.add(part, limit, &context.model.table_capabilities())? else {
+                    return Ok(None);
+                };
                 if tables == TableSet::NONE {
                     return self.begin_dump(Dump::table_features(xid));
                 }
@@ -51,7 +56,9 @@ impl Channel {
             Query::Queue { port, queue } => Answer::Queue(super::queues::stats(*port, *queue, context)?),
             Query::Group { group } => return self.begin_list(Numbered::group_stats(xid, *group)),
             Query::GroupDesc => return self.begin_list(Numbered::groups(xid)),
-            Query::GroupFeatures => Answer::GroupFeatures(group::features()),
+            Query::GroupFeatures => {
+                Answer::GroupFeatures(group::features(&context.model.table_capabilities()))
+            }
             Query::Meter { meter } => {
                 meter::known(context, *meter)?;
                 return self.begin_list(Numbered::meter_stats(xid, *meter));
@@ -60,7 +67,9 @@ impl Channel {
                 meter::known(context, *meter)?;
                 return self.begin_list(Numbered::meters(xid, *meter));
             }
-            Query::MeterFeatures => Answer::MeterFeatures(meter::features()),
+            Query::MeterFeatures => {
+                Answer::MeterFeatures(meter::features(&context.model.table_capabilities()))
+            }
         };
         Ok(Some(Message::MultipartReply(MultipartReply::from(answer))))
     }

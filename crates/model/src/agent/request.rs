@@ -34,9 +34,10 @@ impl Channel {
         }
         self.knows_marks |= marks(&request.message);
         match &request.message {
-            Message::FeaturesRequest => {
-                Ok(Some(Message::FeaturesReply(describe::features(context.model.config()))))
-            }
+            Message::FeaturesRequest => Ok(Some(Message::FeaturesReply(describe::features(
+                context.model.config(),
+                &context.model.table_capabilities(),
+            )))),
             Message::GetConfigRequest => {
                 let drops = context.model.settings().drop_fragments;
                 let fragments = if drops { Fragments::Drop } else { Fragments::Normal };

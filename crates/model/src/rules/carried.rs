@@ -47,7 +47,7 @@ impl CarriedCounts {
     pub fn hand_on(&mut self, from: EntryId, heir: EntryId, last: TrafficCount) {
         let Some(carried) = self.by_heir.get_mut(&heir).filter(|c| c.from == Some(from)) else { return };
         carried.count.packets = carried.count.packets.wrapping_add(last.packets);
-        carried.count.bytes = carried.count.bytes.wrapping_add(last.bytes);
+        carried.count.bytes = carried.count.bytes.saturating_add(last.bytes);
         carried.from = None;
         if carried.count == TrafficCount::default() {
             self.by_heir.remove(&heir);
@@ -60,11 +60,11 @@ impl CarriedCounts {
         let mut at = id;
         while let Some(carried) = self.by_heir.get(&at) {
             sum.packets = sum.packets.wrapping_add(carried.count.packets);
-            sum.bytes = sum.bytes.wrapping_add(carried.count.bytes);
+            sum.bytes = sum.bytes.saturating_add(carried.count.bytes);
             let Some(from) = carried.from else { break };
             let earlier = plane.entry_counters(from);
             sum.packets = sum.packets.wrapping_add(earlier.packets);
-            sum.bytes = sum.bytes.wrapping_add(earlier.bytes);
+            sum.bytes = sum.bytes.saturating_add(earlier.bytes);
             at = from;
         }
         sum

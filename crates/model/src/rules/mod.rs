@@ -47,8 +47,8 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Returns rules without entries, groups, meters and ports. All tables are in the pipeline.
-    pub fn new() -> Self {
+    /// Returns rules without entries, groups, meters and ports, with a pipeline of `tables` tables.
+    pub fn new(tables: u8) -> Self {
         Self {
             store: Store::new(),
             sharing: Sharing::default(),
@@ -57,7 +57,7 @@ impl Rules {
             meters: Records::new(),
             ports: BTreeMap::new(),
             stateless: None,
-            pipeline_tables: TableSet::ALL,
+            pipeline_tables: TableSet::first(tables),
         }
     }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TABLE_FEATURES requests of Faucet, and requests that exceed the capabilities of tables.
 
-use super::{check, check_whole, of};
+use super::check_whole;
 use crate::TableSet;
+use crate::agent::context::Refusal;
+use dataplane::TableCapabilities;
 use flow::{Field, TableId};
 use openflow::error::{self, ErrorCode};
 use openflow::multipart::table_features::TableFeatures;
@@ -10,6 +12,14 @@ use openflow::multipart::table_features_property::Entries::{Miss, Ordinary};
 use openflow::multipart::table_features_property::{OxmId, TableProperty, TypeId};
 
 const LIMIT: usize = 1_000;
+
+fn of(table: TableId, limit: usize, pipeline: &TableSet) -> TableFeatures {
+    super::of(table, limit, pipeline, &TableCapabilities::all())
+}
+
+fn check(asked: &[TableFeatures], named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
+    super::check(asked, named, limit, &TableCapabilities::all())
+}
 
 /// Returns a field as Faucet encodes it, with length 0.
 fn named(field: Field, masked: bool) -> OxmId {
@@ -116,4 +126,54 @@ fn a_request_in_parts_names_each_table_once_and_table_0() {
         panic!("the second property has another type")
     };
     assert_eq!(next, &[2]);
+}
+
+/// A data plane with fewer capabilities reports only those, and refuses requests for others.
+#[test]
+fn a_data_plane_with_two_tables_reports_and_grants_no_more() {
+    let two = TableCapabilities {
+        tables: 2,
+        entries: 30,
+        metadata: 0xff,
+        instructions: vec![1, 4],
+        actions: vec![0, 25],
+        matched: vec![(Field::EthDst, true), (Field::VlanVid, false)],
+        set: vec![Field::EthSrc],
+        ..TableCapabilities::all()
+    };
+    let pipeline = TableSet::ALL;
+    let [first, last] = [0, 1].map(|table| super::of(TableId(table), LIMIT, &pipeline, &two));
+    assert_eq!((first.max_entries, first.metadata_match, first.metadata_write), (30, 0xff, 0xff));
+    let ids = |numbers: &[u16]| numbers.iter().map(|number| TypeId::standard(*number)).collect::<Vec<_>>();
+    assert_eq!(first.properties[0], TableProperty::Instructions(Ordinary, ids(&[1, 4])));
+    assert_eq!(last.properties[0], TableProperty::Instructions(Ordinary, ids(&[4])));
+    assert_eq!(first.properties[1], TableProperty::NextTables(Ordinary, vec![1]));
+    assert_eq!(last.properties[1], TableProperty::NextTables(Ordinary, vec![]));
+    assert_eq!(first.properties[2], TableProperty::WriteActions(Ordinary, ids(&[0, 25])));
+    assert_eq!(
+        first.properties[6],
+        TableProperty::WriteSetField(Ordinary, vec![OxmId::of(Field::EthSrc, false)])
+    );
+    let matched = vec![OxmId::of(Field::EthDst, true), OxmId::of(Field::VlanVid, false)];
+    assert_eq!(first.properties[4], TableProperty::Match(matched));
+    // What it reports can be requested.
+    super::check(&[first, last], TableSet::NONE, LIMIT, &two).unwrap();
+
+    let refused =
+        |asked: TableFeatures| super::check(&[asked], TableSet::NONE, LIMIT, &two).unwrap_err().code;
+    let with = |property| table(TableId(1), vec![property]);
+    let small = |features: TableFeatures| TableFeatures { max_entries: 30, ..features };
+    let beyond = [
+        table(TableId(1), vec![]),
+        small(with(TableProperty::Instructions(Ordinary, ids(&[6])))),
+        small(with(TableProperty::ApplyActions(Ordinary, ids(&[22])))),
+        small(with(TableProperty::Match(vec![OxmId::of(Field::InPort, false)]))),
+        small(with(TableProperty::Match(vec![OxmId::of(Field::VlanVid, true)]))),
+        small(with(TableProperty::ApplySetField(Ordinary, vec![OxmId::of(Field::EthDst, false)]))),
+        small(table(TableId(0), vec![TableProperty::NextTables(Ordinary, vec![2])])),
+    ];
+    for asked in beyond {
+        assert_eq!(refused(asked.clone()), error::TABLE_FEATURES_BAD_ARGUMENT, "{asked:?}");
+    }
+    assert_eq!(refused(small(table(TableId(2), vec![]))), error::TABLE_FEATURES_BAD_TABLE);
 }
