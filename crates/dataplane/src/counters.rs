@@ -19,8 +19,8 @@ pub struct TrafficCount {
 pub struct EntryCounters {
     /// Number of packets that hit the entry.
     pub packets: u64,
-    /// Number of bytes of these packets, with their lengths at the time of the hit. All ones if the data plane
-    /// does not count them.
+    /// Number of bytes of these packets, with their lengths at the time of the hit. All ones if the data
+    /// plane does not count them.
     pub bytes: u64,
     /// Time of the last hit, or 0 if there was none.
     pub used_ns: Nanos,

@@ -20,6 +20,7 @@ mod reader;
 pub mod register;
 pub mod session;
 pub mod signal;
+pub mod simulated;
 
 pub use action::{ActionWord, EditBase, OutputKind};
 pub use command::PpuCommand;

@@ -5,6 +5,8 @@
 //! operations change only the compiler. When it answers, its entries are read. If they differ from those
 //! that the rules require, they are written anew, and packets are dropped meanwhile.
 
+mod capabilities;
+mod counters;
 mod packet_out;
 mod sync;
 
@@ -12,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use dataplane::{
-    DataPlane, DropCounts, EntryCounters, Event, GroupCounters, MeterCounters, PacketInEvent, PlaneRefusal,
-    PortCounters, TableCounters, Totals,
+    DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PacketInEvent, PlaneRefusal, PortCounters,
+    TableCapabilities, TableCounters, Totals,
 };
 use flow::action::WHOLE_PACKET;
 use flow::{
@@ -25,8 +27,8 @@ use frame::{Frame, Pool};
 use crate::command::PpuCommand;
 use crate::compile::{Compiler, DeviceCommand, PpuLayout};
 use crate::message::EntryState;
-use crate::register::COUNTERS;
 use crate::session::{DeviceEvent, DeviceSession};
+use counters::DeviceCounters;
 use sync::Sync;
 
 /// Exchanges datagrams with the device. It never blocks.
@@ -50,6 +52,8 @@ const EVENTS_MAX: usize = FRAMES;
 /// Time between two readings of all counters.
 const COUNT_INTERVAL: Nanos = Nanos(500_000_000);
 
+/// Value of a counter that the device does not keep, as in OpenFlow.
+const UNKNOWN: u64 = u64::MAX;
 /// Maximum number of places that are read while commands wait.
 const COUNT_PORTION: usize = 16;
 
@@ -86,10 +90,32 @@ enum Awaited {
     Stats,
 }
 
+/// Agreement between the data plane and its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// The device does not answer.
+    Silent,
+    /// The device has not the expected size.
+    WrongSize {
+        /// Number of PPUs.
+        ppus: u8,
+        /// Entries of each PPU.
+        entries: u16,
+    },
+    /// The device answers, and its entries are read.
+    Reading,
+    /// The device has the entries that the rules require, or gets them.
+    Ready {
+        /// Number of times that a device had other entries and was written anew.
+        rewrites: u64,
+    },
+}
+
 /// The data plane.
 #[derive(Debug)]
 pub struct DevicePlane<L> {
     link: L,
+    is_held: bool,
     session: DeviceSession,
     compiler: Compiler,
     sync: Sync,
@@ -114,11 +140,13 @@ pub struct DevicePlane<L> {
     version: RuleVersion,
     applied: RuleVersion,
     now: Nanos,
+    /// Time at which the session must be polled.
+    due: Nanos,
     /// Begin of the last reading of all counters that is complete.
     counted: Nanos,
     /// Begin of the reading under way, and its next place.
     counting: Option<(Nanos, (u8, u16))>,
-    stats: Vec<u64>,
+    counters: DeviceCounters,
     lost: BTreeMap<DropReason, u64>,
     events: VecDeque<Event>,
     pool: Pool,
@@ -130,6 +158,7 @@ impl<L: DeviceLink> DevicePlane<L> {
     pub fn new(link: L, session: DeviceSession, layout: PpuLayout) -> Self {
         Self {
             link,
+            is_held: false,
             session,
             compiler: Compiler::new(layout),
             sync: Sync::Down,
@@ -149,9 +178,10 @@ impl<L: DeviceLink> DevicePlane<L> {
             version: RuleVersion(0),
             applied: RuleVersion(0),
             now: Nanos(0),
+            due: Nanos(0),
             counted: Nanos(0),
             counting: None,
-            stats: vec![0; COUNTERS.len()],
+            counters: DeviceCounters::default(),
             lost: BTreeMap::new(),
             events: VecDeque::new(),
             pool: Pool::new(HOME, FRAMES, FRAME_BYTES),
@@ -159,8 +189,32 @@ impl<L: DeviceLink> DevicePlane<L> {
     }
 
     /// Returns the link.
-    pub fn link(&mut self) -> &mut L {
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// Returns the link for changes.
+    pub fn link_mut(&mut self) -> &mut L {
         &mut self.link
+    }
+
+    /// Returns the agreement with the device.
+    #[must_use]
+    pub fn state(&self) -> DeviceState {
+        match (&self.sync, self.wrong_size) {
+            (Sync::Down, Some((ppus, entries))) if self.session.is_up() => {
+                DeviceState::WrongSize { ppus, entries }
+            }
+            (Sync::Down, _) => DeviceState::Silent,
+            (Sync::Reading(_), _) => DeviceState::Reading,
+            (Sync::Ready, _) => DeviceState::Ready { rewrites: self.rewrites },
+        }
+    }
+
+    /// Returns the time at which [`Self::exchange`] must be called at the latest.
+    #[must_use]
+    pub fn due(&self) -> Nanos {
+        self.due
     }
 
     /// Returns whether the device answers and has the entries that the rules require.
@@ -169,23 +223,31 @@ impl<L: DeviceLink> DevicePlane<L> {
         matches!(self.sync, Sync::Ready) && self.awaited.is_empty()
     }
 
-    /// Returns the number of PPUs and entries of a device that has not the expected size.
-    #[must_use]
-    pub fn wrong_size(&self) -> Option<(u8, u16)> {
-        self.wrong_size
-    }
-
     /// Returns how often a device had other entries than the rules require.
     #[must_use]
     pub fn rewrites(&self) -> u64 {
         self.rewrites
     }
 
+    /// Does not exchange datagrams until [`Self::release_link`], so that a device keeps its entries while the
+    /// rules of the start are submitted.
+    pub fn hold_link(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Begins to exchange datagrams.
+    pub fn release_link(&mut self) {
+        self.is_held = false;
+    }
+
     /// Sends what is due, and takes what has arrived.
     pub fn exchange(&mut self, now: Nanos) {
         self.now = self.now.max(now);
+        if self.is_held {
+            return;
+        }
         for _ in 0..DATAGRAMS_MAX {
-            self.session.poll(self.now);
+            self.due = self.session.poll(self.now);
             while let Some(datagram) = self.session.next_datagram() {
                 self.link.send(&datagram);
             }
@@ -216,7 +278,7 @@ impl<L: DeviceLink> DevicePlane<L> {
                     }
                     (Some(Awaited::LastHits(place)), DeviceEvent::Entry(state)) => self.hits(place, &state),
                     (Some(Awaited::Compare), DeviceEvent::Entry(state)) => self.compare(state),
-                    (Some(Awaited::Stats), DeviceEvent::Stats(counters)) => self.stats = counters,
+                    (Some(Awaited::Stats), DeviceEvent::Stats(counters)) => self.counters = counters.into(),
                     _ => {}
                 }
                 self.advance();
@@ -418,6 +480,10 @@ fn refusal((kind, code): (u16, u16), text: &str) -> PlaneRefusal {
 }
 
 impl<L: DeviceLink> DataPlane for DevicePlane<L> {
+    fn table_capabilities(&self) -> TableCapabilities {
+        capabilities::capabilities(self.compiler.layout())
+    }
+
     fn check(&mut self, changes: &[EntryChange], others: &[Operation]) -> Result<(), PlaneRefusal> {
         for operation in others.iter().flat_map(Operation::parts) {
             match operation {
@@ -468,10 +534,10 @@ impl<L: DeviceLink> DataPlane for DevicePlane<L> {
         self.counted
     }
 
-    /// Returns the packets. The device does not count bytes.
+    /// Returns the packets. The device does not count the bytes of entries.
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
         let count = self.counts.get(&id).copied().unwrap_or_default();
-        EntryCounters { packets: count.packets, bytes: 0, used_ns: count.used }
+        EntryCounters { packets: count.packets, bytes: UNKNOWN, used_ns: count.used }
     }
 
     fn release(&mut self, id: EntryId) {
@@ -491,35 +557,13 @@ impl<L: DeviceLink> DataPlane for DevicePlane<L> {
         None
     }
 
-    /// Returns zeros: the device counts all ports together.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
-        self.ports.contains_key(&port).then(PortCounters::default)
+        let known = self.ports.contains_key(&port);
+        known.then(|| self.counters.of_port(port))
     }
 
     fn totals(&mut self) -> Totals {
-        let stats = &self.stats;
-        let of = |name: &str| {
-            let at = COUNTERS.iter().position(|(counter, _)| *counter == name);
-            at.and_then(|at| stats.get(at)).copied().unwrap_or(0)
-        };
-        let lost = &self.lost;
-        Totals {
-            received: of("received"),
-            forwarded: of("to_port"),
-            consumed: of("to_controller"),
-            copies: of("to_port"),
-            dropped: DropCounts::from_fn(|reason| match reason {
-                DropReason::NoOutput => of("discarded"),
-                DropReason::MissingHeader => of("bad_edit"),
-                DropReason::TtlExpired => of("ttl_expired"),
-                DropReason::Runt => of("runt"),
-                DropReason::OverMtu => of("bad_frame"),
-                DropReason::NoBuffer => of("no_room"),
-                _ => 0,
-            }),
-            copies_dropped: DropCounts::from_fn(|reason| lost.get(&reason).copied().unwrap_or(0)),
-            ..Totals::default()
-        }
+        self.counters.totals(&self.lost)
     }
 
     fn next_event(&mut self) -> Option<Event> {

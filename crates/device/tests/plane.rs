@@ -79,7 +79,7 @@ impl Switch {
     }
 
     fn link(&mut self) -> &mut Link {
-        self.model.plane_mut().link()
+        self.model.plane_mut().link_mut()
     }
 
     /// Forwards a frame, and returns what leaves.

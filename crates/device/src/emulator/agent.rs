@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use crate::emulator::{Emulator, Fate};
 use crate::message::{Body, DeviceMessage};
+use crate::register::{CHANNEL_COUNTERS, CONTROL_COUNTERS, COUNTERS, SHELL_COUNTERS};
+use crate::simulated;
 
 /// A device that exchanges messages with a daemon, and frames with ports.
 #[derive(Clone, Debug)]
@@ -17,7 +19,13 @@ pub struct DeviceAgent {
     pub refused: u64,
     replies: VecDeque<Vec<u8>>,
     frames: VecDeque<(u8, Vec<u8>)>,
+    /// [`CHANNEL_COUNTERS`] of each channel.
+    channels: Vec<[u64; CHANNEL_COUNTERS.len()]>,
 }
+
+/// Indices of counters of a channel: frames received and sent. Their bytes follow.
+const RX_FRAMES: usize = 0;
+const TX_FRAMES: usize = 3;
 
 /// Returns whether an ID is ahead of another by less than 2^31.
 fn is_newer(id: u32, than: u32) -> bool {
@@ -25,10 +33,17 @@ fn is_newer(id: u32, than: u32) -> bool {
 }
 
 impl DeviceAgent {
-    /// Returns an agent that waits for a Hello.
+    /// Returns an agent with as many channels as the simulated device, which waits for a Hello.
     #[must_use]
     pub fn new(device: Emulator) -> Self {
-        Self { device, last: None, refused: 0, replies: VecDeque::new(), frames: VecDeque::new() }
+        Self {
+            device,
+            last: None,
+            refused: 0,
+            replies: VecDeque::new(),
+            frames: VecDeque::new(),
+            channels: vec![Default::default(); simulated::CHANNELS.into()],
+        }
     }
 
     /// Takes a datagram for the daemon.
@@ -43,8 +58,13 @@ impl DeviceAgent {
 
     /// Forwards a frame from a port.
     pub fn receive_frame(&mut self, port: u8, frame: &[u8]) {
+        self.count(port, RX_FRAMES, frame);
+        self.process(port, frame);
+    }
+
+    fn process(&mut self, port: u8, frame: &[u8]) {
         match self.device.process(port, frame) {
-            Fate::Port { port, frame } => self.frames.push_back((port, frame)),
+            Fate::Port { port, frame } => self.send_frame(port, frame),
             Fate::Controller { ppu, code, frame } => {
                 if self.last.is_some() {
                     self.reply(0, Body::PacketIn { port, ppu, code, frame });
@@ -52,6 +72,28 @@ impl DeviceAgent {
             }
             Fate::Dropped(_) => {}
         }
+    }
+
+    fn send_frame(&mut self, port: u8, frame: Vec<u8>) {
+        self.count(port, TX_FRAMES, &frame);
+        self.frames.push_back((port, frame));
+    }
+
+    /// Counts a frame and its bytes at the channel of a port.
+    fn count(&mut self, port: u8, frames: usize, frame: &[u8]) {
+        let channel = usize::from(port).checked_sub(1).and_then(|channel| self.channels.get_mut(channel));
+        if let Some(counters) = channel {
+            counters[frames] += 1;
+            counters[frames + 1] += frame.len() as u64;
+        }
+    }
+
+    /// Returns the counters of a Stats_reply. Shell and control path count nothing.
+    fn counters(&self) -> Vec<u64> {
+        let mut all = self.device.counters();
+        all.resize(COUNTERS.len() + SHELL_COUNTERS.len() + CONTROL_COUNTERS.len(), 0);
+        all.extend(self.channels.iter().flatten());
+        all
     }
 
     /// Executes a datagram from a source, which must be the configured daemon.
@@ -85,9 +127,9 @@ impl DeviceAgent {
                 Some(state) => self.reply(id, Body::FlowReply(state)),
                 None => self.refused += 1,
             },
-            Body::PacketOut { port, pipeline: true, frame } => self.receive_frame(port, &frame),
-            Body::PacketOut { port, pipeline: false, frame } => self.frames.push_back((port, frame)),
-            Body::StatsRequest => self.reply(id, Body::StatsReply(self.device.counters())),
+            Body::PacketOut { port, pipeline: true, frame } => self.process(port, &frame),
+            Body::PacketOut { port, pipeline: false, frame } => self.send_frame(port, frame),
+            Body::StatsRequest => self.reply(id, Body::StatsReply(self.counters())),
             _ => self.refused += 1,
         }
     }

@@ -37,6 +37,7 @@ impl<L: DeviceLink> DevicePlane<L> {
             self.wrong_size = Some((ppus, entries));
             return;
         }
+        self.wrong_size = None;
         self.sync = Sync::Reading(Vec::new());
         for (ppu, index) in (0..ppus).flat_map(|ppu| (0..entries).map(move |index| (ppu, index))) {
             self.session.read(ppu, index);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters of the device by name, from its last Stats_reply.
+
+use std::collections::BTreeMap;
+
+use dataplane::{DropCounts, PortCounters, Totals};
+use flow::{DropReason, PortNo};
+
+use crate::register::{CHANNEL_COUNTERS, CONTROL_COUNTERS, COUNTERS, SHELL_COUNTERS};
+
+/// Number of counters before those of the channels.
+const COMMON: usize = COUNTERS.len() + SHELL_COUNTERS.len() + CONTROL_COUNTERS.len();
+
+/// Counters in the order of a Stats_reply. Counters that it did not contain are 0.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeviceCounters(Vec<u64>);
+
+impl From<Vec<u64>> for DeviceCounters {
+    fn from(counters: Vec<u64>) -> Self {
+        Self(counters)
+    }
+}
+
+impl DeviceCounters {
+    fn at(&self, index: usize) -> u64 {
+        self.0.get(index).copied().unwrap_or(0)
+    }
+
+    /// Returns a counter of the data plane, the shell or the control path.
+    fn of(&self, name: &str) -> u64 {
+        let mut names = COUNTERS.iter().chain(&SHELL_COUNTERS).chain(&CONTROL_COUNTERS);
+        names.position(|(counter, _)| *counter == name).map_or(0, |index| self.at(index))
+    }
+
+    /// Returns the counters of a port. Port n is channel n - 1.
+    pub fn of_port(&self, port: PortNo) -> PortCounters {
+        let Some(channel) = (port.0 as usize).checked_sub(1) else { return PortCounters::default() };
+        let of = |name: &str| {
+            let index = CHANNEL_COUNTERS.iter().position(|(counter, _)| *counter == name);
+            index.map_or(0, |index| self.at(COMMON + channel * CHANNEL_COUNTERS.len() + index))
+        };
+        PortCounters {
+            rx_packets: of("rx_frames"),
+            rx_bytes: of("rx_bytes"),
+            rx_dropped: of("rx_dropped"),
+            tx_packets: of("tx_frames"),
+            tx_bytes: of("tx_bytes"),
+            tx_dropped: of("tx_dropped"),
+            by_name: Vec::new(),
+        }
+    }
+
+    /// Returns the counters of all packets. `lost` are packets of controllers, and packets for them, that the
+    /// daemon dropped.
+    pub fn totals(&self, lost: &BTreeMap<DropReason, u64>) -> Totals {
+        Totals {
+            received: self.of("received"),
+            forwarded: self.of("to_port"),
+            consumed: self.of("to_controller"),
+            copies: self.of("to_port"),
+            dropped: DropCounts::from_fn(|reason| match reason {
+                DropReason::NoOutput => self.of("discarded"),
+                DropReason::MissingHeader => self.of("bad_edit"),
+                DropReason::TtlExpired => self.of("ttl_expired"),
+                DropReason::Runt => self.of("runt"),
+                DropReason::OverMtu => self.of("bad_frame"),
+                DropReason::NoBuffer => self.of("no_room"),
+                _ => 0,
+            }),
+            copies_dropped: DropCounts::from_fn(|reason| {
+                let in_device = match reason {
+                    DropReason::NoSuchPort => self.of("no_channel"),
+                    DropReason::PacketInFull => self.of("controller_full") + self.of("control_too_long"),
+                    _ => 0,
+                };
+                in_device + lost.get(&reason).copied().unwrap_or(0)
+            }),
+            ..Totals::default()
+        }
+    }
+}
