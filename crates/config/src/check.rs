@@ -5,9 +5,10 @@
 
 use crate::cache::check_pool;
 use crate::channels::{channels, share_no_address};
+use crate::device::{check_others, device};
 use crate::endpoint::socket_path;
 use crate::file::{self, ConfigFile};
-use crate::forwarding::{ForwardingSections, forwarding};
+use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::ports::{Around, ports};
@@ -44,7 +45,13 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
     let has_dpdk = dpdk_of.is_some();
     let dpdk = dpdk(dpdk_of, mistakes);
     let mut worker_notes = Vec::new();
-    let workers = workers(&worker, scope, &mut worker_notes, mistakes);
+    // Devices forward without workers.
+    let needs_workers = datapaths.is_empty() || datapaths.iter().any(|datapath| datapath.device.is_none());
+    let workers = if worker.is_empty() && !needs_workers {
+        Some(Vec::new())
+    } else {
+        workers(&worker, scope, &mut worker_notes, mistakes)
+    };
     let count = datapaths.len();
     if count == 0 {
         mistakes.wrong("datapath", "there is none; add [[datapath]] with an id and ports");
@@ -64,7 +71,10 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         else {
             continue;
         };
-        let (dpdk, workers) = (dpdk.clone(), workers.clone());
+        let (dpdk, mut workers) = (dpdk.clone(), workers.clone());
+        if datapath.device.is_some() {
+            workers.clear();
+        }
         let one = Config { control, portable, dpdk, workers, pace: Pace::default(), datapath, notes };
         made.iter().for_each(|(_, other)| apart(&key, other, &one, mistakes));
         made.push((n, one));
@@ -140,6 +150,9 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
 
 /// Removes the workers that serve no port of this datapath, and renumbers the others.
 fn keep_used_workers(config: &mut Config) {
+    if config.datapath.device.is_some() {
+        return;
+    }
     let ports = &mut config.datapath.ports;
     let used: Vec<usize> = (0..config.workers.len())
         .filter(|worker| ports.iter().any(|port| port.workers.contains(worker)))
@@ -220,7 +233,13 @@ fn datapath(
     let before = mistakes.len();
     let id = mistakes.needed(format!("{key}.id"), d.id, "id = 1");
     let id = id.and_then(|id| mistakes.at(format!("{key}.id"), in_range(id, 1..=i64::MAX)));
-    let (openflow, pof) = channels(&d, id, context, mistakes);
+    let device = d.device.as_ref().map(|section| device(key, section, scope, mistakes));
+    if device.is_some() {
+        check_others(key, &d, notes, mistakes);
+    }
+    let (mut openflow, pof) = channels(&d, id, context, mistakes);
+    // A device does not learn MACs.
+    openflow.standalone &= device.is_none();
     let sections = ForwardingSections {
         low_latency: &d.low_latency,
         ffp: &d.ffp,
@@ -244,7 +263,15 @@ fn datapath(
         }
         check_pool(key, &cache, d.port.len().max(1), workers.unwrap_or(1).max(1), mistakes);
     }
-    let mut ports = ports(key, &d.port, &Around { workers, outstanding_bytes, scope }, mistakes);
+    let kind = device.as_ref().map(|device| device.as_ref().map(|device| device.kind));
+    let mut ports = match kind {
+        // The ports depend on what was wrong with the device.
+        Some(None) => Vec::new(),
+        kind => {
+            let around = Around { workers, outstanding_bytes, scope, device: kind.flatten() };
+            ports(key, &d.port, &around, mistakes)
+        }
+    };
     let stateless = d.stateless.map(|form| form.read_all());
     let stateless = stateless.transpose().unwrap_or_else(|all| {
         for (name, problem) in all {
@@ -258,23 +285,9 @@ fn datapath(
         let problem = "packet-ins are quenched per path record; use express.enabled = true";
         mistakes.wrong(format!("{key}.openflow.packet_in.quench"), problem);
     }
-    if forwarding.learning.is_some() && forwarding.lut_entries == 0 {
-        notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
-    }
-    if !forwarding.lanes.limits.is_on() {
-        // Without lanes, only ports with egress queues limit the outstanding bytes.
-        let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
-        unordered.for_each(|port| port.outstanding_bytes = usize::MAX);
-    }
-    for worker in (0..workers?).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
-        notes.push(format!("worker {worker} serves no port."));
-    }
-    if let Some(port) = ports.iter().find(|port| port.driver == port::af_xdp::NAME) {
-        notes.push(format!(
-            "port {}: af_xdp does not see VLAN tags that the device of a sender inserts or this device removes; `ethtool -K DEVICE txvlan off` at the sender and `rxvlan off` here disable these offloads.",
-            port.name
-        ));
-    }
+    let (workers, device) = (workers?, device.flatten());
+    let used = if device.is_some() { 0 } else { workers };
+    note_and_adjust(&forwarding, &mut ports, used, notes);
     let datapath = Datapath {
         id: id?,
         openflow,
@@ -283,9 +296,37 @@ fn datapath(
         flows: d.flows.map(PathBuf::from),
         stateless: stateless.map(Arc::new),
         searcher_cpu,
+        device,
         ports,
     };
     (mistakes.len() == before).then_some(datapath)
+}
+
+/// Adds notes on settings without effect, and removes limits that nothing enforces. `workers` is the number
+/// of workers that should serve ports.
+fn note_and_adjust(
+    forwarding: &Forwarding,
+    ports: &mut [ConfiguredPort],
+    workers: usize,
+    notes: &mut Vec<String>,
+) {
+    if forwarding.learning.is_some() && forwarding.lut_entries == 0 {
+        notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
+    }
+    if !forwarding.lanes.limits.is_on() {
+        // Without lanes, only ports with egress queues limit the outstanding bytes.
+        let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
+        unordered.for_each(|port| port.outstanding_bytes = usize::MAX);
+    }
+    for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
+        notes.push(format!("worker {worker} serves no port."));
+    }
+    if let Some(port) = ports.iter().find(|port| port.driver == port::af_xdp::NAME) {
+        notes.push(format!(
+            "port {}: af_xdp does not see VLAN tags that the device of a sender inserts or this device removes; `ethtool -K DEVICE txvlan off` at the sender and `rxvlan off` here disable these offloads.",
+            port.name
+        ));
+    }
 }
 
 /// Checks that the port cache has no searcher of the simulator, and returns the CPU of the search worker's

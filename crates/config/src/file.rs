@@ -48,7 +48,17 @@ pub(crate) struct DatapathSection {
     pub lanes: LanesSection,
     pub port_cache: PortCacheSection,
     pub stateless: Option<StatelessForm>,
+    pub device: Option<DeviceSection>,
     pub port: Vec<PortSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct DeviceSection {
+    pub kind: Option<String>,
+    pub address: Option<String>,
+    pub tables: Option<Vec<i64>>,
+    pub entries: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -117,7 +127,7 @@ pub struct FfpSection {
 }
 
 /// Table `express` of a datapath.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpressSection {
     pub(crate) enabled: Option<bool>,

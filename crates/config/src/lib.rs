@@ -12,6 +12,7 @@
 mod cache;
 mod channels;
 mod check;
+mod device;
 mod endpoint;
 pub mod file;
 pub mod flow_file;
@@ -30,6 +31,7 @@ pub mod text;
 pub mod trace;
 pub mod value;
 
+pub use crate::device::{ConfiguredDevice, DeviceKind};
 pub use cache::{PortCacheMode, check_pool};
 pub use endpoint::Endpoint;
 pub use load::ConfigError;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks of ports and their egress queues.
 
+use crate::device::DeviceKind;
 use crate::file;
 use crate::forwarding::outstanding;
 use crate::machine::Scope;
@@ -20,6 +21,8 @@ pub struct Around {
     pub outstanding_bytes: usize,
     /// Extent of the checks beyond the file.
     pub scope: Scope,
+    /// The device whose channels the ports are, if workers do not forward.
+    pub device: Option<DeviceKind>,
 }
 
 /// Checks the ports of the datapath at `key`. Returns the ports without mistakes.
@@ -69,11 +72,26 @@ fn unlike(key: &str, p: &file::PortSection, others: &[file::PortSection], mistak
 
 fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistakes) -> Option<ConfiguredPort> {
     let key = |name: &str| format!("{at}.{name}");
+    let most = around.device.map_or(port_no::MAX.0, |device| device.ports_max().into());
     let number = mistakes
         .needed(key("number"), p.number, "number = 1")
-        .and_then(|number| mistakes.at(key("number"), in_range(number, 1..=i64::from(port_no::MAX.0))));
+        .and_then(|number| mistakes.at(key("number"), in_range(number, 1..=i64::from(most))));
     let name = mistakes.needed(key("name"), p.name.clone(), "name = \"p1\"");
     let name = name.filter(|name| mistakes.at(key("name"), port_name(name)).is_some());
+    if let Some(device) = around.device {
+        refuse_of_workers(at, p, device, mistakes);
+    }
+    if let Some(DeviceKind::Udp(_)) = around.device {
+        return Some(ConfiguredPort {
+            number: PortNo(number? as u32),
+            name: name?,
+            driver: String::new(),
+            device: String::new(),
+            workers: Vec::new(),
+            outstanding_bytes: usize::MAX,
+            queues: Vec::new(),
+        });
+    }
     let known = mistakes.needed(key("driver"), p.driver.clone(), "driver = \"af_packet\"");
     let known = known.filter(|name| mistakes.at(key("driver"), driver(name)).is_some());
     let device = mistakes.needed(key("device"), p.device.clone(), "device = \"veth1\"");
@@ -81,9 +99,18 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
         let problem = "is empty; name the device, such as \"veth1\" for af_packet";
         mistakes.at(key("device"), if device.is_empty() { Err(problem.to_owned()) } else { Ok(()) }).is_some()
     });
-    let workers = mistakes.needed(key("workers"), p.workers.as_ref(), "workers = [0]");
-    let workers = workers.and_then(|list| mistakes.at(key("workers"), serving(list, around.workers)));
-    let outstanding_bytes = outstanding(at, p.outstanding_bytes, around.outstanding_bytes, mistakes);
+    let workers = match around.device {
+        // The simulated device serves one queue.
+        Some(_) => Some(vec![0]),
+        None => {
+            let workers = mistakes.needed(key("workers"), p.workers.as_ref(), "workers = [0]");
+            workers.and_then(|list| mistakes.at(key("workers"), serving(list, around.workers)))
+        }
+    };
+    let outstanding_bytes = match around.device {
+        Some(_) => Some(usize::MAX),
+        None => outstanding(at, p.outstanding_bytes, around.outstanding_bytes, mistakes),
+    };
     let queues = queues(&key("queue"), &p.queue, mistakes);
     let port = ConfiguredPort {
         number: PortNo(number? as u32),
@@ -96,6 +123,21 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     };
     around.scope.port(at, &port, mistakes);
     Some(port)
+}
+
+/// Reports the settings of a port that need workers.
+fn refuse_of_workers(at: &str, p: &file::PortSection, device: DeviceKind, mistakes: &mut Mistakes) {
+    let has_channels = matches!(device, DeviceKind::Udp(_));
+    let settings = [
+        ("driver", p.driver.is_some() && has_channels, "the device has its own channels; omit it"),
+        ("device", p.device.is_some() && has_channels, "the device has its own channels; omit it"),
+        ("workers", p.workers.is_some(), "a device forwards the packets, and no worker; omit it"),
+        ("outstanding_bytes", p.outstanding_bytes.is_some(), "a device has no such limit; omit it"),
+        ("queue", !p.queue.is_empty(), "a device has no egress queues; omit it"),
+    ];
+    for (name, _, problem) in settings.iter().filter(|(_, is_given, _)| *is_given) {
+        mistakes.wrong(format!("{at}.{name}"), *problem);
+    }
 }
 
 /// Checks the workers that serve a port. The number of workers may be unknown.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checked settings of a datapath and its workers. Begin with [`Config`].
 
+use crate::device::ConfiguredDevice;
 use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
 use crate::packet_in::PacketIns;
@@ -87,6 +88,8 @@ pub struct Datapath {
     pub stateless: Option<Arc<StatelessConfig>>,
     /// CPU to which the search worker of the port caches is pinned, if there is one.
     pub searcher_cpu: Option<usize>,
+    /// The device that forwards the packets, or `None` if workers do.
+    pub device: Option<ConfiguredDevice>,
     /// Ports in the order of the file.
     pub ports: Vec<ConfiguredPort>,
 }
@@ -146,7 +149,7 @@ pub struct ConfiguredPort {
     pub number: flow::PortNo,
     /// Port name.
     pub name: String,
-    /// Name of a driver in [`port::DRIVERS`].
+    /// Name of a driver in [`port::DRIVERS`], or empty for a channel of a device outside this process.
     pub driver: String,
     /// Device, in the notation of the driver.
     pub device: String,

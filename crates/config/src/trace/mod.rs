@@ -6,25 +6,26 @@
 
 mod form;
 mod offline;
+mod plane;
 mod report;
 mod why;
 
 pub use form::{GroupForm, NearMissForm, Output, PacketInForm, Rule, TableForm, TraceForm};
 pub use offline::{TraceError, from_file};
+pub use plane::{DEVICE, TracedPlane};
 pub use report::{describe, report, rule};
 
 use crate::flow_file::port_names;
 use crate::packet::{PacketError, PacketForm};
 use model::Model;
-use worker::WorkerSet;
 
 /// Traces a synthetic packet through a model.
 ///
 /// # Errors
 ///
 /// Returns an error if the packet cannot be built.
-pub fn trace_synthesized(
-    model: &mut Model<WorkerSet>,
+pub fn trace_synthesized<P: TracedPlane>(
+    model: &mut Model<P>,
     packet: &PacketForm,
 ) -> Result<TraceForm, PacketError> {
     let (in_port, frame) = packet.frame(&port_names(model))?;

@@ -2,23 +2,26 @@
 //! Formats a trace of the model as text.
 
 use super::form::{GroupForm, NearMissForm, Output, PacketInForm, Rule, TableForm, TraceForm};
+use super::plane::{DEVICE, TracedPlane};
 use super::why::{self, Ways};
 use crate::packet::hexadecimal;
+use dataplane::DataPlane;
 use flow::group::GroupType;
 use flow::{Field, FieldMatch, FlowEntry, Match, Outcome, PacketInReason, PortNo};
 use model::Model;
 use model::trace::{Excluded, FrameChange, Trace as Found, TraceStep, value_of};
-use worker::WorkerSet;
 
 /// Maximum number of dropped copies that are reported.
 const COPY_DROPS: usize = 64;
 
 /// Formats a trace.
 #[must_use]
-pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
+pub fn report<P: TracedPlane>(model: &mut Model<P>, found: &Found) -> TraceForm {
     let ways: Ways = model
         .plane_mut()
-        .fast_tables()
+        .workers()
+        .into_iter()
+        .flat_map(|workers| workers.fast_tables())
         .map(|(table, lut)| (table, if lut.is_some() { "lut" } else { "shared" }))
         .collect();
     let tables = tables(model, found, &ways);
@@ -78,11 +81,11 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> TraceForm {
     }
 }
 
-fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<TableForm> {
+fn tables<P: TracedPlane>(model: &mut Model<P>, found: &Found, ways: &Ways) -> Vec<TableForm> {
     let ends = found.steps.iter().skip(1).map(Some).chain([None]);
     let table = |(step, next): (&TraceStep, Option<&TraceStep>)| TableForm {
         table: step.table,
-        engine: model.plane_mut().engine(step.table).0.to_owned(),
+        engine: model.plane_mut().workers().map_or(DEVICE, |workers| workers.engine(step.table).0).to_owned(),
         entries: step.entries,
         index: step.index,
         rule: step.entry.as_deref().map(rule),
@@ -116,7 +119,7 @@ fn changes(found: &Found, before: &TraceStep, after: &TraceStep) -> Vec<String> 
     changes
 }
 
-fn groups(model: &Model<WorkerSet>, found: &Found) -> Vec<GroupForm> {
+fn groups<D: DataPlane>(model: &Model<D>, found: &Found) -> Vec<GroupForm> {
     let kind = |id| {
         Some(match model.group_numbered(id)?.kind {
             GroupType::All => "all",

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sentences of a trace that explain what happened to the packet.
 
+use crate::trace::TracedPlane;
+use dataplane::DataPlane;
 use flow::stateless::{Arithmetic, Label};
 use flow::{Action, DropReason, EntryId, FlowEntry, MeterId, Outcome, PortNo, TableId, port_no};
 use model::Model;
 use model::trace::{Trace, Worked};
 use std::collections::BTreeMap;
-use worker::WorkerSet;
 
 /// Cache mode of each table on the fast-forwarding path. The path excludes all other tables.
 pub type Ways = BTreeMap<TableId, &'static str>;
 
 /// Returns a sentence about the outcome of the packet.
-pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {
+pub fn outcome<D: DataPlane>(model: &Model<D>, found: &Trace) -> String {
     let processed = &found.processed;
     match processed.outcome {
         Outcome::Forwarded => {
@@ -30,7 +31,7 @@ pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {
 }
 
 /// Returns the reason why a packet or a copy was dropped.
-pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> String {
+pub fn dropped<D: DataPlane>(model: &Model<D>, found: &Trace, reason: DropReason) -> String {
     let last = found.steps.last();
     match reason {
         DropReason::PortNotReceiving => match model.port(found.in_port) {
@@ -101,9 +102,15 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
     }
 }
 
+/// Answer for a path of the workers, of a datapath whose packets a device forwards.
+fn in_device() -> (bool, String) {
+    (false, "a device forwards the packets of this datapath".into())
+}
+
 /// Returns whether the fast-forwarding path alone can forward the packet, and the reason.
-pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, String) {
-    if model.plane_mut().lut_entries() == 0 {
+pub fn fast<P: TracedPlane>(model: &mut Model<P>, found: &Trace, ways: &Ways) -> (bool, String) {
+    let Some(plane) = model.plane_mut().workers() else { return in_device() };
+    if plane.lut_entries() == 0 {
         return (false, "the path is off (datapath.ffp.enabled)".into());
     }
     let mut luts: Vec<TableId> = Vec::new();
@@ -143,8 +150,8 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
 }
 
 /// Returns whether a path record can forward the packet, and the reason.
-pub fn express(model: &mut Model<WorkerSet>, found: &Trace) -> (bool, String) {
-    let plane = model.plane_mut();
+pub fn express<P: TracedPlane>(model: &mut Model<P>, found: &Trace) -> (bool, String) {
+    let Some(plane) = model.plane_mut().workers() else { return in_device() };
     if plane.express_records() == 0 {
         return (false, "the path is off (datapath.express.enabled)".into());
     }
@@ -166,8 +173,8 @@ pub fn express(model: &mut Model<WorkerSet>, found: &Trace) -> (bool, String) {
 
 /// Returns whether the packet waits in the port cache while its flow has no path record, and the reason.
 /// `express` is whether a path record can forward the packet.
-pub fn port_cache(model: &mut Model<WorkerSet>, found: &Trace, express: bool) -> (bool, String) {
-    let plane = model.plane_mut();
+pub fn port_cache<P: TracedPlane>(model: &mut Model<P>, found: &Trace, express: bool) -> (bool, String) {
+    let Some(plane) = model.plane_mut().workers() else { return in_device() };
     if plane.port_cache().is_none() {
         return (false, "the cache is off (datapath.port_cache.mode)".into());
     }
@@ -186,7 +193,7 @@ pub fn port_cache(model: &mut Model<WorkerSet>, found: &Trace, express: bool) ->
 }
 
 /// Returns notes on what the switch would learn, and on what a trace cannot determine.
-pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
+pub fn notes<D: DataPlane>(model: &Model<D>, found: &Trace) -> Vec<String> {
     let mut notes = Vec::from_iter(model.worked(found).map(worked));
     for learned in &found.processed.learn {
         let mac: Vec<String> =
@@ -234,7 +241,7 @@ pub fn meters(found: &Trace) -> impl Iterator<Item = MeterId> + '_ {
 }
 
 /// Returns the ports to which the hit entries output, directly or through groups.
-fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<Item = PortNo> + 'a {
+fn outputs<'a, D: DataPlane>(model: &'a Model<D>, found: &'a Trace) -> impl Iterator<Item = PortNo> + 'a {
     let hit = found.steps.iter().filter_map(|step| step.entry.as_deref());
     let of_entry = |entry: &'a FlowEntry| entry.instructions.apply.iter().chain(&entry.instructions.write);
     let groups =
@@ -249,7 +256,7 @@ fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<I
 }
 
 /// Returns the reason why output to a port fails, or `None` if it succeeds.
-fn fails(model: &Model<WorkerSet>, port: PortNo) -> Option<DropReason> {
+fn fails<D: DataPlane>(model: &Model<D>, port: PortNo) -> Option<DropReason> {
     match port {
         port_no::IN_PORT | port_no::ALL | port_no::FLOOD | port_no::NORMAL | port_no::CONTROLLER => {
             return None;
@@ -264,7 +271,7 @@ fn fails(model: &Model<WorkerSet>, port: PortNo) -> Option<DropReason> {
     }
 }
 
-fn port_text(model: &Model<WorkerSet>, port: PortNo) -> String {
+fn port_text<D: DataPlane>(model: &Model<D>, port: PortNo) -> String {
     match model.port(port) {
         Some(known) => format!("port {port} ({})", known.desc.name),
         None => format!("port {port}"),
