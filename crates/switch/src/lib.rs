@@ -11,7 +11,9 @@
 mod channels;
 pub mod control;
 pub mod daemon;
+mod hardware;
 pub mod listener;
 pub mod live_trace;
 pub mod log;
+mod plane;
 pub mod top;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces of real packets: what a worker did with a packet, compared with the result that the rules give.
 
+use crate::plane::Plane;
 use config::flow_file::port_names;
-use config::trace::{TraceForm, describe, report, rule};
+use config::trace::{TraceForm, TracedPlane, describe, report, rule};
 use dataplane::{CacheWait, FoundBy, TraceRecord};
 use flow::syntax::{ParseOptions, parse_match};
-use flow::{Match, Nanos, Outcome, PortNo, RuleVersion, TableId};
+use flow::{Nanos, Outcome, PortNo, RuleVersion, TableId};
 use model::Model;
 use model::trace::TraceComparison;
 use serde::{Deserialize, Serialize};
-use worker::WorkerSet;
 
 /// Maximum number of packets of a trace.
 const PACKETS_MAX: u64 = 100_000;
@@ -129,6 +129,9 @@ pub enum LiveTraceError {
         "another client traces real packets, and only one client can do so at a time; wait until its trace ends"
     )]
     Busy,
+    /// A device forwards the packets. It records none.
+    #[error("a device forwards the packets of this datapath, and it cannot trace real packets")]
+    Device,
 }
 
 /// A running trace of real packets. The owner must end it with [`Watch::stop`].
@@ -141,7 +144,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Starts recording on all workers. Returns an error if a limit is invalid or another client is tracing.
-    pub fn start(model: &mut Model<WorkerSet>, live: &Live, now: Nanos) -> Result<Self, LiveTraceError> {
+    pub fn start(model: &mut Model<Plane>, live: &Live, now: Nanos) -> Result<Self, LiveTraceError> {
         let names = port_names(model);
         let matching =
             parse_match(&live.filter, ParseOptions { port_names: &|name| names.get(name).copied() })
@@ -155,7 +158,8 @@ impl Watch {
         if let Some(index) = matching.index() {
             return Err(LiveTraceError::Index(index));
         }
-        if !arm(model, &matching, live.count) {
+        let workers = model.plane_mut().workers().ok_or(LiveTraceError::Device)?;
+        if !workers.record(&matching, live.count) {
             return Err(LiveTraceError::Busy);
         }
         Ok(Self {
@@ -166,11 +170,11 @@ impl Watch {
     }
 
     /// Returns the next packet, if one was recorded.
-    pub fn next(&mut self, model: &mut Model<WorkerSet>) -> Option<Real> {
+    pub fn next(&mut self, model: &mut Model<Plane>) -> Option<Real> {
         if self.left == 0 {
             return None;
         }
-        let record = model.plane_mut().next_record()?;
+        let record = model.plane_mut().workers()?.next_record()?;
         self.left -= 1;
         let real = real(model, &record);
         self.summary.recorded += 1;
@@ -185,19 +189,17 @@ impl Watch {
     }
 
     /// Stops recording on all workers.
-    pub fn stop(mut self, model: &mut Model<WorkerSet>) -> LiveSummary {
-        self.summary.lost = model.plane_mut().records_lost();
-        model.plane_mut().stop_recording();
+    pub fn stop(mut self, model: &mut Model<Plane>) -> LiveSummary {
+        if let Some(workers) = model.plane_mut().workers() {
+            self.summary.lost = workers.records_lost();
+            workers.stop_recording();
+        }
         self.summary
     }
 }
 
-fn arm(model: &mut Model<WorkerSet>, matching: &Match, count: u64) -> bool {
-    model.plane_mut().record(matching, count)
-}
-
 /// Compares a record with the rules, and formats both results.
-fn real(model: &mut Model<WorkerSet>, record: &TraceRecord) -> Real {
+fn real(model: &mut Model<Plane>, record: &TraceRecord) -> Real {
     let (trace, verdict) = model.compare(record);
     let (verdict, why) = match verdict {
         TraceComparison::Agrees => ("agrees", Vec::new()),

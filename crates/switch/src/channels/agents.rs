@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The agents of both protocols, behind one interface for the code that moves bytes.
 
+use crate::plane::Plane;
 use flow::Nanos;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use model::{AsyncMessage, Model};
 use openflow::SessionConfig;
 use pof::PofDialect;
-use worker::WorkerSet;
 
 /// Protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub enum OffloadedDone {
 
 impl OffloadedWork {
     /// Applies the changes. The duration is not bounded.
-    pub fn run(self, model: &mut Model<WorkerSet>) -> OffloadedDone {
+    pub fn run(self, model: &mut Model<Plane>) -> OffloadedDone {
         match self {
             Self::OpenFlow(work) => OffloadedDone::OpenFlow(work.run(model)),
             Self::Pof(work) => OffloadedDone::Pof(work.run(model)),
@@ -194,7 +194,7 @@ impl Agents {
     }
 
     /// Handles a bounded number of a channel's requests.
-    pub fn step(&mut self, key: ChannelKey, context: &mut Context<'_, WorkerSet>) -> LinkProgress {
+    pub fn step(&mut self, key: ChannelKey, context: &mut Context<'_, Plane>) -> LinkProgress {
         match key {
             // A long change of one protocol must be applied before a request of the other starts.
             ChannelKey::OpenFlow(id) if self.has_pof_work() => {
@@ -231,7 +231,7 @@ impl Agents {
     }
 
     /// Adjusts the settings of the data plane after channels were closed.
-    pub fn update_settings(&mut self, model: &mut Model<WorkerSet>) {
+    pub fn update_settings(&mut self, model: &mut Model<Plane>) {
         self.openflow.update_settings(model);
     }
 
@@ -245,7 +245,7 @@ impl Agents {
     pub fn finish(
         &mut self,
         done: OffloadedDone,
-        context: &mut Context<'_, WorkerSet>,
+        context: &mut Context<'_, Plane>,
     ) -> Option<(ChannelKey, LinkEvent)> {
         match done {
             OffloadedDone::OpenFlow(done) => {
@@ -263,7 +263,7 @@ impl Agents {
 
     /// Sends an asynchronous message to the controllers of both protocols. The agent of OpenFlow comes last,
     /// because it returns the frame of a packet-in to the data plane.
-    pub fn report(&mut self, model: &mut Model<WorkerSet>, now: Nanos, message: AsyncMessage) {
+    pub fn report(&mut self, model: &mut Model<Plane>, now: Nanos, message: AsyncMessage) {
         if let Some(pof) = &mut self.pof {
             pof.report(&message);
         }

@@ -18,6 +18,7 @@ mod log_limit;
 mod stream;
 
 use crate::listener::ListenError;
+use crate::plane::Plane;
 use acceptor::Acceptor;
 use agents::{Agents, ChannelKey, LinkEvent, LinkProgress};
 pub use agents::{OffloadedDone, OffloadedWork, Protocol};
@@ -31,7 +32,6 @@ use model::agent::{Context, LostMessages};
 use model::{AsyncMessage, Model};
 use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
-use worker::WorkerSet;
 
 /// Maximum number of accepted connections.
 pub(crate) const CONNECTIONS: usize = 1_024;
@@ -129,7 +129,7 @@ impl Channels {
     }
 
     /// Processes a bounded amount of work. Returns whether more work remains.
-    pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
+    pub fn step(&mut self, model: &mut Model<Plane>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
         let mut more = self.send_async_messages(model, now);
         more |= self.accept_and_connect(now);
         let mut context = Context { model: &mut *model, now, refresh };
@@ -170,7 +170,7 @@ impl Channels {
     pub fn finish(
         &mut self,
         done: OffloadedDone,
-        model: &mut Model<WorkerSet>,
+        model: &mut Model<Plane>,
         now: Nanos,
         refresh: &mut dyn FnMut(),
     ) {
@@ -260,7 +260,7 @@ impl Channels {
         });
     }
 
-    fn send_async_messages(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> bool {
+    fn send_async_messages(&mut self, model: &mut Model<Plane>, now: Nanos) -> bool {
         for _ in 0..ASYNC_MESSAGES_PER_STEP {
             let Some(message) = model.next_async_message() else { return false };
             if let AsyncMessage::PortStatus { port, .. } = &message {

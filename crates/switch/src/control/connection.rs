@@ -10,6 +10,7 @@ use super::protocol::{Changes, ControlRequest};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::live_trace::Watch;
+use crate::plane::Plane;
 use config::flow_file::{FlowFile, port_names};
 use config::stateless_form::{GatesForm, StatelessForm};
 use dataplane::DataPlane;
@@ -22,7 +23,6 @@ use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use worker::WorkerSet;
 
 /// Number of unsent bytes of answers at which no further part of an answer is produced.
 const OUTBOX_BYTES: usize = 256 * 1_024;
@@ -34,7 +34,7 @@ pub const PARKED_MAX: usize = 256;
 
 /// State of the daemon that requests read and change.
 pub struct ControlState<'a> {
-    pub model: &'a mut Model<WorkerSet>,
+    pub model: &'a mut Model<Plane>,
     pub now: Nanos,
     /// Makes sleeping workers publish their links and counters.
     pub refresh: &'a mut dyn FnMut(),
@@ -295,12 +295,12 @@ impl Connection {
                 (state.refresh)();
                 self.answer(id, "done", &show::counters(state.model, (state.lost)()));
             }
-            ControlRequest::Latencies => self.answer(id, "done", &show::latencies(state.model)),
+            ControlRequest::Latencies => self.answer_of_workers(id, show::latencies(state.model)),
             ControlRequest::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
             ControlRequest::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
-            ControlRequest::Ffp => self.answer(id, "done", &show::ffp(state.model)),
-            ControlRequest::Express => self.answer(id, "done", &show::express(state.model)),
-            ControlRequest::Cache => self.answer(id, "done", &show::cache(state.model)),
+            ControlRequest::Ffp => self.answer_of_workers(id, show::ffp(state.model)),
+            ControlRequest::Express => self.answer_of_workers(id, show::express(state.model)),
+            ControlRequest::Cache => self.answer_of_workers(id, show::cache(state.model)),
             ControlRequest::Stateless => self.answer(id, "done", &show::stateless(state.model)),
             ControlRequest::Gates { gates, trusted } => {
                 match set_gates(gates.as_ref(), trusted.as_deref(), state) {
@@ -384,6 +384,15 @@ impl Connection {
         match serde_json::to_value(value) {
             Ok(value) => self.put(&json!({ "id": id, key: value })),
             Err(error) => self.error(Some(id), &format!("the answer cannot be written: {error}")),
+        }
+    }
+
+    /// Answers with a report about workers, or with an error if there are none.
+    fn answer_of_workers<T: Serialize>(&mut self, id: u64, report: Option<T>) {
+        match report {
+            Some(report) => self.answer(id, "done", &report),
+            None => self
+                .error(Some(id), "a device forwards the packets of this datapath, so it has no such report"),
         }
     }
 

@@ -2,12 +2,12 @@
 //! Answers the request for all flows, in parts.
 
 use super::protocol::{FlowForm, FlowPart, FlowRow};
+use crate::plane::Plane;
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::syntax::{self, FileLine, RecordCommand, format_entry, format_flow, format_line};
 use flow::{FlowMod, FlowModCommand, GroupId, Instructions, MeterId, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
-use worker::WorkerSet;
 
 /// Maximum number of entries per part of the answer.
 const PART_ENTRIES: usize = 512;
@@ -35,7 +35,7 @@ impl Walk {
     }
 
     /// Returns the lines of the next meters and groups, or nothing if all of them are sent.
-    fn next_before(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Vec<String> {
+    fn next_before(&mut self, model: &mut Model<Plane>, now: Nanos) -> Vec<String> {
         let before = self.before.get_or_insert_with(|| {
             let groups = model.groups_in_order().into_iter().map(Before::Group);
             let mut all: Vec<Before> =
@@ -62,7 +62,7 @@ impl Walk {
     }
 
     /// Returns the next part, or `None` after the last one.
-    pub fn next_part(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Option<FlowPart> {
+    pub fn next_part(&mut self, model: &mut Model<Plane>, now: Nanos) -> Option<FlowPart> {
         if self.form == FlowForm::File {
             let lines = self.next_before(model, now);
             if !lines.is_empty() {

@@ -8,15 +8,16 @@ use super::protocol::{
     TableRow, Tables,
 };
 use crate::log::{self, LogCounts};
+use crate::plane::Plane;
 use config::PortCacheMode;
 use config::stateless_form::StatelessForm;
+use config::trace::{DEVICE, TracedPlane};
 use dataplane::DropCounts;
 use flow::{DropReason, Field, Nanos, TableId};
 use model::Model;
 use model::agent::LostMessages;
 use port_cache::{MissFigures, MissUsage, PortCacheConfig, SearcherKind};
 use std::collections::BTreeMap;
-use worker::WorkerSet;
 
 const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
@@ -24,7 +25,7 @@ fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-pub fn ports(model: &mut Model<WorkerSet>) -> Ports {
+pub fn ports(model: &mut Model<Plane>) -> Ports {
     let list: Vec<_> = model.ports().cloned().collect();
     let row = |port: model::Port| {
         let c = model.port_counters(port.desc.number).unwrap_or_default();
@@ -62,11 +63,12 @@ fn queue(queue: dataplane::PortQueue) -> QueueRow {
     }
 }
 
-pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
+pub fn tables(model: &mut Model<Plane>) -> Tables {
     let used =
         model.tables().into_iter().filter(|t| t.table == TableId(0) || t.active != 0 || t.lookups != 0);
     let row = |stats: model::TableStats| {
-        let (engine, compiled_bytes) = model.plane_mut().engine(stats.table);
+        let workers = model.plane_mut().workers();
+        let (engine, compiled_bytes) = workers.map_or((DEVICE, 0), |workers| workers.engine(stats.table));
         TableRow {
             table: stats.table,
             entries: stats.active,
@@ -79,9 +81,9 @@ pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
     Tables { tables: used.map(row).collect() }
 }
 
-pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
+pub fn ffp(model: &mut Model<Plane>) -> Option<Ffp> {
     let totals = model.totals();
-    let plane = model.plane_mut();
+    let plane = model.plane_mut().workers()?;
     let row = |(table, lut): (TableId, Option<worker::LutState>)| {
         let way = match lut {
             Some(_) => "lut",
@@ -111,17 +113,17 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
             lookup_ps: costs.lookup_ps,
         }
     };
-    Ffp {
+    Some(Ffp {
         lut_entries: plane.lut_entries(),
         consistency: plane.consistency().to_string(),
         received: totals.received,
         fast: totals.fast,
         tables: plane.fast_tables().map(row).collect(),
-    }
+    })
 }
 
-pub fn express(model: &mut Model<WorkerSet>) -> ExpressReport {
-    let plane = model.plane_mut();
+pub fn express(model: &mut Model<Plane>) -> Option<ExpressReport> {
+    let plane = model.plane_mut().workers()?;
     let plan = plane.express_plan();
     let examined = |(field, mask): &(Field, u128)| ExaminedField {
         field: field.to_string(),
@@ -146,7 +148,7 @@ pub fn express(model: &mut Model<WorkerSet>) -> ExpressReport {
     let workers: Vec<_> = plane.express_states().enumerate().map(worker).collect();
     let mut sum = ExpressCounts::default();
     workers.iter().for_each(|worker| sum.add(&worker.counts));
-    ExpressReport { enabled: plane.express_records() > 0, plan, workers, sum }
+    Some(ExpressReport { enabled: plane.express_records() > 0, plan, workers, sum })
 }
 
 fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
@@ -168,12 +170,12 @@ fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
     }
 }
 
-pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
-    let plane = model.plane_mut();
+pub fn cache(model: &mut Model<Plane>) -> Option<CacheReport> {
+    let plane = model.plane_mut().workers()?;
     let mode = PortCacheMode::of(plane.port_cache());
     let Some(PortCacheConfig { limits, searcher, service_ns, .. }) = plane.port_cache().copied() else {
         let (ports, sum) = (Vec::new(), CacheCounts::default());
-        return CacheReport {
+        return Some(CacheReport {
             mode: mode.to_string(),
             searcher: "none".to_owned(),
             entries: 0,
@@ -182,7 +184,7 @@ pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
             bytes: 0,
             ports,
             sum,
-        };
+        });
     };
     let searcher = match searcher {
         SearcherKind::Worker if !plane.reaches_search_worker() => "worker (given up)",
@@ -195,7 +197,7 @@ pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
     let ports: Vec<_> = plane.port_caches().map(port).collect();
     let mut sum = CacheCounts::default();
     ports.iter().for_each(|port| sum.add(&port.counts));
-    CacheReport {
+    Some(CacheReport {
         mode: mode.to_string(),
         searcher: searcher.to_owned(),
         entries: limits.entries.into(),
@@ -204,7 +206,7 @@ pub fn cache(model: &mut Model<WorkerSet>) -> CacheReport {
         bytes: limits.bytes.into(),
         ports,
         sum,
-    }
+    })
 }
 
 fn cache_counts(figures: &MissFigures, usage: &MissUsage) -> CacheCounts {
@@ -237,7 +239,7 @@ fn cache_counts(figures: &MissFigures, usage: &MissUsage) -> CacheCounts {
     }
 }
 
-pub fn stateless(model: &mut Model<WorkerSet>) -> StatelessReport {
+pub fn stateless(model: &mut Model<Plane>) -> StatelessReport {
     /// Drop reasons that apply to tagged packets only.
     const REASONS: [DropReason; 6] = [
         DropReason::UntrustedTag,
@@ -257,11 +259,13 @@ pub fn stateless(model: &mut Model<WorkerSet>) -> StatelessReport {
     }
 }
 
-pub fn counters(model: &mut Model<WorkerSet>, lost: LostMessages) -> CountersReport {
+pub fn counters(model: &mut Model<Plane>, lost: LostMessages) -> CountersReport {
     let totals = model.totals();
     let traced = model.trace_counts();
-    let latencies = model.plane_mut().latencies();
-    let limits = model.plane_mut().usages().into_iter().map(|(place, usage)| Limit {
+    let workers = model.plane_mut().workers();
+    let (latencies, usages) =
+        workers.map(|workers| (workers.latencies(), workers.usages())).unwrap_or_default();
+    let limits = usages.into_iter().map(|(place, usage)| Limit {
         of: place.to_string(),
         name: usage.name.to_owned(),
         used: usage.used,
@@ -304,16 +308,16 @@ fn by_lane<T>(low_latency: T, normal: T) -> BTreeMap<String, T> {
     [("low_latency".to_owned(), low_latency), ("normal".to_owned(), normal)].into()
 }
 
-pub fn latencies(model: &mut Model<WorkerSet>) -> LatencyBuckets {
-    let reported = model.plane_mut().latencies();
-    LatencyBuckets {
+pub fn latencies(model: &mut Model<Plane>) -> Option<LatencyBuckets> {
+    let reported = model.plane_mut().workers()?.latencies();
+    Some(LatencyBuckets {
         lanes: by_lane(reported.low_latency.into(), reported.normal.into()),
         gaps: reported.gaps,
         stolen_ns: reported.stolen_ns.0,
-    }
+    })
 }
 
-pub fn macs(model: &mut Model<WorkerSet>, now: Nanos) -> Macs {
+pub fn macs(model: &mut Model<Plane>, now: Nanos) -> Macs {
     let row = |mac: model::Mac| MacRow {
         vid: mac.vid,
         mac: mac_text(mac.mac),

@@ -2,12 +2,12 @@
 //! Reports changes of the ports' links to the model. The drivers and the kernel each report the state of a
 //! link.
 
+use crate::plane::Plane;
 use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
 use model::{Model, PortDesc};
 use port::Link;
 use port::links::WatchedLink;
-use worker::WorkerSet;
 
 /// The link of a port as last reported to the model.
 pub struct Known {
@@ -46,7 +46,7 @@ fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
 
 /// Reports changed links to the model. If a link went down and came up again since the last call, it is
 /// reported twice: first as down, then as up.
-pub fn carry(model: &mut Model<WorkerSet>, now: Nanos, known: &mut [Known], watched: &[WatchedLink]) {
+pub fn carry(model: &mut Model<Plane>, now: Nanos, known: &mut [Known], watched: &[WatchedLink]) {
     let links = model.plane_mut().port_links();
     for known in known {
         let Some(driver) = links.get(&known.port) else { continue };
@@ -65,7 +65,7 @@ pub fn carry(model: &mut Model<WorkerSet>, now: Nanos, known: &mut [Known], watc
     }
 }
 
-fn report(model: &mut Model<WorkerSet>, now: Nanos, number: PortNo, link: &Link) {
+fn report(model: &mut Model<Plane>, now: Nanos, number: PortNo, link: &Link) {
     let Some(port) = model.port(number) else { return };
     let name = port.desc.name.clone();
     let desc = PortDesc { mac: link.mac.unwrap_or(port.desc.mac), ..describe(number, name, link) };

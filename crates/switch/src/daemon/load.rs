@@ -3,6 +3,7 @@
 
 use super::clock::MonotonicClock;
 use super::{DaemonError, Stop};
+use crate::plane::Plane;
 use config::flow_file::{FlowFile, port_names};
 use model::{Changed, Model};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -11,11 +12,10 @@ use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
-use worker::WorkerSet;
 
 /// Loads a flow file. Returns `None` if the daemon was stopped first.
 pub fn load(
-    model: &mut Model<WorkerSet>,
+    model: &mut Model<Plane>,
     clock: MonotonicClock,
     path: &Path,
     stop: Option<&Stop>,
@@ -29,17 +29,13 @@ pub fn load(
 }
 
 /// Loads a flow file into a separate model, and reports every mistake.
-pub fn check(
-    model: &mut Model<WorkerSet>,
-    clock: MonotonicClock,
-    path: &Path,
-) -> Result<Changed, DaemonError> {
+pub fn check(model: &mut Model<Plane>, clock: MonotonicClock, path: &Path) -> Result<Changed, DaemonError> {
     let file = read(model, path, None)?.unwrap_or_default();
     file.check(model, clock.now()).map_err(|mistakes| DaemonError::Flows { path: path.into(), mistakes })
 }
 
 /// Reads a flow file. Returns `None` if the daemon was stopped first.
-fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Option<FlowFile>, DaemonError> {
+fn read(model: &Model<Plane>, path: &Path, stop: Option<&Stop>) -> Result<Option<FlowFile>, DaemonError> {
     let mut file = FlowFile::new(port_names(model));
     let limit = model.config().limits.entries;
     let read = Stoppable::open(path, stop).and_then(|opened| file.read(BufReader::new(opened), limit));

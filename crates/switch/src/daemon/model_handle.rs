@@ -5,13 +5,13 @@
 use super::DaemonError;
 use super::thread::ControlWake;
 use crate::channels::{OffloadedDone, OffloadedWork};
+use crate::plane::Plane;
 use model::Model;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::{io, thread};
-use worker::WorkerSet;
 
-type OwnedModel = Box<Model<WorkerSet>>;
+type OwnedModel = Box<Model<Plane>>;
 
 /// Handle of the model and of the thread for long-running changes.
 pub struct ModelHandle {
@@ -23,7 +23,7 @@ pub struct ModelHandle {
 
 impl ModelHandle {
     /// Starts the thread, which sleeps until it gets the model.
-    pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
+    pub fn new(model: Model<Plane>, control: Arc<ControlWake>) -> io::Result<Self> {
         let (tasks, tasks_out) = channel::<(OwnedModel, OffloadedWork)>();
         let (results_in, results) = channel();
         thread::Builder::new().name("long-work".into()).spawn(move || {
@@ -39,7 +39,7 @@ impl ModelHandle {
     }
 
     /// Returns the model, or `None` while it is lent.
-    pub fn here(&mut self) -> Option<&mut Model<WorkerSet>> {
+    pub fn here(&mut self) -> Option<&mut Model<Plane>> {
         self.model.as_deref_mut()
     }
 

@@ -12,7 +12,8 @@ pub struct OpenPort {
     pub number: flow::PortNo,
     /// Port name.
     pub name: String,
-    /// The port's queues, each with the number of the worker that serves it.
+    /// The port's queues, each with the number of the worker that serves it. A port of a device outside this
+    /// process has none, and its link is up.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
     /// Claim on the interface, which prevents other switches from serving the interface.
     pub device_lock: Option<DeviceLock>,
@@ -21,7 +22,7 @@ pub struct OpenPort {
 impl OpenPort {
     /// Returns the link of the port, which is up only if every queue reports it as up.
     pub(super) fn poll_link(&mut self) -> Link {
-        let mut link = Link::default();
+        let mut link = Link { up: self.queues.is_empty(), ..Link::default() };
         for (n, (_, queue)) in self.queues.iter_mut().enumerate() {
             let reported = queue.poll_link();
             link = if n == 0 {
@@ -47,6 +48,11 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
     let open_one = |port: &ConfiguredPort| {
+        if port.driver.is_empty() {
+            // The device outside this process has the port's channel.
+            let (number, name) = (port.number, port.name.clone());
+            return Ok(OpenPort { number, name, queues: Vec::new(), device_lock: None });
+        }
         let device_lock = device_lock(port)?;
         let queues = port::open(&port.spec())?;
         let queues = port.workers.iter().copied().zip(queues).collect();

@@ -6,6 +6,7 @@
 
 use super::{Daemon, DaemonError, Stop, links};
 use crate::control::{Connection, ControlState, PARKED_MAX};
+use config::trace::TracedPlane;
 use dataplane::DataPlane;
 use flow::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,6 +46,9 @@ impl Daemon {
             if is_due {
                 self.check_threads()?;
                 self.check_search_worker();
+                if let Some(device) = self.model_handle.here().and_then(|model| model.plane_mut().device()) {
+                    device.log_state();
+                }
                 tended_ns = now;
             }
             if let Some(model) = self.model_handle.here()
@@ -89,6 +93,8 @@ impl Daemon {
                         let due = model.next_deadline();
                         let waits = clients.iter().any(Connection::waits_for_records);
                         let longest_ns = if waits { RECORDS_NS } else { TEND_NS };
+                        let device = model.plane_mut().device().map(|device| device.due());
+                        let due = due.into_iter().chain(device).min();
                         due.map_or(longest_ns, |at| at.saturating_sub(self.clock.now())).min(longest_ns)
                     }
                 }
@@ -105,7 +111,7 @@ impl Daemon {
     /// Logs when the search worker ceases or begins to answer, and when it is given up.
     fn check_search_worker(&mut self) {
         let Some(model) = self.model_handle.here() else { return };
-        let plane = model.plane_mut();
+        let Some(plane) = model.plane_mut().workers() else { return };
         if !plane.reaches_search_worker() {
             if !std::mem::replace(&mut self.lost_search_worker, true) {
                 tracing::error!(
@@ -151,6 +157,8 @@ impl Daemon {
         let serves = self.model_handle.here().is_some();
         if serves {
             set.push(PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN));
+            // Datagrams of the device end the sleep.
+            set.extend(self.device_descriptor.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
             set.extend(
                 clients.iter().map(|client| PollFd::from_borrowed_fd(client.descriptor(), flags(client))),
             );

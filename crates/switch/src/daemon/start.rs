@@ -10,22 +10,32 @@ use super::search::SharedSearch;
 use super::thread::{self, ControlWake, Others, Shared};
 use super::{DaemonError, DeviceLock, OpenPort, Stop};
 use crate::channels::{Channels, Protocol};
+use crate::hardware::DeviceDatapath;
 use crate::listener::Listener;
+use crate::plane::Plane;
 use config::socket::SocketPurpose;
-use config::{Config, ConfiguredPort, Endpoint};
-use flow::PortNo;
+use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
+use dataplane::DataPlane;
+use flow::{Nanos, PortNo};
 use model::{Changed, Model};
 use port::Link;
 use port::wait::Wake;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag, Worker, WorkerSet};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
 const CLIENTS_WAITING: i32 = 64;
+
+/// Longest time in ns that the start waits for a device.
+const DEVICE_WAIT_NS: Nanos = Nanos(2_000_000_000);
+/// Pause between two looks for datagrams of the device at the start.
+const DEVICE_PAUSE: Duration = Duration::from_micros(200);
 
 /// The running switch of one datapath. Dropping it stops its threads.
 pub struct Daemon {
@@ -45,6 +55,8 @@ pub struct Daemon {
     /// The links as last reported to the model.
     pub(super) links: Vec<Known>,
     pub(super) link_thread: LinkThread,
+    /// Descriptor on which datagrams of a device arrive, if one forwards.
+    pub(super) device_descriptor: Option<OwnedFd>,
     _device_locks: Vec<DeviceLock>,
 }
 
@@ -79,6 +91,46 @@ fn share(plane: &mut WorkerSet, workers: Vec<Worker>) -> Result<SharedWorkers, D
         plane.set_waker(shared.len(), Box::new(move || search.apply_or_wake()));
     }
     Ok((shared, search))
+}
+
+/// What forwards the packets of a datapath.
+struct Forwarding {
+    plane: Plane,
+    workers: Vec<Arc<Shared>>,
+    search: Option<Arc<SharedSearch>>,
+    device_descriptor: Option<OwnedFd>,
+}
+
+fn forward_by_workers(config: &Config, ports: Vec<OpenPort>) -> Result<Forwarding, DaemonError> {
+    let egress = |number| {
+        let port = config.datapath.ports.iter().find(|port| port.number == number);
+        port.map(|port| port.queues.clone()).unwrap_or_default()
+    };
+    let queues = ports
+        .into_iter()
+        .map(|port| PortQueues { number: port.number, egress: egress(port.number), queues: port.queues })
+        .collect();
+    let sizes = worker::WorkerSetConfig {
+        workers: config.workers.len(),
+        stopwatch: Some(clock::elapsed),
+        clock: worker::Clock::of_machine(),
+        ..config.datapath.worker_set()
+    };
+    let (mut plane, workers) = worker::build(&sizes, queues);
+    let (workers, search) = share(&mut plane, workers)?;
+    let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
+    plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| drop(bases.send(task))));
+    Ok(Forwarding { plane: Plane::Workers(Box::new(plane)), workers, search, device_descriptor: None })
+}
+
+fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<Forwarding, DaemonError> {
+    let queue = |port: OpenPort| (port.number, port.queues.into_iter().next().map(|(_, queue)| queue));
+    let ports = ports.into_iter().map(queue).collect();
+    let device = DeviceDatapath::start(config, ports).map_err(DaemonError::io("start the device"))?;
+    let device_descriptor =
+        device.descriptor().map_err(DaemonError::io("wait for datagrams of the device"))?;
+    let plane = Plane::Device(Box::new(device));
+    Ok(Forwarding { plane, workers: Vec::new(), search: None, device_descriptor })
 }
 
 /// Returns the kernel interface of a port, if there is one.
@@ -145,24 +197,10 @@ impl Daemon {
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
         let device_locks = ports.iter_mut().filter_map(|port| port.device_lock.take()).collect();
-        let egress = |number| {
-            let port = config.datapath.ports.iter().find(|port| port.number == number);
-            port.map(|port| port.queues.clone()).unwrap_or_default()
+        let Forwarding { plane, workers, search, device_descriptor } = match &config.datapath.device {
+            Some(device) => forward_by_device(device, ports)?,
+            None => forward_by_workers(config, ports)?,
         };
-        let queues = ports
-            .into_iter()
-            .map(|port| PortQueues { number: port.number, egress: egress(port.number), queues: port.queues })
-            .collect();
-        let sizes = worker::WorkerSetConfig {
-            workers: config.workers.len(),
-            stopwatch: Some(clock::elapsed),
-            clock: worker::Clock::of_machine(),
-            ..config.datapath.worker_set()
-        };
-        let (mut plane, workers) = worker::build(&sizes, queues);
-        let (shared, search) = share(&mut plane, workers)?;
-        let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
-        plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| drop(bases.send(task))));
         let mut model = Model::new(model_config(config), plane, clock.now());
         for (number, name, link) in &known {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
@@ -186,7 +224,7 @@ impl Daemon {
             clock,
             listener,
             channels,
-            workers: shared.into(),
+            workers: workers.into(),
             search,
             threads: Vec::new(),
             search_thread: None,
@@ -195,6 +233,7 @@ impl Daemon {
             control,
             links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
             link_thread,
+            device_descriptor,
             _device_locks: device_locks,
         };
         Ok(Some(daemon))
@@ -206,6 +245,10 @@ impl Daemon {
     /// incomplete tables. Also publishes the links. Returns `false` if the daemon was stopped.
     fn put_into_force(&mut self, stop: &Stop) -> bool {
         let Some(model) = self.model_handle.here() else { return false };
+        if let Some(device) = model.plane_mut().device() {
+            device.plane.release_link();
+            return wait_for_device(model, self.clock, stop);
+        }
         let barrier = model.barrier();
         while !model.is_applied(barrier) {
             if stop.is_requested() {
@@ -272,6 +315,23 @@ impl Drop for Daemon {
     }
 }
 
+/// Waits for a while until a device has the entries of the rules. A device that does not answer gets them
+/// later. Returns `false` if the daemon was stopped.
+fn wait_for_device(model: &mut Model<Plane>, clock: MonotonicClock, stop: &Stop) -> bool {
+    let barrier = model.barrier();
+    let end = clock.now().saturating_add(DEVICE_WAIT_NS);
+    while !stop.is_requested() && clock.now() < end {
+        model.plane_mut().tick(clock.now());
+        if model.plane_mut().device().is_some_and(|device| device.plane.is_ready())
+            && model.is_applied(barrier)
+        {
+            break;
+        }
+        std::thread::sleep(DEVICE_PAUSE);
+    }
+    !stop.is_requested()
+}
+
 /// Checks the ports, the stateless forwarder and the flow file that [`Daemon::start`] would use, without
 /// opening a device. Returns the changes that loading the flow file would make.
 ///
@@ -280,7 +340,11 @@ impl Drop for Daemon {
 /// Returns the errors of [`Daemon::start`] that do not depend on devices or sockets.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
     let clock = MonotonicClock::new();
-    let mut model = Model::new(model_config(config), worker::without_workers(), clock.now());
+    let plane = match &config.datapath.device {
+        Some(device) => Plane::Device(Box::new(DeviceDatapath::without_device(device))),
+        None => Plane::Workers(Box::new(worker::without_workers())),
+    };
+    let mut model = Model::new(model_config(config), plane, clock.now());
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }

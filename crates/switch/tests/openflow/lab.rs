@@ -48,12 +48,7 @@ impl Lab {
     }
 
     fn start_with(idle: &str, workers: usize, ports: usize, openflow: &str, queues: &str) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("shunt-openflow-{}-{number}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        let mut text = format!("control = {:?}\n", folder.join("control.sock"));
-        text.push_str(&format!("[[worker]]\nidle = {idle:?}\n").repeat(workers));
+        let mut text = format!("[[worker]]\nidle = {idle:?}\n").repeat(workers);
         text.push_str(&format!("[[datapath]]\nid = 7\n[datapath.openflow]\n{openflow}\n"));
         if !openflow.contains("listen = ") {
             text = text.replace("[datapath.openflow]\n", "[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n");
@@ -65,16 +60,47 @@ impl Lab {
             ));
         }
         text.push_str(queues);
+        Self::run(&text, None)
+    }
+
+    /// Starts a switch with ports 1 to `ports`, which are the channels of the device at this address. `flows`
+    /// is the text of its flow file.
+    pub fn start_at_device(device: SocketAddr, settings: &str, ports: usize, flows: &str) -> Self {
+        let mut text = format!(
+            "[[datapath]]\nid = 7\n[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n\
+             [datapath.device]\nkind = \"udp\"\naddress = \"{device}\"\n{settings}\n"
+        );
+        for n in 1..=ports {
+            text.push_str(&format!("[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\n"));
+        }
+        Self::run(&text, Some(flows))
+    }
+
+    /// Starts a switch with this configuration, without its control socket, and with these flows.
+    fn run(text: &str, flows: Option<&str>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("shunt-openflow-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let text = format!("control = {:?}\n{text}", folder.join("control.sock"));
+        let file = flows.map(|flows| {
+            let path = folder.join("flows.txt");
+            std::fs::write(&path, flows).unwrap();
+            path
+        });
         let config = Config::parse(&text).unwrap();
         let mut handles = Vec::new();
         let open = config.datapath.ports.iter().map(|port| {
-            let (mut queues, handle) = pair(port.number.0, 1, PORT_FRAMES);
-            handles.push(handle);
-            let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
+            let queue = port.workers.first().map(|worker| {
+                let (mut queues, handle) = pair(port.number.0, 1, PORT_FRAMES);
+                handles.push(handle);
+                (*worker, Box::new(queues.remove(0)) as Box<dyn port::Queue>)
+            });
+            let queues = queue.into_iter().collect();
             OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None }
         });
         let (stop, tell) = Stop::by_hand().unwrap();
-        let daemon = Daemon::start(&config, || Ok(open.collect()), None, &stop).unwrap().unwrap();
+        let daemon = Daemon::start(&config, || Ok(open.collect()), file.as_deref(), &stop).unwrap().unwrap();
         let addresses = daemon.openflow_addresses();
         let address = addresses
             .iter()

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod controller;
+mod device;
 mod lab;
 mod log;
 mod marks;
