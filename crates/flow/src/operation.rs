@@ -147,6 +147,8 @@ pub struct PortState {
     pub number: PortNo,
     /// Whether the link is up and the port is administratively enabled.
     pub up: bool,
+    /// Whether the port is administratively disabled (OFPPC_PORT_DOWN).
+    pub disabled: bool,
     /// Drop packets received on the port (OFPPC_NO_RECV).
     pub no_recv: bool,
     /// Drop packets sent to the port (OFPPC_NO_FWD).
@@ -161,6 +163,14 @@ impl PortState {
     /// Returns the state of a port that is up and has no restrictions.
     #[must_use]
     pub fn up(number: PortNo) -> Self {
-        Self { number, up: true, no_recv: false, no_fwd: false, no_flood: false, no_packet_in: false }
+        Self {
+            number,
+            up: true,
+            disabled: false,
+            no_recv: false,
+            no_fwd: false,
+            no_flood: false,
+            no_packet_in: false,
+        }
     }
 }

@@ -77,6 +77,7 @@ impl Port {
 
     pub(crate) fn state(&self) -> PortState {
         PortState {
+            disabled: self.config.down,
             number: self.desc.number,
             up: self.is_up(),
             no_recv: self.config.no_recv,
