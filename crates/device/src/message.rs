@@ -23,17 +23,19 @@
 
 use thiserror::Error;
 
-use crate::action::ActionWord;
+use crate::action::{ACTION_BYTES, ActionWord};
 use crate::command::{PpuCommand, decode_action, decode_key, encode_key};
-use crate::key::TernaryKey;
+use crate::key::{KEY_BYTES, TernaryKey};
 use crate::reader::BodyReader;
 
 /// Version of the protocol.
 pub const VERSION: u8 = 1;
 /// Bytes of the header of a message.
 pub const HEADER_BYTES: usize = 8;
-/// Maximum length of a message: a frame of 1,536 bytes in a Packet_in.
-pub const MESSAGE_BYTES_MAX: usize = HEADER_BYTES + 8 + 1536;
+/// Maximum length of a frame in a Packet_in or Packet_out.
+pub const FRAME_BYTES_MAX: usize = 1_536;
+/// Maximum length of a message: the longest frame in a Packet_in.
+pub const MESSAGE_BYTES_MAX: usize = HEADER_BYTES + 8 + FRAME_BYTES_MAX;
 /// Maximum number of counters in a Stats_reply.
 pub const COUNTERS_MAX: usize = 128;
 /// Transaction IDs that the device remembers.
@@ -314,6 +316,9 @@ fn counters(from: &mut BodyReader<'_>) -> Result<Vec<u64>, CodecError> {
     Ok(counters)
 }
 
+/// Bytes of key, padding, action and packets.
+const UNUSED_BYTES: usize = 2 * KEY_BYTES + 2 + ACTION_BYTES + 8;
+
 impl EntryState {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend([self.ppu, u8::from(self.valid)]);
@@ -325,6 +330,12 @@ impl EntryState {
 
     fn decode(from: &mut BodyReader<'_>) -> Result<Self, CodecError> {
         let (ppu, valid, index) = (from.u8()?, from.flag()?, from.u16()?);
+        if !valid {
+            // The device has no meaningful key, action and count for a place without an entry.
+            from.take::<UNUSED_BYTES>()?;
+            let (key, action) = (TernaryKey::default(), ActionWord::default());
+            return Ok(Self { ppu, index, valid, key, action, packets: 0 });
+        }
         let (key, action, packets) = (decode_key(from)?, decode_action(from)?, from.u64()?);
         Ok(Self { ppu, index, valid, key, action, packets })
     }

@@ -40,7 +40,7 @@ pub trait DeviceLink {
 }
 
 /// Maximum number of datagrams that one call takes.
-const DATAGRAMS_MAX: usize = 256;
+const DATAGRAMS_MAX: usize = 1_024;
 /// Frames for packets to the controller.
 const FRAMES: usize = 256;
 /// Bytes of each of these frames.
@@ -82,6 +82,8 @@ enum Awaited {
     /// Reads the hits of a place, unless its row was overwritten since.
     Hits {
         generation: u64,
+        /// Whether the entry then counts from 0.
+        reset: bool,
     },
     /// Reads the hits of a row before it is overwritten.
     LastHits(Place),
@@ -202,9 +204,7 @@ impl<L: DeviceLink> DevicePlane<L> {
     #[must_use]
     pub fn state(&self) -> DeviceState {
         match (&self.sync, self.wrong_size) {
-            (Sync::Down, Some((ppus, entries))) if self.session.is_up() => {
-                DeviceState::WrongSize { ppus, entries }
-            }
+            (Sync::Down, Some((ppus, entries))) => DeviceState::WrongSize { ppus, entries },
             (Sync::Down, _) => DeviceState::Silent,
             (Sync::Reading(_), _) => DeviceState::Reading,
             (Sync::Ready, _) => DeviceState::Ready { rewrites: self.rewrites },
@@ -246,18 +246,30 @@ impl<L: DeviceLink> DevicePlane<L> {
         if self.is_held {
             return;
         }
+        // What has arrived first, so that nothing is repeated that was answered.
         for _ in 0..DATAGRAMS_MAX {
-            self.due = self.session.poll(self.now);
-            while let Some(datagram) = self.session.next_datagram() {
-                self.link.send(&datagram);
-            }
             let Some(datagram) = self.link.receive() else { break };
             self.session.receive(&datagram, self.now);
-            while let Some(event) = self.session.next_event() {
-                self.handle(event);
-            }
+            self.take_events();
         }
+        self.poll_session();
         self.count_periodically();
+        self.poll_session();
+    }
+
+    /// Sends what is due.
+    fn poll_session(&mut self) {
+        self.due = self.session.poll(self.now);
+        while let Some(datagram) = self.session.next_datagram() {
+            self.link.send(&datagram);
+        }
+        self.take_events();
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.session.next_event() {
+            self.handle(event);
+        }
     }
 
     fn handle(&mut self, event: DeviceEvent) {
@@ -267,22 +279,44 @@ impl<L: DeviceLink> DevicePlane<L> {
             DeviceEvent::PacketIn { port, ppu, code, frame } => self.packet_in(port, ppu, code, &frame),
             answer => {
                 self.answered += 1;
-                match (self.awaited.pop_front(), answer) {
-                    (Some(Awaited::Hits { generation }), DeviceEvent::Entry(state)) => {
-                        let place = self.places.get_mut(&(state.ppu, state.index));
-                        if let Some(place) = place.filter(|place| place.generation == generation) {
-                            let before = *place;
-                            place.seen = state.packets;
-                            self.hits(before, &state);
-                        }
-                    }
-                    (Some(Awaited::LastHits(place)), DeviceEvent::Entry(state)) => self.hits(place, &state),
-                    (Some(Awaited::Compare), DeviceEvent::Entry(state)) => self.compare(state),
-                    (Some(Awaited::Stats), DeviceEvent::Stats(counters)) => self.counters = counters.into(),
-                    _ => {}
+                let awaited = self.awaited.pop_front();
+                if let Some(awaited) = awaited
+                    && !self.answer(awaited, answer)
+                {
+                    // The device is not in the expected state: it was reset, or a command was refused.
+                    self.session.restart(self.now);
+                    return self.take_events();
                 }
                 self.advance();
             }
+        }
+    }
+
+    /// Takes the answer to a request. Returns whether the device is in the expected state.
+    fn answer(&mut self, awaited: Awaited, answer: DeviceEvent) -> bool {
+        match (awaited, answer) {
+            (Awaited::Command, DeviceEvent::Executed { done }) => done,
+            (Awaited::Hits { generation, reset }, DeviceEvent::Entry(state)) => {
+                let place = self.places.get_mut(&(state.ppu, state.index));
+                let Some(place) = place.filter(|place| place.generation == generation) else { return true };
+                let before = *place;
+                place.seen = state.packets;
+                let is_expected = self.hits(before, &state);
+                if let Some(count) = before.entry.filter(|_| reset).and_then(|id| self.counts.get_mut(&id)) {
+                    count.packets = 0;
+                }
+                is_expected
+            }
+            (Awaited::LastHits(place), DeviceEvent::Entry(state)) => self.hits(place, &state),
+            (Awaited::Compare, DeviceEvent::Entry(state)) => {
+                self.compare(state);
+                true
+            }
+            (Awaited::Stats, DeviceEvent::Stats(counters)) => {
+                self.counters.update(counters);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -292,9 +326,10 @@ impl<L: DeviceLink> DevicePlane<L> {
         self.awaited.clear();
         self.counting = None;
         self.asked = self.answered;
-        // Versions are active when the device has been written anew.
-        for (_, position) in &mut self.versions {
-            *position = u64::MAX;
+        // Versions are active together when the device has been written anew.
+        if let Some((last, _)) = self.versions.pop_back() {
+            self.versions.clear();
+            self.versions.push_back((last, u64::MAX));
         }
     }
 
@@ -341,14 +376,15 @@ impl<L: DeviceLink> DevicePlane<L> {
         }
     }
 
-    /// Adds the hits of a place since it was read last.
-    fn hits(&mut self, before: Place, state: &EntryState) {
-        let new = state.packets.saturating_sub(before.seen);
+    /// Adds the hits of a place since it was read last. Returns whether the device has the row with at least
+    /// these hits.
+    fn hits(&mut self, before: Place, state: &EntryState) -> bool {
+        let Some(new) = state.packets.checked_sub(before.seen).filter(|_| state.valid) else { return false };
         let table = self.compiler.layout().table(state.ppu.into()).map(|table| TableId(table as u8));
-        let Some(table) = table.filter(|_| new > 0) else { return };
+        let Some(table) = table.filter(|_| new > 0) else { return true };
         let Some(entry) = before.entry else {
             *self.misses.entry(table).or_default() += new;
-            return;
+            return true;
         };
         *self.matches.entry(table).or_default() += new;
         // The counters of a released entry are gone.
@@ -356,6 +392,7 @@ impl<L: DeviceLink> DevicePlane<L> {
             count.packets += new;
             count.used = self.now;
         }
+        true
     }
 
     /// Reads counters in portions, so that commands do not wait for all of them.
@@ -383,14 +420,18 @@ impl<L: DeviceLink> DevicePlane<L> {
         self.counting = Some((begin, (ppu, index.saturating_add(1))));
         for ((ppu, index), generation) in portion {
             self.session.read(ppu, index);
-            self.ask(Awaited::Hits { generation });
+            self.ask(Awaited::Hits { generation, reset: false });
         }
         self.session.ask_stats();
         self.ask(Awaited::Stats);
     }
 
     fn packet_in(&mut self, port: u8, ppu: u8, code: u8, bytes: &[u8]) {
-        let in_port = PortNo(port.into());
+        if !matches!(self.sync, Sync::Ready) {
+            // The rules of an earlier daemon have sent it.
+            return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
+        }
+        let in_port = in_port_of(port);
         if self.ports.get(&in_port).is_some_and(|state| state.no_packet_in) {
             return *self.lost.entry(DropReason::NoPacketIn).or_default() += 1;
         }
@@ -439,11 +480,27 @@ impl<L: DeviceLink> DevicePlane<L> {
                         let new = FlowEntry { instructions: Arc::clone(instructions), ..(**entry).clone() };
                         *entry = Arc::new(new);
                     }
-                    if let Some(count) = self.counts.get_mut(id).filter(|_| *reset_counts) {
-                        count.packets = 0;
+                    if *reset_counts {
+                        self.reset_counts(*id);
                     }
                 }
             }
+        }
+    }
+
+    /// Lets an entry count from 0. Hits before are read first.
+    fn reset_counts(&mut self, id: EntryId) {
+        let places = self.places.iter().filter(|(_, place)| place.entry == Some(id));
+        let places: Vec<((u8, u16), u64)> = places.map(|(place, used)| (*place, used.generation)).collect();
+        if !matches!(self.sync, Sync::Ready) || places.is_empty() {
+            if let Some(count) = self.counts.get_mut(&id) {
+                count.packets = 0;
+            }
+            return;
+        }
+        for ((ppu, index), generation) in places {
+            self.session.read(ppu, index);
+            self.ask(Awaited::Hits { generation, reset: true });
         }
     }
 
@@ -462,6 +519,11 @@ impl<L: DeviceLink> DevicePlane<L> {
             self.send(commands);
         }
     }
+}
+
+/// Returns the port of a packet that entered the pipeline at this number: 0 stands for the controller.
+fn in_port_of(number: u8) -> PortNo {
+    if number == 0 { port_no::CONTROLLER } else { PortNo(number.into()) }
 }
 
 /// Returns the length that the controller asks for.
@@ -493,8 +555,13 @@ impl<L: DeviceLink> DataPlane for DevicePlane<L> {
                 Operation::Stateless(Some(_)) => {
                     return Err(refusal((0xffff, 1), "the device has no stateless forwarding"));
                 }
+                // OFPPMFC_BAD_PORT.
                 Operation::Port(state) if state.number.0 > 0xff => {
                     return Err(refusal((7, 0), "the ports of the device have the numbers 1 to 255"));
+                }
+                // OFPPMFC_BAD_CONFIG.
+                Operation::Port(state) if state.disabled || state.no_recv || state.no_fwd => {
+                    return Err(refusal((7, 2), "the device cannot disable ports or directions of them"));
                 }
                 _ => {}
             }
@@ -510,8 +577,15 @@ impl<L: DeviceLink> DataPlane for DevicePlane<L> {
     fn submit(&mut self, operation: Operation) -> RuleVersion {
         self.apply(&operation);
         self.version.0 += 1;
-        let ready = matches!(self.sync, Sync::Ready);
-        self.versions.push_back((self.version, if ready { self.asked } else { u64::MAX }));
+        if matches!(self.sync, Sync::Ready) {
+            self.versions.push_back((self.version, self.asked));
+        } else {
+            // All versions become active together, when the device has been written.
+            match self.versions.back_mut() {
+                Some((version, u64::MAX)) => *version = self.version,
+                _ => self.versions.push_back((self.version, u64::MAX)),
+            }
+        }
         self.exchange(self.now);
         self.advance();
         self.version

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The daemon's side of the message protocol, without I/O. The caller passes datagrams and the time.
 //!
-//! One request is under way at a time, so that the device executes commands in order. A request is repeated
-//! until its reply arrives. After too many repetitions, the session is down, and greets the device again.
+//! One command is under way at a time, so that the device executes commands in order. Up to [`READS_MAX`]
+//! reads are under way together, because they change nothing. A request is repeated until its reply arrives.
+//! After too many repetitions, the session is down, and greets the device again. Events follow the order of
+//! the requests.
+//!
+//! A packet is sent when all commands before it were executed. It is not repeated.
 //!
 //! Transaction IDs count up. The device executes a command only if its ID is newer than that of the last
 //! command, so that a late duplicate does no harm. An ID is newer if it is ahead by less than 2^31. The
@@ -29,10 +33,26 @@ pub struct DeviceTimes {
     pub events: usize,
 }
 
+const MS: u64 = 1_000_000;
+
+/// Maximum number of reads that are under way together.
+pub const READS_MAX: usize = 16;
+/// Maximum number of packets that wait for commands before them.
+const PACKETS_MAX: usize = 1_024;
+
 impl Default for DeviceTimes {
+    /// Returns times for a device in the local network. A thread of the daemon may stall for 20 ms.
     fn default() -> Self {
-        let ms = |count: u64| Nanos(count * 1_000_000);
-        Self { timeout: ms(5), tries: 5, interval: ms(500), events: 4_096 }
+        Self { timeout: Nanos(20 * MS), tries: 10, interval: Nanos(500 * MS), events: 4_096 }
+    }
+}
+
+impl DeviceTimes {
+    /// Returns times for a simulated device, which executes some 100,000 cycles per second, and shares CPUs
+    /// with other processes.
+    #[must_use]
+    pub fn simulated() -> Self {
+        Self { timeout: Nanos(200 * MS), ..Self::default() }
     }
 }
 
@@ -81,6 +101,8 @@ pub struct SessionCounters {
     pub repeated: u64,
     /// Packets for the controller that were dropped because too many events wait.
     pub dropped: u64,
+    /// Packets for the device that were dropped because too many wait, or because the session is down.
+    pub unsent: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +118,18 @@ struct UnderWay {
     body: Body,
     sent: Nanos,
     tries: u32,
+    /// The answer, while an earlier request has none. Echoes and Hellos have no event.
+    answer: Option<Option<DeviceEvent>>,
+}
+
+impl UnderWay {
+    fn is_read(&self) -> bool {
+        is_read(&self.body)
+    }
+}
+
+fn is_read(body: &Body) -> bool {
+    matches!(body, Body::FlowRequest { .. } | Body::StatsRequest)
 }
 
 /// A session with a device.
@@ -104,8 +138,11 @@ pub struct DeviceSession {
     config: DeviceTimes,
     state: State,
     last_id: u32,
-    under_way: Option<UnderWay>,
+    /// One command, echo or Hello, or several reads.
+    under_way: VecDeque<UnderWay>,
     waiting: VecDeque<Body>,
+    /// Packets in `waiting`.
+    packets: usize,
     heard: Nanos,
     datagrams: VecDeque<Vec<u8>>,
     events: VecDeque<DeviceEvent>,
@@ -121,8 +158,9 @@ impl DeviceSession {
             config,
             state: State::Down(Nanos(0)),
             last_id,
-            under_way: None,
+            under_way: VecDeque::new(),
             waiting: VecDeque::new(),
+            packets: 0,
             heard: Nanos(0),
             datagrams: VecDeque::new(),
             events: VecDeque::new(),
@@ -139,7 +177,7 @@ impl DeviceSession {
     /// Returns the number of requests without an answer.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.waiting.len() + usize::from(self.under_way.is_some())
+        self.waiting.len() + self.under_way.len()
     }
 
     /// Returns the counters.
@@ -163,12 +201,26 @@ impl DeviceSession {
         self.request(Body::StatsRequest);
     }
 
-    /// Sends a packet, once.
+    /// Sends a packet, once, after the commands before it. It may have at most
+    /// [`FRAME_BYTES_MAX`](crate::message::FRAME_BYTES_MAX) bytes.
     pub fn packet_out(&mut self, port: u8, pipeline: bool, frame: Vec<u8>) {
-        if self.is_up() {
-            self.last_id = self.last_id.wrapping_add(1);
-            self.send(self.last_id, Body::PacketOut { port, pipeline, frame });
+        if !self.is_up() || self.packets >= PACKETS_MAX {
+            self.counters.unsent += 1;
+            return;
         }
+        self.packets += 1;
+        self.waiting.push_back(Body::PacketOut { port, pipeline, frame });
+    }
+
+    /// Ends the session, because the device is not in the expected state, and begins another one at once.
+    pub fn restart(&mut self, now: Nanos) {
+        self.lose(now);
+    }
+
+    /// Ends the session, and begins another one after the interval.
+    pub fn pause(&mut self, now: Nanos) {
+        self.lose(now);
+        self.state = State::Down(now.saturating_add(self.config.interval));
     }
 
     /// Takes a datagram that must be sent.
@@ -184,30 +236,55 @@ impl DeviceSession {
     /// Repeats what was not answered, and sends what is due. Call it after other methods, and at the returned
     /// time at the latest.
     pub fn poll(&mut self, now: Nanos) -> Nanos {
+        self.repeat(now);
         if let State::Down(due) = self.state
-            && self.under_way.is_none()
+            && self.under_way.is_empty()
         {
             if now < due {
                 return due;
             }
-            self.waiting.clear();
+            self.forget_waiting();
             self.start(now, Body::Hello { ppus: 0, entries: 0 });
         }
-        self.repeat(now);
-        if self.is_up() && self.under_way.is_none() {
-            match self.waiting.pop_front() {
-                Some(body) => self.start(now, body),
-                None if now.saturating_sub(self.heard) >= self.config.interval => {
-                    self.start(now, Body::EchoRequest(Vec::new()));
-                }
-                None => return self.heard.saturating_add(self.config.interval),
+        if self.is_up() {
+            self.send_waiting(now);
+        }
+        let interval = self.config.interval;
+        if self.is_up() && self.pending() == 0 && now.saturating_sub(self.heard) >= interval {
+            self.start(now, Body::EchoRequest(Vec::new()));
+        }
+        let unanswered = self.under_way.iter().filter(|request| request.answer.is_none());
+        let repetition = unanswered.map(|request| request.sent.saturating_add(self.config.timeout)).min();
+        repetition.unwrap_or(self.heard.saturating_add(interval))
+    }
+
+    /// Sends the requests and packets that may be under way with those before them.
+    fn send_waiting(&mut self, now: Nanos) {
+        while let Some(body) = self.waiting.front() {
+            let only_reads = self.under_way.iter().all(UnderWay::is_read);
+            let may = match body {
+                Body::PacketOut { .. } => only_reads,
+                body if is_read(body) => only_reads && self.under_way.len() < READS_MAX,
+                _ => self.under_way.is_empty(),
+            };
+            if !may {
+                return;
+            }
+            let Some(body) = self.waiting.pop_front() else { return };
+            if matches!(body, Body::PacketOut { .. }) {
+                self.packets -= 1;
+                self.last_id = self.last_id.wrapping_add(1);
+                self.send(self.last_id, body);
+            } else {
+                self.start(now, body);
             }
         }
-        match (&self.under_way, self.state) {
-            (Some(request), _) => request.sent.saturating_add(self.config.timeout),
-            (None, State::Down(due)) => due,
-            (None, State::Up) => now.saturating_add(self.config.interval),
-        }
+    }
+
+    fn forget_waiting(&mut self) {
+        self.waiting.clear();
+        self.counters.unsent += self.packets as u64;
+        self.packets = 0;
     }
 
     /// Takes a datagram from the device. The caller has checked its source.
@@ -239,7 +316,7 @@ impl DeviceSession {
         self.last_id = self.last_id.wrapping_add(1);
         let id = self.last_id;
         self.send(id, body.clone());
-        self.under_way = Some(UnderWay { id, body, sent: now, tries: 1 });
+        self.under_way.push_back(UnderWay { id, body, sent: now, tries: 1, answer: None });
     }
 
     fn send(&mut self, id: u32, body: Body) {
@@ -250,43 +327,53 @@ impl DeviceSession {
     }
 
     fn repeat(&mut self, now: Nanos) {
-        let Some(request) = &mut self.under_way else { return };
-        if now.saturating_sub(request.sent) < self.config.timeout {
-            return;
+        let timeout = self.config.timeout;
+        let is_late =
+            |request: &UnderWay| request.answer.is_none() && now.saturating_sub(request.sent) >= timeout;
+        if self.under_way.iter().any(|request| is_late(request) && request.tries >= self.config.tries) {
+            // A Hello without an answer is repeated after a pause.
+            return if self.is_up() { self.restart(now) } else { self.pause(now) };
         }
-        if request.tries == self.config.tries {
-            return self.lose(now);
+        let mut again = Vec::new();
+        for request in self.under_way.iter_mut().filter(|request| is_late(request)) {
+            request.tries += 1;
+            request.sent = now;
+            again.push((request.id, request.body.clone()));
         }
-        request.tries += 1;
-        request.sent = now;
-        let (id, body) = (request.id, request.body.clone());
-        self.counters.repeated += 1;
-        self.send(id, body);
+        for (id, body) in again {
+            self.counters.repeated += 1;
+            self.send(id, body);
+        }
     }
 
     fn lose(&mut self, now: Nanos) {
-        self.under_way = None;
-        self.waiting.clear();
+        self.under_way.clear();
+        self.forget_waiting();
         if self.is_up() {
             self.events.push_back(DeviceEvent::Down);
         }
-        self.state = State::Down(now.saturating_add(self.config.interval));
+        self.state = State::Down(now);
     }
 
     fn reply(&mut self, id: u32, body: Body, now: Nanos) {
-        let Some(request) = self.under_way.take() else {
+        // A device that knows newer IDs answers a Hello by its last one.
+        if let Some(hello) = self.under_way.front()
+            && let (Body::Hello { .. }, Body::Hello { .. }) = (&hello.body, &body)
+            && id != hello.id
+            && id.wrapping_sub(hello.id) < 1 << 31
+        {
+            self.under_way.clear();
+            self.last_id = id;
+            return self.start(now, Body::Hello { ppus: 0, entries: 0 });
+        }
+        let request = self.under_way.iter_mut().find(|request| request.id == id && request.answer.is_none());
+        let Some(request) = request else {
             self.counters.unexpected += 1;
             return;
         };
-        // A device that knows newer IDs answers a Hello by its last one.
-        let is_newer = matches!((&request.body, &body), (Body::Hello { .. }, Body::Hello { .. }))
-            && id.wrapping_sub(request.id) < 1 << 31;
-        if id != request.id && is_newer {
-            self.last_id = id;
-            return self.start(now, request.body);
-        }
         let event = match (&request.body, body) {
             (Body::Hello { .. }, Body::Hello { ppus, entries }) if ppus > 0 => {
+                self.state = State::Up;
                 Some(DeviceEvent::Up { ppus, entries })
             }
             (Body::FlowMod { .. }, Body::FlowAck { done }) => Some(DeviceEvent::Executed { done }),
@@ -299,19 +386,14 @@ impl DeviceSession {
             (Body::EchoRequest(_), Body::EchoReply(_)) => None,
             _ => {
                 self.counters.unexpected += 1;
-                self.under_way = Some(request);
                 return;
             }
         };
-        if id != request.id {
-            self.counters.unexpected += 1;
-            self.under_way = Some(request);
-            return;
-        }
-        if matches!(event, Some(DeviceEvent::Up { .. })) {
-            self.state = State::Up;
-        }
+        request.answer = Some(event);
         self.heard = now;
-        self.events.extend(event);
+        let answered = self.under_way.iter().take_while(|request| request.answer.is_some()).count();
+        for request in self.under_way.drain(..answered) {
+            self.events.extend(request.answer.flatten());
+        }
     }
 }

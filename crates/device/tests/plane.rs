@@ -5,12 +5,12 @@
 use dataplane::{DataPlane, Event};
 use device::compile::PpuLayout;
 use device::emulator::{DeviceAgent, Emulator};
-use device::plane::{DeviceLink, DevicePlane};
+use device::plane::{DeviceLink, DevicePlane, DeviceState};
 use device::session::{DeviceSession, DeviceTimes};
 use flow::operation::{PacketOut, Releases};
 use flow::syntax::{ParseOptions, parse_actions, parse_flow};
 use flow::{Action, FlowModCommand, Match, Nanos, PortNo, TableId, port_no};
-use model::{AsyncMessage, Model, ModelConfig, ModelError, PortDesc};
+use model::{AsyncMessage, Model, ModelConfig, ModelError, PortConfig, PortDesc};
 
 /// A link without delay, which loses every n-th datagram to the device.
 struct Link {
@@ -55,7 +55,8 @@ impl Switch {
     /// A switch that is not connected with its device yet.
     fn apart(agent: DeviceAgent, lose: u32, last_id: u32) -> Self {
         let layout = PpuLayout::new(4, ENTRIES, &TABLES).unwrap();
-        let session = DeviceSession::new(DeviceTimes::default(), last_id);
+        let times = DeviceTimes { timeout: Nanos(5_000_000), ..DeviceTimes::default() };
+        let session = DeviceSession::new(times, last_id);
         let plane = DevicePlane::new(Link { agent, lose, sent: 0, open: false }, session, layout);
         let mut made = Self { model: Model::new(ModelConfig::default(), plane, Nanos(1)), now: Nanos(1) };
         for number in 1..=4 {
@@ -259,4 +260,100 @@ fn a_restarted_daemon_keeps_a_device_with_the_same_rules_and_rewrites_another() 
     assert!(third.model.is_applied(barrier) && third.model.plane_mut().is_ready());
     assert_eq!(third.forward(2, &frame(1)), Some((1, frame(1))));
     assert_eq!(third.forward(1, &frame(1)), Some((4, frame(1))));
+}
+
+/// A device that was reset answers requests, but its tables are empty.
+#[test]
+fn a_device_that_was_reset_is_written_anew_without_a_change() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.change("in_port=1,actions=output:2").unwrap();
+    switch.run(100);
+    for _ in 0..3 {
+        assert_eq!(switch.forward(1, &frame(1)), Some((2, frame(1))));
+    }
+    switch.run(1_000);
+    assert_eq!(switch.packets("in_port=1,actions="), 3);
+    assert_eq!(switch.model.port_counters(PortNo(2)).unwrap().tx_packets, 3);
+    switch.link().agent = agent();
+    switch.run(1_500);
+    assert!(switch.model.plane_mut().is_ready());
+    assert_eq!(switch.forward(1, &frame(1)), Some((2, frame(1))));
+    switch.run(1_000);
+    assert_eq!(switch.packets("in_port=1,actions="), 4, "counts go on");
+    let counters = switch.model.port_counters(PortNo(2)).unwrap();
+    assert_eq!((counters.tx_packets, counters.tx_bytes), (4, 240), "counters of ports never fall");
+    assert_eq!(switch.model.totals().forwarded, 4);
+}
+
+#[test]
+fn an_outage_is_noticed_and_parks_one_version() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.change("in_port=1,actions=output:2").unwrap();
+    switch.run(100);
+    switch.forward(1, &frame(1));
+    switch.link().open = false;
+    switch.run(800);
+    assert_eq!(switch.model.plane_mut().state(), DeviceState::Silent);
+    for at in 0..20 {
+        switch.change(&format!("dl_dst=02:00:00:00:01:{at:02x},actions=output:3")).unwrap();
+    }
+    assert_eq!(switch.model.plane_mut().parked(), 1);
+    let barrier = switch.model.barrier();
+    // The same device returns. It has forwarded meanwhile.
+    switch.link().agent.receive_frame(1, &frame(1));
+    switch.link().open = true;
+    switch.run(1_500);
+    assert!(switch.model.is_applied(barrier));
+    assert_eq!(switch.packets("in_port=1,actions="), 2, "hits during the outage are counted");
+}
+
+/// A packet of the controller meets the rules that were requested before it.
+#[test]
+fn a_packet_out_follows_the_flow_mods_before_it() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.run(100);
+    for port in [2, 3, 4] {
+        switch.change(&format!("priority=7,dl_dst=02:00:00:00:00:01,actions=output:{port}")).unwrap();
+        let actions = vec![Action::output(port_no::TABLE)];
+        let packet = PacketOut { in_port: PortNo(1), actions, bytes: frame(1), releases: Releases::Nothing };
+        switch.model.packet_out(packet).unwrap();
+        switch.run(20);
+        assert_eq!(switch.link().agent.next_frame(), Some((port, frame(1))));
+    }
+}
+
+#[test]
+fn a_modification_that_resets_counters_counts_later_hits_only() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.change("in_port=1,actions=output:2").unwrap();
+    switch.run(100);
+    (0..5).for_each(|_| _ = switch.forward(1, &frame(1)));
+    switch.change("modify reset_counts in_port=1,actions=output:3").unwrap();
+    switch.run(100);
+    assert_eq!(switch.forward(1, &frame(1)), Some((3, frame(1))));
+    switch.run(1_200);
+    assert_eq!(switch.packets("in_port=1,actions="), 1);
+    (0..5).for_each(|_| _ = switch.forward(1, &frame(1)));
+    switch.change("modify in_port=1,actions=output:4").unwrap();
+    switch.run(1_200);
+    assert_eq!(switch.packets("in_port=1,actions="), 6);
+}
+
+#[test]
+fn ports_cannot_be_disabled_but_their_links_may_fail() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.run(50);
+    let now = switch.now;
+    for config in [
+        PortConfig { down: true, ..PortConfig::default() },
+        PortConfig { no_fwd: true, ..PortConfig::default() },
+        PortConfig { no_recv: true, ..PortConfig::default() },
+    ] {
+        let error = switch.model.set_port_config(now, PortNo(2), config).unwrap_err();
+        assert_eq!(error.openflow(), (7, 2), "{config:?}");
+    }
+    switch.model.set_link(now, PortNo(2), false).unwrap();
+    let silent = PortConfig { no_packet_in: true, ..PortConfig::default() };
+    switch.model.set_port_config(now, PortNo(2), silent).unwrap();
+    assert!(switch.model.port(PortNo(2)).unwrap().config.no_packet_in);
 }

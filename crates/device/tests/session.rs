@@ -4,7 +4,7 @@
 
 use device::command::PpuCommand;
 use device::emulator::{DeviceAgent, Emulator};
-use device::session::{DeviceEvent, DeviceSession, DeviceTimes};
+use device::session::{DeviceEvent, DeviceSession, DeviceTimes, READS_MAX};
 use device::{ActionWord, Body, DeviceMessage, OutputKind, TernaryKey};
 use fastrand::Rng;
 use flow::Nanos;
@@ -213,7 +213,7 @@ fn a_device_that_vanishes_is_reported_and_greeted_again() {
     world.run_until_idle();
     assert_eq!(world.events, [UP]);
     let kept = world.agent.clone();
-    // The device restarts: it answers only a Hello.
+    // The device restarts: it executes nothing before a Hello.
     world.agent = DeviceAgent::new(Emulator::new(2, 16));
     world.session.execute(0, write(1, 1));
     world.run(1_500);
@@ -233,7 +233,7 @@ fn a_device_that_vanishes_is_reported_and_greeted_again() {
     assert_eq!(world.events[..2], [UP, DeviceEvent::Executed { done: true }]);
     let DeviceEvent::Entry(state) = &world.events[2] else { panic!("{:?}", world.events) };
     assert!(state.valid && state.action.port == 2);
-    assert!(matches!(&world.events[3], DeviceEvent::Stats(counters) if counters.len() == 9));
+    assert!(matches!(&world.events[3], DeviceEvent::Stats(counters) if counters.len() == 29 + 4 * 6));
 }
 
 #[test]
@@ -271,4 +271,66 @@ fn packets_pass_in_both_directions() {
     let packet = |port, byte| DeviceEvent::PacketIn { port, ppu: 1, code: 33, frame: vec![byte; 60] };
     assert_eq!(packets.len(), 2);
     assert!(packets.contains(&&packet(4, 6)) && packets.contains(&&packet(3, 9)));
+}
+
+/// The order of requests and packets, and how many reads are under way together.
+#[test]
+fn packets_follow_the_commands_before_them_and_reads_overlap() {
+    let mut session = DeviceSession::new(DeviceTimes::default(), 7);
+    let mut agent = DeviceAgent::new(Emulator::new(2, 16));
+    let mut now = Nanos(1);
+    session.poll(now);
+    let sent = |session: &mut DeviceSession| -> Vec<DeviceMessage> {
+        std::iter::from_fn(|| session.next_datagram())
+            .map(|one| DeviceMessage::decode(&one).unwrap())
+            .collect()
+    };
+    let answer =
+        |session: &mut DeviceSession, agent: &mut DeviceAgent, messages: &[DeviceMessage], now: Nanos| {
+            messages.iter().for_each(|message| agent.receive(true, &message.encode().unwrap()));
+            let answers: Vec<Vec<u8>> = std::iter::from_fn(|| agent.next_datagram()).collect();
+            // The last answer arrives first.
+            answers.iter().rev().for_each(|datagram| session.receive(datagram, now));
+            session.poll(now);
+        };
+    let hello = sent(&mut session);
+    answer(&mut session, &mut agent, &hello, now);
+    session.execute(0, write(1, 1));
+    session.packet_out(2, false, vec![8; 60]);
+    session.execute(0, write(2, 2));
+    (0..20).for_each(|index| session.read(0, index % 16));
+    session.packet_out(3, false, vec![9; 60]);
+    session.execute(0, write(3, 3));
+    session.poll(now);
+    // One command is under way, and the packet waits for it.
+    let first = sent(&mut session);
+    assert!(matches!(&first[..], [DeviceMessage { body: Body::FlowMod { .. }, .. }]), "{first:?}");
+    answer(&mut session, &mut agent, &first, now);
+    let next = sent(&mut session);
+    let [packet, command] = &next[..] else { panic!("{next:?}") };
+    assert!(matches!((&packet.body, &command.body), (Body::PacketOut { port: 2, .. }, Body::FlowMod { .. })));
+    answer(&mut session, &mut agent, &next, now);
+    let reads = sent(&mut session);
+    assert_eq!(reads.len(), READS_MAX);
+    assert!(reads.iter().all(|message| matches!(message.body, Body::FlowRequest { .. })));
+    // A lost answer holds back the events behind it, and only this read is repeated.
+    answer(&mut session, &mut agent, &reads[1..], now);
+    let events = |session: &mut DeviceSession| std::iter::from_fn(|| session.next_event()).count();
+    assert_eq!(events(&mut session), 3, "Up and two commands");
+    assert_eq!(sent(&mut session).len(), 0);
+    now.0 += 25_000_000;
+    session.poll(now);
+    let again = sent(&mut session);
+    assert_eq!(again, reads[..1]);
+    answer(&mut session, &mut agent, &again, now);
+    let rest = sent(&mut session);
+    assert_eq!(rest.len(), 5, "four reads and the packet");
+    assert!(matches!(rest[4].body, Body::PacketOut { port: 3, .. }));
+    let indices = std::iter::from_fn(|| session.next_event()).map(|event| match event {
+        DeviceEvent::Entry(state) => state.index,
+        other => panic!("{other:?}"),
+    });
+    assert!(indices.eq(0..16), "in the order of the requests");
+    answer(&mut session, &mut agent, &rest, now);
+    assert!(matches!(&sent(&mut session)[..], [DeviceMessage { body: Body::FlowMod { .. }, .. }]));
 }

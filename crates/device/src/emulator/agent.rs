@@ -106,30 +106,28 @@ impl DeviceAgent {
 
     fn execute(&mut self, message: DeviceMessage) {
         let id = message.id;
-        let Some((last, done)) = self.last else {
-            return match message.body {
-                Body::Hello { .. } => self.greet(id),
-                _ => self.refused += 1,
-            };
-        };
-        match message.body {
-            Body::Hello { .. } if is_newer(id, last) || id == last => self.greet(id),
-            Body::Hello { .. } => self.hello(last),
-            Body::EchoRequest(data) => self.reply(id, Body::EchoReply(data)),
+        match (message.body, self.last) {
+            // What changes nothing is answered without a session, too.
+            (Body::EchoRequest(data), _) => self.reply(id, Body::EchoReply(data)),
+            (Body::FlowRequest { ppu, index }, _) => match self.device.entry(ppu, index) {
+                Some(state) => self.reply(id, Body::FlowReply(state)),
+                None => self.refused += 1,
+            },
+            (Body::StatsRequest, _) => self.reply(id, Body::StatsReply(self.counters())),
+            (Body::Hello { .. }, None) => self.greet(id),
+            (Body::Hello { .. }, Some((last, _))) if is_newer(id, last) || id == last => self.greet(id),
+            (Body::Hello { .. }, Some((last, _))) => self.hello(last),
             // The reply to the last command was lost.
-            Body::FlowMod { .. } if id == last => self.reply(id, Body::FlowAck { done }),
-            Body::FlowMod { ppu, command } if is_newer(id, last) => {
+            (Body::FlowMod { .. }, Some((last, done))) if id == last => {
+                self.reply(id, Body::FlowAck { done })
+            }
+            (Body::FlowMod { ppu, command }, Some((last, _))) if is_newer(id, last) => {
                 let done = self.device.execute(ppu, &command);
                 self.last = Some((id, done));
                 self.reply(id, Body::FlowAck { done });
             }
-            Body::FlowRequest { ppu, index } => match self.device.entry(ppu, index) {
-                Some(state) => self.reply(id, Body::FlowReply(state)),
-                None => self.refused += 1,
-            },
-            Body::PacketOut { port, pipeline: true, frame } => self.process(port, &frame),
-            Body::PacketOut { port, pipeline: false, frame } => self.send_frame(port, frame),
-            Body::StatsRequest => self.reply(id, Body::StatsReply(self.counters())),
+            (Body::PacketOut { port, pipeline: true, frame }, Some(_)) => self.process(port, &frame),
+            (Body::PacketOut { port, pipeline: false, frame }, Some(_)) => self.send_frame(port, frame),
             _ => self.refused += 1,
         }
     }

@@ -13,17 +13,27 @@ const COMMON: usize = COUNTERS.len() + SHELL_COUNTERS.len() + CONTROL_COUNTERS.l
 
 /// Counters in the order of a Stats_reply. Counters that it did not contain are 0.
 #[derive(Clone, Debug, Default)]
-pub(super) struct DeviceCounters(Vec<u64>);
-
-impl From<Vec<u64>> for DeviceCounters {
-    fn from(counters: Vec<u64>) -> Self {
-        Self(counters)
-    }
+pub(super) struct DeviceCounters {
+    last: Vec<u64>,
+    /// Counts before the last reset of the device.
+    before: Vec<u64>,
 }
 
 impl DeviceCounters {
+    /// Takes the counters of a Stats_reply. A counter that has fallen counts from 0 since a reset.
+    pub fn update(&mut self, counters: Vec<u64>) {
+        self.before.resize(self.before.len().max(counters.len()), 0);
+        for ((before, last), new) in self.before.iter_mut().zip(&self.last).zip(&counters) {
+            if new < last {
+                *before += last;
+            }
+        }
+        self.last = counters;
+    }
+
     fn at(&self, index: usize) -> u64 {
-        self.0.get(index).copied().unwrap_or(0)
+        let of = |counters: &[u64]| counters.get(index).copied().unwrap_or(0);
+        of(&self.last) + of(&self.before)
     }
 
     /// Returns a counter of the data plane, the shell or the control path.

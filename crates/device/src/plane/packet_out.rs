@@ -12,6 +12,8 @@ use flow::{
 use crate::compile::{Compiler, PpuLayout};
 use crate::emulator::{Emulator, Fate, PacketHeader};
 use crate::key::{KeySlice, SelectorBase};
+use crate::message::FRAME_BYTES_MAX;
+use crate::plane::sync::Sync;
 use crate::plane::{DeviceLink, DevicePlane};
 
 /// PPUs and entries of the scratch device.
@@ -66,6 +68,9 @@ impl<L: DeviceLink> DevicePlane<L> {
         if packet.bytes.len() < HEADER_BYTES {
             return self.lose_packet(DropReason::Runt);
         }
+        if packet.bytes.len() > FRAME_BYTES_MAX {
+            return self.lose_packet(DropReason::OverMtu);
+        }
         let mut edits = Vec::new();
         for action in &packet.actions {
             let Action::Output { port, .. } = *action else {
@@ -80,18 +85,26 @@ impl<L: DeviceLink> DevicePlane<L> {
     }
 
     fn output(&mut self, port: PortNo, in_port: PortNo, frame: Vec<u8>) {
-        let all = |plane: &Self, flood: bool| -> Vec<PortNo> {
-            let wanted = plane.ports.values().filter(|state| !(flood && state.no_flood));
+        let open = |plane: &Self, flood: bool| -> Vec<PortNo> {
+            let wanted =
+                plane.ports.values().filter(|state| state.up && !state.no_fwd && !(flood && state.no_flood));
             wanted.map(|state| state.number).filter(|number| *number != in_port).collect()
         };
         let targets = match port {
             port_no::TABLE => {
-                let from = if port_no::is_real(in_port) { in_port.0 as u8 } else { 0 };
+                // The controller enters the pipeline as port 0.
+                let from = if port_no::is_real(in_port) { in_port } else { PortNo(0) };
                 return self.send_packet(from, true, frame);
             }
+            port_no::CONTROLLER => return self.lose_packet(DropReason::UnsupportedAction),
             port_no::IN_PORT => vec![in_port],
-            port_no::ALL => all(self, false),
-            port_no::FLOOD | port_no::NORMAL => all(self, true),
+            port_no::ALL | port_no::FLOOD | port_no::NORMAL => {
+                let targets = open(self, port != port_no::ALL);
+                if targets.is_empty() {
+                    self.lose_packet(DropReason::NoFloodPort);
+                }
+                targets
+            }
             number if number == in_port => return self.lose_packet(DropReason::IngressPort),
             number => vec![number],
         };
@@ -100,16 +113,17 @@ impl<L: DeviceLink> DevicePlane<L> {
                 None => self.lose_packet(DropReason::NoSuchPort),
                 Some(state) if !state.up => self.lose_packet(DropReason::PortDown),
                 Some(state) if state.no_fwd => self.lose_packet(DropReason::PortNotForwarding),
-                Some(_) => self.send_packet(target.0 as u8, false, frame.clone()),
+                Some(_) => self.send_packet(target, false, frame.clone()),
             }
         }
     }
 
-    fn send_packet(&mut self, port: u8, pipeline: bool, frame: Vec<u8>) {
-        if self.session.is_up() {
-            self.session.packet_out(port, pipeline, frame);
-        } else {
-            self.lose_packet(DropReason::TransmitFull);
+    fn send_packet(&mut self, port: PortNo, pipeline: bool, frame: Vec<u8>) {
+        match u8::try_from(port.0) {
+            Err(_) => self.lose_packet(DropReason::NoSuchPort),
+            Ok(_) if frame.len() > FRAME_BYTES_MAX => self.lose_packet(DropReason::OverMtu),
+            Ok(port) if matches!(self.sync, Sync::Ready) => self.session.packet_out(port, pipeline, frame),
+            Ok(_) => self.lose_packet(DropReason::TransmitFull),
         }
     }
 

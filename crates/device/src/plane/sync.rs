@@ -35,7 +35,8 @@ impl<L: DeviceLink> DevicePlane<L> {
         let layout = self.compiler.layout();
         if (usize::from(ppus), entries) != (layout.ppus(), layout.entries()) {
             self.wrong_size = Some((ppus, entries));
-            return;
+            // Another device may answer later.
+            return self.session.pause(self.now);
         }
         self.wrong_size = None;
         self.sync = Sync::Reading(Vec::new());
@@ -72,7 +73,13 @@ impl<L: DeviceLink> DevicePlane<L> {
             _ => !state.valid,
         };
         let equal = states.iter().all(is_wanted);
-        self.places.clear();
+        // Hits while the device did not answer count, too. Entries are read in order.
+        let number = |(ppu, index): (u8, u16)| usize::from(ppu) * usize::from(entries) + usize::from(index);
+        for (place, used) in std::mem::take(&mut self.places) {
+            if let Some(state) = states.get(number(place)) {
+                self.hits(used, state);
+            }
+        }
         self.sync = Sync::Ready;
         let mut commands = Vec::new();
         if !equal {
@@ -80,10 +87,11 @@ impl<L: DeviceLink> DevicePlane<L> {
             self.rewrites += 1;
         }
         self.send(commands);
+        let is_closed = !equal && states.iter().any(|state| state.valid);
         for &(ppu, index) in wanted.keys() {
-            // Entries are read in order.
-            let seen = states.get(usize::from(ppu) * usize::from(entries) + usize::from(index));
-            let seen = seen.filter(|state| equal || is_wanted(state)).map_or(0, |state| state.packets);
+            let state = states.get(number((ppu, index)));
+            let kept = state.filter(|state| is_wanted(state) && !(is_closed && (ppu, index) == (0, 0)));
+            let seen = kept.map_or(0, |state| state.packets);
             let entry = self.compiler.owner(ppu, index);
             if entry.is_some() || index + 1 == entries {
                 self.generation += 1;

@@ -358,7 +358,8 @@ fn model_config(config: &Config) -> model::ModelConfig {
         datapath_id: config.datapath.id,
         standalone: config.datapath.openflow.standalone,
         low_latency_cookie: config.datapath.forwarding.low_latency_cookie,
-        learning: config.datapath.forwarding.learning,
+        // A device has no low-latency entries.
+        learning: config.datapath.forwarding.learning.filter(|_| config.datapath.device.is_none()),
         quenches: config.datapath.openflow.packet_ins.quench.is_some(),
         ..model::ModelConfig::default()
     }

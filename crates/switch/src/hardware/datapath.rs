@@ -56,7 +56,11 @@ impl DeviceDatapath {
     }
 
     fn with(config: &ConfiguredDevice, link: UdpLink, ports: Vec<PortNo>) -> Self {
-        let session = DeviceSession::new(DeviceTimes::default(), first_id());
+        let times = match config.kind {
+            DeviceKind::Udp(_) => DeviceTimes::default(),
+            DeviceKind::Simulated => DeviceTimes::simulated(),
+        };
+        let session = DeviceSession::new(times, first_id());
         let mut plane = DevicePlane::new(link, session, config.layout.clone());
         plane.hold_link();
         Self {

@@ -3,12 +3,16 @@
 
 use device::message::MESSAGE_BYTES_MAX;
 use device::plane::DeviceLink;
+use rustix::net::sockopt;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Maximum number of errors that one call takes from the socket. Each datagram that was refused causes one.
 const ERRORS_MAX: usize = 64;
+
+/// Wanted size of the receive buffer in bytes.
+const RECEIVE_BYTES: usize = 4 << 20;
 
 /// A link to a device. Only datagrams of the device's address arrive.
 #[derive(Debug)]
@@ -31,6 +35,11 @@ impl UdpLink {
         let socket = UdpSocket::bind(any)?;
         socket.connect(device)?;
         socket.set_nonblocking(true)?;
+        // A flood of packets for the controller must not displace replies. Without privileges, the system's
+        // limit applies.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BYTES).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BYTES)?;
+        }
         Ok(Self { socket: Some(socket) })
     }
 
