@@ -15,6 +15,12 @@ dpdk: ## build the `shunt` command with DPDK ports
 	scripts/setup.sh dpdk
 	cargo build --release --package shunt --features dpdk
 
+.PHONY: rtl-switch
+rtl-switch: ## build the `shunt` command with the simulated device, and `shunt-device`
+	scripts/setup.sh rtl
+	cargo build --release --package shunt --features rtl
+	cargo build --release --package device_sim --features device --bin shunt-device
+
 .PHONY: demo
 demo: ## run the demo: four hosts around one switch, traffic, counters; needs root
 	scripts/setup.sh demo

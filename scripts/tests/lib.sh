@@ -27,8 +27,9 @@ shunt=''
 # Additional configuration: `worker` has lines for the worker, and `settings` has lines before the ports.
 worker=''
 settings=''
-# Driver of the ports; set it before `make_hosts`.
+# Driver of the ports, and their further settings; set them before `make_hosts`.
 driver=af_packet
+port_settings='workers = [0]'
 # ID of the process that `background` started last.
 started=''
 failed=''
@@ -133,8 +134,8 @@ make_hosts() {
         ip -n "$prefix-h$n" link set eth0 address "$(mac "$n")"
         ip -n "$prefix-h$n" address add "10.0.0.$n/24" dev eth0
         ip -n "$prefix-h$n" link set eth0 up
-        printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "%s"\ndevice = "p%s"\nworkers = [0]\n' \
-            "$n" "$n" "$driver" "$n" >>"$folder/ports"
+        printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "%s"\ndevice = "p%s"\n%s\n' \
+            "$n" "$n" "$driver" "$n" "$port_settings" >>"$folder/ports"
     done
 }
 mac() { printf '02:00:00:00:00:%02x' "$1"; }

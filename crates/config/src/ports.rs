@@ -10,9 +10,6 @@ use crate::settings::ConfiguredPort;
 use crate::value::{in_range, port_name};
 use flow::{EgressQueue, Limits, PortNo, QueueId, port_no};
 
-/// Drivers that are planned but do not exist yet.
-const LATER_DRIVERS: [&str; 1] = ["rtl"];
-
 /// Settings of the daemon against which ports are checked.
 pub struct Around {
     /// Number of workers, or `None` if it is unknown.
@@ -211,8 +208,11 @@ fn driver(name: &str) -> Result<(), String> {
         || port::DRIVERS.iter().map(|driver| format!("\"{}\"", driver.name)).collect::<Vec<_>>().join(", ");
     if port::DRIVERS.iter().any(|driver| driver.name == name) {
         Ok(())
-    } else if LATER_DRIVERS.contains(&name) {
-        Err(format!("the driver \"{name}\" is not in this build yet; use one of {}", known()))
+    } else if name == "rtl" {
+        Err(format!(
+            "there is no driver \"rtl\"; use [datapath.device] for a device, and here one of {}",
+            known()
+        ))
     } else {
         Err(format!("there is no driver \"{name}\"; use one of {}", known()))
     }

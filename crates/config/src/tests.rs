@@ -319,7 +319,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "driver = \"mem\"",
         "driver = \"rtl\"",
-        &["port[1].driver: ", "not in this build yet", "\"af_packet\"", "\"af_xdp\"", "\"dpdk\""],
+        &["port[1].driver: ", "\"af_packet\"", "\"af_xdp\"", "\"dpdk\""],
     ),
     ("control = \"/tmp/s1.sock\"", "simd = \"sse\"", &["simd: \"sse\" is unknown", "\"portable\""]),
     ("id = 1", "id = 1\n[dpdk]\nmbufs = 1", &["dpdk.mbufs: 1 is out of range; use 64 to 16777216"]),

@@ -200,6 +200,23 @@ impl<L: DeviceLink> DevicePlane<L> {
         &mut self.link
     }
 
+    /// Returns the session.
+    #[must_use]
+    pub fn session(&self) -> &DeviceSession {
+        &self.session
+    }
+
+    /// Returns the layout of the tables.
+    #[must_use]
+    pub fn layout(&self) -> &PpuLayout {
+        self.compiler.layout()
+    }
+
+    /// Returns the counters of data plane, shell and control path by name.
+    pub fn device_counters(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.counters.by_name()
+    }
+
     /// Returns the agreement with the device.
     #[must_use]
     pub fn state(&self) -> DeviceState {

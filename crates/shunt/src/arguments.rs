@@ -126,6 +126,8 @@ pub enum What {
     Express,
     /// Port caches: pending flows, waiting packets and counters of each port
     Cache,
+    /// Device that forwards instead of workers: agreement with the rules, session, counters
+    Device,
     /// Stateless forwarder: IDs, labels, gates, trusted ports, and counts of tagged packets
     Stateless,
     /// Packets by outcome, drops by reason, latencies by lane

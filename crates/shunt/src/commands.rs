@@ -20,8 +20,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
-    CacheReport, Changes, Client, ClientError, ControlRequest, CountersReport, ExpressReport, Ffp, FlowForm,
-    FlowPart, Macs, Ports, StatelessReport, Tables,
+    CacheReport, Changes, Client, ClientError, ControlRequest, CountersReport, DeviceReport, ExpressReport,
+    Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, Tables,
 };
 use switch::daemon::{self, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
@@ -115,6 +115,9 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         }
         (What::Cache, json) => {
             answer::<CacheReport>(client, &ControlRequest::Cache, json, print::cache::cache)
+        }
+        (What::Device, json) => {
+            answer::<DeviceReport>(client, &ControlRequest::Device, json, print::device::device)
         }
         (What::Stateless, json) => {
             answer::<StatelessReport>(client, &ControlRequest::Stateless, json, print::stateless)

@@ -8,6 +8,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PpuLayout {
     heads: Vec<usize>,
+    sizes: Vec<u8>,
     ppus: usize,
     entries: u16,
 }
@@ -24,7 +25,7 @@ impl PpuLayout {
             next += usize::from(count);
         }
         let right = !heads.is_empty() && heads.len() == tables.len() && next <= ppus.into() && entries > 1;
-        right.then_some(Self { heads, ppus: ppus.into(), entries })
+        right.then_some(Self { heads, sizes: tables.to_vec(), ppus: ppus.into(), entries })
     }
 
     /// Returns the layout with one table per PPU.
@@ -49,6 +50,12 @@ impl PpuLayout {
     #[must_use]
     pub fn entries(&self) -> u16 {
         self.entries
+    }
+
+    /// Returns the number of PPUs of each table.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<u8> {
+        self.sizes.clone()
     }
 
     /// Returns the head of a table.

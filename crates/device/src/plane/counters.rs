@@ -36,10 +36,14 @@ impl DeviceCounters {
         of(&self.last) + of(&self.before)
     }
 
-    /// Returns a counter of the data plane, the shell or the control path.
+    /// Returns the counters of data plane, shell and control path.
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let names = COUNTERS.iter().chain(&SHELL_COUNTERS).chain(&CONTROL_COUNTERS);
+        names.enumerate().map(|(index, (name, _))| (*name, self.at(index)))
+    }
+
     fn of(&self, name: &str) -> u64 {
-        let mut names = COUNTERS.iter().chain(&SHELL_COUNTERS).chain(&CONTROL_COUNTERS);
-        names.position(|(counter, _)| *counter == name).map_or(0, |index| self.at(index))
+        self.by_name().find(|(counter, _)| *counter == name).map_or(0, |(_, count)| count)
     }
 
     /// Returns the counters of a port. Port n is channel n - 1.

@@ -301,6 +301,10 @@ impl Connection {
             ControlRequest::Ffp => self.answer_of_workers(id, show::ffp(state.model)),
             ControlRequest::Express => self.answer_of_workers(id, show::express(state.model)),
             ControlRequest::Cache => self.answer_of_workers(id, show::cache(state.model)),
+            ControlRequest::Device => match show::device(state.model) {
+                Some(report) => self.answer(id, "done", &report),
+                None => self.error(Some(id), "workers forward the packets of this datapath, and no device"),
+            },
             ControlRequest::Stateless => self.answer(id, "done", &show::stateless(state.model)),
             ControlRequest::Gates { gates, trusted } => {
                 match set_gates(gates.as_ref(), trusted.as_deref(), state) {

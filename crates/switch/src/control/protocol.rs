@@ -35,6 +35,8 @@ pub enum ControlRequest {
     Express,
     /// Asks for the state of the port caches. The answer is [`CacheReport`].
     Cache,
+    /// Asks for the state of the device, if one forwards. The answer is [`DeviceReport`].
+    Device,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
     /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, sent when the
@@ -86,6 +88,7 @@ impl ControlRequest {
             | Self::Ffp
             | Self::Express
             | Self::Cache
+            | Self::Device
             | Self::Stateless
             | Self::Clear => &[],
         }
@@ -189,8 +192,29 @@ pub struct TableRow {
     pub compiled_bytes: usize,
 }
 
-/// State of the fast-forwarding path.
+/// State of the device that forwards the packets of a datapath.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceReport {
+    /// `silent` (it does not answer), `wrong size`, `reading` (its entries are read) or `ready`.
+    pub state: String,
+    /// PPUs of each table.
+    pub tables: Vec<u8>,
+    /// Entries of each PPU.
+    pub entries: u16,
+    /// Number of PPUs and entries that the device reports, if it has not the configured size.
+    pub wrong_size: Option<(u8, u16)>,
+    /// Number of times that the device had other entries than the rules and was written anew.
+    pub rewrites: u64,
+    /// Requests that wait for an answer of the device.
+    pub pending: usize,
+    /// Counters of the session with the device.
+    pub session: BTreeMap<String, u64>,
+    /// Counters of the device, as of the last half a second.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// State of the fast-forwarding path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ffp {
     /// Capacity of each LUT in records, per worker. If 0, the fast-forwarding path is off.
     pub lut_entries: usize,

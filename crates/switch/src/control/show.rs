@@ -3,9 +3,9 @@
 
 use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
-    CacheCounts, CachePort, CacheReport, CountersReport, ExaminedField, ExpressCounts, ExpressReport,
-    ExpressWorker, FastTable, Ffp, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport,
-    TableRow, Tables,
+    CacheCounts, CachePort, CacheReport, CountersReport, DeviceReport, ExaminedField, ExpressCounts,
+    ExpressReport, ExpressWorker, FastTable, Ffp, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow,
+    StatelessReport, TableRow, Tables,
 };
 use crate::log::{self, LogCounts};
 use crate::plane::Plane;
@@ -13,6 +13,8 @@ use config::PortCacheMode;
 use config::stateless_form::StatelessForm;
 use config::trace::{DEVICE, TracedPlane};
 use dataplane::DropCounts;
+use device::plane::DeviceState;
+use device::session::SessionCounters;
 use flow::{DropReason, Field, Nanos, TableId};
 use model::Model;
 use model::agent::LostMessages;
@@ -206,6 +208,35 @@ pub fn cache(model: &mut Model<Plane>) -> Option<CacheReport> {
         bytes: limits.bytes.into(),
         ports,
         sum,
+    })
+}
+
+pub fn device(model: &mut Model<Plane>) -> Option<DeviceReport> {
+    let plane = &model.plane_mut().device()?.plane;
+    let (state, wrong_size, rewrites) = match plane.state() {
+        DeviceState::Silent => ("silent", None, 0),
+        DeviceState::WrongSize { ppus, entries } => ("wrong size", Some((ppus, entries)), 0),
+        DeviceState::Reading => ("reading", None, 0),
+        DeviceState::Ready { rewrites } => ("ready", None, rewrites),
+    };
+    let SessionCounters { malformed, unexpected, repeated, dropped, unsent } = plane.session().counters();
+    let session = [
+        ("malformed", malformed),
+        ("unexpected", unexpected),
+        ("repeated", repeated),
+        ("packet_ins_dropped", dropped),
+        ("packet_outs_dropped", unsent),
+    ];
+    let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
+    Some(DeviceReport {
+        state: state.to_owned(),
+        tables: plane.layout().sizes(),
+        entries: plane.layout().entries(),
+        wrong_size,
+        rewrites,
+        pending: plane.session().pending(),
+        session: session.map(owned).into(),
+        counters: plane.device_counters().map(owned).collect(),
     })
 }
 

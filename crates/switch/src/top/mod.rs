@@ -10,6 +10,14 @@ use crate::control::{
 };
 use std::time::{Duration, Instant};
 
+/// Returns an empty report if the datapath has no workers.
+fn of_workers<T: Default>(report: Result<T, ClientError>) -> Result<T, ClientError> {
+    match report {
+        Err(ClientError::Refused(_)) => Ok(T::default()),
+        report => report,
+    }
+}
+
 /// All counters of a switch at one time.
 #[derive(Clone, Debug)]
 pub struct Reading {
@@ -38,9 +46,9 @@ impl Reading {
             at: Instant::now(),
             ports: client.ask(&ControlRequest::Ports)?,
             tables: client.ask(&ControlRequest::Tables)?,
-            ffp: client.ask(&ControlRequest::Ffp)?,
+            ffp: of_workers(client.ask(&ControlRequest::Ffp))?,
             counters: client.ask(&ControlRequest::Counters)?,
-            latencies: client.ask(&ControlRequest::Latencies)?,
+            latencies: of_workers(client.ask(&ControlRequest::Latencies))?,
         })
     }
 
