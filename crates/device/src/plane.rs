@@ -228,6 +228,12 @@ impl<L: DeviceLink> DevicePlane<L> {
         }
     }
 
+    /// Returns whether [`DataPlane::next_event`] has an event. A submission may have received it.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Returns the time at which [`Self::exchange`] must be called at the latest.
     #[must_use]
     pub fn due(&self) -> Nanos {

@@ -80,6 +80,8 @@ impl Daemon {
                         loading_room: &mut loading_room,
                     };
                     more |= serve_clients(&mut clients, &mut state);
+                    // Requests may have received datagrams of the device, which no longer end the sleep.
+                    more |= model.plane_mut().device().is_some_and(|device| device.plane.has_events());
                     // Take no further requests while many operations wait for the workers.
                     congested = model.plane_mut().parked() >= PARKED_MAX;
                     if more {

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Time that the daemon adds to the control path of a device, and the reaction to a new flow.
+//!
+//! The device is the software model behind a UDP socket. It is served by the same thread as the local
+//! controller, which never sleeps, so no time includes the wake-up of either. The daemon runs on another CPU.
+//!
+//! - Daemon's share: from the first byte of a FLOW_MOD with a BARRIER_REQUEST to the BARRIER_REPLY, without
+//!   the time in which the device works on messages.
+//! - Reaction: from a Packet_in of the device to the execution of the entry that the controller adds, by a
+//!   controller in this process, and by the learning application on os-ken.
+
+#[path = "device/daemon.rs"]
+mod daemon;
+#[path = "device/stub.rs"]
+mod stub;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use daemon::{Daemon, LocalController, OsKen};
+use shunt_bench::{Figure, allowed_cpus, pin_to};
+use stub::Stub;
+
+/// Entries that are added before the table is emptied.
+const ENTRIES: u32 = 400;
+/// Longest time of a round.
+const LONG: Duration = Duration::from_secs(10);
+/// Share of the daemon at the 99th percentile, in us.
+const SHARE_MAX_US: f64 = 50.0;
+
+/// Measures every case, and writes target/report/device.jsonl.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Number of flow-mods, and of new flows for the local controller.
+    #[arg(long, default_value_t = 20_000)]
+    rounds: u32,
+    /// Number of new flows for the application on os-ken.
+    #[arg(long, default_value_t = 2_000)]
+    remote_rounds: u32,
+    /// Set if the program already runs in its namespaces.
+    #[arg(long, hide = true)]
+    inside: bool,
+}
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if !arguments.inside {
+        return Err(enter_namespaces()?.into());
+    }
+    for line in
+        [["mount", "-t", "tmpfs", "tmpfs", daemon::FOLDER].as_slice(), &["ip", "link", "set", "lo", "up"]]
+    {
+        let (program, words) = line.split_first().ok_or("an empty command")?;
+        if !Command::new(program).args(words).status()?.success() {
+            return Err(format!("{line:?} failed").into());
+        }
+    }
+    let cpus = allowed_cpus()?;
+    let (first, last) = cpus.first().zip(cpus.last()).ok_or("no CPU is allowed")?;
+    let mut stub = Stub::new()?;
+    pin_to(*last)?;
+    let daemon = Daemon::start(&mut stub)?;
+    pin_to(*first)?;
+    shares(&mut stub, &daemon, arguments.rounds)?;
+    let reactions = local_reactions(&mut stub, &daemon, arguments.rounds)?;
+    report("reaction to a new flow, local controller", &reactions, None)?;
+    drop(daemon);
+    stub.restart();
+    pin_to(*last)?;
+    let os_ken = OsKen::start()?;
+    let daemon = Daemon::start(&mut stub)?;
+    pin_to(*first)?;
+    let reactions = remote_reactions(&mut stub, arguments.remote_rounds)?;
+    report("reaction to a new flow, learning application on os-ken", &reactions, None)?;
+    drop((daemon, os_ken));
+    Ok(())
+}
+
+/// Runs this program again in new namespaces, which remove files at the end. Returns only on failure.
+fn enter_namespaces() -> Result<io::Error> {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    command.args(["--net", "--mount", "--"]).arg(std::env::current_exe()?);
+    Ok(command.args(std::env::args_os().skip(1)).arg("--inside").exec())
+}
+
+/// Adds entries one by one, each with a barrier.
+fn shares(stub: &mut Stub, daemon: &Daemon, rounds: u32) -> Result<()> {
+    let mut controller = LocalController::connect(daemon)?;
+    let (mut shares, mut totals, mut commands) = (Vec::new(), Vec::new(), 0);
+    for round in 0..rounds {
+        if round % ENTRIES == 0 {
+            controller.empty(stub)?;
+        }
+        let before = stub.counts();
+        let start = Instant::now();
+        controller.add(round)?;
+        controller.barrier()?;
+        let end = start + LONG;
+        while !controller.has_barrier_reply()? {
+            stub.serve()?;
+            if Instant::now() > end {
+                return Err("a barrier was not answered".into());
+            }
+        }
+        let total = start.elapsed();
+        let after = stub.counts();
+        commands += after.commands - before.commands;
+        totals.push(us(total));
+        shares.push(us(total.saturating_sub(after.busy - before.busy)));
+    }
+    writeln!(
+        io::stdout(),
+        "{:.2} commands of the device per flow-mod",
+        f64::from(commands) / f64::from(rounds)
+    )?;
+    report("flow-mod and barrier, daemon's share", &shares, Some(SHARE_MAX_US))?;
+    report("flow-mod and barrier, in all", &totals, None)
+}
+
+/// Sends packets of new flows through the device, to a controller in this process.
+fn local_reactions(stub: &mut Stub, daemon: &Daemon, rounds: u32) -> Result<Vec<f64>> {
+    let mut controller = LocalController::connect(daemon)?;
+    controller.empty(stub)?;
+    controller.add_miss(stub)?;
+    let mut reactions = Vec::new();
+    for round in 0..rounds {
+        if round % ENTRIES == ENTRIES - 1 {
+            controller.empty(stub)?;
+            controller.add_miss(stub)?;
+        }
+        let start = Instant::now();
+        stub.receive(round)?;
+        let end = start + LONG;
+        while !stub.forwards(round) {
+            stub.serve()?;
+            if controller.take_packet_in()? {
+                controller.add(round)?;
+            }
+            if Instant::now() > end {
+                return Err("an entry was not installed".into());
+            }
+        }
+        reactions.push(us(start.elapsed()));
+    }
+    Ok(reactions)
+}
+
+/// Sends packets of new flows through the device, to the learning application on os-ken.
+fn remote_reactions(stub: &mut Stub, rounds: u32) -> Result<Vec<f64>> {
+    stub.serve_until("the application has added its table-miss entry", |stub| stub.has_miss_entry())?;
+    // The application learns where the destination is.
+    for _ in 0..3 {
+        stub.receive_from_station()?;
+        stub.serve_for(Duration::from_millis(300))?;
+    }
+    let mut reactions = Vec::new();
+    for round in 0..rounds {
+        let start = Instant::now();
+        stub.receive(round)?;
+        stub.serve_until("the application has added an entry", |stub| stub.forwards(round))?;
+        reactions.push(us(start.elapsed()));
+        // Idle entries are removed.
+        if round % ENTRIES == ENTRIES - 1 {
+            stub.serve_for(Duration::from_secs(3))?;
+        }
+    }
+    Ok(reactions)
+}
+
+fn us(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+/// Reports median, 99th percentile and maximum. The limit is for the 99th percentile.
+fn report(figure: &str, times: &[f64], limit: Option<f64>) -> Result<()> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |share: f64| sorted.get(((sorted.len() as f64 * share) as usize).min(sorted.len() - 1)).copied();
+    for (case, share, limit) in [("p50", 0.5, None), ("p99", 0.99, limit), ("longest", 1.0, None)] {
+        let value = at(share).ok_or("no rounds")?;
+        let made = Figure::limited(figure, case, "us", &[value], limit).ok_or("no rounds")?;
+        made.append(Path::new("target/report"), "device")?;
+        let limit = limit.map_or(String::new(), |limit| format!(" (at most {limit})"));
+        writeln!(io::stdout(), "{figure}, {case} of {}: {value:.1} us{limit}", times.len())?;
+    }
+    Ok(())
+}
