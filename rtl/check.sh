@@ -28,7 +28,7 @@ simulate() {
 }
 
 reference() {
-    cargo test --quiet --package device_sim --features verilator
+    cargo test --quiet --package device_sim --features datapath
 }
 
 volume() {

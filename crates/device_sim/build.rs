@@ -1,74 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles the RTL by Verilator if the feature `verilator` is enabled.
+//! Compiles top modules of the RTL by Verilator: `datapath` and `device`, each with the feature of its name.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    #[cfg(feature = "verilator")]
+    #[cfg(any(feature = "datapath", feature = "device"))]
     verilator::build()?;
     Ok(())
 }
 
-#[cfg(feature = "verilator")]
+#[cfg(any(feature = "datapath", feature = "device"))]
 mod verilator {
     use std::error::Error;
     use std::fs;
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    /// Parameters of the simulated data plane, for the RTL and for the crate.
-    const PARAMETERS: [(&str, u32); 2] = [("PPUS", 5), ("ENTRIES", 32)];
+    /// A top module that is simulated.
+    struct Top {
+        /// Name of the module, of the feature, and of the shim in `cpp`.
+        name: &'static str,
+        /// Parameters for the RTL.
+        parameters: &'static [(&'static str, u32)],
+    }
+
+    const PPUS: (&str, u32) = ("PPUS", 5);
+    const ENTRIES: (&str, u32) = ("ENTRIES", 32);
+    const CHANNELS: (&str, u32) = ("CHANNELS", 4);
+
+    const TOPS: &[Top] = &[
+        #[cfg(feature = "datapath")]
+        Top { name: "datapath", parameters: &[PPUS, ENTRIES] },
+        #[cfg(feature = "device")]
+        Top { name: "device", parameters: &[PPUS, ENTRIES, CHANNELS] },
+    ];
 
     pub fn build() -> Result<(), Box<dyn Error>> {
-        println!("cargo::rerun-if-changed=cpp/shim.cpp");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         println!("cargo::rerun-if-changed={}", root.join("rtl/files.f").display());
+        println!("cargo::rerun-if-changed={}", root.join("rtl/lint.vlt").display());
         let sources: Vec<PathBuf> =
             fs::read_to_string(root.join("rtl/files.f"))?.lines().map(|line| root.join(line)).collect();
         for source in &sources {
             println!("cargo::rerun-if-changed={}", source.display());
         }
         let out = PathBuf::from(std::env::var("OUT_DIR")?);
-        let folder = out.join("verilated");
-        let _ = fs::remove_dir_all(&folder);
-        let mut command = Command::new("verilator");
-        command
-            .args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "unique", "--prefix", "Vdatapath"])
-            .args(["--output-split", "8000", "--output-split-cfuncs", "2000"])
-            .args(["--top-module", "datapath", "-Wno-fatal", "-Werror-USERFATAL", "-Mdir"])
-            .arg(&folder)
-            .args(PARAMETERS.map(|(name, value)| format!("-G{name}={value}")))
-            .arg(root.join("rtl/lint.vlt"))
-            .args(&sources);
-        let output = command.output().map_err(|error| {
-            format!(
-                "the feature `verilator` needs Verilator 5, which `scripts/setup.sh rtl` installs. {error}"
-            )
-        })?;
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+        let mut folders = Vec::new();
+        for top in TOPS {
+            println!("cargo::rerun-if-changed=cpp/{}.cpp", top.name);
+            let folder = out.join(top.name);
+            verilate(top, &folder, &root, &sources)?;
+            folders.push(folder);
         }
-        compile(&folder)?;
-        let constants: String = PARAMETERS
+        compile(&folders)?;
+        let parameters = [PPUS, ENTRIES, CHANNELS];
+        let constants: String = parameters
             .iter()
             .map(|(name, value)| {
-                format!(
-                    "/// Parameter `{name}` of the simulated data plane.\npub const {name}: u16 = {value};\n"
-                )
+                format!("/// Parameter `{name}` of the simulated RTL.\npub const {name}: u16 = {value};\n")
             })
             .collect();
         fs::write(out.join("parameters.rs"), constants)?;
         Ok(())
     }
 
+    fn verilate(top: &Top, folder: &Path, root: &Path, sources: &[PathBuf]) -> Result<(), Box<dyn Error>> {
+        let _ = fs::remove_dir_all(folder);
+        let mut command = Command::new("verilator");
+        command
+            .args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "unique"])
+            .args(["--prefix", &format!("V{}", top.name), "--top-module", top.name])
+            .args(["--output-split", "8000", "--output-split-cfuncs", "2000"])
+            .args(["-Wno-fatal", "-Werror-USERFATAL", "-Mdir"])
+            .arg(folder)
+            .args(top.parameters.iter().map(|(name, value)| format!("-G{name}={value}")))
+            .arg(root.join("rtl/lint.vlt"))
+            .args(sources);
+        let output = command.output().map_err(|error| {
+            format!(
+                "the feature `{}` needs Verilator 5, which `scripts/setup.sh rtl` installs. {error}",
+                top.name
+            )
+        })?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+        }
+        Ok(())
+    }
+
     /// Compiles the C++ code. Code that runs only at the start is not optimised, because it is most of it.
-    fn compile(folder: &Path) -> Result<(), Box<dyn Error>> {
+    fn compile(folders: &[PathBuf]) -> Result<(), Box<dyn Error>> {
         let root = Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]).output()?.stdout;
         let include = PathBuf::from(String::from_utf8(root)?.trim()).join("include");
-        let (mut fast, mut slow) = (settings(folder, &include), settings(folder, &include));
-        fast.opt_level(1).file("cpp/shim.cpp").file(include.join("verilated.cpp"));
-        fast.file(include.join("verilated_threads.cpp"));
+        let (mut fast, mut slow) = (settings(folders, &include), settings(folders, &include));
+        fast.opt_level(1).files(TOPS.iter().map(|top| format!("cpp/{}.cpp", top.name)));
+        fast.file(include.join("verilated.cpp")).file(include.join("verilated_threads.cpp"));
         slow.opt_level(0);
-        for entry in fs::read_dir(folder)? {
+        for entry in folders.iter().map(fs::read_dir).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if name.ends_with("__Slow.cpp") || name.ends_with("__Syms.cpp") {
@@ -82,14 +109,14 @@ mod verilator {
         Ok(())
     }
 
-    fn settings(folder: &Path, include: &Path) -> cc::Build {
+    fn settings(folders: &[PathBuf], include: &Path) -> cc::Build {
         let mut build = cc::Build::new();
         build
             .cpp(true)
             .std("c++17")
             .warnings(false)
             .debug(false)
-            .include(folder)
+            .includes(folders)
             .include(include)
             .include(include.join("vltstd"));
         for option in ["VM_COVERAGE", "VM_SC", "VM_TRACE"] {

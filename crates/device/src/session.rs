@@ -22,7 +22,7 @@ use crate::message::{Body, DeviceMessage, EntryState};
 /// Times and limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceTimes {
-    /// Time after which a request is repeated.
+    /// Time after which a request is repeated. It doubles with each of the first repetitions.
     pub timeout: Nanos,
     /// Number of times that a request is sent before the session is down.
     pub tries: u32,
@@ -37,6 +37,8 @@ const MS: u64 = 1_000_000;
 
 /// Maximum number of reads that are under way together.
 pub const READS_MAX: usize = 16;
+/// Number of repetitions after which the time to the next one stays the same.
+const DOUBLINGS_MAX: u32 = 3;
 /// Maximum number of packets that wait for commands before them.
 const PACKETS_MAX: usize = 1_024;
 
@@ -123,6 +125,12 @@ struct UnderWay {
 }
 
 impl UnderWay {
+    /// Returns the time at which the request is repeated, if it has no answer.
+    fn due(&self, timeout: Nanos) -> Option<Nanos> {
+        let doublings = self.tries.saturating_sub(1).min(DOUBLINGS_MAX);
+        self.answer.is_none().then(|| self.sent.saturating_add(timeout * (1 << doublings)))
+    }
+
     fn is_read(&self) -> bool {
         is_read(&self.body)
     }
@@ -253,8 +261,7 @@ impl DeviceSession {
         if self.is_up() && self.pending() == 0 && now.saturating_sub(self.heard) >= interval {
             self.start(now, Body::EchoRequest(Vec::new()));
         }
-        let unanswered = self.under_way.iter().filter(|request| request.answer.is_none());
-        let repetition = unanswered.map(|request| request.sent.saturating_add(self.config.timeout)).min();
+        let repetition = self.under_way.iter().filter_map(|request| request.due(self.config.timeout)).min();
         repetition.unwrap_or(self.heard.saturating_add(interval))
     }
 
@@ -328,8 +335,7 @@ impl DeviceSession {
 
     fn repeat(&mut self, now: Nanos) {
         let timeout = self.config.timeout;
-        let is_late =
-            |request: &UnderWay| request.answer.is_none() && now.saturating_sub(request.sent) >= timeout;
+        let is_late = |request: &UnderWay| request.due(timeout).is_some_and(|due| now >= due);
         if self.under_way.iter().any(|request| is_late(request) && request.tries >= self.config.tries) {
             // A Hello without an answer is repeated after a pause.
             return if self.is_up() { self.restart(now) } else { self.pause(now) };

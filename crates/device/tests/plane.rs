@@ -292,7 +292,7 @@ fn an_outage_is_noticed_and_parks_one_version() {
     switch.run(100);
     switch.forward(1, &frame(1));
     switch.link().open = false;
-    switch.run(800);
+    switch.run(1_200);
     assert_eq!(switch.model.plane_mut().state(), DeviceState::Silent);
     for at in 0..20 {
         switch.change(&format!("dl_dst=02:00:00:00:01:{at:02x},actions=output:3")).unwrap();

@@ -4,43 +4,14 @@
 use device::{OutputKind, PpuCommand};
 use thiserror::Error;
 
+use crate::beat::{self, Beat, beats};
 use crate::command;
-use crate::pins::{Pins, Verilated};
+use crate::pins::datapath::{Pins, Verilated};
 
-/// Bytes of a beat.
-const BEAT_BYTES: usize = 64;
 /// Cycles of a reset.
 const RESET_CYCLES: usize = 4;
 /// Cycles in which a reset command must be accepted and executed. The RTL needs fewer.
 const COMMAND_CYCLES_MAX: u32 = 100_000;
-
-/// A beat of the bus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
-    /// Bytes.
-    pub data: [u8; BEAT_BYTES],
-    /// Bit n: byte n belongs to the frame.
-    pub keep: u64,
-    /// Whether the frame ends.
-    pub last: bool,
-    /// Whether the frame is aborted.
-    pub bad: bool,
-}
-
-/// Returns the beats of a frame; of an empty frame, a beat without bytes.
-#[must_use]
-pub fn beats(frame: &[u8]) -> Vec<Beat> {
-    let count = frame.len().div_ceil(BEAT_BYTES).max(1);
-    (0..count)
-        .map(|at| {
-            let part = &frame[at * BEAT_BYTES..frame.len().min((at + 1) * BEAT_BYTES)];
-            let mut data = [0; BEAT_BYTES];
-            data[..part.len()].copy_from_slice(part);
-            let keep = u64::MAX.checked_shr((BEAT_BYTES - part.len()) as u32).unwrap_or(0);
-            Beat { data, keep, last: at + 1 == count, bad: false }
-        })
-        .collect()
-}
 
 /// A command that the data plane did not execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -165,9 +136,7 @@ impl RtlDatapath {
         if !self.pins.out_valid || !self.pins.out_ready {
             return;
         }
-        let bytes = self.pins.out_keep.trailing_ones() as usize;
-        let beat = self.pins.out_data.iter().flat_map(|word| word.to_le_bytes());
-        self.leaving.extend(beat.take(bytes));
+        beat::append(&mut self.leaving, &self.pins.out_data, self.pins.out_keep);
         if self.pins.out_last {
             let [ppu, in_port, port, kind] = self.pins.out_egress.to_le_bytes();
             let frame = std::mem::take(&mut self.leaving);
@@ -237,9 +206,7 @@ impl RtlDatapath {
     pub fn receive_beat(&mut self, port: u8, beat: &Beat, sent: &mut Vec<SentFrame>) {
         self.pins.in_valid = true;
         self.pins.in_port = port;
-        for (word, part) in self.pins.in_data.iter_mut().zip(beat.data.as_chunks::<4>().0) {
-            *word = u32::from_le_bytes(*part);
-        }
+        beat.write_words(&mut self.pins.in_data);
         (self.pins.in_keep, self.pins.in_last, self.pins.in_bad) = (beat.keep, beat.last, beat.bad);
         self.clock(sent);
         self.pins.in_valid = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulated data plane executes commands and forwards frames.
-#![cfg(feature = "verilator")]
+#![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use device::{ActionWord, KeySlice, OutputKind, PpuCommand, SelectorBase, TernaryKey};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets that an action does not fit, checksums at the ends of their range, short frames, and bad input:
 //! the RTL and the software device agree, and do what the definition of the actions says.
-#![cfg(feature = "verilator")]
+#![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use device::emulator::{Emulator, Fate};

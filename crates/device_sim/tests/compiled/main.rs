@@ -3,7 +3,7 @@
 //! change.
 //!
 //! SIM_CASES is the number of random programs, SIM_SEED the first seed.
-#![cfg(feature = "verilator")]
+#![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 //! entries change.
 //!
 //! SIM_PROGRAMS is the number of programs, SIM_FRAMES the number of frames for each, SIM_SEED the first seed.
-#![cfg(feature = "verilator")]
+#![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::collections::BTreeSet;

@@ -82,6 +82,11 @@ pub enum DaemonError {
     /// A worker's thread ended unexpectedly.
     #[error("worker {0} ended unexpectedly; this is a bug in shunt; please report it with the output above")]
     WorkerEnded(usize),
+    /// The thread of the simulated device ended unexpectedly.
+    #[error(
+        "the simulated device ended unexpectedly; this is a bug in shunt; please report it with the output above"
+    )]
+    DeviceEnded,
     /// The thread for long-running changes ended unexpectedly, and the model is lost with it.
     #[error(
         "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"

@@ -44,11 +44,7 @@ impl Daemon {
             let now = self.clock.now();
             let is_due = now.saturating_sub(tended_ns) >= TEND_NS;
             if is_due {
-                self.check_threads()?;
-                self.check_search_worker();
-                if let Some(device) = self.model_handle.here().and_then(|model| model.plane_mut().device()) {
-                    device.log_state();
-                }
+                self.check()?;
                 tended_ns = now;
             }
             if let Some(model) = self.model_handle.here()
@@ -108,6 +104,16 @@ impl Daemon {
                 return Ok(());
             }
         }
+    }
+
+    /// Checks what works beside the control thread, and logs changes.
+    fn check(&mut self) -> Result<(), DaemonError> {
+        self.check_threads()?;
+        self.check_search_worker();
+        let model = self.model_handle.here();
+        let Some(device) = model.and_then(|model| model.plane_mut().device()) else { return Ok(()) };
+        device.log_state();
+        if device.is_running() { Ok(()) } else { Err(DaemonError::DeviceEnded) }
     }
 
     /// Logs when the search worker ceases or begins to answer, and when it is given up.

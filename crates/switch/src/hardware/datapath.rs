@@ -72,6 +72,17 @@ impl DeviceDatapath {
         }
     }
 
+    /// Returns whether the device works, as far as this process can see. The thread of a simulated one ends
+    /// only by a fault.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        #[cfg(feature = "rtl")]
+        if let Some(simulation) = &self.simulation {
+            return simulation.is_running();
+        }
+        true
+    }
+
     /// Returns the links of all ports. Only a simulated device reports them; those of another one are up.
     #[must_use]
     pub fn links(&self) -> BTreeMap<PortNo, Link> {
@@ -102,7 +113,8 @@ impl DeviceDatapath {
     /// Logs whether the device answers, if this has changed.
     pub fn log_state(&mut self) {
         let state = self.plane.state();
-        if self.logged.replace(state) == Some(state) {
+        // A device that answers only for moments is still the one that does not answer.
+        if state == DeviceState::Reading || self.logged.replace(state) == Some(state) {
             return;
         }
         match state {
@@ -110,7 +122,7 @@ impl DeviceDatapath {
             DeviceState::WrongSize { ppus, entries } => tracing::error!(
                 "the device has {ppus} PPUs of {entries} entries, but datapath.device says otherwise, so it gets no rules"
             ),
-            DeviceState::Reading => tracing::info!("the device answers; its entries are read"),
+            DeviceState::Reading => {}
             DeviceState::Ready { rewrites } => {
                 tracing::info!("the device has the entries of the rules (written anew {rewrites} times)");
             }
@@ -121,7 +133,7 @@ impl DeviceDatapath {
 /// Starts the simulated device, whose ports are these queues.
 #[cfg(feature = "rtl")]
 fn simulated(config: &ConfiguredDevice, ports: Vec<DevicePort>) -> io::Result<DeviceDatapath> {
-    use device_sim::{Channel, Simulation};
+    use device_sim::{DeviceChannel, Simulation, SimulationSettings};
     use std::net::{Ipv4Addr, UdpSocket};
 
     let control = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -132,9 +144,11 @@ fn simulated(config: &ConfiguredDevice, ports: Vec<DevicePort>) -> io::Result<De
     let numbers = ports.iter().map(|(number, _)| *number).collect();
     let channels = ports
         .into_iter()
-        .filter_map(|(number, queue)| Some(Channel { port: u8::try_from(number.0).ok()?, queue: queue? }))
+        .filter_map(|(number, queue)| {
+            Some(DeviceChannel { port: u8::try_from(number.0).ok()?, queue: queue? })
+        })
         .collect();
-    let simulation = Simulation::start(channels, control, device_sim::Settings::default())?;
+    let simulation = Simulation::start(channels, control, SimulationSettings::default())?;
     let mut made = DeviceDatapath::with(config, link, numbers);
     made.simulation = Some(simulation);
     Ok(made)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verilated data plane behind a C interface. `Pins` has the layout of `Pins` in src/pins.rs.
+// The verilated data plane behind a C interface. `DatapathPins` has the layout of `Pins` in src/pins/datapath.rs.
 
 #include <cstdint>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "Vdatapath.h"
 #include "verilated.h"
 
-struct Pins {
+struct DatapathPins {
     // Inputs.
     uint32_t in_data[16];
     uint32_t command[16];
@@ -25,38 +25,38 @@ struct Pins {
 };
 
 namespace {
-struct Device {
+struct Datapath {
     VerilatedContext context;
     Vdatapath* top = nullptr;
 };
-static_assert(sizeof(static_cast<Vdatapath*>(nullptr)->command) == sizeof(Pins::command), "command_t");
-static_assert(sizeof(static_cast<Vdatapath*>(nullptr)->counters) == sizeof(Pins::counters), "counters");
+static_assert(sizeof(static_cast<Vdatapath*>(nullptr)->command) == sizeof(DatapathPins::command), "command_t");
+static_assert(sizeof(static_cast<Vdatapath*>(nullptr)->counters) == sizeof(DatapathPins::counters), "counters");
 }  // namespace
 
-extern "C" size_t device_pins_bytes() { return sizeof(Pins); }
+extern "C" size_t datapath_pins_bytes() { return sizeof(DatapathPins); }
 
 // Registers without a reset have random values, which depend on the seed. Returns null if memory is short.
-extern "C" Device* device_new(uint32_t seed) {
-    Device* device = nullptr;
+extern "C" Datapath* datapath_new(uint32_t seed) {
+    Datapath* datapath = nullptr;
     try {
-        device = new Device;
-        device->context.randReset(2);
-        device->context.randSeed(static_cast<int>(seed & 0x7fffffff));
-        device->top = new Vdatapath{&device->context};
-        return device;
+        datapath = new Datapath;
+        datapath->context.randReset(2);
+        datapath->context.randSeed(static_cast<int>(seed & 0x7fffffff));
+        datapath->top = new Vdatapath{&datapath->context};
+        return datapath;
     } catch (const std::bad_alloc&) {
-        delete device;
+        delete datapath;
         return nullptr;
     }
 }
 
-extern "C" void device_delete(Device* device) {
-    delete device->top;
-    delete device;
+extern "C" void datapath_delete(Datapath* datapath) {
+    delete datapath->top;
+    delete datapath;
 }
 
-extern "C" void device_clock(Device* device, Pins* pins) {
-    Vdatapath& top = *device->top;
+extern "C" void datapath_clock(Datapath* datapath, DatapathPins* pins) {
+    Vdatapath& top = *datapath->top;
     top.rst = pins->rst;
     top.in_valid = pins->in_valid;
     if (pins->in_valid) {
