@@ -65,12 +65,14 @@ pub fn run(root: &Path, choice: PatchChoice<'_>) -> Result<bool, Failure> {
     Ok(rows.iter().all(|row| row.caught))
 }
 
-/// Runs every command of the patches once on the unmodified code.
+/// Runs the tests of the patches once on the unmodified code: every command with the tests of its patches.
 fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand, RunOutcome)>, Failure> {
     let mut done: Vec<(TestCommand, RunOutcome)> = Vec::new();
     for patch in patches {
         if done.iter().all(|(command, _)| *command != patch.command) {
-            let outcome = run_test(runner, &format!("unpatched-{}", done.len()), &patch.command)?;
+            let same = patches.iter().filter(|other| other.command == patch.command);
+            let tests: Vec<&str> = same.map(|other| other.fails.as_str()).collect();
+            let outcome = run_tests(runner, &format!("unpatched-{}", done.len()), &patch.command, &tests)?;
             say(io::stdout(), &format!("mutants: unpatched, `{}`: {outcome}", patch.command.line()));
             done.push((patch.command.clone(), outcome));
         }
@@ -78,12 +80,17 @@ fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand,
     Ok(done)
 }
 
-fn run_test(runner: &Runner, name: &str, command: &TestCommand) -> Result<RunOutcome, Failure> {
-    runner.run(name, &command.words, &command.environment)
+fn run_tests(
+    runner: &Runner,
+    name: &str,
+    command: &TestCommand,
+    tests: &[&str],
+) -> Result<RunOutcome, Failure> {
+    runner.run(name, &command.words_for(tests), &command.environment)
 }
 
 fn judge(copy: &TreeCopy, runner: &Runner, patch: &Patch) -> Result<(bool, String), Failure> {
-    let outcome = copy.patched(patch, || run_test(runner, &patch.name, &patch.command))?;
+    let outcome = copy.patched(patch, || run_tests(runner, &patch.name, &patch.command, &[&patch.fails]))?;
     let caught = matches!(&outcome, RunOutcome::Failed(tests) if tests.contains(&patch.fails));
     let verdict = match &outcome {
         RunOutcome::Failed(_) if caught => format!("caught by {}", patch.fails),

@@ -29,7 +29,8 @@ pub enum PatchChoice<'a> {
 /// Test command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestCommand {
-    /// Words of the command line. The first two are `cargo test`.
+    /// Words of the command line. The first two are `cargo test`. The option `--lib` or `--test` names the
+    /// test program.
     pub words: Vec<String>,
     /// Environment variables.
     pub environment: Vec<(String, String)>,
@@ -42,10 +43,31 @@ impl TestCommand {
         settings.chain([self.words.join(" ")]).collect()
     }
 
+    /// Returns the words of the command with these tests only, whose names are exact.
+    pub fn words_for(&self, tests: &[&str]) -> Vec<String> {
+        let mut words = self.words.clone();
+        if !words.iter().any(|word| word == "--") {
+            words.push("--".to_owned());
+        }
+        words.push("--exact".to_owned());
+        words.extend(tests.iter().map(|test| (*test).to_owned()));
+        words
+    }
+
     /// Returns the package that the command tests, or an empty string if it names none.
     fn package(&self) -> &str {
-        let options = self.words.windows(2).find(|pair| matches!(pair[0].as_str(), "-p" | "--package"));
-        options.map_or("", |pair| &pair[1])
+        self.option(&["-p", "--package"]).unwrap_or_default()
+    }
+
+    /// Returns whether the command names the test program.
+    fn names_program(&self) -> bool {
+        self.words.iter().any(|word| word == "--lib") || self.option(&["--test"]).is_some()
+    }
+
+    /// Returns the value of an option, which has one of these names.
+    fn option(&self, names: &[&str]) -> Option<&str> {
+        let mut pairs = self.words.windows(2);
+        pairs.find(|pair| names.contains(&pair[0].as_str())).map(|pair| pair[1].as_str())
     }
 }
 
@@ -135,6 +157,11 @@ impl Patch {
             return Err(lacks("changes no file (no line `--- a/PATH`)"));
         }
         let command = TestCommand { words, environment };
+        if !command.names_program() {
+            return Err(lacks(
+                "the command after `# run:` must name the test program: `--lib` or `--test NAME`",
+            ));
+        }
         Ok(Self { name: name.into(), path: path.into(), command, fails, changes, is_nightly })
     }
 }
@@ -157,6 +184,14 @@ mod tests {
         assert_eq!(patch.fails, "a::b");
         assert_eq!(patch.changes, ["x/y.rs"]);
         assert!(!patch.is_nightly);
+    }
+
+    #[test]
+    fn a_command_can_be_limited_to_tests() {
+        let patch = parse(GOOD).unwrap();
+        assert_eq!(patch.command.words_for(&["a::b", "c"])[6..], ["--", "--exact", "a::b", "c"]);
+        let patch = parse(&GOOD.replace("--test oracle", "--test oracle -- --nocapture")).unwrap();
+        assert_eq!(patch.command.words_for(&["a::b"])[6..], ["--", "--nocapture", "--exact", "a::b"]);
     }
 
     #[test]
@@ -209,6 +244,7 @@ mod tests {
         for (from, to, says) in [
             ("# run: cargo test -p oracle --test oracle\n", "", "# run:"),
             ("cargo test", "rm -r", "must begin with `cargo test`"),
+            (" --test oracle", "", "must name the test program"),
             ("# fails: a::b\n", "", "# fails:"),
             ("# fails: a::b\n", "# fails:\n", "# fails:"),
             ("--- a/x", "# environment: A\n--- a/x", "NAME=VALUE"),
