@@ -27,15 +27,17 @@ demo: ## run the demo: four hosts around one switch, traffic, counters; needs ro
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# The released program and `cargo test --package port` are built without DPDK, all other tests with DPDK. The
-# release builds of all tests name the same two packages: with other features, crates would be compiled again.
+# The released program and the tests of `port` are built without DPDK, all other tests with DPDK. Crates are
+# compiled once for all tests of a profile: the release builds of all tests name the same two packages, and
+# planted faults use what `cargo test --no-run` compiled.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt --package shunt-bench --bin shunt --bin forward
 	cargo test --workspace --features shunt/dpdk --doc --quiet
 	scripts/tests/run.sh
-	cargo xtask mutants
+	cargo test --workspace --features shunt/dpdk --lib --bins --tests --no-run --quiet
+	cargo xtask mutants --features shunt/dpdk
 	$(MAKE) --no-print-directory loom
 	cargo test --package port --lib --quiet
 	cargo test --workspace --features shunt/dpdk --lib --bins --tests

@@ -5,7 +5,7 @@
 # tables and on the fast-forwarding path. One command must report why other packets are dropped. Nothing may
 # be recorded after the tracer has ended.
 #
-# A switch cannot be made to fail on request. crates/worker/tests/trace.rs therefore checks that a fault of a
+# A switch cannot be made to fail on request. crates/worker/tests/traces.rs therefore checks that a fault of a
 # worker is found, and crates/shunt/tests/trace.rs that the exit code is then 1.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh

@@ -16,7 +16,7 @@ mod tree;
 
 use mutants::PatchChoice;
 
-const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...] | mutants --random N [--seed S] [--crates A,B] [--again | --list]";
+const USAGE: &str = "usage: cargo xtask tidy | mutants [--features LIST] [--all | NAME...] | mutants --random N [--seed S] [--crates A,B] [--again | --list]";
 
 /// Error of a command, as a sentence for the user.
 type Failure = String;
@@ -28,13 +28,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["tidy"] => tidy::run(&root),
-        ["mutants", "--all"] => mutants::run(&root, PatchChoice::All),
+        ["mutants", "--features", features, patches @ ..] => planted(&root, patches, Some(features)),
+        ["mutants", "--all"] => planted(&root, &["--all"], None),
         ["mutants", options @ ..] if options.iter().any(|word| word.starts_with('-')) => {
             let Some(options) = mutants::random::RandomOptions::parse(options) else { return usage() };
             mutants::random::run(&root, &options)
         }
-        ["mutants"] => mutants::run(&root, PatchChoice::Quick),
-        ["mutants", names @ ..] => mutants::run(&root, PatchChoice::Named(names)),
+        ["mutants", patches @ ..] => planted(&root, patches, None),
         _ => return usage(),
     };
     match outcome {
@@ -45,6 +45,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs planted faults: `--all`, or these names, or those of CI if there is no word.
+fn planted(root: &Path, words: &[&str], features: Option<&str>) -> Result<bool, Failure> {
+    let choice = match words {
+        [] => PatchChoice::Quick,
+        ["--all"] => PatchChoice::All,
+        names => PatchChoice::Named(names),
+    };
+    mutants::run(root, choice, features)
 }
 
 fn usage() -> ExitCode {

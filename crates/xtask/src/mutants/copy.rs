@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A copy of the tree, in which faults are planted.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +29,20 @@ impl TreeCopy {
         copy.remove_others(root, &paths)?;
         copy.link_tools()?;
         Ok(copy)
+    }
+
+    /// Gives each file of the copy the modification time of the original, so that cargo accepts units that
+    /// were compiled from the original. The build folder of the copy must be new: units compiled from a
+    /// patched file would look current, too.
+    pub fn keep_times(&self) -> Result<(), Failure> {
+        for path in tree::paths(&self.original)? {
+            let fault = |error| format!("the modification time of {path} cannot be set: {error}");
+            let modified =
+                fs::metadata(self.original.join(&path)).and_then(|data| data.modified()).map_err(fault)?;
+            let file = File::options().write(true).open(self.root.join(&path)).map_err(fault)?;
+            file.set_modified(modified).map_err(fault)?;
+        }
+        Ok(())
     }
 
     /// Returns the root of the copy.

@@ -3,8 +3,8 @@
 //! without it.
 //!
 //! The tree is copied once to `target/mutants/tree`, where the patches are applied, tested and reverted one
-//! after another. The build folder is `target/mutants/build`; compiled dependencies of the tree are copied to
-//! it first (`seed.rs`).
+//! after another. The build folder is `target/mutants/build`; compiled units of the tree are copied to it
+//! first (`seed.rs`).
 
 use std::fs;
 use std::io;
@@ -35,23 +35,39 @@ struct Row {
 }
 
 /// Runs the chosen mutations of the tree at `root`. Returns true if all of them are caught.
-pub fn run(root: &Path, choice: PatchChoice<'_>) -> Result<bool, Failure> {
+///
+/// If `features` are given, `cargo test --workspace --features FEATURES --no-run` has compiled the tree. Then
+/// a new build folder gets the units of all packages, and only patched crates and their dependents are
+/// compiled.
+pub fn run(root: &Path, choice: PatchChoice<'_>, features: Option<&str>) -> Result<bool, Failure> {
     let patches = Patch::read_all(&root.join(FOLDER), choice)?;
     let target = root.join("target");
     let logs = target.join("mutants");
     fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be created: {error}"))?;
     let copy = TreeCopy::make(root, &logs.join("tree"))?;
     let build = logs.join("build");
-    seed::copy_dependencies(&target.join("debug"), &build.join("debug"), &seed::own_packages(root)?)?;
-    let runner = Runner::new(copy.root(), &build, &logs)?;
+    let test_units = features.filter(|_| !build.exists()).map(|_| {
+        let units = patches.iter().filter_map(|patch| patch.command.unit());
+        units.collect()
+    });
+    if test_units.is_some() {
+        copy.keep_times()?;
+    }
+    seed::copy_units(
+        &target.join("debug"),
+        &build.join("debug"),
+        &seed::own_packages(root)?,
+        test_units.as_ref(),
+    )?;
+    let tests = Tests { runner: Runner::new(copy.root(), &build, &logs)?, features };
 
-    let unpatched = run_unpatched(&runner, &patches)?;
+    let unpatched = run_unpatched(&tests, &patches)?;
     let mut rows = Vec::new();
     for patch in &patches {
         let started = Instant::now();
         let baseline = unpatched.iter().find(|(command, _)| *command == patch.command);
         let (caught, verdict) = match baseline {
-            Some((_, RunOutcome::Passed)) => judge(&copy, &runner, patch)?,
+            Some((_, RunOutcome::Passed)) => judge(&copy, &tests, patch)?,
             _ => (false, format!("the unpatched code does not pass `{}`", patch.command.line())),
         };
         rows.push(Row {
@@ -66,13 +82,13 @@ pub fn run(root: &Path, choice: PatchChoice<'_>) -> Result<bool, Failure> {
 }
 
 /// Runs the tests of the patches once on the unmodified code: every command with the tests of its patches.
-fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand, RunOutcome)>, Failure> {
+fn run_unpatched(tests: &Tests<'_>, patches: &[Patch]) -> Result<Vec<(TestCommand, RunOutcome)>, Failure> {
     let mut done: Vec<(TestCommand, RunOutcome)> = Vec::new();
     for patch in patches {
         if done.iter().all(|(command, _)| *command != patch.command) {
             let same = patches.iter().filter(|other| other.command == patch.command);
-            let tests: Vec<&str> = same.map(|other| other.fails.as_str()).collect();
-            let outcome = run_tests(runner, &format!("unpatched-{}", done.len()), &patch.command, &tests)?;
+            let names: Vec<&str> = same.map(|other| other.fails.as_str()).collect();
+            let outcome = tests.run(&format!("unpatched-{}", done.len()), &patch.command, &names)?;
             say(io::stdout(), &format!("mutants: unpatched, `{}`: {outcome}", patch.command.line()));
             done.push((patch.command.clone(), outcome));
         }
@@ -80,17 +96,20 @@ fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand,
     Ok(done)
 }
 
-fn run_tests(
-    runner: &Runner,
-    name: &str,
-    command: &TestCommand,
-    tests: &[&str],
-) -> Result<RunOutcome, Failure> {
-    runner.run(name, &command.words_for(tests), &command.environment)
+/// Runs tests of commands.
+struct Tests<'a> {
+    runner: Runner,
+    features: Option<&'a str>,
 }
 
-fn judge(copy: &TreeCopy, runner: &Runner, patch: &Patch) -> Result<(bool, String), Failure> {
-    let outcome = copy.patched(patch, || run_tests(runner, &patch.name, &patch.command, &[&patch.fails]))?;
+impl Tests<'_> {
+    fn run(&self, name: &str, command: &TestCommand, tests: &[&str]) -> Result<RunOutcome, Failure> {
+        self.runner.run(name, &command.words_for(tests, self.features), &command.environment)
+    }
+}
+
+fn judge(copy: &TreeCopy, tests: &Tests<'_>, patch: &Patch) -> Result<(bool, String), Failure> {
+    let outcome = copy.patched(patch, || tests.run(&patch.name, &patch.command, &[&patch.fails]))?;
     let caught = matches!(&outcome, RunOutcome::Failed(tests) if tests.contains(&patch.fails));
     let verdict = match &outcome {
         RunOutcome::Failed(_) if caught => format!("caught by {}", patch.fails),

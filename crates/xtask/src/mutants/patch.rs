@@ -44,8 +44,16 @@ impl TestCommand {
     }
 
     /// Returns the words of the command with these tests only, whose names are exact.
-    pub fn words_for(&self, tests: &[&str]) -> Vec<String> {
+    ///
+    /// With `features`, crates are compiled as by `cargo test --workspace --features FEATURES`: cargo enables
+    /// the features that the named packages need, and `shunt` needs almost all. No test of `shunt` is
+    /// compiled by mistake: it has no library, and its test programs have other names than those of patches.
+    pub fn words_for(&self, tests: &[&str], features: Option<&str>) -> Vec<String> {
         let mut words = self.words.clone();
+        if let Some(features) = features.filter(|_| !self.package().is_empty()) {
+            let options = ["--package", "shunt", "--features", features];
+            words.splice(2..2, options.map(str::to_owned));
+        }
         if !words.iter().any(|word| word == "--") {
             words.push("--".to_owned());
         }
@@ -59,9 +67,16 @@ impl TestCommand {
         self.option(&["-p", "--package"]).unwrap_or_default()
     }
 
-    /// Returns whether the command names the test program.
-    fn names_program(&self) -> bool {
-        self.words.iter().any(|word| word == "--lib") || self.option(&["--test"]).is_some()
+    /// Returns cargo's name of the test program, such as `test-lib-flow` or `test-integration-test-churn`.
+    /// Returns `None` if the command names no program.
+    pub fn unit(&self) -> Option<String> {
+        match self.option(&["--test"]) {
+            Some(name) => Some(format!("test-integration-test-{name}")),
+            None if self.words.iter().any(|word| word == "--lib") => {
+                Some(format!("test-lib-{}", self.package()))
+            }
+            None => None,
+        }
     }
 
     /// Returns the value of an option, which has one of these names.
@@ -157,7 +172,7 @@ impl Patch {
             return Err(lacks("changes no file (no line `--- a/PATH`)"));
         }
         let command = TestCommand { words, environment };
-        if !command.names_program() {
+        if command.unit().is_none() {
             return Err(lacks(
                 "the command after `# run:` must name the test program: `--lib` or `--test NAME`",
             ));
@@ -189,9 +204,44 @@ mod tests {
     #[test]
     fn a_command_can_be_limited_to_tests() {
         let patch = parse(GOOD).unwrap();
-        assert_eq!(patch.command.words_for(&["a::b", "c"])[6..], ["--", "--exact", "a::b", "c"]);
+        assert_eq!(patch.command.words_for(&["a::b", "c"], None)[6..], ["--", "--exact", "a::b", "c"]);
         let patch = parse(&GOOD.replace("--test oracle", "--test oracle -- --nocapture")).unwrap();
-        assert_eq!(patch.command.words_for(&["a::b"])[6..], ["--", "--nocapture", "--exact", "a::b"]);
+        assert_eq!(patch.command.words_for(&["a::b"], None)[6..], ["--", "--nocapture", "--exact", "a::b"]);
+    }
+
+    #[test]
+    fn commands_for_a_package_get_the_features_of_the_workspace() {
+        let words = |text: &str| parse(text).unwrap().command.words_for(&[], Some("shunt/dpdk")).join(" ");
+        let expected = "cargo test --package shunt --features shunt/dpdk -p oracle --test oracle -- --exact";
+        assert_eq!(words(GOOD), expected);
+        let loom = "cargo test --manifest-path loom/Cargo.toml --lib";
+        assert_eq!(
+            words(&GOOD.replace("cargo test -p oracle --test oracle", loom)),
+            format!("{loom} -- --exact")
+        );
+    }
+
+    #[test]
+    fn no_program_of_a_patch_has_the_name_of_a_program_of_shunt() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let patches = Patch::read_all(&root.join("tests/mutations"), PatchChoice::All).unwrap();
+        let of_shunt: Vec<String> = fs::read_dir(root.join("crates/shunt/tests"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert!(of_shunt.contains(&"command_line".to_owned()));
+        for patch in patches.iter().filter(|patch| patch.command.package() != "shunt") {
+            let name = patch.command.option(&["--test"]).unwrap_or_default();
+            assert!(!of_shunt.iter().any(|program| program == name), "{}: --test {name}", patch.name);
+        }
+    }
+
+    #[test]
+    fn test_programs_are_named_as_cargo_does() {
+        let unit =
+            |run: &str| parse(&GOOD.replace("-p oracle --test oracle", run)).unwrap().command.unit().unwrap();
+        assert_eq!(unit("-p tables --test churn"), "test-integration-test-churn");
+        assert_eq!(unit("--package port_cache --lib queues"), "test-lib-port_cache");
     }
 
     #[test]

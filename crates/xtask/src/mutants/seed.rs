@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Copies compiled dependencies from the tree's build folder to the mutants' build folder, so that they are
-//! not compiled again.
+//! Copies compiled units from the tree's build folder to the mutants' build folder, so that they are not
+//! compiled again. A unit is a library, a build script or a program.
 //!
-//! Only packages from outside the workspace are copied. Cargo decides by modification times whether a
-//! workspace package must be rebuilt, so it would confuse the tree with its copy. If cargo's internal folder
-//! layout changes, nothing is copied, and cargo compiles the dependencies.
+//! Cargo decides by modification times whether it must compile a package of the workspace again. So units of
+//! these packages are copied only into a new build folder, while every file of the copy has the modification
+//! time of the original. If cargo's internal folder layout changes, nothing is copied, and cargo compiles the
+//! units.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -31,17 +32,33 @@ pub fn own_packages(root: &Path) -> Result<HashSet<String>, Failure> {
 }
 
 /// Copies every complete unit from the profile folder `from` (such as `target/debug`) that is missing in
-/// `to`. Packages in `own` are not copied.
-pub fn copy_dependencies(from: &Path, to: &Path, own: &HashSet<String>) -> Result<(), Failure> {
+/// `to`. Units of packages in `own` are copied only if `test_units` is given: all of them except test
+/// programs that are not in `test_units`.
+pub fn copy_units(
+    from: &Path,
+    to: &Path,
+    own: &HashSet<String>,
+    test_units: Option<&HashSet<String>>,
+) -> Result<(), Failure> {
+    // `files` are names in the unit's folder of fingerprints, such as `lib-flow` or `test-lib-flow`.
+    let is_wanted = |package: &str, files: &[String]| {
+        let is_test = |file: &&String| file.starts_with("test-") && !file.ends_with(".json");
+        match test_units {
+            _ if !own.contains(package) => true,
+            Some(wanted) => files.iter().find(is_test).is_none_or(|test| wanted.contains(test)),
+            None => false,
+        }
+    };
     let fault = |error| format!("{} cannot be copied to {}: {error}", from.display(), to.display());
-    copy(from, to, own).map_err(fault)
+    copy(from, to, is_wanted).map_err(fault)
 }
 
-fn copy(from: &Path, to: &Path, own: &HashSet<String>) -> io::Result<()> {
+fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&str, &[String]) -> bool) -> io::Result<()> {
     let mut units = Vec::new();
     for unit in names(&from.join(".fingerprint"))? {
         let Some((package, hash)) = unit.rsplit_once('-') else { continue };
-        if !own.contains(package) && !to.join(".fingerprint").join(&unit).exists() {
+        let folder = Path::new(".fingerprint").join(&unit);
+        if !to.join(&folder).exists() && is_wanted(package, &names(&from.join(&folder))?) {
             units.push((unit.clone(), hash.to_owned()));
         }
     }
@@ -95,6 +112,41 @@ mod tests {
 
     use super::*;
 
+    fn write(path: &Path, text: &str, modified: SystemTime) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+    }
+
+    fn sorted(folder: &Path) -> Vec<String> {
+        let mut names = names(folder).unwrap();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn of_own_units_libraries_and_the_named_test_programs_are_copied() {
+        let folder = std::env::temp_dir().join(format!("xtask-seed-own-{}", std::process::id()));
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        for file in [
+            ".fingerprint/flow-0a/lib-flow",
+            ".fingerprint/flow-0b/test-lib-flow.json",
+            ".fingerprint/flow-0b/test-lib-flow",
+            ".fingerprint/flow-0c/dep-test-integration-test-random",
+            ".fingerprint/flow-0c/test-integration-test-random",
+            ".fingerprint/flow-0d/run-build-script-build-script-build",
+            "deps/flow-0b",
+            "deps/random-0c",
+        ] {
+            write(&from.join(file), file, SystemTime::now());
+        }
+        let wanted = HashSet::from(["test-lib-flow".to_owned()]);
+        copy_units(&from, &to, &HashSet::from(["flow".to_owned()]), Some(&wanted)).unwrap();
+        assert_eq!(sorted(&to.join(".fingerprint")), ["flow-0a", "flow-0b", "flow-0d"]);
+        assert_eq!(sorted(&to.join("deps")), ["flow-0b"]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn external_units_are_copied_with_their_modification_times() {
         let folder = std::env::temp_dir().join(format!("xtask-seed-{}", std::process::id()));
@@ -110,18 +162,11 @@ mod tests {
             "deps/libmy_flow-0c.rlib",
             "deps/unfinished-0d.rlib",
         ] {
-            let path = from.join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, file).unwrap();
-            File::options().write(true).open(&path).unwrap().set_modified(earlier).unwrap();
+            write(&from.join(file), file, earlier);
         }
         let own = HashSet::from(["my-flow".to_owned()]);
-        copy_dependencies(&from, &to, &own).unwrap();
-        let list = |folder: &str| {
-            let mut names = names(&to.join(folder)).unwrap();
-            names.sort();
-            names
-        };
+        copy_units(&from, &to, &own, None).unwrap();
+        let list = |folder: &str| sorted(&to.join(folder));
         assert_eq!(list(".fingerprint"), ["serde-0a", "serde-0b"]);
         assert_eq!(list("build"), ["serde-0b"]);
         assert_eq!(list("deps"), ["libserde-0a.rlib"]);
@@ -130,9 +175,9 @@ mod tests {
 
         // Existing files are not overwritten.
         fs::write(to.join("deps/libserde-0a.rlib"), "newer").unwrap();
-        copy_dependencies(&from, &to, &own).unwrap();
+        copy_units(&from, &to, &own, None).unwrap();
         assert_eq!(fs::read_to_string(to.join("deps/libserde-0a.rlib")).unwrap(), "newer");
-        copy_dependencies(&folder.join("missing"), &to, &own).unwrap();
+        copy_units(&folder.join("missing"), &to, &own, None).unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -78,7 +78,7 @@ pub fn run(root: &Path, options: &RandomOptions) -> Result<bool, Failure> {
     let copy = TreeCopy::make(root, &folder.join("tree"))?;
     allow_warnings(copy.root())?;
     let build = folder.join("build");
-    seed::copy_dependencies(&root.join("target/debug"), &build.join("debug"), &seed::own_packages(root)?)?;
+    seed::copy_units(&root.join("target/debug"), &build.join("debug"), &seed::own_packages(root)?, None)?;
     let mut judge = Judge {
         runner: Runner::new(copy.root(), &build, &logs)?,
         stages: Stages::read(root)?,
