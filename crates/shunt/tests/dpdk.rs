@@ -8,6 +8,8 @@ use sim::replay::{Options, ReplayEngine, ReplaySummary, replay};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 use wire::capture::{CaptureReader, CaptureWriter};
 
@@ -15,6 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Number of packets that may wait: a quarter of the port's 8,192 buffers.
 const MAY_WAIT: u64 = 2_048;
+
+/// Number of captures that are compared at the same time. Each comparison waits for most of its time, until
+/// no more packets leave.
+const AT_ONCE: usize = 3;
 
 /// Temporary directory. Dropping it stops the switch and removes the directory.
 struct Place {
@@ -92,7 +98,7 @@ impl Place {
         let (start, mut last, mut since) = (Instant::now(), Vec::new(), Instant::now());
         while since.elapsed() < Duration::from_millis(500) {
             assert!(start.elapsed() < PATIENCE, "packets still arrive");
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
             let ended = self.switch.as_mut().and_then(|switch| switch.try_wait().unwrap());
             assert_eq!(ended, None, "the switch has ended");
             let output = self.shunt(&["show", "ports", "--json"]).output().unwrap();
@@ -150,30 +156,41 @@ fn reference(place: &Place, input: &Path, flows: &Path) -> (ReplaySummary, BTree
     (summary, sent)
 }
 
+/// Compares a switch with the reference on one capture. Returns the numbers of packets and of copies.
+fn compare(name: &str, capture: &Path) -> (u64, u64) {
+    let mut place = Place::new(name);
+    let flows = flows(&place);
+    let (summary, expected) = reference(&place, capture, &flows);
+    let ports: Vec<u32> = expected.keys().copied().collect();
+    // With a single lane and without path records, all packets of a port keep their order.
+    let one_lane = "[datapath.lanes]\nenabled = false\n";
+    let in_order = format!("[datapath.express]\nenabled = false\n{one_lane}");
+    let sent = place.forward(capture, &flows, &ports, &in_order);
+    assert!(sent == expected, "{}: {summary:?}", capture.display());
+    // With path records or two lanes, order holds only within a flow, so the test sorts the packets. With two
+    // lanes, the backlog must have space for packets that arrive faster than the worker processes them.
+    let two_lanes = "[datapath.lanes]\nnormal = 16384\nunknown = 16384\n";
+    let lanes = if summary.packets < MAY_WAIT { two_lanes } else { one_lane };
+    let (mut sent, mut expected) = (place.forward(capture, &flows, &ports, lanes), expected);
+    sent.values_mut().chain(expected.values_mut()).for_each(|packets| packets.sort());
+    assert!(sent == expected, "{} with path records, {lanes}: {summary:?}", capture.display());
+    (summary.packets, summary.copies)
+}
+
 #[test]
 fn dpdk_ports_send_the_same_packets_as_the_reference() {
-    let mut place = Place::new("captures");
-    let flows = flows(&place);
-    let (mut packets, mut copies) = (0, 0);
-    for capture in captures() {
-        let (summary, expected) = reference(&place, &capture, &flows);
-        let ports: Vec<u32> = expected.keys().copied().collect();
-        // With a single lane and without path records, all packets of a port keep their order.
-        let one_lane = "[datapath.lanes]\nenabled = false\n";
-        let in_order = format!("[datapath.express]\nenabled = false\n{one_lane}");
-        let sent = place.forward(&capture, &flows, &ports, &in_order);
-        assert!(sent == expected, "{}: {summary:?}", capture.display());
-        // With path records or two lanes, order holds only within a flow, so the test sorts the packets. With
-        // two lanes, the backlog must have space for packets that arrive faster than the worker processes
-        // them.
-        let two_lanes = "[datapath.lanes]\nnormal = 16384\nunknown = 16384\n";
-        let lanes = if summary.packets < MAY_WAIT { two_lanes } else { one_lane };
-        let (mut sent, mut expected) = (place.forward(&capture, &flows, &ports, lanes), expected);
-        sent.values_mut().chain(expected.values_mut()).for_each(|packets| packets.sort());
-        assert!(sent == expected, "{} with path records, {lanes}: {summary:?}", capture.display());
-        packets += summary.packets;
-        copies += summary.copies;
-    }
+    let remaining = Mutex::new(captures().into_iter().enumerate());
+    let compare_next = || {
+        let (number, capture) = remaining.lock().unwrap().next()?;
+        Some(compare(&format!("capture-{number}"), &capture))
+    };
+    let (packets, copies) = thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE)
+            .map(|_| scope.spawn(|| std::iter::from_fn(compare_next).collect::<Vec<_>>()))
+            .collect();
+        let results = threads.into_iter().flat_map(|thread| thread.join().unwrap());
+        results.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
+    });
     println!("{packets} packets, {copies} sent");
     // The committed captures contain 22 packets.
     assert!(packets >= 20 && copies > packets / 2);
