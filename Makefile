@@ -27,20 +27,24 @@ demo: ## run the demo: four hosts around one switch, traffic, counters; needs ro
 	cargo build --release --package shunt
 	scripts/demo.sh
 
-# The released program and the tests of `port` are built without DPDK, all other tests with DPDK. Crates are
-# compiled once for all tests of a profile: the release builds of all tests name the same two packages, and
-# planted faults use what `cargo test --no-run` compiled.
+# DPDK ports, the simulated device, and the simulated data plane alone.
+test_features := shunt/dpdk,shunt/rtl,device_sim/datapath
+
+# The released program and the tests of `port` are built without these features, all other tests with them.
+# Crates are compiled once for all tests of a profile: the release builds of all tests name the same two
+# packages, and planted faults use what `cargo test --no-run` compiled. SIM_PROGRAMS and SIM_CASES limit the
+# comparison of the RTL with the reference; `make rtl` and `make nightly` run more.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt --package shunt-bench --bin shunt --bin forward
-	cargo test --workspace --features shunt/dpdk --doc --quiet
+	cargo test --workspace --features $(test_features) --doc --quiet
 	scripts/tests/run.sh
-	cargo test --workspace --features shunt/dpdk --lib --bins --tests --no-run --quiet
-	cargo xtask mutants --features shunt/dpdk
+	cargo test --workspace --features $(test_features) --lib --bins --tests --no-run --quiet
+	cargo xtask mutants --features $(test_features)
 	$(MAKE) --no-print-directory loom
 	cargo test --package port --lib --quiet
-	cargo test --workspace --features shunt/dpdk --lib --bins --tests
+	SIM_PROGRAMS=4 SIM_CASES=5 cargo test --workspace --features $(test_features) --lib --bins --tests
 
 # LOOM_MAX_PREEMPTIONS is the maximum number of preemptions in an interleaving (default: 3).
 .PHONY: loom
@@ -166,7 +170,7 @@ lint: ## check format, clippy, tidy and shell scripts
 	scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo fmt --manifest-path loom/Cargo.toml --check
-	cargo clippy --workspace --all-targets --features shunt/dpdk,shunt-bench/dpdk
+	cargo clippy --workspace --all-targets --features $(test_features),shunt-bench/dpdk
 	cargo clippy --package port --all-targets
 	cargo xtask tidy
 	shellcheck .ci/run $$(git ls-files '*.sh')

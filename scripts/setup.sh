@@ -159,7 +159,7 @@ install_environment() {
 purpose=${1:-}
 case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
-    lint) needs=("${build_needs[@]}" "${lint_needs[@]}") ;;
+    lint) needs=("${build_needs[@]}" "${lint_needs[@]}" "${rtl_needs[@]}") ;;
     dpdk) needs=("${build_needs[@]}" pkg-config:pkg-config) ;;
     demo) needs=("${build_needs[@]}" "${demo_needs[@]}") ;;
     bench) needs=("${build_needs[@]}" "${bench_needs[@]}") ;;

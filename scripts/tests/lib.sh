@@ -142,7 +142,8 @@ mac() { printf '02:00:00:00:00:%02x' "$1"; }
 
 # test_build: builds the program as for the unit tests, so that crates are compiled once, and prints its path.
 test_build() {
-    cargo build --quiet --workspace --features shunt/dpdk --bin shunt &&
+    cargo build --quiet --workspace --features shunt/dpdk,shunt/rtl,device_sim/datapath \
+        --bin shunt --bin shunt-device &&
         cargo metadata --no-deps --format-version 1 | sed 's|.*"target_directory":"\([^"]*\)".*|\1/debug/shunt|'
 }
 

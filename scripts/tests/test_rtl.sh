@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The hardware pipeline passes lint, its test benches and the comparison with the reference.
+# The hardware pipeline passes lint and its test benches. The unit tests compare it with the reference.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # The bench `datapath` and more programs run in `make rtl` and `make nightly`.
-RTL_BENCHES='nic_shell hit_counter device control datapath_cells' SIM_PROGRAMS=4 SIM_CASES=5 \
-    make --no-print-directory rtl RTL_STEPS='lint simulate reference'
+RTL_BENCHES='nic_shell hit_counter device control datapath_cells' \
+    make --no-print-directory rtl RTL_STEPS='lint simulate'

@@ -62,8 +62,8 @@ fn frames_of_all_lengths_leave_as_from_the_software_model() {
         .collect();
     for (port, frame) in &all {
         rig.push(*port, frame);
-        model.model.plane_mut().link().0.receive_frame(*port, frame);
-        while let Some((egress, frame)) = model.model.plane_mut().link().0.next_frame() {
+        model.model.plane_mut().link_mut().0.receive_frame(*port, frame);
+        while let Some((egress, frame)) = model.model.plane_mut().link_mut().0.next_frame() {
             if egress <= 4 {
                 wanted[usize::from(egress) - 1].push((*port, frame));
             }
