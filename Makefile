@@ -41,16 +41,17 @@ test: ## run every test: documentation, namespaces, mutations, unit and integrat
 	cargo test --workspace --features $(test_features) --doc --quiet
 	scripts/tests/run.sh
 	cargo test --workspace --features $(test_features) --lib --bins --tests --no-run --quiet
-	cargo xtask mutants --features $(test_features)
 	$(MAKE) --no-print-directory loom
+	cargo xtask mutants --features $(test_features)
 	cargo test --package port --lib --quiet
 	SIM_PROGRAMS=4 SIM_CASES=5 cargo test --workspace --features $(test_features) --lib --bins --tests
 
-# LOOM_MAX_PREEMPTIONS is the maximum number of preemptions in an interleaving (default: 3).
+# LOOM_MAX_PREEMPTIONS is the maximum number of preemptions in an interleaving (default: 3). The units are in
+# `target`, from where they are copied for planted faults.
 .PHONY: loom
 loom: ## test the protocols between threads under every interleaving with few preemptions
 	scripts/setup.sh build
-	CARGO_TARGET_DIR=target/loom cargo test --quiet --locked --manifest-path loom/Cargo.toml --lib
+	CARGO_TARGET_DIR=target cargo test --quiet --locked --manifest-path loom/Cargo.toml --lib
 
 .PHONY: bench
 bench: ## run every benchmark that bench/programs.py lists, then print the tables of target/report
