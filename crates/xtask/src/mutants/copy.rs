@@ -134,7 +134,29 @@ impl TreeCopy {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use super::*;
+
+    #[test]
+    fn files_of_the_copy_get_the_times_of_the_originals() {
+        let folder = std::env::temp_dir().join(format!("xtask-times-{}", std::process::id()));
+        let (original, root) = (folder.join("original"), folder.join("copy"));
+        fs::create_dir_all(&original).unwrap();
+        assert!(
+            Command::new("git").args(["init", "--quiet"]).current_dir(&original).status().unwrap().success()
+        );
+        fs::write(original.join("a.rs"), "").unwrap();
+        let earlier = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        File::options().write(true).open(original.join("a.rs")).unwrap().set_modified(earlier).unwrap();
+
+        let copy = TreeCopy::make(&original, &root).unwrap();
+        let modified = || fs::metadata(root.join("a.rs")).unwrap().modified().unwrap();
+        assert_ne!(modified(), earlier);
+        copy.keep_times().unwrap();
+        assert_eq!(modified(), earlier);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn tools_are_linked_and_survive_the_next_copy() {
