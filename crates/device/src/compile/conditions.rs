@@ -35,6 +35,10 @@ const METADATA_BYTE: u16 = 15;
 const TAG_BYTE: u16 = 14;
 /// Bytes by which earlier tables can move or shorten what a packet has.
 pub const MOVE_BYTES_MAX: u16 = 16;
+/// Last byte at which the parser finds the header behind the EtherType: behind two VLAN tags.
+pub const L3_BYTE_MAX: u16 = 22;
+/// Last byte at which the parser finds the upper-layer header: behind the longest IPv4 header.
+pub const L4_BYTE_MAX: u16 = L3_BYTE_MAX + 60;
 
 /// Place of a slice in the extended header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -213,8 +217,8 @@ impl Conditions {
         };
         let end = (first + length).div_ceil(8) as u16;
         let furthest = match base {
-            SelectorBase::L3 => 22,
-            SelectorBase::L4 => 22 + 60,
+            SelectorBase::L3 => L3_BYTE_MAX,
+            SelectorBase::L4 => L4_BYTE_MAX,
             _ => 0,
         };
         let copied = RAW_BYTES as u16 - if is_first { 0 } else { MOVE_BYTES_MAX };

@@ -7,10 +7,11 @@ use flow::action::SetField;
 use flow::{Action, Edit, Field, FieldBase};
 
 use crate::action::{ActionWord, EDIT_DATA_BYTES, EditBase, REMOVE_BYTES_MAX};
-use crate::compile::conditions::{Conditions, KnownByte, MOVE_BYTES_MAX, present};
+use crate::compile::conditions::{Conditions, KnownByte, L3_BYTE_MAX, L4_BYTE_MAX, MOVE_BYTES_MAX, present};
 use crate::compile::error::CompileError;
 use crate::compile::primitives::{ByteEdit, Primitive, TAG_AT, TtlPlace, pack, patch};
 use crate::key::SelectorBase;
+use crate::layout::RAW_BYTES;
 
 /// Maximum number of entries into which one entry is split, because it writes a part of a byte.
 const VARIANTS_MAX: usize = 16;
@@ -27,6 +28,8 @@ pub struct Variant {
 /// Translates the actions of one entry.
 pub struct EditList {
     conditions: Conditions,
+    /// Whether no earlier table can have shortened the frame's copied part.
+    is_first: bool,
     primitives: Vec<Primitive>,
     /// Bytes that earlier actions have written, or that the entry does not know any more.
     written: BTreeMap<(EditBaseCode, u8), KnownByte>,
@@ -67,7 +70,7 @@ fn selector(base: EditBase) -> SelectorBase {
 }
 
 impl EditList {
-    /// Begins with what a match knows of a packet.
+    /// Begins with what a match of the first table knows of a packet.
     #[must_use]
     pub fn new(conditions: &Conditions) -> Self {
         let vlan = conditions.known(SelectorBase::Extended, 26);
@@ -82,6 +85,7 @@ impl EditList {
         conditions.tagged |= tagged == Some(true);
         Self {
             conditions,
+            is_first: true,
             primitives: Vec::new(),
             written: BTreeMap::new(),
             moved: false,
@@ -93,6 +97,12 @@ impl EditList {
             tagged,
             writes_tos: false,
         }
+    }
+
+    /// Executes the actions behind other tables, which may have shortened the frame.
+    #[must_use]
+    pub fn in_later_table(self) -> Self {
+        Self { is_first: false, ..self }
     }
 
     /// Adds an action.
@@ -128,6 +138,7 @@ impl EditList {
                 if bytes > EDIT_DATA_BYTES || range.offset_bits / 8 < 14 {
                     return Err(CompileError::Action("add_field of more than 12 bytes, or before byte 14"));
                 }
+                self.reach(EditBase::Frame, range.offset_bits / 8)?;
                 self.inserted += bytes as u16;
                 let data = value.to_be_bytes()[16 - bytes..].to_vec();
                 self.replace(range.offset_bits / 8, 0, data)
@@ -141,6 +152,7 @@ impl EditList {
                         "delete_field of more than 16 bytes, or before byte 14",
                     ));
                 }
+                self.reach(EditBase::Frame, range.offset_bits / 8 + bytes)?;
                 self.removed += bytes;
                 self.replace(range.offset_bits / 8, bytes as u8, Vec::new())
             }
@@ -164,6 +176,18 @@ impl EditList {
         }
     }
 
+    /// Checks that the device has copied the bytes up to `end`, whichever headers are before the base.
+    fn reach(&self, base: EditBase, end: u16) -> Result<(), CompileError> {
+        let furthest = match base {
+            EditBase::Frame => 0,
+            EditBase::L3 => L3_BYTE_MAX,
+            EditBase::L4 => L4_BYTE_MAX,
+        };
+        let removed = if self.is_first { self.removed } else { MOVE_BYTES_MAX };
+        let limit = (RAW_BYTES as u16).saturating_sub(furthest + removed);
+        if end > limit { Err(CompileError::Reach { end, limit }) } else { Ok(()) }
+    }
+
     /// Offsets from the frame's first byte need a packet without tags.
     fn untagged(&self, otherwise: &'static str) -> Result<(), CompileError> {
         let known = self.tagged == Some(false) || self.raw_type().is_some();
@@ -179,7 +203,7 @@ impl EditList {
     }
 
     fn replace(&mut self, offset: u16, remove: u8, data: Vec<u8>) -> Result<(), CompileError> {
-        if offset > 0xff || self.inserted > MOVE_BYTES_MAX || self.removed > MOVE_BYTES_MAX {
+        if self.inserted > MOVE_BYTES_MAX || self.removed > MOVE_BYTES_MAX {
             return Err(CompileError::Growth);
         }
         let edit = ByteEdit {
@@ -344,9 +368,7 @@ impl EditList {
         fix: (bool, bool),
     ) -> Result<(), CompileError> {
         let (start, end) = (first / 8, (first + length).div_ceil(8));
-        if end > 0x100 {
-            return Err(CompileError::SetField(set.field));
-        }
+        self.reach(base, end)?;
         let pad = u32::from(end * 8 - first - length);
         let bytes = usize::from(end - start);
         // 17 bytes may be touched by 128 bits that begin within a byte.

@@ -80,6 +80,14 @@ pub enum CompileError {
     /// A packet could have two outputs (OFPBAC_TOO_MANY).
     #[error("a packet leaves the device once: {0}")]
     Outputs(&'static str),
+    /// The device copies and edits only the first bytes of a frame (OFPBAC_BAD_ARGUMENT).
+    #[error("the edit ends at byte {end} of its header, and the device edits up to byte {limit}")]
+    Reach {
+        /// Byte behind the edit, counted from the frame's first byte or from the header of the slice.
+        end: u16,
+        /// Largest possible value of `end`.
+        limit: u16,
+    },
     /// Frames could become too long or too short (OFPBAC_TOO_MANY).
     #[error("entries can lengthen or shorten a frame by 16 bytes in all")]
     Growth,
@@ -99,6 +107,7 @@ impl CompileError {
             Self::MetadataMask => (BAD_INSTRUCTION, 4),
             Self::Action(_) => (BAD_ACTION, 0),
             Self::OutPort(_) => (BAD_ACTION, 4),
+            Self::Reach { .. } => (BAD_ACTION, 5),
             Self::TooManyEdits { .. } | Self::Outputs(_) | Self::Growth => (BAD_ACTION, 7),
             Self::Queue => (BAD_ACTION, 8),
             Self::SetField(_) => (BAD_ACTION, 13),

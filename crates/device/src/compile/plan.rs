@@ -145,7 +145,8 @@ pub fn plan(entry: &FlowEntry, layout: &PpuLayout) -> Result<Plan, CompileError>
     }
     let drops = out.is_none() && next.is_none() && (table == 0 || instructions.clear);
 
-    let mut edits = EditList::new(&conditions);
+    let edits = EditList::new(&conditions);
+    let mut edits = if table == 0 { edits } else { edits.in_later_table() };
     if !drops {
         // Nobody sees what actions do after the output.
         let end = applied.map_or(apply.len(), |(at, _)| at);

@@ -2,6 +2,7 @@
 //! Compiled programs in the software device against the reference.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod borders;
 mod frames;
 mod pair;
 mod programs;
