@@ -203,17 +203,9 @@ impl Conditions {
             FieldBase::Moving => SelectorBase::Frame,
         };
         let sure = match base {
-            SelectorBase::Frame if self.tagged => 16,
-            SelectorBase::Frame => 12,
-            SelectorBase::L3 if self.found & present::IPV6 != 0 => 40,
-            SelectorBase::L3 if self.found & present::IPV4 != 0 => 20,
             SelectorBase::L3 if location.needs == h::ARP => 28,
-            SelectorBase::L3 if location.needs != 0 => 4,
-            SelectorBase::L4 if self.found & present::TCP != 0 => 20,
-            SelectorBase::L4 if self.found & present::SCTP != 0 => 12,
-            SelectorBase::L4 if self.found & present::UDP != 0 => 8,
-            SelectorBase::L4 if self.found & present::ICMP != 0 => 4,
-            _ => 0,
+            SelectorBase::L3 if location.needs != 0 => self.sure_bytes(base).max(4),
+            _ => self.sure_bytes(base),
         };
         let end = (first + length).div_ceil(8) as u16;
         let furthest = match base {
@@ -227,6 +219,30 @@ impl Conditions {
         }
         self.bits(base, first, length, value, mask, sure);
         Ok(())
+    }
+
+    /// Returns how many bytes from the base on the packet has for sure.
+    #[must_use]
+    pub fn sure_bytes(&self, base: SelectorBase) -> u16 {
+        match base {
+            SelectorBase::Frame if self.tagged => 16,
+            SelectorBase::Frame => 12,
+            SelectorBase::L3 if self.found & present::IPV6 != 0 => 40,
+            SelectorBase::L3 if self.found & present::IPV4 != 0 => 20,
+            SelectorBase::L4 if self.found & present::TCP != 0 => 20,
+            SelectorBase::L4 if self.found & present::SCTP != 0 => 12,
+            SelectorBase::L4 if self.found & present::UDP != 0 => 8,
+            SelectorBase::L4 if self.found & present::ICMP != 0 => 4,
+            _ => 0,
+        }
+    }
+
+    /// Returns whether the packet has the whole window with a byte, or whether the match requires it.
+    #[must_use]
+    pub fn has_window(&self, base: SelectorBase, byte: u16) -> bool {
+        let start = window_start(base, byte);
+        let whole = KeyWindow { base: base as u8, offset: start as u8, bytes: SLICE_BYTES as u8 };
+        start + 4 <= self.sure_bytes(base) || self.windows.contains_key(&whole)
     }
 
     /// Adds a condition on the software's extended header. Bits that the device does not have are 0.

@@ -454,18 +454,30 @@ impl EditList {
                 conditions.find(*version);
                 let mut primitives = self.primitives.clone();
                 for (&(place, byte, mask), bits) in self.unknown.iter().zip(values) {
-                    let (bit, sure) = (u32::from(byte) * 8, u16::from(byte / 4 * 4 + 4));
+                    let bit = u32::from(byte) * 8;
+                    let sure = if self.is_sure(&conditions, place, byte) { byte / 4 * 4 + 4 } else { 0 };
+                    let sure = u16::from(sure);
                     conditions.bits(selector(place), bit, 8, bits.into(), mask.into(), sure);
                     patch(&mut primitives, (place, byte), bits);
                 }
                 made.push(Variant { conditions, words: pack(&primitives, self.ttl_place()) });
             }
         }
-        let splits = missing != 0 || needs_ip || self.needs.tag && !self.conditions.tagged;
+        // A packet without a byte that is written is dropped.
+        let is_short = self.unknown.iter().any(|&(place, byte, _)| !self.is_sure(&base, place, byte));
+        let needs_tag = self.needs.tag && !self.conditions.tagged;
+        let splits = missing != 0 || needs_ip || needs_tag || is_short;
         if splits {
             made.push(Variant { conditions: Conditions::default(), words: Vec::new() });
         }
         made
+    }
+
+    /// Returns whether packets that satisfy `further` conditions, too, have the whole window with a byte.
+    fn is_sure(&self, further: &Conditions, place: EditBase, byte: u8) -> bool {
+        let mut all = self.conditions.clone();
+        all.join(further);
+        all.has_window(selector(place), byte.into())
     }
 
     /// Returns all values of the unknown bits.

@@ -98,3 +98,17 @@ fn frames_that_end_before_an_edit_are_dropped() {
     pair.compare(&frames);
     assert_eq!(pair.forward(1, &frames[0].1), Left::Nothing);
 }
+
+#[test]
+fn frames_without_a_partly_written_byte_are_dropped() {
+    for matching in ["", "slice(l3,336,16)=0x3839,", "slice(l3,352,8)=0x3a,", "slice(l3,320,4)=3,"] {
+        let mut pair = device(&[1]);
+        pair.add_all(&format!(
+            "priority=5,dl_type=0x88b9,vlan_tci=0,{matching}actions=set_field:3->slice(l3,324,4),output:2
+             priority=1,actions=output:3"
+        ));
+        let frames: Vec<_> = (50..64).flat_map(|length| long_frames(0x88b9, length)).collect();
+        pair.compare(&frames);
+        assert!(matches!(pair.forward(1, &frames[39].1), Left::Port(2, _)), "{matching}");
+    }
+}
