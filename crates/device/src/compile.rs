@@ -3,12 +3,14 @@
 //!
 //! Begin with [`Compiler::apply`]. The module [`plan`](mod@plan) translates one entry, with
 //! [`conditions`] for its match and [`edits`] for its actions. [`space`] and [`positions`] find slices and
-//! places. What the device cannot do is a [`CompileError`].
+//! places. [`facts`] are what entries must know of each other. What the device cannot do is a
+//! [`CompileError`].
 
 pub mod action_set;
 pub mod conditions;
 pub mod edits;
 pub mod error;
+pub mod facts;
 pub mod layout;
 pub mod plan;
 pub mod positions;
@@ -23,7 +25,8 @@ use flow::{EntryChange, EntryId, FlowEntry, Instructions, TableId};
 use crate::action::{ActionWord, OutputKind};
 use crate::command::PpuCommand;
 use crate::key::{KEY_SLICES, KeySlice};
-use conditions::{Conditions, MOVE_BYTES_MAX};
+use conditions::Conditions;
+use facts::FactCounts;
 use plan::{Facts, Plan, PlannedRow, plan, tag_of_table};
 use positions::Rank;
 use space::PpuSpace;
@@ -91,16 +94,16 @@ pub struct Sender {
 #[derive(Clone, Debug)]
 pub struct Compiler {
     layout: PpuLayout,
-    ppus: Vec<PpuSpace>,
-    entries: BTreeMap<EntryId, Installed>,
+    /// Shared with clones, as entries are, so that a clone costs little.
+    ppus: Vec<Arc<PpuSpace>>,
+    entries: BTreeMap<EntryId, Arc<Installed>>,
+    facts: FactCounts,
     /// Number of entries added so far.
     sequence: u64,
     later: BTreeMap<u8, LaterEdits>,
     /// Number of entries whose packets pass a head with a tag of a table.
     passing: BTreeMap<(usize, u8), usize>,
     codes: BTreeMap<(usize, u8), EntryId>,
-    /// Entries by the order of their addition.
-    owners: BTreeMap<u64, EntryId>,
     commands: Vec<DeviceCommand>,
 }
 
@@ -108,26 +111,30 @@ impl Compiler {
     /// Returns a compiler for an empty device. Each table begins with an entry that drops all packets.
     #[must_use]
     pub fn new(layout: PpuLayout) -> Self {
-        let ppus = (0..layout.ppus() as u8).map(|number| PpuSpace::new(number, layout.entries())).collect();
+        let ppus = (0..layout.ppus() as u8).map(|number| PpuSpace::new(number, layout.entries()));
         let mut made = Self {
+            ppus: ppus.map(Arc::new).collect(),
             layout,
-            ppus,
             entries: BTreeMap::new(),
+            facts: FactCounts::default(),
             sequence: 0,
             later: BTreeMap::new(),
             passing: BTreeMap::new(),
             codes: BTreeMap::new(),
-            owners: BTreeMap::new(),
             commands: Vec::new(),
         };
         let drop = ActionWord { output: OutputKind::Discard, last: true, ..ActionWord::default() };
         for ppu in 0..made.ppus.len() {
             // Other PPUs pass on what hits no other row.
             let is_head = made.layout.table(ppu).is_some();
-            let command = made.ppus[ppu].begin(if is_head { drop } else { ActionWord::default() });
+            let command = made.space(ppu).begin(if is_head { drop } else { ActionWord::default() });
             made.commands.extend(command.map(|command| (ppu as u8, command)));
         }
         made
+    }
+
+    fn space(&mut self, ppu: usize) -> &mut PpuSpace {
+        Arc::make_mut(&mut self.ppus[ppu])
     }
 
     /// Takes the commands that the device must execute in this order.
@@ -154,14 +161,13 @@ impl Compiler {
     /// Returns the wanted slices of a PPU.
     #[must_use]
     pub fn slices(&self, ppu: u8) -> Option<[KeySlice; KEY_SLICES]> {
-        self.ppus.get(usize::from(ppu)).map(PpuSpace::slices)
+        self.ppus.get(usize::from(ppu)).map(|space| space.slices())
     }
 
     /// Returns the entry to which a row belongs.
     #[must_use]
     pub fn owner(&self, ppu: u8, index: u16) -> Option<EntryId> {
-        let (_, row) = self.ppus.get(usize::from(ppu))?.rows().rows().find(|(at, _)| *at == index)?;
-        self.owners.get(&row.rank.sequence).copied().filter(|_| row.rank.class == 1)
+        self.ppus.get(usize::from(ppu))?.rows().row(index)?.owner
     }
 
     /// Returns the wanted rows of a PPU by index.
@@ -218,14 +224,11 @@ impl Compiler {
             EntryChange::Add(entry) => {
                 let plan = plan(entry, &self.layout)?;
                 self.sequence += 1;
-                self.install(entry, plan, self.sequence, 0)?;
-                self.owners.insert(self.sequence, entry.id);
-                Ok(())
+                self.install(entry, plan, self.sequence, 0)
             }
             EntryChange::Modify { id, instructions, .. } => self.modify(*id, instructions),
             EntryChange::Remove { id, .. } => {
                 if let Some(installed) = self.entries.remove(id) {
-                    self.owners.remove(&installed.sequence);
                     self.uninstall(*id, &installed);
                 }
                 Ok(())
@@ -248,16 +251,18 @@ impl Compiler {
             self.uninstall(id, &old);
             return Ok(());
         }
-        self.check_facts(id, &new.facts)?;
+        self.facts.check(Some(&old.facts), &new.facts, self.layout.tables())?;
+        self.facts.remove(&old.facts);
+        self.facts.add(new.facts);
         let head = self.layout.head(new.facts.table).unwrap_or(0);
-        let mut made = Installed { entry, facts: new.facts, metadata: new.metadata, ..old };
+        let mut made = Installed { entry, facts: new.facts, metadata: new.metadata, ..(*old).clone() };
         for part in 0..made.rows.len() {
             let word = with_code(new.rows[part].word, made.code);
             made.rows[part].word = word;
-            let command = self.ppus[head].act(rank(&made, part), word);
+            let command = self.space(head).act(rank(&made, part), word);
             self.commands.extend(command.map(|command| (head as u8, command)));
         }
-        self.entries.insert(id, made);
+        self.entries.insert(id, Arc::new(made));
         Ok(())
     }
 
@@ -269,7 +274,8 @@ impl Compiler {
         sequence: u64,
         version: u32,
     ) -> Result<(), CompileError> {
-        self.check_facts(entry.id, &plan.facts)?;
+        let old = self.entries.get(&entry.id).map(|old| old.facts);
+        self.facts.check(old.as_ref(), &plan.facts, self.layout.tables())?;
         let table = plan.facts.table;
         let head = self.layout.head(table).ok_or(CompileError::NoTable(entry.table))?;
         self.ppus[head].check(plan.rows.iter().map(|row| &row.conditions))?;
@@ -301,12 +307,13 @@ impl Compiler {
         };
         // From the first row on: a packet that hits none of the new rows hits what it hit before.
         for (part, row) in made.rows.iter().enumerate() {
-            self.insert(head, rank(&made, part), &row.conditions, row.word);
+            self.insert(head, (rank(&made, part), Some(entry.id)), &row.conditions, row.word);
         }
         if let Some(code) = code {
             self.codes.insert((table, code), entry.id);
         }
-        self.entries.insert(entry.id, made);
+        self.facts.add(made.facts);
+        self.entries.insert(entry.id, Arc::new(made));
         Ok(())
     }
 
@@ -328,11 +335,12 @@ impl Compiler {
     fn uninstall(&mut self, id: EntryId, old: &Installed) {
         let Some(head) = self.layout.head(old.facts.table) else { return };
         for (part, row) in old.rows.iter().enumerate().rev() {
-            let command = self.ppus[head].remove(rank(old, part), &row.conditions);
+            let command = self.space(head).remove(rank(old, part), &row.conditions);
             self.commands.extend(command.map(|command| (head as u8, command)));
         }
         old.rows.iter().for_each(|row| self.release(row));
         self.unpass(old.bypass);
+        self.facts.remove(&old.facts);
         if let Some(code) = old.code.filter(|code| self.codes.get(&(old.facts.table, *code)) == Some(&id)) {
             let still = self.entries.get(&id).is_some_and(|new| new.code == Some(code));
             if !still {
@@ -341,8 +349,14 @@ impl Compiler {
         }
     }
 
-    fn insert(&mut self, ppu: usize, rank: Rank, conditions: &Conditions, word: ActionWord) {
-        let commands = self.ppus[ppu].insert(rank, conditions, word);
+    fn insert(
+        &mut self,
+        ppu: usize,
+        place: (Rank, Option<EntryId>),
+        conditions: &Conditions,
+        word: ActionWord,
+    ) {
+        let commands = self.space(ppu).insert(place, conditions, word);
         self.commands.extend(commands.into_iter().map(|command| (ppu as u8, command)));
     }
 
@@ -362,7 +376,7 @@ impl Compiler {
             self.ppus[at].check(std::iter::once(&conditions))?;
         }
         for (at, word) in words.iter().enumerate() {
-            self.insert(ppu + at, tag_rank(tag), &conditions, *word);
+            self.insert(ppu + at, (tag_rank(tag), None), &conditions, *word);
         }
         self.later.insert(tag, LaterEdits { ppu, words: words.to_vec(), users: 1 });
         Ok(tag)
@@ -386,7 +400,7 @@ impl Compiler {
         }
         for head in heads {
             if !self.passing.contains_key(&(head, tag)) {
-                self.insert(head, tag_rank(tag), &conditions, ActionWord::default());
+                self.insert(head, (tag_rank(tag), None), &conditions, ActionWord::default());
             }
             *self.passing.entry((head, tag)).or_default() += 1;
         }
@@ -424,7 +438,7 @@ impl Compiler {
     fn remove_tag(&mut self, ppu: usize, tag: u8) {
         let mut conditions = Conditions::default();
         conditions.program_tag(tag);
-        let command = self.ppus[ppu].remove(tag_rank(tag), &conditions);
+        let command = self.space(ppu).remove(tag_rank(tag), &conditions);
         self.commands.extend(command.map(|command| (ppu as u8, command)));
     }
 
@@ -432,42 +446,6 @@ impl Compiler {
         let mut codes = 1..=u8::MAX;
         let free = codes.find(|code| !self.codes.contains_key(&(table, *code)));
         free.ok_or(CompileError::NumbersUsed("entries that send to the controller"))
-    }
-
-    /// Checks what depends on several entries: outputs of action sets, and the growth of frames.
-    fn check_facts(&self, id: EntryId, new: &Facts) -> Result<(), CompileError> {
-        let others = self.entries.iter().filter(|(other, _)| **other != id).map(|(_, other)| &other.facts);
-        let all: Vec<&Facts> = others.chain(std::iter::once(new)).collect();
-        let tables = self.layout.tables();
-        let (mut inserted, mut removed) = (vec![0; tables], vec![0; tables]);
-        for facts in &all {
-            inserted[facts.table] = facts.inserted.max(inserted[facts.table]);
-            removed[facts.table] = facts.removed.max(removed[facts.table]);
-        }
-        if [inserted, removed].iter().any(|bytes| bytes.iter().sum::<u16>() > MOVE_BYTES_MAX) {
-            return Err(CompileError::Growth);
-        }
-        // Whether a packet may reach a table with an output in its action set.
-        let mut pending = vec![false; tables];
-        for table in 0..tables {
-            for facts in all.iter().filter(|facts| facts.table == table) {
-                let carries = pending[table] && !facts.clear;
-                if carries && facts.apply_output {
-                    return Err(CompileError::Outputs(
-                        "the action set may have an output of an earlier table",
-                    ));
-                }
-                if pending[table] && facts.clear && !facts.set_output && facts.next.is_some() {
-                    return Err(CompileError::Instruction(
-                        "clear_actions behind a table that writes an output",
-                    ));
-                }
-                if let Some(next) = facts.next {
-                    pending[next] |= carries || facts.set_output;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

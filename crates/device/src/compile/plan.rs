@@ -11,7 +11,7 @@ use crate::compile::error::CompileError;
 use crate::compile::layout::PpuLayout;
 
 /// What other entries must know of an entry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Facts {
     /// Number of the entry's table.
     pub table: usize,

@@ -2,6 +2,8 @@
 //! Places of a PPU's entries. An entry with a lower index has precedence. Rows are in the order of their
 //! priorities; rows of equal priority are in an order only if a packet can match both (ADR 0052).
 
+use flow::EntryId;
+
 use crate::action::ActionWord;
 use crate::command::PpuCommand;
 use crate::key::{KEY_BYTES, TernaryKey};
@@ -26,6 +28,8 @@ pub struct Rank {
 pub struct TcamRow {
     /// Precedence.
     pub rank: Rank,
+    /// Entry to which the row belongs, if any.
+    pub owner: Option<EntryId>,
     /// Value and mask of the key.
     pub key: TernaryKey,
     /// What the row does.
@@ -34,7 +38,18 @@ pub struct TcamRow {
 
 /// Returns whether a packet can match both keys.
 fn overlap(a: &TernaryKey, b: &TernaryKey) -> bool {
-    (0..KEY_BYTES).all(|at| (a.value[at] ^ b.value[at]) & a.mask[at] & b.mask[at] == 0)
+    // One comparison per byte would take most of the time of a change.
+    let differ = |at: usize| (a.value[at] ^ b.value[at]) & a.mask[at] & b.mask[at];
+    let [(a_value, a_mask), (b_value, b_mask)] =
+        [a, b].map(|key| (first_bytes(&key.value), first_bytes(&key.mask)));
+    (a_value ^ b_value) & a_mask & b_mask == 0 && (FIRST_BYTES..KEY_BYTES).all(|at| differ(at) == 0)
+}
+
+/// Bytes of a key that are compared at once.
+const FIRST_BYTES: usize = 16;
+
+fn first_bytes(bytes: &[u8; KEY_BYTES]) -> u128 {
+    bytes.first_chunk::<FIRST_BYTES>().map_or(0, |bytes| u128::from_ne_bytes(*bytes))
 }
 
 /// Returns whether the places of two rows must be in the order of their ranks.
@@ -74,14 +89,14 @@ impl Positions {
     /// or the new one. Returns `None` if the table is full.
     pub fn insert(&mut self, row: TcamRow) -> Option<Vec<PpuCommand>> {
         let mut commands = Vec::new();
-        let (low, high) = self.bounds(&row);
+        let (mut low, mut high) = self.bounds(&row);
         if low > high {
             // Rows of equal priority that do not overlap each other stand in the wrong order for this one.
             let mut trial = self.clone();
             commands = trial.make_way(&row)?;
             *self = trial;
+            (low, high) = self.bounds(&row);
         }
-        let (low, high) = self.bounds(&row);
         let chain = match self.free_between(low, high) {
             Some(index) => vec![index],
             None => {
@@ -160,6 +175,12 @@ impl Positions {
         Some(PpuCommand::Act { index: index as u16, action })
     }
 
+    /// Returns the row at an index.
+    #[must_use]
+    pub fn row(&self, index: u16) -> Option<&TcamRow> {
+        self.rows.get(usize::from(index))?.as_ref()
+    }
+
     /// Returns the index of the row of a rank.
     #[must_use]
     pub fn index(&self, rank: Rank) -> Option<usize> {
@@ -184,7 +205,12 @@ impl Positions {
     /// Returns the free place that is nearest to the middle.
     fn free_between(&self, low: usize, high: usize) -> Option<usize> {
         let middle = (low + high) / 2;
-        (low..high).filter(|index| self.rows[*index].is_none()).min_by_key(|index| index.abs_diff(middle))
+        let distances = 0..=high.saturating_sub(low) / 2;
+        let mut indices =
+            distances.flat_map(|distance| [middle.checked_sub(distance), Some(middle + distance)]);
+        indices.find_map(|index| {
+            index.filter(|index| (low..high).contains(index) && self.rows[*index].is_none())
+        })
     }
 
     /// Returns places, each of whose rows can move to the next one. The last place is free.

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use flow::EntryId;
+
 use crate::action::{ActionWord, EDIT_DATA_BYTES};
 use crate::command::PpuCommand;
 use crate::compile::conditions::{Conditions, KeyWindow};
@@ -43,7 +45,7 @@ impl PpuSpace {
     /// edit, are the slices of the key, so that a daemon that was restarted can read them.
     pub fn begin(&mut self, action: ActionWord) -> Option<PpuCommand> {
         let action = ActionWord { data: slice_data(&self.slices()), ..action };
-        self.rows.insert_last(TcamRow { rank: LAST, key: TernaryKey::default(), action })
+        self.rows.insert_last(TcamRow { rank: LAST, owner: None, key: TernaryKey::default(), action })
     }
 
     /// Returns the slices of the key.
@@ -78,8 +80,13 @@ impl PpuSpace {
         if needed > free { Err(CompileError::TableFull { ppu, free, needed }) } else { Ok(()) }
     }
 
-    /// Adds a row. [`PpuSpace::check`] has found space.
-    pub fn insert(&mut self, rank: Rank, conditions: &Conditions, action: ActionWord) -> Vec<PpuCommand> {
+    /// Adds a row of an entry, or of none. [`PpuSpace::check`] has found space.
+    pub fn insert(
+        &mut self,
+        (rank, owner): (Rank, Option<EntryId>),
+        conditions: &Conditions,
+        action: ActionWord,
+    ) -> Vec<PpuCommand> {
         let mut commands = Vec::new();
         for (window, _) in conditions.windows() {
             if !self.slices.contains(&Some(window)) {
@@ -98,7 +105,7 @@ impl PpuSpace {
             }
             *self.users.entry(window).or_default() += 1;
         }
-        let row = TcamRow { rank, key: self.key(conditions), action };
+        let row = TcamRow { rank, owner, key: self.key(conditions), action };
         commands.extend(self.rows.insert(row).unwrap_or_default());
         commands
     }
