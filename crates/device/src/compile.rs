@@ -3,10 +3,11 @@
 //!
 //! Begin with [`Compiler::apply`]. The module [`plan`](mod@plan) translates one entry, with
 //! [`conditions`] for its match and [`edits`] for its actions. [`space`] and [`positions`] find slices and
-//! places. [`facts`] are what entries must know of each other. What the device cannot do is a
+//! places. [`facts`] and [`codes`] keep what entries have in common. What the device cannot do is a
 //! [`CompileError`].
 
 pub mod action_set;
+pub mod codes;
 pub mod conditions;
 pub mod edits;
 pub mod error;
@@ -25,6 +26,7 @@ use flow::{EntryChange, EntryId, FlowEntry, Instructions, TableId};
 use crate::action::{ActionWord, OutputKind};
 use crate::command::PpuCommand;
 use crate::key::{KEY_SLICES, KeySlice};
+use codes::SenderCodes;
 use conditions::Conditions;
 use facts::FactCounts;
 use plan::{Facts, Plan, PlannedRow, plan, tag_of_table};
@@ -80,12 +82,14 @@ pub enum Transition {
 }
 
 /// Sender of a packet for the controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sender {
     /// Table of the entry.
     pub table: TableId,
-    /// The entry.
+    /// ID of the entry. If the entry was removed, another one may have the ID.
     pub entry: EntryId,
+    /// The entry, as it was when it got the number that the packet carries, or was last modified.
+    pub flow: Arc<FlowEntry>,
     /// Metadata register, if the entry knows it; otherwise 0.
     pub metadata: u64,
 }
@@ -103,7 +107,8 @@ pub struct Compiler {
     later: BTreeMap<u8, LaterEdits>,
     /// Number of entries whose packets pass a head with a tag of a table.
     passing: BTreeMap<(usize, u8), usize>,
-    codes: BTreeMap<(usize, u8), EntryId>,
+    /// Numbers of entries that send to the controller, by table.
+    codes: Vec<SenderCodes>,
     commands: Vec<DeviceCommand>,
 }
 
@@ -114,13 +119,13 @@ impl Compiler {
         let ppus = (0..layout.ppus() as u8).map(|number| PpuSpace::new(number, layout.entries()));
         let mut made = Self {
             ppus: ppus.map(Arc::new).collect(),
+            codes: vec![SenderCodes::default(); layout.tables()],
             layout,
             entries: BTreeMap::new(),
             facts: FactCounts::default(),
             sequence: 0,
             later: BTreeMap::new(),
             passing: BTreeMap::new(),
-            codes: BTreeMap::new(),
             commands: Vec::new(),
         };
         let drop = ActionWord { output: OutputKind::Discard, last: true, ..ActionWord::default() };
@@ -182,13 +187,13 @@ impl Compiler {
         })
     }
 
-    /// Returns who sent a packet to the controller.
+    /// Returns who sent a packet to the controller. The entry may have been removed meanwhile.
     #[must_use]
     pub fn sender(&self, ppu: u8, code: u8) -> Option<Sender> {
         let table = self.layout.table(ppu.into())?;
-        let entry = *self.codes.get(&(table, code))?;
-        let metadata = self.entries.get(&entry)?.metadata;
-        Some(Sender { table: TableId(table as u8), entry, metadata })
+        let (flow, metadata) = self.codes.get(table)?.sender(code)?;
+        let (entry, flow) = (flow.id, Arc::clone(flow));
+        Some(Sender { table: TableId(table as u8), entry, flow, metadata: *metadata })
     }
 
     /// Executes changes as a whole, or none of them.
@@ -229,7 +234,7 @@ impl Compiler {
             EntryChange::Modify { id, instructions, .. } => self.modify(*id, instructions),
             EntryChange::Remove { id, .. } => {
                 if let Some(installed) = self.entries.remove(id) {
-                    self.uninstall(*id, &installed);
+                    self.uninstall(&installed);
                 }
                 Ok(())
             }
@@ -248,7 +253,7 @@ impl Compiler {
             && new.rows.iter().all(|row| row.rest.is_empty());
         if !alike {
             self.install(&entry, new, old.sequence, old.version + 1)?;
-            self.uninstall(id, &old);
+            self.uninstall(&old);
             return Ok(());
         }
         self.facts.check(Some(&old.facts), &new.facts, self.layout.tables())?;
@@ -261,6 +266,9 @@ impl Compiler {
             made.rows[part].word = word;
             let command = self.space(head).act(rank(&made, part), word);
             self.commands.extend(command.map(|command| (head as u8, command)));
+        }
+        if let Some(code) = made.code {
+            self.codes[made.facts.table].set(code, &made.entry, made.metadata);
         }
         self.entries.insert(id, Arc::new(made));
         Ok(())
@@ -279,7 +287,7 @@ impl Compiler {
         let table = plan.facts.table;
         let head = self.layout.head(table).ok_or(CompileError::NoTable(entry.table))?;
         self.ppus[head].check(plan.rows.iter().map(|row| &row.conditions))?;
-        let code = plan.to_controller.then(|| self.free_code(table)).transpose()?;
+        let code = plan.to_controller.then(|| self.codes[table].next()).transpose()?;
         if let Some(bypass) = plan.bypass {
             self.pass(bypass)?;
         }
@@ -310,7 +318,7 @@ impl Compiler {
             self.insert(head, (rank(&made, part), Some(entry.id)), &row.conditions, row.word);
         }
         if let Some(code) = code {
-            self.codes.insert((table, code), entry.id);
+            self.codes[table].set(code, entry, made.metadata);
         }
         self.facts.add(made.facts);
         self.entries.insert(entry.id, Arc::new(made));
@@ -332,7 +340,7 @@ impl Compiler {
     }
 
     /// Removes the rows of an entry, the last one first: otherwise, its packets would hit later rows.
-    fn uninstall(&mut self, id: EntryId, old: &Installed) {
+    fn uninstall(&mut self, old: &Installed) {
         let Some(head) = self.layout.head(old.facts.table) else { return };
         for (part, row) in old.rows.iter().enumerate().rev() {
             let command = self.space(head).remove(rank(old, part), &row.conditions);
@@ -341,11 +349,8 @@ impl Compiler {
         old.rows.iter().for_each(|row| self.release(row));
         self.unpass(old.bypass);
         self.facts.remove(&old.facts);
-        if let Some(code) = old.code.filter(|code| self.codes.get(&(old.facts.table, *code)) == Some(&id)) {
-            let still = self.entries.get(&id).is_some_and(|new| new.code == Some(code));
-            if !still {
-                self.codes.remove(&(old.facts.table, code));
-            }
+        if let Some(code) = old.code {
+            self.codes[old.facts.table].free(code);
         }
     }
 
@@ -440,12 +445,6 @@ impl Compiler {
         conditions.program_tag(tag);
         let command = self.space(ppu).remove(tag_rank(tag), &conditions);
         self.commands.extend(command.map(|command| (ppu as u8, command)));
-    }
-
-    fn free_code(&self, table: usize) -> Result<u8, CompileError> {
-        let mut codes = 1..=u8::MAX;
-        let free = codes.find(|code| !self.codes.contains_key(&(table, *code)));
-        free.ok_or(CompileError::NumbersUsed("entries that send to the controller"))
     }
 }
 
