@@ -4,9 +4,10 @@
 //! Begin with [`Compiler::apply`]. The module [`plan`](mod@plan) translates one entry, with
 //! [`conditions`] for its match and [`edits`] for its actions. [`space`] and [`positions`] find slices and
 //! places. [`facts`] and [`codes`] keep what entries have in common. What the device cannot do is a
-//! [`CompileError`].
+//! [`CompileError`]. [`Compiler::check`] asks for it without a change.
 
 pub mod action_set;
+mod check;
 pub mod codes;
 pub mod conditions;
 pub mod edits;
@@ -26,6 +27,7 @@ use flow::{EntryChange, EntryId, FlowEntry, Instructions, TableId};
 use crate::action::{ActionWord, OutputKind};
 use crate::command::PpuCommand;
 use crate::key::{KEY_SLICES, KeySlice};
+use check::Trial;
 use codes::SenderCodes;
 use conditions::Conditions;
 use facts::FactCounts;
@@ -72,6 +74,24 @@ struct LaterEdits {
     users: usize,
 }
 
+impl LaterEdits {
+    fn is_same(&self, ppu: usize, words: &[ActionWord]) -> bool {
+        self.ppu == ppu && self.words == words
+    }
+}
+
+impl Installed {
+    /// Returns whether the rows of a plan differ from the installed ones at most in their words.
+    fn is_alike(&self, new: &Plan) -> bool {
+        self.code.is_some() == new.to_controller
+            && self.bypass == new.bypass
+            && self.rows.len() == new.rows.len()
+            && self.rows.iter().zip(&new.rows).all(|(old, new)| old.conditions == new.conditions)
+            && self.rows.iter().all(|row| row.tag.is_none())
+            && new.rows.iter().all(|row| row.rest.is_empty())
+    }
+}
+
 /// What packets see while commands are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
@@ -98,7 +118,7 @@ pub struct Sender {
 #[derive(Clone, Debug)]
 pub struct Compiler {
     layout: PpuLayout,
-    /// Shared with clones, as entries are, so that a clone costs little.
+    /// Shared with a trial, as entries are, so that a clone costs little.
     ppus: Vec<Arc<PpuSpace>>,
     entries: BTreeMap<EntryId, Arc<Installed>>,
     facts: FactCounts,
@@ -110,6 +130,8 @@ pub struct Compiler {
     /// Numbers of entries that send to the controller, by table.
     codes: Vec<SenderCodes>,
     commands: Vec<DeviceCommand>,
+    /// The last check of changes that needed a clone.
+    trial: Option<Box<Trial>>,
 }
 
 impl Compiler {
@@ -127,6 +149,7 @@ impl Compiler {
             later: BTreeMap::new(),
             passing: BTreeMap::new(),
             commands: Vec::new(),
+            trial: None,
         };
         let drop = ActionWord { output: OutputKind::Discard, last: true, ..ActionWord::default() };
         for ppu in 0..made.ppus.len() {
@@ -196,32 +219,23 @@ impl Compiler {
         Some(Sender { table: TableId(table as u8), entry, flow, metadata: *metadata })
     }
 
-    /// Executes changes as a whole, or none of them.
+    /// Executes changes as a whole, or none of them. Directly behind [`Self::check`] of the same changes, it
+    /// takes what the check has found.
     ///
     /// # Errors
     /// The device cannot execute one of the entries.
     pub fn apply(&mut self, changes: &[EntryChange]) -> Result<Transition, CompileError> {
-        self.free_unused();
-        if let [change] = changes {
-            return self.change(change).map(|()| Transition::Seamless);
+        if let Some(trial) = self.trial.take().filter(|trial| trial.is_of(changes)) {
+            return Ok(self.take(*trial));
         }
-        let mut transition = Transition::Seamless;
-        // New entries first, so that no packet misses an entry that is replaced by an equal one.
-        let is_removal = |change: &&EntryChange| matches!(change, EntryChange::Remove { .. });
-        let (last, first): (Vec<_>, Vec<_>) = changes.iter().partition(is_removal);
-        let mut trial = self.clone();
-        let mut done = first.iter().chain(&last).try_for_each(|change| trial.change(change));
-        if matches!(
-            done,
-            Err(CompileError::TableFull { .. } | CompileError::KeyFull { .. } | CompileError::NumbersUsed(_))
-        ) {
-            trial = self.clone();
-            transition = Transition::Gap;
-            done = changes.iter().try_for_each(|change| trial.change(change));
+        let is_removal = |change: &EntryChange| matches!(change, EntryChange::Remove { .. });
+        if changes.len() < 2 || changes.iter().all(is_removal) {
+            self.free_unused();
+            // Removals are never refused.
+            return changes.iter().try_for_each(|change| self.change(change)).map(|()| Transition::Seamless);
         }
-        done?;
-        *self = trial;
-        Ok(transition)
+        let trial = self.attempt(changes)?;
+        Ok(self.take(trial))
     }
 
     fn change(&mut self, change: &EntryChange) -> Result<(), CompileError> {
@@ -245,13 +259,7 @@ impl Compiler {
         let Some(old) = self.entries.get(&id).cloned() else { return Ok(()) };
         let entry = Arc::new(FlowEntry { instructions: Arc::clone(instructions), ..(*old.entry).clone() });
         let new = plan(&entry, &self.layout)?;
-        let alike = old.code.is_some() == new.to_controller
-            && old.bypass == new.bypass
-            && old.rows.len() == new.rows.len()
-            && old.rows.iter().zip(&new.rows).all(|(old, new)| old.conditions == new.conditions)
-            && old.rows.iter().all(|row| row.tag.is_none())
-            && new.rows.iter().all(|row| row.rest.is_empty());
-        if !alike {
+        if !old.is_alike(&new) {
             self.install(&entry, new, old.sequence, old.version + 1)?;
             self.uninstall(&old);
             return Ok(());
@@ -367,8 +375,8 @@ impl Compiler {
 
     /// Returns the tag of edits in later PPUs, which are installed if there are none with these words.
     fn later_edits(&mut self, ppu: usize, words: &[ActionWord]) -> Result<u8, CompileError> {
-        let same = |later: &LaterEdits| later.ppu == ppu && later.words == words;
-        if let Some((tag, later)) = self.later.iter_mut().find(|(_, later)| same(later)) {
+        let found = self.later.iter_mut().find(|(_, later)| later.is_same(ppu, words));
+        if let Some((tag, later)) = found {
             later.users += 1;
             return Ok(*tag);
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod borders;
+mod check;
 mod frames;
 mod pair;
 mod programs;

@@ -28,7 +28,7 @@ struct Counts {
     gaps: usize,
 }
 
-fn name(refusal: &CompileError) -> &'static str {
+pub fn name(refusal: &CompileError) -> &'static str {
     match refusal {
         CompileError::KeyFull { .. } => "key",
         CompileError::TableFull { .. } => "full",
@@ -44,9 +44,9 @@ fn name(refusal: &CompileError) -> &'static str {
     }
 }
 
-struct Case {
-    rng: Rng,
-    pair: Pair,
+pub struct Case {
+    pub rng: Rng,
+    pub pair: Pair,
     kinds: Vec<Kind>,
     probes: Vec<(u8, Vec<u8>)>,
     counts: Counts,
@@ -58,7 +58,7 @@ fn wanted(entries: &BTreeMap<EntryId, Arc<FlowEntry>>, frames: &[(u8, Vec<u8>)])
 }
 
 impl Case {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let layouts: [&[u8]; 4] = [&[1, 1, 1], &[2, 1, 1], &[1, 2], &[3]];
         let tables = layouts[rng.usize(0..4)];
@@ -77,7 +77,7 @@ impl Case {
         Self { rng, pair, kinds, probes, counts: Counts::default() }
     }
 
-    fn random_change(&mut self) -> Vec<EntryChange> {
+    pub fn random_change(&mut self) -> Vec<EntryChange> {
         let table = self.rng.usize(0..self.kinds.len());
         let (number, tables) = (table as u8, self.kinds.len() as u8);
         let kind = self.kinds[table];
