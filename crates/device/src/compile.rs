@@ -97,7 +97,7 @@ impl Installed {
 pub enum Transition {
     /// Each packet is forwarded as before all changes or as after them.
     Seamless,
-    /// The device has no room for new entries beside those that they replace. A packet may miss both.
+    /// The device cannot have the new entries beside those that they replace. A packet may miss both.
     Gap,
 }
 
@@ -238,6 +238,20 @@ impl Compiler {
         Ok(self.take(trial))
     }
 
+    /// Executes all changes that the device can execute, in their order. Returns the positions of the others,
+    /// whose entries remain as they were.
+    pub fn apply_forced(&mut self, changes: &[EntryChange]) -> Vec<(usize, CompileError)> {
+        if self.apply(changes).is_ok() {
+            return Vec::new();
+        }
+        self.free_unused();
+        let mut refused = Vec::new();
+        for (at, change) in changes.iter().enumerate() {
+            refused.extend(self.change(change).err().map(|error| (at, error)));
+        }
+        refused
+    }
+
     fn change(&mut self, change: &EntryChange) -> Result<(), CompileError> {
         match change {
             EntryChange::Add(entry) => {
@@ -257,6 +271,9 @@ impl Compiler {
 
     fn modify(&mut self, id: EntryId, instructions: &Arc<Instructions>) -> Result<(), CompileError> {
         let Some(old) = self.entries.get(&id).cloned() else { return Ok(()) };
+        if old.entry.instructions == *instructions {
+            return Ok(());
+        }
         let entry = Arc::new(FlowEntry { instructions: Arc::clone(instructions), ..(*old.entry).clone() });
         let new = plan(&entry, &self.layout)?;
         if !old.is_alike(&new) {

@@ -55,15 +55,13 @@ impl Compiler {
         let is_removal = |change: &&EntryChange| matches!(change, EntryChange::Remove { .. });
         let (last, first): (Vec<_>, Vec<_>) = changes.iter().partition(is_removal);
         let done = first.iter().chain(&last).try_for_each(|change| after.change(change));
-        match done {
-            Ok(()) => {}
-            Err(
-                CompileError::TableFull { .. } | CompileError::KeyFull { .. } | CompileError::NumbersUsed(_),
-            ) => {
-                (after, transition) = (begin(), Transition::Gap);
-                changes.iter().try_for_each(|change| after.change(change))?;
+        if let Err(refusal) = done {
+            // A new entry may be possible only without an old one.
+            if last.is_empty() || changes.len() < 2 {
+                return Err(refusal);
             }
-            Err(refusal) => return Err(refusal),
+            (after, transition) = (begin(), Transition::Gap);
+            changes.iter().try_for_each(|change| after.change(change))?;
         }
         Ok(Trial { changes: changes.to_vec(), after, transition })
     }
@@ -86,6 +84,9 @@ impl Compiler {
             },
             EntryChange::Modify { id, instructions, .. } => {
                 let Some(old) = self.entries.get(id) else { return Some(Ok(())) };
+                if old.entry.instructions == *instructions {
+                    return Some(Ok(()));
+                }
                 let entry = FlowEntry { instructions: Arc::clone(instructions), ..(*old.entry).clone() };
                 match plan(&entry, &self.layout) {
                     Ok(new) if old.is_alike(&new) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A check has the verdict of the change. Numbers of entries that send to the controller.
+//! A check has the verdict of the change; and changes that are refused, executed in part, or done with a gap.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use device::compile::{CompileError, Compiler, PpuLayout, Transition};
 use device::emulator::Fate;
+use flow::syntax::{ParseOptions, parse_actions};
 use flow::{EntryChange, EntryId};
 use wire::PacketBuilder;
 
-use crate::pair::Pair;
+use crate::device;
+use crate::pair::{Left, Pair};
 use crate::random::{Case, name};
 
 fn id(change: &EntryChange) -> EntryId {
@@ -152,4 +154,78 @@ fn a_check_finds_that_all_numbers_are_in_use() {
     let replace = [EntryChange::Remove { id: ids[7], table: entry.table }, EntryChange::Add(entry)];
     assert_eq!(pair.compiler.check(&replace), Ok(()));
     assert_eq!(pair.compiler.apply(&replace), Ok(Transition::Gap));
+}
+
+fn modify(pair: &Pair, id: EntryId, text: &str) -> EntryChange {
+    let old = &pair.entries[&id];
+    let instructions = Arc::new(parse_actions(text, &old.matching, ParseOptions::default()).unwrap());
+    EntryChange::Modify { id, table: old.table, instructions, low_latency: true, reset_counts: false }
+}
+
+#[test]
+fn a_change_to_equal_instructions_is_nothing_to_do() {
+    let mut pair = Pair::new(PpuLayout::new(2, 3, &[2]).unwrap());
+    let edits = "set_field:02:00:00:00:00:07->eth_dst,set_field:10.7.7.7->ip_src,output:2";
+    let id = pair.add(&format!("ip,nw_dst=10.0.0.1,actions={edits}")).unwrap();
+    pair.add("ip,nw_dst=10.0.0.2,actions=output:3").unwrap();
+    let equal = [modify(&pair, id, edits)];
+    assert_eq!(pair.compiler.check(&equal), Ok(()));
+    assert_eq!(pair.compiler.apply(&equal), Ok(Transition::Seamless));
+    assert_eq!(pair.compiler.take_commands(), []);
+    let other =
+        [modify(&pair, id, "set_field:02:00:00:00:00:07->eth_dst,set_field:10.7.7.8->ip_src,output:2")];
+    let full = Err(CompileError::TableFull { ppu: 0, free: 0, needed: 1 });
+    assert_eq!(pair.compiler.check(&other), full);
+    assert_eq!(pair.compiler.apply(&other).map(|_| ()), full);
+}
+
+#[test]
+fn removals_are_executed_although_another_change_is_refused() {
+    let mut pair = Pair::new(PpuLayout::new(2, 4, &[2]).unwrap());
+    let edits = "set_field:02:00:00:00:00:07->eth_dst,set_field:10.7.7.7->ip_src,output:2";
+    let [first, second, third] =
+        [1, 2, 3].map(|host| pair.add(&format!("ip,nw_dst=10.0.0.{host},actions={edits}")).unwrap());
+    let other = "set_field:02:00:00:00:00:09->eth_dst,set_field:10.7.7.8->ip_src,output:3";
+    let (table, entries) = (pair.entries[&first].table, &pair.entries);
+    assert_eq!(entries.len(), 3);
+    let changes = [
+        modify(&pair, first, other),
+        EntryChange::Remove { id: second, table },
+        modify(&pair, third, "output:4"),
+    ];
+    let full = CompileError::TableFull { ppu: 0, free: 0, needed: 1 };
+    assert_eq!(pair.compiler.check(&changes), Err(full));
+    assert_eq!(pair.compiler.apply_forced(&changes), [(0, full)]);
+    pair.execute();
+    let frame =
+        |host| PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([10, 0, 0, 9], [10, 0, 0, host]).udp(7, 8);
+    let [one, two, three] = [1, 2, 3].map(|host| pair.forward(1, &frame(host).payload(&[0; 30]).build()));
+    assert!(matches!(one, Left::Port(2, _)), "{one:?}");
+    assert_eq!(two, Left::Nothing);
+    assert!(matches!(three, Left::Port(4, _)), "{three:?}");
+    assert_eq!(pair.compiler.places(second), []);
+    assert_eq!(pair.compiler.apply_forced(&[modify(&pair, first, other)]), []);
+}
+
+#[test]
+fn a_bundle_is_executed_in_its_order_if_new_entries_contradict_old_ones() {
+    for (old, new) in [
+        ("table=0,actions=write_actions(output:1),goto_table:1", "table=1,actions=output:2"),
+        (
+            "table=0,vlan_tci=0x1000/0x1000,actions=write_actions(output:1),goto_table:1",
+            "table=1,actions=clear_actions,goto_table:2",
+        ),
+        (
+            "table=0,dl_type=0x88b9,vlan_tci=0,actions=delete_field(112,128),goto_table:1",
+            "table=1,dl_type=0x88b9,vlan_tci=0,actions=delete_field(112,8),output:2",
+        ),
+    ] {
+        let mut pair = device(&[1, 1, 1]);
+        let id = pair.add(old).unwrap();
+        let (table, entry) = (pair.entries[&id].table, Arc::new(pair.entry(new)));
+        assert!(pair.compiler.check(&[EntryChange::Add(Arc::clone(&entry))]).is_err(), "{new}");
+        let bundle = [EntryChange::Remove { id, table }, EntryChange::Add(entry)];
+        assert_eq!(pair.compiler.check(&bundle), Ok(()), "{new}");
+        assert_eq!(pair.apply(&bundle).unwrap().0, Transition::Gap, "{new}");
+    }
 }
