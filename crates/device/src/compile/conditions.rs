@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use flow::{Field, FieldBase, FieldMatch, Match, ext};
+use flow::{Field, FieldBase, FieldMatch, Match, ext, port_no};
 use wire::layers::header as h;
 
 use crate::compile::error::CompileError;
@@ -190,7 +190,14 @@ impl Conditions {
     }
 
     fn add(&mut self, condition: &FieldMatch, is_first: bool) -> Result<(), CompileError> {
-        let FieldMatch { field, value, mask } = *condition;
+        let FieldMatch { field, mut value, mask } = *condition;
+        if matches!(field, Field::InPort | Field::InPhyPort) && condition.is_exact() {
+            // Packets of the controller have the ingress port 0 in the device.
+            self.never |= value == 0;
+            if value == u128::from(port_no::CONTROLLER.0) {
+                value = 0;
+            }
+        }
         let location = field.location();
         let (first, length) = (u32::from(location.offset_bits), u32::from(location.length_bits));
         let base = match location.base {

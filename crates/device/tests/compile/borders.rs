@@ -2,6 +2,7 @@
 //! Entries at the borders of what the device can do: the first 128 bytes of a frame, and short frames.
 
 use device::compile::CompileError;
+use flow::port_no;
 
 use crate::device;
 use crate::pair::Left;
@@ -111,4 +112,19 @@ fn frames_without_a_partly_written_byte_are_dropped() {
         pair.compare(&frames);
         assert!(matches!(pair.forward(1, &frames[39].1), Left::Port(2, _)), "{matching}");
     }
+}
+
+#[test]
+fn packets_of_the_controller_have_its_port() {
+    let mut pair = device(&[1]);
+    let [controller, local] = [port_no::CONTROLLER.0, port_no::LOCAL.0];
+    pair.add_all(&format!(
+        "priority=9,in_port={local},actions=output:4
+         priority=5,in_port={controller},actions=output:2
+         priority=1,actions=output:3"
+    ));
+    let frame = &long_frames(0x88b9, 64)[0].1;
+    // The daemon sends a packet-out of the controller with port 0.
+    assert_eq!(pair.forward(0, frame), Left::Port(2, frame.clone()));
+    assert_eq!(pair.forward(1, frame), Left::Port(3, frame.clone()));
 }
