@@ -25,7 +25,7 @@ use flow::{
 use frame::{Frame, Pool};
 
 use crate::command::PpuCommand;
-use crate::compile::{Compiler, DeviceCommand, PpuLayout};
+use crate::compile::{Compiler, DeviceCommand, PpuLayout, Sender};
 use crate::message::EntryState;
 use crate::session::{DeviceEvent, DeviceSession};
 use counters::DeviceCounters;
@@ -461,7 +461,10 @@ impl<L: DeviceLink> DevicePlane<L> {
         let Some(sender) = self.compiler.sender(ppu, code) else {
             return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
         };
-        let Some(entry) = self.entries.get(&sender.entry).cloned() else { return };
+        if !self.is_known(&sender) {
+            return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
+        }
+        let entry = Arc::clone(&sender.flow);
         let room = self.events.len() < EVENTS_MAX;
         let frame = if room { self.pool.get() } else { None };
         let Some(mut frame) = frame else {
@@ -485,13 +488,24 @@ impl<L: DeviceLink> DevicePlane<L> {
         }));
     }
 
-    fn apply_entries(&mut self, changes: &[EntryChange]) {
-        let refused = self.compiler.apply(changes).is_err();
-        debug_assert!(!refused, "the caller checks operations");
-        if refused {
-            return;
+    /// Returns whether the caller knows the sender by its ID: the entry exists, or was not released yet.
+    fn is_known(&self, sender: &Sender) -> bool {
+        let flow = &sender.flow;
+        match self.entries.get(&sender.entry) {
+            Some(entry) => {
+                let is_same =
+                    (entry.table, entry.priority, entry.cookie) == (flow.table, flow.priority, flow.cookie);
+                is_same && entry.matching == flow.matching
+            }
+            None => self.counts.contains_key(&sender.entry),
         }
-        for change in changes {
+    }
+
+    fn apply_entries(&mut self, changes: &[EntryChange]) {
+        // What the caller has not checked, such as timeouts with learned marks, is executed as far as possible.
+        let refused = self.compiler.apply_forced(changes);
+        let is_refused = |at: usize| refused.iter().any(|(refused, _)| *refused == at);
+        for (_, change) in changes.iter().enumerate().filter(|(at, _)| !is_refused(*at)) {
             match change {
                 EntryChange::Add(entry) => {
                     self.entries.insert(entry.id, Arc::clone(entry));
@@ -589,12 +603,7 @@ impl<L: DeviceLink> DataPlane for DevicePlane<L> {
                 _ => {}
             }
         }
-        if changes.iter().all(|change| matches!(change, EntryChange::Remove { .. })) {
-            return Ok(());
-        }
-        let mut trial = self.compiler.clone();
-        let done = trial.apply(changes);
-        done.map(|_| ()).map_err(|error| refusal(error.openflow(), &error.to_string()))
+        self.compiler.check(changes).map_err(|error| refusal(error.openflow(), &error.to_string()))
     }
 
     fn submit(&mut self, operation: Operation) -> RuleVersion {
