@@ -153,16 +153,22 @@ class Packet:
         self.head[at : at + 2] = (0xFFFF if is_udp and new == 0 else new).to_bytes(2, "big")
 
 
-def run(program, frame, port):
-    """Returns (kind, port, PPU, frame), or None and the reason for a drop."""
+def run(program, frame, port, lookups=None):
+    """Returns (kind, port, PPU, frame), or None and the reason for a drop.
+
+    The table `lookups` counts the searches by the index of the entry that was hit, None for a miss.
+    """
     packet = Packet(frame, port)
     for number, (slices, entries) in enumerate(program):
         if packet.done:
             break
         found = packet.key(slices)
         hits = [index for index, (value, mask, _) in entries.items() if (found ^ value) & mask == 0]
+        hit = min(hits, default=None)
+        if lookups is not None:
+            lookups[hit] = lookups.get(hit, 0) + 1
         if hits:
-            packet.act(number, entries[min(hits)][2])
+            packet.act(number, entries[hit][2])
     if packet.drop or packet.kind in (device.OUTPUT_KEEP, device.OUTPUT_DISCARD) or not packet.head:
         return None, packet.drop or "discarded"
     return (packet.kind, packet.out, packet.ppu), packet.finish()
