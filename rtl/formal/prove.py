@@ -47,6 +47,23 @@ SMALL = [("pkg/device_pkg.sv", "KEY_BITS = 132", "KEY_BITS = 4"),
          # The contents at the start are arbitrary.
          ("lutram/lutram.sv", "initial for (int i = 0; i < 32; i++) memory[i] = '0;", "")]
 
+# Beats of one byte.
+NARROW = [("pkg/pipeline_pkg.sv", "BUS_BITS = 512", "BUS_BITS = 8")]
+
+ARBITER = dict(
+    files=["pkg/device_pkg.sv", "pkg/pipeline_pkg.sv", "nic_shell/frame_mux.sv"], induction=True, depth=3, search=12,
+    mutations=[
+        ("nic_shell/frame_mux.sv", "chosen = in_frame ? current : found_above", "chosen = found_above"),
+        ("nic_shell/frame_mux.sv", "INPUT_BITS'(i) > current", "INPUT_BITS'(i) >= current"),
+        ("nic_shell/frame_mux.sv", "in_frame <= !in_last[chosen];\n        current <= chosen;", "in_frame <= !in_last[chosen];"),
+        ("nic_shell/frame_mux.sv", "    if (go) begin\n      out_data", "    begin\n      out_data"),
+        ("nic_shell/frame_mux.sv", "in_ready[chosen] = go", "in_ready[chosen] = 1'b1"),
+        ("nic_shell/frame_mux.sv", "chosen = in_frame ? current : found_above ? first_above : first",
+         "chosen = in_frame || !in_valid[current] ? current : found_above ? first_above : first"),
+    ],
+    top="arbiter_proof", smaller=NARROW,
+)
+
 PROOFS = {
     "fifo": Proof(
         ["fifo/fifo.sv"], True, 4, 12,
@@ -67,6 +84,10 @@ PROOFS = {
         [("tcam/tcam.sv", "if (rst) valid_q <= '0;", "if (1'b0) valid_q <= '0;")],
         top="update_proof", parameters={"RESET": 1}, smaller=SMALL,
     ),
+    # The multiplexers to the data plane (with 4 channels), to the daemon, and behind the data plane.
+    "arbiter_of_5": Proof(**ARBITER, parameters={"INPUTS": 5}),
+    "arbiter_of_3": Proof(**ARBITER, parameters={"INPUTS": 3}),
+    "arbiter_of_2": Proof(**ARBITER, parameters={"INPUTS": 2}),
 }
 
 
