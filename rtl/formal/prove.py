@@ -41,6 +41,8 @@ class Proof:
 # Keys of two chunks of 2 bits, and rows of 2 entries: a command takes 14 cycles instead of 54.
 SMALL = [("pkg/device_pkg.sv", "KEY_BITS = 132", "KEY_BITS = 4"),
          ("pkg/device_pkg.sv", "ACTION_BITS = 160", "ACTION_BITS = 1"),
+         ("pkg/device_pkg.sv", "logic [131:0] value;", "logic [KEY_BITS-1:0] value;"),
+         ("pkg/device_pkg.sv", "logic [131:0] mask;", "logic [KEY_BITS-1:0] mask;"),
          ("pkg/pipeline_pkg.sv", "ROW_ENTRIES = 14", "ROW_ENTRIES = 2"),
          ("pkg/pipeline_pkg.sv", "CHUNK_BITS = 5", "CHUNK_BITS = 2"),
          ("lutram/lutram.sv", "memory[32]", "memory[4]"),
