@@ -142,12 +142,12 @@ module datapath
   );
 
   // Tables.
-  logic [PPUS-1:0] select, write, mark, act;
+  logic [PPUS-1:0] select, write, write_last, act;
   key_slice_t [KEY_SLICES-1:0] slices;
   logic [ROW_BITS-1:0] row;
   logic [CHUNK_BITS-1:0] address;
   logic [CHUNKS-1:0][ROW_ENTRIES-1:0] bits;
-  logic mark_valid;
+  logic clearing;
   logic [INDEX_BITS-1:0] index;
   action_t action;
   table_writer #(
@@ -176,8 +176,8 @@ module datapath
       .row(row),
       .address(address),
       .bits(bits),
-      .mark(mark),
-      .mark_valid(mark_valid),
+      .write_last(write_last),
+      .clearing(clearing),
       .act(act),
       .index(index),
       .action(action)
@@ -221,14 +221,14 @@ module datapath
         .row(row),
         .address(address),
         .bits(bits),
-        .mark(mark[p]),
-        .mark_valid(mark_valid),
+        .write_last(write_last[p]),
+        .clearing(clearing),
         .act(act[p]),
         .index(index),
         .action(action)
     );
-    // An entry is cleared while it is written: hits of the old one are counted by then, and the new one cannot
-    // be hit yet.
+    // The count is cleared with the last write to the entry while it is hidden: hits of the old one are counted
+    // by then, and the new one cannot be hit yet.
     hit_counter #(
         .ENTRIES(ENTRIES)
     ) hits_i (
@@ -236,7 +236,7 @@ module datapath
         .rst(rst),
         .hit_valid(hit_valid),
         .hit_index(hit_index),
-        .clear(write[p] && address == '0),
+        .clear(write[p] && &address),
         .clear_index(index),
         .read_index(read_index[INDEX_BITS-1:0]),
         .read_packets(packets[p])

@@ -24,7 +24,7 @@ module update_proof
     input wire [3:0]  chosen_entry
 );
   localparam int unsigned ENTRIES = 16, ROW_BITS = $clog2((ENTRIES + ROW_ENTRIES - 1) / ROW_ENTRIES);
-  localparam logic [2:0] IDLE = 3'd1;
+  localparam logic [2:0] IDLE = 3'd1, SHOW = 3'd6;
 
   logic started = 1'b0;
   always_ff @(posedge clk) started <= 1'b1;
@@ -40,11 +40,12 @@ module update_proof
     entry_q <= entry;
   end
 
-  wire write, mark, mark_valid, select, act;
+  wire write, write_last, clearing, select, act;
   wire [ROW_BITS-1:0] row;
   wire [CHUNK_BITS-1:0] address;
   wire [CHUNKS-1:0][ROW_ENTRIES-1:0] bits;
   wire [3:0] index;
+  wire hit;
   table_writer #(
       .PPUS(1),
       .ENTRIES(ENTRIES)
@@ -69,11 +70,11 @@ module update_proof
       .select(select),
       .slices(),
       .write(write),
+      .write_last(write_last),
       .row(row),
       .address(address),
       .bits(bits),
-      .mark(mark),
-      .mark_valid(mark_valid),
+      .clearing(clearing),
       .act(act),
       .index(index),
       .action()
@@ -82,65 +83,72 @@ module update_proof
       .ENTRIES(ENTRIES)
   ) tcam_i (
       .clk(clk),
-      .rst(rst),
       .key(key),
-      .hit(),
+      .hit(hit),
       .index(),
       .write(write),
+      .write_last(write_last),
       .row(row),
       .address(address),
       .bits(bits),
-      .mark(mark),
-      .mark_index(index),
-      .mark_valid(mark_valid)
+      .clearing(clearing)
   );
 
-  // The entry as packets may see it: it disappears and appears by a change of its valid bit.
+  // The entry as packets may see it: it disappears and appears by a write to the address of the key in the last
+  // chunk.
+  localparam int unsigned LAST = CHUNKS - 1;
+  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key);
+  wire [ROW_BITS-1:0] row_of_entry = ROW_BITS'(32'(entry) / ROW_ENTRIES);
+  wire [3:0] place = 4'(32'(entry) % ROW_ENTRIES);
+  wire changes = (write || write_last) && (clearing || row == row_of_entry)
+      && address == padded_key[LAST*CHUNK_BITS+:CHUNK_BITS];
+  logic is_shown;
+  always_ff @(posedge clk) is_shown <= writer_i.state == SHOW;
   logic live;
   logic [KEY_BITS-1:0] value, mask;
-  wire marks = mark && index == entry;
+  wire soon_live = !changes ? live : clearing ? 1'b0 : index == entry ? is_shown : live;
+  wire [KEY_BITS-1:0] soon_value = changes && is_shown && index == entry ? writer_i.held.value : value;
+  wire [KEY_BITS-1:0] soon_mask = changes && is_shown && index == entry ? writer_i.held.mask : mask;
   always_ff @(posedge clk) begin
-    if (rst) live <= 1'b0;
-    else if (marks) begin
-      live <= mark_valid;
-      value <= writer_i.held.value;
-      mask <= writer_i.held.mask;
-    end
+    live <= soon_live && !rst;
+    value <= soon_value;
+    mask <= soon_mask;
   end
   wire is_match = ((key ^ value) & mask) == 0;
-  // State of the entry when the valid bit of the searches that now end was read.
-  logic was_live, was_matching, seen = 1'b0;
+  // State of the entry when the memory of the searches that now end was read.
+  logic was_live, was_matching, was_clearing, seen = 1'b0;
   always_ff @(posedge clk) begin
+    was_clearing <= clearing;
     was_live <= live;
     was_matching <= is_match;
     seen <= started;
   end
 
-  // The invariant. A change of the valid bit may still be on its way to the TCAM.
-  wire soon_live = marks ? mark_valid : live;
-  wire [KEY_BITS-1:0] soon_value = marks ? writer_i.held.value : value;
-  wire [KEY_BITS-1:0] soon_mask = marks ? writer_i.held.mask : mask;
+  // The invariant. The last write may still be on its way to the TCAM.
   wire [CHUNKS*CHUNK_BITS-1:0] differs = (CHUNKS * CHUNK_BITS)'((key ^ soon_value) & soon_mask);
   logic invariant;
   always_comb begin
-    invariant = !write && tcam_i.valid_q[entry] == live && writer_i.present[entry] == soon_live;
+    invariant = !write && tcam_i.key_q == key && writer_i.present[entry] == soon_live
+        && (&tcam_i.accepts[entry]) == (live && is_match)
+        && (changes ? bits[LAST][place] : tcam_i.accepts[entry][LAST])
+            == (soon_live && differs[LAST*CHUNK_BITS+:CHUNK_BITS] == 0);
     if (soon_live) begin
       invariant &= writer_i.keys[entry] == {soon_value, soon_mask};
-      for (int c = 0; c < CHUNKS; c++)
+      for (int c = 0; c < LAST; c++)
         invariant &= tcam_i.accepts[entry][c] == (differs[c*CHUNK_BITS+:CHUNK_BITS] == 0);
     end
-    if (live) invariant &= (&tcam_i.parts_q[entry]) == is_match;
   end
 
   always_comb begin
     if (!RESET && !started) begin
       assume (writer_i.state == IDLE);
+      assume (!clearing);
       assume (invariant);
     end
-    if (started && writer_i.state == IDLE) assert (invariant);
-    if (started && seen) assert (tcam_i.lines_q[entry] == (was_live && was_matching));
+    if (started && writer_i.state == IDLE && !clearing) assert (invariant);
+    if (started && clearing) assert (!hit);
+    if (started && seen && !clearing && !was_clearing) assert (tcam_i.lines_q[entry] == (was_live && was_matching));
   end
-
   wire _unused = &{1'b0, select, act};
 endmodule
 

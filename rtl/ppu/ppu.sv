@@ -33,11 +33,11 @@ module ppu
     input  wire                                 select,
     input  key_slice_t [KEY_SLICES-1:0]         slices,
     input  wire                                 write,
+    input  wire                                 write_last,
     input  wire  [ROW_BITS-1:0]                 row,
     input  wire  [CHUNK_BITS-1:0]               address,
     input  wire  [CHUNKS-1:0][ROW_ENTRIES-1:0]  bits,
-    input  wire                                 mark,
-    input  wire                                 mark_valid,
+    input  wire                                 clearing,
     input  wire                                 act,
     input  wire  [INDEX_BITS-1:0]               index,
     input  action_t                             action
@@ -65,17 +65,15 @@ module ppu
       .PRIMITIVE(PRIMITIVE)
   ) tcam_i (
       .clk(clk),
-      .rst(rst),
       .key(key),
       .hit(hit),
       .index(found),
       .write(write),
+      .write_last(write_last),
       .row(row),
       .address(address),
       .bits(bits),
-      .mark(mark),
-      .mark_index(index),
-      .mark_valid(mark_valid)
+      .clearing(clearing)
   );
 
   action_t found_action;

@@ -2,10 +2,11 @@
 // Executes commands on all PPUs, one at a time, in order. Holds a shadow copy of all entries, because a TCAM
 // cell writes 14 entries together, and to answer reads.
 //
-// Writing an entry takes 53 cycles: clears its valid bit, reads the 14 entries of the row, writes the row's 32
-// addresses and the action, sets the valid bit. Searches go on meanwhile; the other entries of the row are
-// rewritten with the same bits. The other commands take 2 or 3 cycles. After a reset, no command is accepted
-// for PPUS x ENTRIES cycles, in which the shadow copy is cleared.
+// Writing an entry takes 57 cycles: reads the 14 entries of the row, hides the entry (4 cycles), writes the row's
+// 32 addresses and the action, shows the entry (4 cycles). Removing an entry takes 21 cycles: it is hidden. The
+// other entries of the row are rewritten with the same bits, and searches go on meanwhile. The other commands
+// take 2 or 3 cycles. After a reset, no command is accepted for PPUS x ENTRIES cycles, in which the shadow copy
+// is cleared and all entries are hidden.
 
 `default_nettype none
 
@@ -42,11 +43,11 @@ module table_writer
     output logic [PPUS-1:0]                     select,
     output key_slice_t [KEY_SLICES-1:0]         slices,
     output logic [PPUS-1:0]                     write,
+    output logic [PPUS-1:0]                     write_last,
     output logic [ROW_BITS-1:0]                 row,
     output logic [CHUNK_BITS-1:0]               address,
     output logic [CHUNKS-1:0][ROW_ENTRIES-1:0]  bits,
-    output logic [PPUS-1:0]                     mark,
-    output logic                                mark_valid,
+    output logic                                clearing,
     output logic [PPUS-1:0]                     act,
     output logic [INDEX_BITS-1:0]               index,
     output action_t                             action
@@ -58,14 +59,17 @@ module table_writer
   localparam int unsigned AT_BITS = $clog2(PPUS * ENTRIES) + 1;
   localparam int unsigned PADDED_BITS = CHUNKS * CHUNK_BITS;
   localparam logic [4:0] LOAD_LAST = 5'(ROW_ENTRIES + 1);
+  // Addresses of the last chunk.
+  localparam int unsigned LAST_BITS = KEY_BITS - (CHUNKS - 1) * CHUNK_BITS;
 
   typedef enum logic [2:0] {
     CLEAR,
     IDLE,
     START,
     LOAD,
+    HIDE,
     BITS,
-    FINISH,
+    SHOW,
     READ
   } state_t;
   state_t state;
@@ -115,9 +119,15 @@ module table_writer
   end
 
   // The 14 keys of the row, shifted in from the last place, so that entry 0 ends at place 0.
+  // Those that do not exist, and the one that is written, are hidden.
   logic [ROW_ENTRIES-1:0][PADDED_BITS-1:0] values, masks;
+  logic [ROW_ENTRIES-1:0] exist, hidden;
+  always_comb
+    for (int e = 0; e < ROW_ENTRIES; e++)
+      hidden[e] = !exist[e] || (state != SHOW && 16'(e) == held.index - row_first);
   always_ff @(posedge clk) begin
     if (state == LOAD && step != 0) begin
+      exist <= {present_q, exist[ROW_ENTRIES-1:1]};
       values <= {PADDED_BITS'(key_q[2*KEY_BITS-1:KEY_BITS]), values[ROW_ENTRIES-1:1]};
       masks  <= {PADDED_BITS'(key_q[KEY_BITS-1:0]), masks[ROW_ENTRIES-1:1]};
     end
@@ -126,13 +136,14 @@ module table_writer
   always_ff @(posedge clk) begin
     for (int c = 0; c < CHUNKS; c++)
       for (int e = 0; e < ROW_ENTRIES; e++)
-        bits[c][e] <= ((values[e][c*CHUNK_BITS+:CHUNK_BITS] ^ step) & masks[e][c*CHUNK_BITS+:CHUNK_BITS]) == 0;
-    address <= step[CHUNK_BITS-1:0];
+        bits[c][e] <= ((values[e][c*CHUNK_BITS+:CHUNK_BITS] ^ step) & masks[e][c*CHUNK_BITS+:CHUNK_BITS]) == 0
+            && !(c == CHUNKS - 1 && (hidden[e] || state == CLEAR));
+    address <= state == CLEAR ? CHUNK_BITS'(clear_at[LAST_BITS-1:0]) : step[CHUNK_BITS-1:0];
     row <= row_now[ROW_BITS-1:0];
     slices <= held.slices;
     index <= held.index[INDEX_BITS-1:0];
     action <= held.action;
-    mark_valid <= state == FINISH;
+    clearing <= rst || state == CLEAR;
     reply_exists <= present_q;
     {reply_value, reply_mask} <= key_q;
     reply_action <= action_q;
@@ -142,7 +153,7 @@ module table_writer
   always_ff @(posedge clk) begin
     select <= '0;
     write <= '0;
-    mark <= '0;
+    write_last <= '0;
     act <= '0;
     done <= 1'b0;
     refused <= 1'b0;
@@ -154,6 +165,7 @@ module table_writer
     end else begin
       case (state)
         CLEAR: begin
+          write_last <= '1;
           clear_at <= clear_at + 1'b1;
           if (32'(clear_at) == PPUS * ENTRIES - 1) state <= IDLE;
         end
@@ -170,15 +182,11 @@ module table_writer
           state <= IDLE;
           if (held.code == 2'(COMMAND_SELECT) ? !ppu_exists : !exists) refused <= 1'b1;
           else begin
-            done <= held.code != 2'(COMMAND_WRITE);
+            done <= held.code == 2'(COMMAND_SELECT) || held.code == 2'(COMMAND_ACT);
             case (held.code)
               2'(COMMAND_SELECT): select <= target;
               2'(COMMAND_ACT): act <= target;
-              2'(COMMAND_REMOVE): mark <= target;
-              default: begin
-                mark <= target;
-                state <= LOAD;
-              end
+              default: state <= LOAD;
             endcase
           end
         end
@@ -187,19 +195,34 @@ module table_writer
           step <= step + 1'b1;
           if (step == LOAD_LAST - 1'b1) begin
             step <= '0;
-            state <= BITS;
+            state <= HIDE;
+          end
+        end
+        HIDE: begin
+          write_last <= target;
+          step <= step + 1'b1;
+          if (&step[LAST_BITS-1:0]) begin
+            step <= '0;
+            done <= held.code == 2'(COMMAND_REMOVE);
+            state <= held.code == 2'(COMMAND_REMOVE) ? IDLE : BITS;
           end
         end
         BITS: begin
           write <= target;
-          act <= step == '0 ? target : '0;
           step <= step + 1'b1;
-          if (&step[CHUNK_BITS-1:0]) state <= FINISH;
+          if (&step[CHUNK_BITS-1:0]) begin
+            step <= '0;
+            act <= target;
+            state <= SHOW;
+          end
         end
-        FINISH: begin
-          mark <= target;
-          done <= 1'b1;
-          state <= IDLE;
+        SHOW: begin
+          write_last <= target;
+          step <= step + 1'b1;
+          if (&step[LAST_BITS-1:0]) begin
+            done <= 1'b1;
+            state <= IDLE;
+          end
         end
         READ: begin
           step <= step + 1'b1;

@@ -4,8 +4,9 @@
 //
 // Latency: 4 cycles from `key` to `hit` and `index`. Throughput: one search per cycle, also while a row is
 // written, because read and write ports of the memory are independent. The entry with the lowest index wins.
-// Update: `write` stores one address of one row in all chunks. The table writer clears the valid bit of an
-// entry before it changes the bits of this entry.
+// Update: `write` stores one address of one row in all chunks. There are no valid bits: the last chunk has few
+// key bits, so few addresses; an entry that must not be hit accepts no value of this chunk. The table writer
+// hides an entry by `write_last` before it changes the other chunks.
 
 `default_nettype none
 
@@ -22,19 +23,18 @@ module tcam
     localparam int unsigned INDEX_BITS = $clog2(ENTRIES)
 ) (
     input  wire                                 clk,
-    input  wire                                 rst,
     input  wire  [KEY_BITS-1:0]                 key,
-    output logic                                hit,
+    output wire                                 hit,
     output logic [INDEX_BITS-1:0]               index,
-    // Writes `bits` at `address` of the row. Chunk 0 has the least significant key bits.
+    // Writes `bits` at `address` of the row, in all chunks or in the last one. Chunk 0 has the least
+    // significant key bits.
     input  wire                                 write,
+    input  wire                                 write_last,
     input  wire  [ROW_BITS-1:0]                 row,
     input  wire  [CHUNK_BITS-1:0]               address,
     input  wire  [CHUNKS-1:0][ROW_ENTRIES-1:0]  bits,
-    // Sets the valid bit of an entry to `valid`.
-    input  wire                                 mark,
-    input  wire  [INDEX_BITS-1:0]               mark_index,
-    input  wire                                 mark_valid
+    // After a reset: `write_last` writes all rows, and no entry is hit.
+    input  wire                                 clearing
 );
   if (ENTRIES < 16 || ENTRIES > 4096 || (ENTRIES & (ENTRIES - 1)) != 0)
     $fatal(1, "tcam: ENTRIES must be a power of two, 16 to 4096");
@@ -42,13 +42,16 @@ module tcam
   localparam int unsigned PARTS = (CHUNKS + 5) / 6;
   localparam int unsigned PADDED = ROWS * ROW_ENTRIES;
 
-  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key);
+  logic [KEY_BITS-1:0] key_q;
+  always_ff @(posedge clk) key_q <= key;
+  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key_q);
   // Accept bits of the chunks, grouped by 6 for one LUT each. Missing chunks accept.
   wire [PADDED-1:0][PARTS*6-1:0] accepts;
-  logic [ENTRIES-1:0][PARTS-1:0] parts_q;
-  logic [ENTRIES-1:0] valid_q, lines_q;
+  logic [ENTRIES-1:0] lines_q;
 
   for (genvar r = 0; r < ROWS; r++) begin : gen_row
+    wire writes = write && row == ROW_BITS'(r);
+    wire last_writes = writes || (write_last && (clearing || row == ROW_BITS'(r)));
     for (genvar c = 0; c < PARTS * 6; c++) begin : gen_chunk
       if (c < CHUNKS) begin : gen_memory
         wire [ROW_ENTRIES-1:0] accepted;
@@ -57,7 +60,7 @@ module tcam
             .PRIMITIVE(PRIMITIVE)
         ) memory_i (
             .clk(clk),
-            .write(write && row == ROW_BITS'(r)),
+            .write(c == CHUNKS - 1 ? last_writes : writes),
             .write_at(address),
             .write_data(bits[c]),
             .read_at(padded_key[c*CHUNK_BITS+:CHUNK_BITS]),
@@ -79,24 +82,25 @@ module tcam
     wire _unused = &{1'b0, accepts[PADDED-1:ENTRIES]};
   end
 
-  always_ff @(posedge clk) begin
-    for (int e = 0; e < ENTRIES; e++) begin
-      for (int p = 0; p < PARTS; p++) parts_q[e][p] <= &accepts[e][p*6+:6];
-      lines_q[e] <= valid_q[e] && (&parts_q[e]);
+  // An entry matches if a carry passes all its parts: carry chains take no further LUTs.
+  for (genvar e = 0; e < ENTRIES; e++) begin : gen_line
+    wire [PARTS-1:0] parts;
+    for (genvar p = 0; p < PARTS; p++) begin : gen_part
+      assign parts[p] = &accepts[e][p*6+:6];
     end
+    wire [PARTS:0] carried = {1'b0, parts} + 1'b1;
+    always_ff @(posedge clk) lines_q[e] <= carried[PARTS];
+    wire _unused = &{1'b0, carried};
   end
 
-  always_ff @(posedge clk) begin
-    if (rst) valid_q <= '0;
-    else if (mark) valid_q[mark_index] <= mark_valid;
-  end
-
+  wire found;
+  assign hit = found && !clearing;
   priority_encoder #(
       .LINES(ENTRIES)
   ) encoder_i (
       .clk(clk),
       .lines(lines_q),
-      .hit(hit),
+      .hit(found),
       .index(index)
   );
 endmodule
