@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Applies the patches of rtl/faults/ to copies of rtl/, one at a time: faults.py [NAME...].
+"""Applies the patches of rtl/faults/ to copies of rtl/, one at a time: faults.py [--all | NAME...].
+
+Without names, it applies those with the line `# sample`: about one for each module, on benches that are built
+quickly. `make nightly` applies all.
 
 The test that a patch names after `# fails:` must fail. A line `# bench:` names its bench; the default is
 `datapath_cells`, which is small and contains the memory cells and multiplexer cells.
@@ -11,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,12 +46,19 @@ def caught(name):
 
 
 def main():
-    """Plants the named faults, or all."""
+    """Plants the named faults, all, or the sample."""
+    names = sys.argv[1:]
+    if names in ([], ["--all"]):
+        patches = sorted(PATCHES.glob("*.patch"))
+        names = [patch.stem for patch in patches if names or re.search("^# sample$", patch.read_text(), re.M)]
     missed = 0
-    for name in sys.argv[1:] or sorted(patch.stem for patch in PATCHES.glob("*.patch")):
+    for name in names:
+        start = time.monotonic()
         found = caught(name)
         missed += not found
-        print(f"{'caught' if found else 'MISSED'} {name}", flush=True)
+        print(f"{'caught' if found else 'MISSED'} {name} ({time.monotonic() - start:.0f} s)", flush=True)
+    if not names:
+        raise SystemExit("no fault was planted")
     return int(missed != 0)
 
 

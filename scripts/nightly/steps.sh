@@ -48,7 +48,7 @@ step pof-packets "POF_PACKETS=1000000 cargo test --release --package switch --te
 step pof-storm "POF_STORM=100000 POF_STORM_RATE=60000 POF_STORM_MIN=50000 cargo test --release --package switch --test pof storm -- --nocapture"
 
 # Random programs of the hardware pipeline, and faults planted into its RTL.
-step rtl "make --no-print-directory rtl RTL_STEPS='volume faults prove'"
+step rtl "make --no-print-directory rtl RTL_STEPS='volume all_faults prove'"
 # More than 10,000,000 frames.
 step rtl-reference "SIM_PROGRAMS=2500 SIM_CASES=2000 cargo test --release --package device_sim --features datapath"
 
