@@ -63,7 +63,7 @@ bench: ## run every benchmark that bench/programs.py lists, then print the table
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
 # RTL_STEPS is a list of the steps of rtl/check.sh.
-RTL_STEPS ?= lint simulate reference volume faults prove synthesise report
+RTL_STEPS ?= lint simulate reference device volume faults prove synthesise report
 .PHONY: rtl
 rtl: ## check the hardware pipeline: lint, simulation, planted faults, proofs, synthesis, report
 	scripts/setup.sh rtl

@@ -4,9 +4,10 @@
 # Checks the hardware pipeline: check.sh STEP...
 #
 # Steps: lint, simulate (all test benches), reference (the Rust tests: compiled flow tables in the RTL against
-# the reference), volume (100,000 frames in 100 random programs), faults (each planted fault of a sample must be
-# caught), all_faults (each planted fault), prove (proofs, and mutations that they must refute), synthesise
-# (resources of each module, compared with rtl/ceilings.json), report (results of the steps; tables of the pages).
+# the reference), device (the Rust tests: the whole device with ports and a daemon), volume (100,000 frames in
+# 100 random programs), faults (each planted fault of a sample must be caught), all_faults (each planted
+# fault), prove (proofs, and mutations that they must refute), synthesise (resources of each module, compared
+# with rtl/ceilings.json), report (results of the steps; tables of the pages).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly python=target/tools/rtl/bin/python
@@ -29,6 +30,10 @@ simulate() {
 
 reference() {
     cargo test --quiet --package device_sim --features datapath
+}
+
+device() {
+    cargo test --quiet --package device_sim --features device
 }
 
 volume() {
@@ -64,14 +69,14 @@ versions() {
 }
 
 usage() {
-    printf 'usage: %s lint|simulate|reference|volume|faults|all_faults|prove|synthesise|report...\n' "$0" >&2
+    printf 'usage: %s lint|simulate|reference|device|volume|faults|all_faults|prove|synthesise|report...\n' "$0" >&2
     exit 2
 }
 
 [ $# -gt 0 ] || usage
 for step in "$@"; do
     case "$step" in
-        lint | simulate | reference | volume | faults | all_faults | prove | synthesise | report) ;;
+        lint | simulate | reference | device | volume | faults | all_faults | prove | synthesise | report) ;;
         *) usage ;;
     esac
 done

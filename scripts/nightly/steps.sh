@@ -51,6 +51,7 @@ step pof-storm "POF_STORM=100000 POF_STORM_RATE=60000 POF_STORM_MIN=50000 cargo 
 step rtl "make --no-print-directory rtl RTL_STEPS='volume all_faults prove'"
 # More than 10,000,000 frames.
 step rtl-reference "SIM_PROGRAMS=2500 SIM_CASES=2000 cargo test --release --package device_sim --features datapath"
+step rtl-device "SIM_DEVICE_CASES=300 cargo test --release --package device_sim --features device"
 
 # Every value of the paper's figures must be in the benchmarks' reports.
 step figures "make --no-print-directory figures FIGURES=quick"

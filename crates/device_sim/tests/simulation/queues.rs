@@ -161,6 +161,31 @@ fn a_full_queue_makes_the_device_drop_and_keeps_order() {
 }
 
 #[test]
+fn four_ports_at_full_rate_lose_nothing() {
+    let mut rig = Rig::new(4);
+    let mut daemon = Daemon::new(rig.address, 5);
+    for port in 1..=4 {
+        // A frame of 24 beats leaves with 25.
+        let vlan = "push_vlan:0x8100,set_field:4101->vlan_vid";
+        let out = port % 4 + 1;
+        daemon.change(&format!("in_port={port},vlan_tci=0x0000/0x1fff,actions={vlan},output:{out}"));
+    }
+    daemon.settle();
+    let count = 200;
+    for number in 0..count {
+        for port in 1..=4 {
+            rig.push(port, &frame(port, 1_518, number));
+        }
+    }
+    for port in 1..=4 {
+        let untagged = |frame: Vec<u8>| [&frame[..12], &frame[16..]].concat();
+        let left: Vec<_> = rig.take(port % 4 + 1, count as usize).into_iter().map(untagged).collect();
+        let wanted: Vec<_> = (0..count).map(|number| frame(port, 1_518, number)).collect();
+        assert!(left == wanted, "from port {port}");
+    }
+}
+
+#[test]
 fn frames_with_offloads_are_completed() {
     let mut rig = Rig::new(3);
     let _daemon = programmed(&rig);
