@@ -502,7 +502,7 @@ impl<L: DeviceLink> DevicePlane<L> {
     }
 
     fn apply_entries(&mut self, changes: &[EntryChange]) {
-        // What the caller has not checked, such as timeouts with learned marks, is executed as far as possible.
+        // What the caller has not checked, such as timeouts with marks, is executed as far as possible.
         let refused = self.compiler.apply_forced(changes);
         let is_refused = |at: usize| refused.iter().any(|(refused, _)| *refused == at);
         for (_, change) in changes.iter().enumerate().filter(|(at, _)| !is_refused(*at)) {
