@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Speed of the simulation. Prints the figures of docs/hardware.md, section "Simulated device":
-//! `cargo test --release -p device_sim --features device --test simulation -- --ignored --nocapture`.
+//! `cargo test -p device_sim --features device --test simulation -- --ignored --nocapture`.
 
 use std::fs;
 use std::time::{Duration, Instant};

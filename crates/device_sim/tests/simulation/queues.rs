@@ -177,11 +177,14 @@ fn four_ports_at_full_rate_lose_nothing() {
             rig.push(port, &frame(port, 1_518, number));
         }
     }
+    let received = |rig: &Rig| rig.counters().channels.iter().map(|channel| channel.received).sum::<u64>();
+    wait_until("all frames enter", || received(&rig) == 4 * u64::from(count));
+    rig.settle();
     for port in 1..=4 {
         let untagged = |frame: Vec<u8>| [&frame[..12], &frame[16..]].concat();
-        let left: Vec<_> = rig.take(port % 4 + 1, count as usize).into_iter().map(untagged).collect();
+        let left: Vec<_> = std::iter::from_fn(|| rig.pop(port % 4 + 1)).map(untagged).collect();
         let wanted: Vec<_> = (0..count).map(|number| frame(port, 1_518, number)).collect();
-        assert!(left == wanted, "from port {port}");
+        assert!(left == wanted, "{} frames left from port {port}", left.len());
     }
 }
 

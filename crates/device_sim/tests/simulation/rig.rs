@@ -16,7 +16,7 @@ use model::{Model, ModelConfig, PortDesc};
 use port::mem::{MemHandle, pair};
 
 /// Time after which a test fails. The simulation is slow, and tests share the CPUs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 /// Frames that a port in memory holds.
 pub const CAPACITY: usize = 256;
 /// PPUs of the tables in tests.
