@@ -202,6 +202,20 @@ impl Positions {
         (low, high)
     }
 
+    /// Returns the first of [`Self::bounds`] of a row that is at this index. Its nearest rows decide mostly.
+    fn low(&self, index: usize, row: &TcamRow) -> usize {
+        let precedes = |other: &TcamRow| other.rank < row.rank && is_ordered(other, row);
+        let last = (0..index).rev().find(|at| self.rows[*at].as_ref().is_some_and(precedes));
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Returns the second of [`Self::bounds`] of a row that is at this index.
+    fn high(&self, index: usize, row: &TcamRow) -> usize {
+        let follows = |other: &TcamRow| other.rank > row.rank && is_ordered(other, row);
+        let first = (index + 1..self.rows.len()).find(|at| self.rows[*at].as_ref().is_some_and(follows));
+        first.unwrap_or(self.rows.len())
+    }
+
     /// Returns the free place that is nearest to the middle.
     fn free_between(&self, low: usize, high: usize) -> Option<usize> {
         let middle = (low + high) / 2;
@@ -222,8 +236,7 @@ impl Positions {
                 if up { low.checked_sub(1)? } else { Some(high).filter(|at| *at < self.rows.len())? };
             chain.push(next);
             let row = self.rows[next]?;
-            let bounds = self.bounds(&row);
-            (low, high) = if up { (bounds.0, next) } else { (next + 1, bounds.1) };
+            (low, high) = if up { (self.low(next, &row), next) } else { (next + 1, self.high(next, &row)) };
             if let Some(free) = self.free_between(low, high) {
                 chain.push(free);
                 return Some(chain);
