@@ -16,6 +16,10 @@ start_switch secure
 # device_is CONFIG TEXT: returns whether the report about the device contains the text.
 device_is() { "$shunt" show device -c "$folder/$1.toml" | grep -- "$2"; }
 wait_until 'the device has its entries' device_is switch 'state: ready'
+for file in examples/device/*.flows; do
+    "$shunt" check --offline -c examples/device/switch.toml --flows "$file" >"$folder/check.log" 2>&1 ||
+        fail "$file is refused: $(cat "$folder/check.log")"
+done
 features() { ofctl dump-table-features "tcp:$openflow_listen" | grep -- "$1"; }
 wait_until 'the number of entries is that of the device' features 'max_entries=31'
 "$shunt" show tables -c "$folder/switch.toml" >"$folder/tables.log"

@@ -132,7 +132,7 @@ impl Pair {
 
     /// Adds all flows, each on a line.
     pub fn add_all(&mut self, text: &str) {
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
             self.add(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
         }
     }

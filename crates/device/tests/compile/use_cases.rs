@@ -7,7 +7,7 @@ use wire::PacketBuilder;
 use crate::device;
 use crate::frames::{frame, is_beyond_parser};
 use crate::pair::{Left, PORTS, Pair};
-use crate::programs::{FILTER, PROGRAMS, SWITCH, captured};
+use crate::programs::{FILTER, ICN, PROGRAMS, SWITCH, captured, icn_frame};
 
 /// Frames from all ports.
 fn frames(seed: u64, count: usize) -> Vec<(u8, Vec<u8>)> {
@@ -49,23 +49,9 @@ fn a_filter_on_5_tuples_compiles() {
 #[test]
 fn a_forwarder_without_a_parser_compiles() {
     let mut pair = device(&[1, 1]);
-    pair.add_all(
-        "table=0,dl_type=0x88b9,vlan_tci=0,actions=goto_table:1
-         table=0,priority=1,actions=drop
-         table=1,priority=9,dl_type=0x88b9,vlan_tci=0,slice(packet,112,16)=0x0001,actions=set_field:0x77->slice(packet,136,8),output:2
-         table=1,priority=9,dl_type=0x88b9,vlan_tci=0,slice(packet,112,16)=0x0200/0xff00,slice(packet,128,8)=0x01,actions=output:3
-         table=1,priority=8,dl_type=0x88b9,vlan_tci=0,slice(l3,4,12)=0x101,actions=add_field(112,16,0xbeef),output:4
-         table=1,priority=7,slice(l3,0,16)=0x0100/0xff00,actions=CONTROLLER",
-    );
+    pair.add_all(ICN);
     let mut rng = Rng::with_seed(3);
-    let made: Vec<(u8, Vec<u8>)> = (0..500)
-        .map(|_| {
-            let mut frame = vec![2; 64];
-            frame[12..14].copy_from_slice(&[0x88, 0xb9]);
-            frame[14..20].copy_from_slice(&[rng.u8(0..3), rng.u8(0..3), rng.u8(0..3), 9, 9, 9]);
-            (1, frame)
-        })
-        .collect();
+    let made: Vec<(u8, Vec<u8>)> = (0..500).map(|_| (1, icn_frame(&mut rng))).collect();
     let left = pair.compare(&made);
     assert!(left > 100, "{left} frames left");
     assert_eq!(pair.forward(1, &made[0].1[..14]), Left::Nothing);
