@@ -2,8 +2,8 @@
 //! The contract between the control plane and a data plane.
 //!
 //! # Thread
-//! The control thread makes all calls. No method blocks, waits for a worker, or performs I/O, so the caller
-//! may answer a controller between any two calls.
+//! The control thread makes all calls. No method blocks or waits for a worker or a device, so the caller may
+//! answer a controller between any two calls.
 //!
 //! # Order
 //! - Operations take effect in the order of their submission, each as a whole between two packets. Every
@@ -43,6 +43,9 @@ pub struct PlaneRefusal {
     /// Description for users.
     pub text: String,
 }
+
+/// Time in which workers count the hits before it.
+const COUNT_PAUSE: Nanos = Nanos(1_000_000);
 
 /// A data plane. It applies operations in order, and reports counters and events. The documentation of the
 /// module states the rules for all methods.
@@ -87,6 +90,11 @@ pub trait DataPlane {
     /// Returns a time before which all hits of entries have been counted. Soon after the last packet, this is
     /// the maximum time.
     fn counted_until(&mut self) -> Nanos;
+
+    /// Returns the time at which [`DataPlane::counted_until`] should be asked again, if it is in the past.
+    fn next_count(&mut self, now: Nanos) -> Nanos {
+        now.saturating_add(COUNT_PAUSE)
+    }
 
     /// Returns an entry's counters, summed over the workers. They are valid from the submission of the
     /// addition until the release.

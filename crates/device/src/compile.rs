@@ -32,7 +32,7 @@ use codes::SenderCodes;
 use conditions::Conditions;
 use facts::FactCounts;
 use plan::{Facts, Plan, PlannedRow, plan, tag_of_table};
-use positions::Rank;
+use positions::{Rank, TcamRow};
 use space::PpuSpace;
 
 pub use error::CompileError;
@@ -190,6 +190,12 @@ impl Compiler {
     #[must_use]
     pub fn slices(&self, ppu: u8) -> Option<[KeySlice; KEY_SLICES]> {
         self.ppus.get(usize::from(ppu)).map(|space| space.slices())
+    }
+
+    /// Returns a row.
+    #[must_use]
+    pub fn installed_row(&self, ppu: u8, index: u16) -> Option<&TcamRow> {
+        self.ppus.get(usize::from(ppu))?.rows().row(index)
     }
 
     /// Returns the entry to which a row belongs.

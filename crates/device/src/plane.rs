@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The device as a data plane: compiles operations, sends commands, and collects counters and events.
 //!
-//! [`DevicePlane`] does no I/O: a [`DeviceLink`] exchanges datagrams. While the device does not answer,
+//! [`DevicePlane`] exchanges datagrams over a [`DeviceLink`], which does not block. While the device does not answer,
 //! operations change only the compiler. When it answers, its entries are read. If they differ from those
 //! that the rules require, they are written anew, and packets are dropped meanwhile.
 
@@ -26,6 +26,7 @@ use frame::{Frame, Pool};
 
 use crate::command::PpuCommand;
 use crate::compile::{Compiler, DeviceCommand, PpuLayout, Sender};
+use crate::key::TernaryKey;
 use crate::message::EntryState;
 use crate::session::{DeviceEvent, DeviceSession};
 use counters::DeviceCounters;
@@ -54,6 +55,10 @@ const COUNT_INTERVAL: Nanos = Nanos(500_000_000);
 
 /// Value of a counter that the device does not keep, as in OpenFlow.
 const UNKNOWN: u64 = u64::MAX;
+/// Shortest time to the next look whether counters were read.
+const COUNT_PAUSE: Nanos = Nanos(20_000_000);
+/// Time after which a device of another size that does not answer again is silent.
+const WRONG_SIZE_TIME: Nanos = Nanos(3_000_000_000);
 /// Maximum number of places that are read while commands wait.
 const COUNT_PORTION: usize = 16;
 
@@ -73,6 +78,8 @@ struct Place {
     seen: u64,
     /// Number of this use of the place.
     generation: u64,
+    /// Key of the row.
+    key: TernaryKey,
 }
 
 /// A request whose answer is awaited.
@@ -82,8 +89,8 @@ enum Awaited {
     /// Reads the hits of a place, unless its row was overwritten since.
     Hits {
         generation: u64,
-        /// Whether the entry then counts from 0.
-        reset: bool,
+        /// Entry that then counts from 0.
+        reset: Option<EntryId>,
     },
     /// Reads the hits of a row before it is overwritten.
     LastHits(Place),
@@ -125,8 +132,8 @@ pub struct DevicePlane<L> {
     counts: BTreeMap<EntryId, Count>,
     places: BTreeMap<(u8, u16), Place>,
     generation: u64,
-    /// Size of the device, if it is not the expected one.
-    wrong_size: Option<(u8, u16)>,
+    /// Size of the device and time at which it reported it, if it is not the expected one.
+    wrong_size: Option<(u8, u16, Nanos)>,
     /// Number of times that a device had other entries than the rules require.
     rewrites: u64,
     misses: BTreeMap<TableId, u64>,
@@ -136,21 +143,26 @@ pub struct DevicePlane<L> {
     awaited: VecDeque<Awaited>,
     /// Number of awaited answers behind which a version is active.
     versions: VecDeque<(RuleVersion, u64)>,
-    /// Number of answers so far, and of requests.
+    /// Number of answers so far.
     answered: u64,
+    /// Number of requests so far.
     asked: u64,
     version: RuleVersion,
     applied: RuleVersion,
     now: Nanos,
     /// Time at which the session must be polled.
     due: Nanos,
+    /// Time at which the device last was not in the expected state.
+    restarted: Nanos,
     /// Begin of the last reading of all counters that is complete.
     counted: Nanos,
-    /// Begin of the reading under way, and its next place.
+    /// Start time of the current reading, and its next place.
     counting: Option<(Nanos, (u8, u16))>,
     counters: DeviceCounters,
     lost: BTreeMap<DropReason, u64>,
     events: VecDeque<Event>,
+    /// Number of packets for the controller so far.
+    packet_ins: u64,
     pool: Pool,
 }
 
@@ -181,11 +193,13 @@ impl<L: DeviceLink> DevicePlane<L> {
             applied: RuleVersion(0),
             now: Nanos(0),
             due: Nanos(0),
+            restarted: Nanos(0),
             counted: Nanos(0),
             counting: None,
             counters: DeviceCounters::default(),
             lost: BTreeMap::new(),
             events: VecDeque::new(),
+            packet_ins: 0,
             pool: Pool::new(HOME, FRAMES, FRAME_BYTES),
         }
     }
@@ -221,17 +235,20 @@ impl<L: DeviceLink> DevicePlane<L> {
     #[must_use]
     pub fn state(&self) -> DeviceState {
         match (&self.sync, self.wrong_size) {
-            (Sync::Down, Some((ppus, entries))) => DeviceState::WrongSize { ppus, entries },
+            (Sync::Down, Some((ppus, entries, at))) if self.now.saturating_sub(at) < WRONG_SIZE_TIME => {
+                DeviceState::WrongSize { ppus, entries }
+            }
             (Sync::Down, _) => DeviceState::Silent,
             (Sync::Reading(_), _) => DeviceState::Reading,
             (Sync::Ready, _) => DeviceState::Ready { rewrites: self.rewrites },
         }
     }
 
-    /// Returns whether [`DataPlane::next_event`] has an event. A submission may have received it.
+    /// Returns a number that changes with each answer, and with each packet for the controller. A submission
+    /// may receive them.
     #[must_use]
-    pub fn has_events(&self) -> bool {
-        !self.events.is_empty()
+    pub fn progress(&self) -> u64 {
+        self.answered + self.packet_ins
     }
 
     /// Returns the time at which [`Self::exchange`] must be called at the latest.
@@ -269,7 +286,7 @@ impl<L: DeviceLink> DevicePlane<L> {
         if self.is_held {
             return;
         }
-        // What has arrived first, so that nothing is repeated that was answered.
+        // Receive before repeating, so that no answered request is repeated.
         for _ in 0..DATAGRAMS_MAX {
             let Some(datagram) = self.link.receive() else { break };
             self.session.receive(&datagram, self.now);
@@ -307,7 +324,12 @@ impl<L: DeviceLink> DevicePlane<L> {
                     && !self.answer(awaited, answer)
                 {
                     // The device is not in the expected state: it was reset, or a command was refused.
-                    self.session.restart(self.now);
+                    if self.now.saturating_sub(self.restarted) < COUNT_INTERVAL {
+                        self.session.pause(self.now);
+                    } else {
+                        self.session.restart(self.now);
+                    }
+                    self.restarted = self.now;
                     return self.take_events();
                 }
                 self.advance();
@@ -320,12 +342,8 @@ impl<L: DeviceLink> DevicePlane<L> {
         match (awaited, answer) {
             (Awaited::Command, DeviceEvent::Executed { done }) => done,
             (Awaited::Hits { generation, reset }, DeviceEvent::Entry(state)) => {
-                let place = self.places.get_mut(&(state.ppu, state.index));
-                let Some(place) = place.filter(|place| place.generation == generation) else { return true };
-                let before = *place;
-                place.seen = state.packets;
-                let is_expected = self.hits(before, &state);
-                if let Some(count) = before.entry.filter(|_| reset).and_then(|id| self.counts.get_mut(&id)) {
+                let is_expected = self.count_hits(generation, &state);
+                if let Some(count) = reset.and_then(|id| self.counts.get_mut(&id)) {
                     count.packets = 0;
                 }
                 is_expected
@@ -341,6 +359,21 @@ impl<L: DeviceLink> DevicePlane<L> {
             }
             _ => false,
         }
+    }
+
+    /// Adds the hits of a place that was read. If its row is to be overwritten, the last hits begin behind
+    /// these.
+    fn count_hits(&mut self, generation: u64, state: &EntryState) -> bool {
+        let place = self.places.get_mut(&(state.ppu, state.index));
+        let last = self.awaited.iter_mut().find_map(|awaited| match awaited {
+            Awaited::LastHits(place) if place.generation == generation => Some(place),
+            _ => None,
+        });
+        let place = place.filter(|place| place.generation == generation).or(last);
+        let Some(place) = place else { return true };
+        let before = *place;
+        place.seen = state.packets;
+        self.hits(before, state)
     }
 
     /// The session is down: nothing that was asked is answered.
@@ -391,18 +424,20 @@ impl<L: DeviceLink> DevicePlane<L> {
 
     fn note_owners(&mut self, places: impl IntoIterator<Item = (u8, u16)>) {
         for (ppu, index) in places {
-            let entry = self.compiler.owner(ppu, index);
-            if entry.is_some() {
-                self.generation += 1;
-                self.places.insert((ppu, index), Place { entry, seen: 0, generation: self.generation });
-            }
+            let Some(row) = self.compiler.installed_row(ppu, index).filter(|row| row.owner.is_some()) else {
+                continue;
+            };
+            let (entry, key) = (row.owner, row.key);
+            self.generation += 1;
+            self.places.insert((ppu, index), Place { entry, seen: 0, generation: self.generation, key });
         }
     }
 
-    /// Adds the hits of a place since it was read last. Returns whether the device has the row with at least
-    /// these hits.
+    /// Adds the hits of a place since it was read last. Returns whether the device has this row with at least
+    /// as many hits.
     fn hits(&mut self, before: Place, state: &EntryState) -> bool {
-        let Some(new) = state.packets.checked_sub(before.seen).filter(|_| state.valid) else { return false };
+        let is_row = state.valid && state.key == before.key;
+        let Some(new) = state.packets.checked_sub(before.seen).filter(|_| is_row) else { return false };
         let table = self.compiler.layout().table(state.ppu.into()).map(|table| TableId(table as u8));
         let Some(table) = table.filter(|_| new > 0) else { return true };
         let Some(entry) = before.entry else {
@@ -420,7 +455,11 @@ impl<L: DeviceLink> DevicePlane<L> {
 
     /// Reads counters in portions, so that commands do not wait for all of them.
     fn count_periodically(&mut self) {
-        if !matches!(self.sync, Sync::Ready) || !self.awaited.is_empty() {
+        let is_counting = |awaited: &Awaited| matches!(awaited, Awaited::Hits { .. } | Awaited::Stats);
+        // Commands go first, but do not keep counters from being read for long.
+        let is_late = self.now.saturating_sub(self.counted) >= 2 * COUNT_INTERVAL;
+        let may = self.awaited.is_empty() || is_late && !self.awaited.iter().any(is_counting);
+        if !matches!(self.sync, Sync::Ready) || !may {
             return;
         }
         let (begin, from) = match self.counting {
@@ -443,7 +482,7 @@ impl<L: DeviceLink> DevicePlane<L> {
         self.counting = Some((begin, (ppu, index.saturating_add(1))));
         for ((ppu, index), generation) in portion {
             self.session.read(ppu, index);
-            self.ask(Awaited::Hits { generation, reset: false });
+            self.ask(Awaited::Hits { generation, reset: None });
         }
         self.session.ask_stats();
         self.ask(Awaited::Stats);
@@ -476,6 +515,7 @@ impl<L: DeviceLink> DevicePlane<L> {
         }
         frame.meta.in_port = in_port.0;
         let is_miss = entry.priority == 0 && entry.matching.is_any();
+        self.packet_ins += 1;
         self.events.push_back(Event::PacketIn(PacketInEvent {
             frame,
             table: sender.table,
@@ -537,7 +577,7 @@ impl<L: DeviceLink> DevicePlane<L> {
         }
         for ((ppu, index), generation) in places {
             self.session.read(ppu, index);
-            self.ask(Awaited::Hits { generation, reset: true });
+            self.ask(Awaited::Hits { generation, reset: Some(id) });
         }
     }
 
@@ -638,6 +678,14 @@ impl<L: DeviceLink> DataPlane for DevicePlane<L> {
 
     fn counted_until(&mut self) -> Nanos {
         self.counted
+    }
+
+    /// Returns the time of the next reading, or none that helps while the device does not answer.
+    fn next_count(&mut self, now: Nanos) -> Nanos {
+        match self.sync {
+            Sync::Ready => self.counted.saturating_add(COUNT_INTERVAL).max(now.saturating_add(COUNT_PAUSE)),
+            _ => now.saturating_add(COUNT_INTERVAL),
+        }
     }
 
     /// Returns the packets. The device does not count the bytes of entries.

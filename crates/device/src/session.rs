@@ -8,9 +8,9 @@
 //!
 //! A packet is sent when all commands before it were executed. It is not repeated.
 //!
-//! Transaction IDs count up. The device executes a command only if its ID is newer than that of the last
-//! command, so that a late duplicate does no harm. An ID is newer if it is ahead by less than 2^31. The
-//! device answers a Hello whose ID is not newer by its last ID, with which the session continues.
+//! Transaction IDs count up. A Hello with a new ID begins a session of the device, and commands need newer IDs
+//! than it ([`message`](crate::message)). So a late duplicate does no harm, and the first ID must differ from
+//! those of earlier daemons.
 
 use std::collections::VecDeque;
 
@@ -50,7 +50,7 @@ impl Default for DeviceTimes {
 }
 
 impl DeviceTimes {
-    /// Returns times for a simulated device, which executes some 100,000 cycles per second, and shares CPUs
+    /// Returns times for a simulated device, which executes some 25,000 cycles per second, and shares CPUs
     /// with other processes.
     #[must_use]
     pub fn simulated() -> Self {
@@ -158,8 +158,8 @@ pub struct DeviceSession {
 }
 
 impl DeviceSession {
-    /// Returns a session that is down. Its IDs begin behind `last_id`, which should be newer than those of
-    /// earlier sessions, such as a time.
+    /// Returns a session that is down. Its IDs begin behind `last_id`, which should be random, so that they
+    /// differ from those of earlier daemons.
     #[must_use]
     pub fn new(config: DeviceTimes, last_id: u32) -> Self {
         Self {
@@ -362,16 +362,6 @@ impl DeviceSession {
     }
 
     fn reply(&mut self, id: u32, body: Body, now: Nanos) {
-        // A device that knows newer IDs answers a Hello by its last one.
-        if let Some(hello) = self.under_way.front()
-            && let (Body::Hello { .. }, Body::Hello { .. }) = (&hello.body, &body)
-            && id != hello.id
-            && id.wrapping_sub(hello.id) < 1 << 31
-        {
-            self.under_way.clear();
-            self.last_id = id;
-            return self.start(now, Body::Hello { ppus: 0, entries: 0 });
-        }
         let request = self.under_way.iter_mut().find(|request| request.id == id && request.answer.is_none());
         let Some(request) = request else {
             self.counters.unexpected += 1;

@@ -18,6 +18,8 @@ struct Link {
     lose: u32,
     sent: u32,
     open: bool,
+    /// Number of datagrams of the device that may arrive, if it is limited.
+    credit: Option<u32>,
 }
 
 impl DeviceLink for Link {
@@ -29,7 +31,12 @@ impl DeviceLink for Link {
     }
 
     fn receive(&mut self) -> Option<Vec<u8>> {
-        self.agent.next_datagram().filter(|_| self.open)
+        if self.credit == Some(0) {
+            return None;
+        }
+        let datagram = self.agent.next_datagram().filter(|_| self.open)?;
+        self.credit = self.credit.map(|credit| credit - 1);
+        Some(datagram)
     }
 }
 
@@ -57,7 +64,8 @@ impl Switch {
         let layout = PpuLayout::new(4, ENTRIES, &TABLES).unwrap();
         let times = DeviceTimes { timeout: Nanos(5_000_000), ..DeviceTimes::default() };
         let session = DeviceSession::new(times, last_id);
-        let plane = DevicePlane::new(Link { agent, lose, sent: 0, open: false }, session, layout);
+        let plane =
+            DevicePlane::new(Link { agent, lose, sent: 0, open: false, credit: None }, session, layout);
         let mut made = Self { model: Model::new(ModelConfig::default(), plane, Nanos(1)), now: Nanos(1) };
         for number in 1..=4 {
             let desc = PortDesc { number: PortNo(number), ..PortDesc::default() };
@@ -356,4 +364,76 @@ fn ports_cannot_be_disabled_but_their_links_may_fail() {
     let silent = PortConfig { no_packet_in: true, ..PortConfig::default() };
     switch.model.set_port_config(now, PortNo(2), silent).unwrap();
     assert!(switch.model.port(PortNo(2)).unwrap().config.no_packet_in);
+}
+
+/// The commands that replace an entry are under way when the link fails. Its hits do not count for the new one.
+#[test]
+fn hits_of_a_row_that_was_not_replaced_do_not_count_for_another_entry() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.change("in_port=1,actions=output:2").unwrap();
+    switch.run(100);
+    (0..9).for_each(|_| _ = switch.forward(1, &frame(1)));
+    switch.run(1_000);
+    assert_eq!(switch.packets("in_port=1,actions="), 9);
+    switch.link().open = false;
+    switch.change("delete in_port=1").unwrap();
+    switch.change("in_port=3,actions=output:2").unwrap();
+    switch.run(1_200);
+    switch.link().open = true;
+    switch.run(1_500);
+    assert!(switch.model.plane_mut().is_ready());
+    assert_eq!(switch.packets("in_port=3,actions="), 0);
+    assert_eq!(switch.forward(3, &frame(1)), Some((2, frame(1))));
+}
+
+/// The modification replaces the row, so that the hits before it are read twice.
+#[test]
+fn counters_are_reset_although_rows_are_replaced() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.change("in_port=1,actions=output:2").unwrap();
+    switch.run(100);
+    (0..5).for_each(|_| _ = switch.forward(1, &frame(1)));
+    switch.change("modify reset_counts in_port=1,actions=CONTROLLER").unwrap();
+    switch.run(100);
+    assert_eq!(switch.forward(1, &frame(1)), None);
+    switch.run(1_200);
+    assert_eq!(switch.packets("in_port=1,actions="), 1);
+}
+
+/// Flow-mods in every millisecond do not keep counters from being read.
+#[test]
+fn counters_are_read_under_a_stream_of_flow_mods() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    switch.change("in_port=1,actions=output:2").unwrap();
+    switch.run(100);
+    (0..7).for_each(|_| _ = switch.forward(1, &frame(1)));
+    for round in 0..2_500_u32 {
+        // A flow-mod needs several answers. The daemon takes no more while many wait.
+        if switch.model.plane_mut().parked() < 32 {
+            switch.change(&format!("dl_dst=02:00:00:00:01:01,actions=output:{}", 2 + round % 2)).unwrap();
+        }
+        switch.link().credit = Some(1);
+        switch.run(1);
+    }
+    assert_eq!(switch.packets("in_port=1,actions="), 7);
+}
+
+#[test]
+fn a_device_of_another_size_gets_no_rules_until_the_right_one_answers() {
+    let other = DeviceAgent::new(Emulator::new(2, 16));
+    let mut switch = Switch::new(other, 0, 5);
+    switch.change("in_port=1,actions=output:2").unwrap();
+    switch.run(2_000);
+    let wrong = DeviceState::WrongSize { ppus: 2, entries: 16 };
+    assert_eq!(switch.model.plane_mut().state(), wrong);
+    assert_eq!(switch.forward(1, &frame(1)), None);
+    // It vanishes.
+    switch.link().open = false;
+    switch.run(4_000);
+    assert_eq!(switch.model.plane_mut().state(), DeviceState::Silent);
+    switch.link().agent = agent();
+    switch.link().open = true;
+    switch.run(1_500);
+    assert_eq!(switch.model.plane_mut().state(), DeviceState::Ready { rewrites: 1 });
+    assert_eq!(switch.forward(1, &frame(1)), Some((2, frame(1))));
 }

@@ -80,9 +80,6 @@ fn packet_in<D: DataPlane>(
     }
 }
 
-/// Delay in nanoseconds until due timers are checked again, if recent hits may not be counted yet.
-const COUNTING_NS: Nanos = Nanos(1_000_000);
-
 /// Handles due timers. Returns whether more timers are due.
 fn expire<D: DataPlane>(
     kind: TimerKind,
@@ -94,7 +91,7 @@ fn expire<D: DataPlane>(
     // Hits after `counted_until` may not be counted yet, so idle timeouts after this time are not certain.
     let counted_until = if kind.waits_for_counts() { plane.counted_until() } else { Nanos::MAX };
     if counted_until < transaction.now {
-        expiry.wait_until(transaction.now.saturating_add(COUNTING_NS));
+        expiry.wait_until(plane.next_count(transaction.now));
     }
     let (config, now) = (transaction.config, transaction.now.min(counted_until));
     for _ in 0..config.limits.timers_per_poll {

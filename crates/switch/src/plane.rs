@@ -88,6 +88,10 @@ impl DataPlane for Plane {
         either!(self, counted_until())
     }
 
+    fn next_count(&mut self, now: Nanos) -> Nanos {
+        either!(self, next_count(now))
+    }
+
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
         either!(self, entry_counters(id))
     }

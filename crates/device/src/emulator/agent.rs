@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The device's side of the message protocol: filter of messages, and their execution.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use crate::command::PpuCommand;
 use crate::emulator::{Emulator, Fate};
-use crate::message::{Body, DeviceMessage};
+use crate::message::{Body, DeviceMessage, WINDOW};
 use crate::register::{CHANNEL_COUNTERS, CONTROL_COUNTERS, COUNTERS, SHELL_COUNTERS};
 use crate::simulated;
 
@@ -13,14 +14,60 @@ use crate::simulated;
 pub struct DeviceAgent {
     /// The data plane.
     pub device: Emulator,
-    /// ID and result of the last command, after the first Hello.
-    last: Option<(u32, bool)>,
+    /// The session, after the first Hello.
+    session: Option<AgentSession>,
     /// Datagrams that were not executed.
     pub refused: u64,
     replies: VecDeque<Vec<u8>>,
     frames: VecDeque<(u8, Vec<u8>)>,
     /// [`CHANNEL_COUNTERS`] of each channel.
     channels: Vec<[u64; CHANNEL_COUNTERS.len()]>,
+}
+
+/// Transaction IDs of a session, as the RTL remembers them.
+#[derive(Clone, Debug)]
+struct AgentSession {
+    /// ID of the Hello.
+    hello: u32,
+    /// Highest ID so far.
+    highest: u32,
+    /// ID of the last command that was executed or refused.
+    executed: Option<u32>,
+    /// Results of commands, and IDs of packets, in the window up to the highest ID.
+    seen: BTreeMap<u32, Option<bool>>,
+}
+
+/// What a session knows of the ID of a command or a packet.
+enum IdState {
+    New,
+    /// The ID of an executed command with this result, or of a packet that was sent.
+    Seen(Option<bool>),
+    /// It is outside the window, or not newer than the Hello.
+    Stale,
+}
+
+impl AgentSession {
+    fn new(hello: u32) -> Self {
+        Self { hello, highest: hello, executed: None, seen: BTreeMap::new() }
+    }
+
+    fn state(&self, id: u32) -> IdState {
+        match self.seen.get(&id) {
+            Some(result) => IdState::Seen(*result),
+            None if !is_newer(id, self.hello) => IdState::Stale,
+            None if !is_newer(id, self.highest) && self.highest.wrapping_sub(id) >= WINDOW => IdState::Stale,
+            None => IdState::New,
+        }
+    }
+
+    fn remember(&mut self, id: u32, result: Option<bool>) {
+        if is_newer(id, self.highest) {
+            self.highest = id;
+        }
+        self.seen.insert(id, result);
+        let highest = self.highest;
+        self.seen.retain(|id, _| highest.wrapping_sub(*id) < WINDOW);
+    }
 }
 
 /// Indices of counters of a channel: frames received and sent. Their bytes follow.
@@ -38,7 +85,7 @@ impl DeviceAgent {
     pub fn new(device: Emulator) -> Self {
         Self {
             device,
-            last: None,
+            session: None,
             refused: 0,
             replies: VecDeque::new(),
             frames: VecDeque::new(),
@@ -66,7 +113,7 @@ impl DeviceAgent {
         match self.device.process(port, frame) {
             Fate::Port { port, frame } => self.send_frame(port, frame),
             Fate::Controller { ppu, code, frame } => {
-                if self.last.is_some() {
+                if self.session.is_some() {
                     self.reply(0, Body::PacketIn { port, ppu, code, frame });
                 }
             }
@@ -106,40 +153,54 @@ impl DeviceAgent {
 
     fn execute(&mut self, message: DeviceMessage) {
         let id = message.id;
-        match (message.body, self.last) {
+        match message.body {
             // What changes nothing is answered without a session, too.
-            (Body::EchoRequest(data), _) => self.reply(id, Body::EchoReply(data)),
-            (Body::FlowRequest { ppu, index }, _) => match self.device.entry(ppu, index) {
+            Body::EchoRequest(data) => self.reply(id, Body::EchoReply(data)),
+            Body::FlowRequest { ppu, index } => match self.device.entry(ppu, index) {
                 Some(state) => self.reply(id, Body::FlowReply(state)),
                 None => self.refused += 1,
             },
-            (Body::StatsRequest, _) => self.reply(id, Body::StatsReply(self.counters())),
-            (Body::Hello { .. }, None) => self.greet(id),
-            (Body::Hello { .. }, Some((last, _))) if is_newer(id, last) || id == last => self.greet(id),
-            (Body::Hello { .. }, Some((last, _))) => self.hello(last),
-            // The reply to the last command was lost.
-            (Body::FlowMod { .. }, Some((last, done))) if id == last => {
-                self.reply(id, Body::FlowAck { done })
+            Body::StatsRequest => self.reply(id, Body::StatsReply(self.counters())),
+            Body::Hello { .. } => {
+                // A duplicate begins no session.
+                if self.session.as_ref().is_none_or(|session| session.hello != id) {
+                    self.session = Some(AgentSession::new(id));
+                }
+                let (ppus, entries) = self.device.size();
+                self.reply(id, Body::Hello { ppus, entries });
             }
-            (Body::FlowMod { ppu, command }, Some((last, _))) if is_newer(id, last) => {
-                let done = self.device.execute(ppu, &command);
-                self.last = Some((id, done));
-                self.reply(id, Body::FlowAck { done });
-            }
-            (Body::PacketOut { port, pipeline: true, frame }, Some(_)) => self.process(port, &frame),
-            (Body::PacketOut { port, pipeline: false, frame }, Some(_)) => self.send_frame(port, frame),
+            Body::FlowMod { ppu, command } => self.flow_mod(id, ppu, command),
+            Body::PacketOut { port, pipeline, frame } => self.packet_out(id, port, pipeline, frame),
             _ => self.refused += 1,
         }
     }
 
-    fn greet(&mut self, id: u32) {
-        self.last = Some((id, false));
-        self.hello(id);
+    fn flow_mod(&mut self, id: u32, ppu: u8, command: PpuCommand) {
+        let Some(session) = &mut self.session else { return self.refused += 1 };
+        let done = match session.state(id) {
+            IdState::Seen(Some(done)) => done,
+            IdState::Seen(None) | IdState::Stale => return self.refused += 1,
+            // A newer command was executed before.
+            IdState::New if session.executed.is_some_and(|last| !is_newer(id, last)) => false,
+            IdState::New => {
+                let done = self.device.execute(ppu, &command);
+                session.executed = Some(id);
+                session.remember(id, Some(done));
+                done
+            }
+        };
+        self.reply(id, Body::FlowAck { done });
     }
 
-    fn hello(&mut self, id: u32) {
-        let (ppus, entries) = self.device.size();
-        self.reply(id, Body::Hello { ppus, entries });
+    fn packet_out(&mut self, id: u32, port: u8, pipeline: bool, frame: Vec<u8>) {
+        let Some(session) = &mut self.session else { return self.refused += 1 };
+        let IdState::New = session.state(id) else { return self.refused += 1 };
+        session.remember(id, None);
+        if pipeline {
+            self.process(port, &frame);
+        } else {
+            self.send_frame(port, frame);
+        }
     }
 
     fn reply(&mut self, id: u32, body: Body) {

@@ -34,7 +34,7 @@ impl<L: DeviceLink> DevicePlane<L> {
     pub(super) fn begin_sync(&mut self, ppus: u8, entries: u16) {
         let layout = self.compiler.layout();
         if (usize::from(ppus), entries) != (layout.ppus(), layout.entries()) {
-            self.wrong_size = Some((ppus, entries));
+            self.wrong_size = Some((ppus, entries, self.now));
             // Another device may answer later.
             return self.session.pause(self.now);
         }
@@ -92,10 +92,11 @@ impl<L: DeviceLink> DevicePlane<L> {
             let state = states.get(number((ppu, index)));
             let kept = state.filter(|state| is_wanted(state) && !(is_closed && (ppu, index) == (0, 0)));
             let seen = kept.map_or(0, |state| state.packets);
-            let entry = self.compiler.owner(ppu, index);
+            let Some(row) = self.compiler.installed_row(ppu, index) else { continue };
+            let (entry, key) = (row.owner, row.key);
             if entry.is_some() || index + 1 == entries {
                 self.generation += 1;
-                self.places.insert((ppu, index), Place { entry, seen, generation: self.generation });
+                self.places.insert((ppu, index), Place { entry, seen, generation: self.generation, key });
             }
         }
         let asked = self.asked;
