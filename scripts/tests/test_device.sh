@@ -57,8 +57,10 @@ tcp 2 1 || fail 'no TCP passes by the flows of the application'
 if logged learning 'error'; then fail 'the switch refused a message'; fi
 if logged learning 'Traceback'; then fail 'the application failed'; fi
 ok 'pings and TCP pass by flows of the learning application'
-kill "$application" "$switch"
-wait "$application" "$switch" || true
+kill "$application"
+wait "$application" || true
+kill "$switch"
+wait "$switch" || fail "the switch ended with $?"
 
 # The device in a process of its own.
 device=$(dirname "$shunt")/shunt-device
@@ -77,6 +79,7 @@ listen = "$openflow_listen"
 [datapath.device]
 kind = "udp"
 address = "127.0.0.1:6700"
+timeout = "200ms"
 entries = 32
 tables = [1, 1, 1, 1, 1]
 [[datapath.port]]
@@ -88,12 +91,15 @@ name = "p2"
 CONFIG
 background first sw "$shunt" run -c "$folder/apart.toml"
 first=$started
-wait_until 'the device is programmed' device_is apart 'state: ready, written anew 1 times'
+wait_until 'the device is programmed' device_is apart 'state: ready, rewritten 1 times'
 pings 1 2 || fail 'no pings pass the device of another process'
 kill -KILL "$first"
 wait "$first" || true
 pings 2 1 || fail 'the device does not forward without its daemon'
 background second sw "$shunt" run -c "$folder/apart.toml"
-wait_until 'the entries are read back' device_is apart 'state: ready, written anew 0 times'
+second=$started
+wait_until 'the entries are read back' device_is apart 'state: ready, rewritten 0 times'
 pings 1 2 || fail 'no pings pass after the daemon has returned'
+kill "$second"
+wait "$second" || fail "the second daemon ended with $?"
 ok 'the device forwards while its daemon is killed, and is read back'

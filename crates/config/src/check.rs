@@ -5,7 +5,7 @@
 
 use crate::cache::check_pool;
 use crate::channels::{channels, share_no_address};
-use crate::device::{check_others, device};
+use crate::device::{DeviceKind, check_others, device};
 use crate::endpoint::socket_path;
 use crate::file::{self, ConfigFile};
 use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
@@ -73,6 +73,9 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         };
         let (dpdk, mut workers) = (dpdk.clone(), workers.clone());
         if datapath.device.is_some() {
+            if !needs_workers && !workers.is_empty() {
+                notes.push("worker has no effect: devices forward the packets.".to_owned());
+            }
             workers.clear();
         }
         let one = Config { control, portable, dpdk, workers, pace: Pace::default(), datapath, notes };
@@ -135,6 +138,14 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
         mistakes.wrong(format!("{key}.control"), problem);
     }
     share_no_address(key, &one.datapath, &other.datapath, mistakes);
+    let device = |config: &Config| match config.datapath.device.as_ref()?.kind {
+        DeviceKind::Udp { address, .. } => Some(address),
+        DeviceKind::Simulated => None,
+    };
+    if let Some(address) = device(other).filter(|address| device(one) == Some(*address)) {
+        let problem = format!("\"{address}\" is also the device of another datapath; give each its own");
+        mistakes.wrong(format!("{key}.device.address"), problem);
+    }
     let alone =
         |port: &ConfiguredPort| port::is_of_interfaces(&port.driver) || port.driver == port::dpdk::NAME;
     for (n, port) in other.datapath.ports.iter().enumerate().filter(|(_, port)| alone(port)) {

@@ -9,15 +9,21 @@ use crate::file::{
 };
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
-use crate::value::in_range;
+use crate::value::{duration, in_range};
 use device::compile::PpuLayout;
 use device::simulated;
+use flow::Nanos;
 use std::net::SocketAddr;
 
 /// Maximum number of PPUs of a device.
 const PPUS: usize = 8;
 /// Range of the number of entries of a PPU.
 const ENTRIES: std::ops::RangeInclusive<i64> = 16..=4_096;
+/// Time after which a request is repeated.
+const TIMEOUT: Nanos = Nanos(20_000_000);
+/// Range of this time.
+const TIMEOUT_MIN: Nanos = Nanos(100_000);
+const TIMEOUT_MAX: Nanos = Nanos(10_000_000_000);
 /// Maximum number of channels of a device.
 const CHANNELS: u8 = 16;
 
@@ -35,8 +41,15 @@ pub struct ConfiguredDevice {
 pub enum DeviceKind {
     /// The daemon simulates the RTL, with the datapath's ports as channels.
     Simulated,
-    /// The device, or a simulation of it, is behind this UDP address.
-    Udp(SocketAddr),
+    /// The device, or a simulation of it, exchanges UDP datagrams with the daemon.
+    Udp {
+        /// Address of the device.
+        address: SocketAddr,
+        /// Address of the daemon, if the device expects a certain one.
+        bind: Option<SocketAddr>,
+        /// Time after which a request is repeated.
+        timeout: Nanos,
+    },
 }
 
 impl DeviceKind {
@@ -45,7 +58,7 @@ impl DeviceKind {
     pub fn ports_max(self) -> u8 {
         match self {
             Self::Simulated => simulated::CHANNELS,
-            Self::Udp(_) => CHANNELS,
+            Self::Udp { .. } => CHANNELS,
         }
     }
 }
@@ -82,17 +95,16 @@ pub(crate) fn device(
                 section.address.as_deref(),
                 "address = \"127.0.0.1:6700\"",
             )?;
-            let parsed = address.parse::<SocketAddr>().ok().filter(|address| {
-                address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast()
-            });
-            let Some(address) = parsed else {
-                let problem = format!(
-                    "\"{address}\" is no address of a device; write IP:PORT, such as \"127.0.0.1:6700\""
-                );
-                mistakes.wrong(key("address"), problem);
-                return None;
-            };
-            DeviceKind::Udp(address)
+            let address = mistakes.at(key("address"), socket_address(address, true));
+            let bind =
+                section.bind.as_deref().map(|text| mistakes.at(key("bind"), socket_address(text, false)));
+            let timeout = section.timeout.as_deref().map_or(Ok(TIMEOUT), repetition);
+            let timeout = mistakes.at(key("timeout"), timeout);
+            DeviceKind::Udp {
+                address: address?,
+                bind: bind.map_or(Some(None), |bind| bind.map(Some))?,
+                timeout: timeout?,
+            }
         }
         other => {
             mistakes.wrong(key("kind"), format!("\"{other}\" is unknown; use \"rtl\" or \"udp\""));
@@ -101,7 +113,7 @@ pub(crate) fn device(
     };
     let (ppus, entries) = match kind {
         DeviceKind::Simulated => (usize::from(simulated::PPUS), simulated::ENTRIES.into()),
-        DeviceKind::Udp(_) => {
+        DeviceKind::Udp { .. } => {
             let entries = mistakes.needed(key("entries"), section.entries, "entries = 512")?;
             (PPUS, mistakes.at(key("entries"), in_range(entries, ENTRIES))?)
         }
@@ -113,6 +125,22 @@ pub(crate) fn device(
     let layout = layout(&tables, kind, ppus, entries as u16);
     let layout = mistakes.at(key("tables"), layout)?;
     Some(ConfiguredDevice { kind, layout })
+}
+
+fn socket_address(text: &str, is_remote: bool) -> Result<SocketAddr, String> {
+    let parsed = text.parse::<SocketAddr>().ok();
+    let right = parsed.filter(|address| {
+        let is_any = address.ip().is_unspecified();
+        address.port() != 0 && !address.ip().is_multicast() && !(is_remote && is_any)
+    });
+    right.ok_or_else(|| format!("\"{text}\" is not an address; write IP:PORT, such as \"127.0.0.1:6700\""))
+}
+
+/// Parses the time after which a request is repeated.
+fn repetition(text: &str) -> Result<Nanos, String> {
+    let time = duration(text)?;
+    let wrong = || format!("\"{text}\" is out of range; use {} us to 10 s", TIMEOUT_MIN.0 / 1_000);
+    Some(time).filter(|time| (TIMEOUT_MIN..=TIMEOUT_MAX).contains(time)).ok_or_else(wrong)
 }
 
 /// Returns the layout of these tables. A device behind an address has exactly the PPUs of its tables.
@@ -144,6 +172,9 @@ pub(crate) fn check_others(key: &str, d: &DatapathSection, notes: &mut Vec<Strin
     refuse("port_cache.mode", caches, "a device has no port cache; omit it");
     let quenches = !d.openflow.packet_in.quench.is_empty();
     refuse("openflow.packet_in.quench", quenches, "a device does not quench packet-ins; omit it");
+    let rates = &d.openflow.packet_in;
+    let limits = rates.no_match.is_some() || rates.action.is_some() || rates.invalid_ttl.is_some();
+    refuse("openflow.packet_in", limits, "a device does not limit the rate of packet-ins; omit the rates");
     let standalone = d.openflow.fail_mode.as_deref() == Some("standalone");
     refuse("openflow.fail_mode", standalone, "a device does not learn MACs; use \"secure\"");
     let idle = [
@@ -160,6 +191,7 @@ pub(crate) fn check_others(key: &str, d: &DatapathSection, notes: &mut Vec<Strin
 #[cfg(test)]
 mod tests {
     use crate::{Config, DeviceKind, Mistake};
+    use flow::Nanos;
 
     fn read(device: &str, rest: &str) -> Result<Config, String> {
         let text =
@@ -176,7 +208,14 @@ mod tests {
     fn a_device_behind_an_address_needs_no_workers_and_no_drivers() {
         let config = read(UDP, PORTS).unwrap();
         let device = config.datapath.device.unwrap();
-        assert_eq!(device.kind, DeviceKind::Udp("127.0.0.1:6700".parse().unwrap()));
+        assert_eq!(
+            device.kind,
+            DeviceKind::Udp {
+                address: "127.0.0.1:6700".parse().unwrap(),
+                bind: None,
+                timeout: Nanos(20_000_000),
+            }
+        );
         assert_eq!((device.layout.ppus(), device.layout.tables(), device.layout.entries()), (4, 3, 512));
         assert_eq!(config.datapath.ports.len(), 2);
         assert!(config.workers.is_empty() && !config.datapath.openflow.standalone);
@@ -196,7 +235,7 @@ mod tests {
     #[test]
     fn wrong_settings_of_a_device_are_named() {
         let veth = "[[datapath.port]]\nnumber = 1\nname = \"p1\"\ndriver = \"af_packet\"\ndevice = \"veth1\"";
-        let rows: [(&str, &str, &[&str]); 16] = [
+        let rows: [(&str, &str, &[&str]); 19] = [
             ("", "", &["datapath.device.kind", "kind = \"rtl\""]),
             ("kind = \"fpga\"", "", &["datapath.device.kind: \"fpga\" is unknown"]),
             ("kind = \"rtl\"\nentries = 16", "", &["datapath.device.entries: is for kind = \"udp\""]),
@@ -208,9 +247,16 @@ mod tests {
             (
                 "kind = \"udp\"\naddress = \"here:1\"",
                 "",
-                &["datapath.device.address: \"here:1\" is no address"],
+                &["datapath.device.address: \"here:1\" is not an address"],
             ),
             ("kind = \"udp\"\naddress = \"0.0.0.0:1\"", "", &["datapath.device.address"]),
+            (&(UDP.to_owned() + "\nbind = \"daemon\""), "", &["datapath.device.bind: \"daemon\" is not"]),
+            (&(UDP.to_owned() + "\ntimeout = \"20s\""), "", &["datapath.device.timeout", "10 s"]),
+            (
+                UDP,
+                "[datapath.openflow.packet_in]\nno_match = { rate = 9 }",
+                &["datapath.openflow.packet_in: a device does not limit"],
+            ),
             (UDP, veth, &["datapath.port[0].driver", "the device has its own channels"]),
             (UDP, "[[datapath.port]]\nnumber = 17\nname = \"p1\"", &["datapath.port[0].number", "16"]),
             (

@@ -57,6 +57,8 @@ pub(crate) struct DatapathSection {
 pub(crate) struct DeviceSection {
     pub kind: Option<String>,
     pub address: Option<String>,
+    pub bind: Option<String>,
+    pub timeout: Option<String>,
     pub tables: Option<Vec<i64>>,
     pub entries: Option<i64>,
 }

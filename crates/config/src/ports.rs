@@ -78,7 +78,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     if let Some(device) = around.device {
         refuse_of_workers(at, p, device, mistakes);
     }
-    if let Some(DeviceKind::Udp(_)) = around.device {
+    if let Some(DeviceKind::Udp { .. }) = around.device {
         return Some(ConfiguredPort {
             number: PortNo(number? as u32),
             name: name?,
@@ -124,7 +124,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
 
 /// Reports the settings of a port that need workers.
 fn refuse_of_workers(at: &str, p: &file::PortSection, device: DeviceKind, mistakes: &mut Mistakes) {
-    let has_channels = matches!(device, DeviceKind::Udp(_));
+    let has_channels = matches!(device, DeviceKind::Udp { .. });
     let settings = [
         ("driver", p.driver.is_some() && has_channels, "the device has its own channels; omit it"),
         ("device", p.device.is_some() && has_channels, "the device has its own channels; omit it"),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The device as a data plane: compiles operations, sends commands, and collects counters and events.
 //!
-//! [`DevicePlane`] exchanges datagrams over a [`DeviceLink`], which does not block. While the device does not answer,
-//! operations change only the compiler. When it answers, its entries are read. If they differ from those
-//! that the rules require, they are written anew, and packets are dropped meanwhile.
+//! [`DevicePlane`] exchanges datagrams over a [`DeviceLink`], which does not block. While the device does not
+//! answer, operations change only the compiler. When it answers, its entries are read. If they differ from
+//! those that the rules require, they are rewritten, and packets are dropped meanwhile.
 
 mod capabilities;
 mod counters;
@@ -115,7 +115,7 @@ pub enum DeviceState {
     Reading,
     /// The device has the entries that the rules require, or gets them.
     Ready {
-        /// Number of times that a device had other entries and was written anew.
+        /// Number of times that a device had other entries and was rewritten.
         rewrites: u64,
     },
 }
@@ -382,7 +382,7 @@ impl<L: DeviceLink> DevicePlane<L> {
         self.awaited.clear();
         self.counting = None;
         self.asked = self.answered;
-        // Versions are active together when the device has been written anew.
+        // Versions are active together when the device has been rewritten.
         if let Some((last, _)) = self.versions.pop_back() {
             self.versions.clear();
             self.versions.push_back((last, u64::MAX));

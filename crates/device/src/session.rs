@@ -8,9 +8,9 @@
 //!
 //! A packet is sent when all commands before it were executed. It is not repeated.
 //!
-//! Transaction IDs count up. A Hello with a new ID begins a session of the device, and commands need newer IDs
-//! than it ([`message`](crate::message)). So a late duplicate does no harm, and the first ID must differ from
-//! those of earlier daemons.
+//! Transaction IDs count up. A Hello with a new ID begins a session of the device, and commands need newer
+//! IDs than it ([`message`](crate::message)). So a late duplicate does no harm, and the first ID must differ
+//! from those of earlier daemons.
 
 use std::collections::VecDeque;
 

@@ -256,7 +256,7 @@ fn a_restarted_daemon_keeps_a_device_with_the_same_rules_and_rewrites_another() 
     assert_eq!(third.model.plane_mut().rewrites(), 1);
     assert_eq!(third.forward(1, &frame(1)), Some((4, frame(1))));
 
-    // The device vanishes, and returns empty. Changes meanwhile are active when it is written anew.
+    // The device vanishes, and returns empty. Changes meanwhile are active when it is rewritten.
     third.link().open = false;
     third.change("priority=40000,in_port=2,actions=output:1").unwrap();
     let barrier = third.model.barrier();
@@ -366,7 +366,8 @@ fn ports_cannot_be_disabled_but_their_links_may_fail() {
     assert!(switch.model.port(PortNo(2)).unwrap().config.no_packet_in);
 }
 
-/// The commands that replace an entry are under way when the link fails. Its hits do not count for the new one.
+/// The commands that replace an entry are under way when the link fails. Its hits do not count for the new
+/// entry.
 #[test]
 fn hits_of_a_row_that_was_not_replaced_do_not_count_for_another_entry() {
     let mut switch = Switch::new(agent(), 0, 5);

@@ -118,7 +118,8 @@ pub struct Simulation {
 
 impl Simulation {
     /// Starts a device without entries. `control` receives the datagrams of the daemon. The daemon is the
-    /// peer on this host that sent the last Hello; the device refuses datagrams of others as spoofed.
+    /// first peer on this host that says Hello, until it was silent for 1.5 s. The device refuses datagrams
+    /// of others as spoofed.
     ///
     /// # Errors
     ///

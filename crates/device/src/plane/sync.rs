@@ -23,7 +23,7 @@ pub(super) enum Sync {
     Ready,
 }
 
-/// Row that drops all packets while a device is written anew.
+/// Row that drops all packets while a device is rewritten.
 fn closed() -> PpuCommand {
     let action = ActionWord { output: OutputKind::Discard, last: true, ..ActionWord::default() };
     PpuCommand::Write { index: 0, key: TernaryKey::default(), action }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
 
 use device::{Body, DeviceMessage};
 use wire::{PacketBuilder, checksum, ethernet, ipv4, udp};
@@ -16,6 +17,8 @@ use wire::{PacketBuilder, checksum, ethernet, ipv4, udp};
 use crate::beat::{self, Beat};
 use crate::{ControlCounters, DAEMON, DEVICE};
 
+/// Silence after which another peer may become the daemon. A daemon sends a datagram every half a second.
+const DAEMON_TIME: Duration = Duration::from_millis(1_500);
 /// Maximum number of frames that wait for the device. Further datagrams wait in the socket.
 const FRAMES_MAX: usize = 16;
 /// Maximum length of a datagram.
@@ -28,8 +31,8 @@ const STRANGER_PORT: u16 = 0;
 /// The path between daemon and device.
 pub(super) struct ControlPath {
     socket: UdpSocket,
-    /// The peer that sent the last Hello.
-    daemon: Option<SocketAddr>,
+    /// The daemon, and the time at which its last datagram arrived.
+    daemon: Option<(SocketAddr, Instant)>,
     frames: VecDeque<Vec<u8>>,
     /// Next beat of the first frame.
     at: usize,
@@ -65,12 +68,8 @@ impl ControlPath {
             match self.socket.recv_from(&mut self.buffer) {
                 Ok((_, from)) if !from.ip().to_canonical().is_loopback() => self.counters.remote += 1,
                 Ok((len, from)) => {
-                    let datagram = &self.buffer[..len];
-                    if is_hello(datagram) {
-                        self.daemon = Some(from);
-                    }
-                    let port = if self.daemon == Some(from) { DAEMON.port } else { STRANGER_PORT };
-                    self.frames.push_back(frame_of(datagram, port));
+                    let port = if self.is_daemon(from, len) { DAEMON.port } else { STRANGER_PORT };
+                    self.frames.push_back(frame_of(&self.buffer[..len], port));
                     self.counters.received += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -80,6 +79,21 @@ impl ControlPath {
                 }
             }
         }
+    }
+
+    /// Returns whether a datagram in the buffer is the daemon's. The first peer that says Hello is the
+    /// daemon, until it was silent for a while: two daemons would take the device from each other.
+    fn is_daemon(&mut self, from: SocketAddr, len: usize) -> bool {
+        let now = Instant::now();
+        let known = self.daemon.filter(|(_, heard)| now.duration_since(*heard) < DAEMON_TIME);
+        let is_daemon = match known {
+            Some((daemon, _)) => daemon == from,
+            None => is_hello(&self.buffer[..len]) || self.daemon.is_some_and(|(daemon, _)| daemon == from),
+        };
+        if is_daemon {
+            self.daemon = Some((from, now));
+        }
+        is_daemon
     }
 
     /// Takes the next beat for the device.
@@ -99,7 +113,7 @@ impl ControlPath {
             self.counters.malformed += 1;
             return;
         };
-        let sent = self.daemon.is_some_and(|daemon| self.socket.send_to(datagram, daemon).is_ok());
+        let sent = self.daemon.is_some_and(|(daemon, _)| self.socket.send_to(datagram, daemon).is_ok());
         self.counters.sent += u64::from(sent);
         self.counters.lost += u64::from(!sent);
     }

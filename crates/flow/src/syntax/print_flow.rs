@@ -45,7 +45,12 @@ fn write_entry(line: &mut String, entry: &FlowEntry, stats: Option<&EntryStats>)
     }
     write!(line, "table={}, ", entry.table)?;
     if let Some(stats) = stats {
-        write!(line, "n_packets={}, n_bytes={}, ", stats.packets, stats.bytes)?;
+        write!(line, "n_packets={}, ", stats.packets)?;
+        // As ovs-ofctl prints a count that is not kept.
+        match stats.bytes {
+            u64::MAX => line.push_str("n_bytes=?, "),
+            bytes => write!(line, "n_bytes={bytes}, ")?,
+        }
     }
     if entry.idle_timeout_s != 0 {
         write!(line, "idle_timeout={}, ", entry.idle_timeout_s)?;

@@ -13,7 +13,7 @@ pub fn device(out: &mut dyn Write, report: &DeviceReport) -> io::Result<()> {
     }
     writeln!(
         out,
-        "state: {}, written anew {} times, {} requests without an answer",
+        "state: {}, rewritten {} times, {} requests without an answer",
         report.state, report.rewrites, report.pending
     )?;
     for (head, counters) in [("session", &report.session), ("device", &report.counters)] {

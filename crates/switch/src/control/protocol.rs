@@ -203,7 +203,7 @@ pub struct DeviceReport {
     pub entries: u16,
     /// Number of PPUs and entries that the device reports, if it has not the configured size.
     pub wrong_size: Option<(u8, u16)>,
-    /// Number of times that the device had other entries than the rules and was written anew.
+    /// Number of times that the device had other entries than the rules and was rewritten.
     pub rewrites: u64,
     /// Requests that wait for an answer of the device.
     pub pending: usize,

@@ -6,9 +6,11 @@
 
 use super::{Daemon, DaemonError, Stop, links};
 use crate::control::{Connection, ControlState, PARKED_MAX};
+use crate::plane::Plane;
 use config::trace::TracedPlane;
 use dataplane::DataPlane;
 use flow::Nanos;
+use model::Model;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
@@ -60,6 +62,7 @@ impl Daemon {
                 None => TEND_NS,
                 Some(model) => {
                     let mut more = model.poll(now);
+                    let progress = progress(model);
                     let workers = &self.workers;
                     let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
                     if let Some(done) = done {
@@ -77,22 +80,24 @@ impl Daemon {
                     };
                     more |= serve_clients(&mut clients, &mut state);
                     // Requests may have received datagrams of the device, which no longer end the sleep.
-                    more |= model.plane_mut().device().is_some_and(|device| device.plane.has_events());
+                    more |= progress != self::progress(model);
+                    // A device reports that it has executed a change, but workers do not.
+                    let device_due = model.plane_mut().device().map(|device| device.due());
                     // Take no further requests while many operations wait for the workers.
                     congested = model.plane_mut().parked() >= PARKED_MAX;
                     if more {
                         Nanos::ZERO
-                    } else if congested
-                        || clients.iter().any(Connection::waits_for_barrier)
-                        || self.channels.waits_for_barrier()
+                    } else if device_due.is_none()
+                        && (congested
+                            || clients.iter().any(Connection::waits_for_barrier)
+                            || self.channels.waits_for_barrier())
                     {
                         BARRIER_NS
                     } else {
                         let due = model.next_deadline();
                         let waits = clients.iter().any(Connection::waits_for_records);
                         let longest_ns = if waits { RECORDS_NS } else { TEND_NS };
-                        let device = model.plane_mut().device().map(|device| device.due());
-                        let due = due.into_iter().chain(device).min();
+                        let due = due.into_iter().chain(device_due).min();
                         due.map_or(longest_ns, |at| at.saturating_sub(self.clock.now())).min(longest_ns)
                     }
                 }
@@ -211,6 +216,11 @@ impl Daemon {
             }
         }
     }
+}
+
+/// Returns a number that changes when datagrams of a device were received.
+fn progress(model: &mut Model<Plane>) -> u64 {
+    model.plane_mut().device().map_or(0, |device| device.plane.progress())
 }
 
 fn serve_clients(clients: &mut Vec<Connection>, state: &mut ControlState<'_>) -> bool {

@@ -8,9 +8,9 @@ use device::session::{DeviceSession, DeviceTimes};
 use flow::{Nanos, PortNo};
 use port::{Link, Queue};
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::SystemTime;
 
 /// A port of the device, with the queue on which the simulated device serves it.
 pub type DevicePort = (PortNo, Option<Box<dyn Queue>>);
@@ -26,10 +26,10 @@ pub struct DeviceDatapath {
     simulation: Option<device_sim::Simulation>,
 }
 
-/// Returns the ID behind which a session's IDs begin. Later sessions begin with higher ones, unless the clock
-/// was set back. Then the device answers with its last ID.
+/// Returns a random ID behind which a session's IDs begin. The device answers commands with the IDs of an
+/// earlier daemon without executing them.
 fn first_id() -> u32 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs() as u32)
+    RandomState::new().build_hasher().finish() as u32
 }
 
 impl DeviceDatapath {
@@ -41,9 +41,9 @@ impl DeviceDatapath {
     /// Returns an error if the system refuses a socket or a thread, or if this build has no simulation.
     pub fn start(config: &ConfiguredDevice, ports: Vec<DevicePort>) -> io::Result<Self> {
         match config.kind {
-            DeviceKind::Udp(address) => {
+            DeviceKind::Udp { address, bind, .. } => {
                 let numbers = ports.iter().map(|(number, _)| *number).collect();
-                Ok(Self::with(config, UdpLink::connect(address)?, numbers))
+                Ok(Self::with(config, UdpLink::connect(address, bind)?, numbers))
             }
             DeviceKind::Simulated => simulated(config, ports),
         }
@@ -57,7 +57,7 @@ impl DeviceDatapath {
 
     fn with(config: &ConfiguredDevice, link: UdpLink, ports: Vec<PortNo>) -> Self {
         let times = match config.kind {
-            DeviceKind::Udp(_) => DeviceTimes::default(),
+            DeviceKind::Udp { timeout, .. } => DeviceTimes { timeout, ..DeviceTimes::default() },
             DeviceKind::Simulated => DeviceTimes::simulated(),
         };
         let session = DeviceSession::new(times, first_id());
@@ -113,7 +113,7 @@ impl DeviceDatapath {
     /// Logs whether the device answers, if this has changed.
     pub fn log_state(&mut self) {
         let state = self.plane.state();
-        // A device that answers only for moments is still the one that does not answer.
+        // Reading may follow each short answer, so it is not logged.
         if state == DeviceState::Reading || self.logged.replace(state) == Some(state) {
             return;
         }
@@ -124,7 +124,7 @@ impl DeviceDatapath {
             ),
             DeviceState::Reading => {}
             DeviceState::Ready { rewrites } => {
-                tracing::info!("the device has the entries of the rules (written anew {rewrites} times)");
+                tracing::info!("the device has the entries of the rules (rewritten {rewrites} times)");
             }
         }
     }
@@ -137,7 +137,7 @@ fn simulated(config: &ConfiguredDevice, ports: Vec<DevicePort>) -> io::Result<De
     use std::net::{Ipv4Addr, UdpSocket};
 
     let control = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let link = UdpLink::connect(control.local_addr()?)?;
+    let link = UdpLink::connect(control.local_addr()?, None)?;
     if let Some(daemon) = link.address()? {
         control.connect(daemon)?;
     }

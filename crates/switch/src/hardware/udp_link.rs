@@ -22,17 +22,18 @@ pub struct UdpLink {
 }
 
 impl UdpLink {
-    /// Returns a link to the device at this address.
+    /// Returns a link to the device at this address. `bind` is the daemon's address, if the device expects a
+    /// certain one.
     ///
     /// # Errors
     ///
     /// Returns an error if the system refuses the socket, or has no route to the address.
-    pub fn connect(device: SocketAddr) -> io::Result<Self> {
+    pub fn connect(device: SocketAddr, bind: Option<SocketAddr>) -> io::Result<Self> {
         let any = match device {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
-        let socket = UdpSocket::bind(any)?;
+        let socket = UdpSocket::bind(bind.unwrap_or(any))?;
         socket.connect(device)?;
         socket.set_nonblocking(true)?;
         // A flood of packets for the controller must not displace replies. Without privileges, the system's
@@ -95,7 +96,7 @@ mod tests {
     #[test]
     fn datagrams_of_the_device_alone_arrive() {
         let device = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut link = UdpLink::connect(device.local_addr().unwrap()).unwrap();
+        let mut link = UdpLink::connect(device.local_addr().unwrap(), None).unwrap();
         assert_eq!(link.receive(), None);
         link.send(b"question");
         let mut buffer = [0; 64];
@@ -116,7 +117,7 @@ mod tests {
         let reserved = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = reserved.local_addr().unwrap();
         drop(reserved);
-        let mut link = UdpLink::connect(address).unwrap();
+        let mut link = UdpLink::connect(address, None).unwrap();
         for _ in 0..3 {
             link.send(b"nobody");
             assert_eq!(link.receive(), None);
