@@ -104,8 +104,10 @@ fn add<D: DataPlane>(
         let problem = format!("table {table} has an entry with index {} already; use MODIFY", m.index);
         return Err(PofRefusal::new(error::FLOW_MOD_ENTRY_EXIST, problem));
     }
-    let translated = translate(m, table, shared, found)?;
+    let mut translated = translate(m, table, shared, found)?;
     refuse_twin(m.index, table, &translated.flow, found, context.model)?;
+    // The entry may take the place of the table-miss entry, or of an entry of another controller.
+    translated.flow.flags = from_0();
     let before = Before { changes: Vec::new(), counts: Some(PofCounts::default()) };
     install(m, table, translated, before, shared, context)?;
     sweep(table, shared, context.model);
@@ -128,7 +130,7 @@ fn modify<D: DataPlane>(
     let keeps_counts = is_same && counter.unwrap_or_default() == m.counter;
     let changes = if is_same { Vec::new() } else { removal(&entry, found, shared) };
     if !keeps_counts {
-        translated.flow.flags = EntryFlags { reset_counts: true, ..EntryFlags::default() };
+        translated.flow.flags = from_0();
     }
     let counts = (!keeps_counts).then(|| counts(context.model, context.now, old));
     install(m, table, translated, Before { changes, counts }, shared, context)
@@ -201,6 +203,11 @@ fn removal(entry: &FlowEntry, found: &PofTable, shared: &Shared) -> Vec<Change> 
         changes.extend(miss.map(Change::Flow));
     }
     changes
+}
+
+/// Returns the flags of an entry that does not continue the counts of the entry that it replaces.
+fn from_0() -> EntryFlags {
+    EntryFlags { reset_counts: true, ..EntryFlags::default() }
 }
 
 /// What precedes an entry at its index.

@@ -7,6 +7,7 @@ mod async_messages;
 mod choices;
 #[path = "../../../model/tests/common/mod.rs"]
 mod common;
+mod counters;
 mod limits;
 mod messages;
 mod random;
