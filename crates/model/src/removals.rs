@@ -3,6 +3,7 @@
 //! event refers to it.
 
 use crate::async_messages::{AsyncQueue, FlowRemoved, RemovedReason};
+use crate::kept_counts::{EntryRef, KeptCounts};
 use crate::rules::Rules;
 use crate::rules::carried::reported;
 use dataplane::{DataPlane, TrafficCount};
@@ -37,6 +38,8 @@ pub(crate) struct Removals {
     settled: RuleVersion,
     /// Number of events taken since the event queue was last empty.
     backlog_events: usize,
+    /// Final counts that agents have requested.
+    pub kept: KeptCounts,
 }
 
 impl Removals {
@@ -98,13 +101,14 @@ impl Removals {
                 self.dying.pop_front();
                 continue;
             };
-            let created_ns = slot.created_ns;
+            let (created_ns, serial) = (slot.created_ns, slot.serial);
             let report = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
             if report.is_some() && async_messages.is_full() {
                 return;
             }
             self.dying.pop_front();
-            if report.is_some() || gone.heir.is_some() {
+            let is_kept = self.kept.is_requested(gone.id);
+            if report.is_some() || gone.heir.is_some() || is_kept {
                 let last = rules.carried.counters_of(plane, gone.id);
                 if let Some((entry, reason)) = report {
                     let TrafficCount { packets, bytes } = reported(last, entry.flags);
@@ -116,9 +120,12 @@ impl Removals {
                         bytes,
                     });
                 }
+                let count = TrafficCount { packets: last.packets, bytes: last.bytes };
                 if let Some(heir) = gone.heir {
-                    let count = TrafficCount { packets: last.packets, bytes: last.bytes };
                     rules.carried.hand_on(gone.id, heir, count);
+                }
+                if is_kept {
+                    self.kept.release(EntryRef { id: gone.id, serial }, count);
                 }
             }
             rules.carried.forget(gone.id);

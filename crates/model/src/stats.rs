@@ -2,6 +2,7 @@
 //! Statistics. Long answers are produced in parts. A cursor holds the position between two parts, and stays
 //! valid if the tables change.
 
+use crate::kept_counts::{EntryRef, KeptCounts};
 use crate::model::Model;
 use crate::rules::Mark;
 use crate::rules::carried::reported;
@@ -25,13 +26,6 @@ pub struct FlowStats {
     pub duration_ns: Nanos,
     /// Reasons that determine whether the entry is low-latency.
     pub mark: Mark,
-}
-
-/// Reference to one entry, which is never valid for another entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryRef {
-    id: EntryId,
-    serial: u64,
 }
 
 /// Position of a walk over entries; the default is the start. The walk is ordered by table and by time of
@@ -133,6 +127,35 @@ impl<D: DataPlane> Model<D> {
     /// Returns an entry with its counters, or `None` if it is no longer in its table.
     pub fn entry_stats(&mut self, now: Nanos, entry: EntryRef) -> Option<FlowStats> {
         if self.is_present(entry) { self.flow_stats(now, entry.id) } else { None }
+    }
+
+    /// Requests the final counts of an entry in a table. They are kept from its release until
+    /// [`Model::take_final_counts`] returns them.
+    pub fn keep_counts(&mut self, entry: EntryRef) {
+        if self.is_present(entry) {
+            self.removals.kept.request(entry.id);
+        }
+    }
+
+    /// Returns the counts of an entry that is in its table, or was removed and is not released yet, or whose
+    /// final counts are kept. For other entries, the result is `None`.
+    pub fn kept_counts(&mut self, entry: EntryRef) -> Option<TrafficCount> {
+        if let Some(last) = self.removals.kept.of_released(entry) {
+            return Some(last);
+        }
+        self.rules.store.slot(entry.id).filter(|slot| slot.serial == entry.serial)?;
+        let counters = self.rules.carried.counters_of(self.plane.get_mut(), entry.id);
+        Some(TrafficCount { packets: counters.packets, bytes: counters.bytes })
+    }
+
+    /// Takes the final counts of a released entry, if any are kept.
+    pub fn take_final_counts(&mut self) -> Option<(EntryRef, TrafficCount)> {
+        self.removals.kept.take()
+    }
+
+    /// Ends all requests of [`Model::keep_counts`], and discards all kept counts.
+    pub fn forget_kept_counts(&mut self) {
+        self.removals.kept = KeptCounts::default();
     }
 
     /// Returns the number of entries in a table.
