@@ -11,9 +11,14 @@ use crate::work::{PofChannelId, PofDone, PofWork};
 use dataplane::DataPlane;
 use flow::Nanos;
 use model::AsyncMessage;
+use model::agent::limits::REQUESTS_PER_STEP;
 use model::agent::{Context, LostMessages};
 use openflow::SessionConfig;
 use std::collections::BTreeMap;
+
+/// Maximum number of removed entries whose final counts are added to their counters in one step. It exceeds
+/// the number of entries that a step can add.
+const RETIRED_PER_STEP: usize = 4 * REQUESTS_PER_STEP;
 
 /// All POF channels of a datapath.
 #[derive(Debug)]
@@ -52,11 +57,24 @@ impl PofAgent {
 
     /// Handles a bounded number of a channel's requests.
     pub fn step<D: DataPlane>(&mut self, id: PofChannelId, context: &mut Context<'_, D>) -> PofProgress {
+        self.retire_released(context);
         let mut progress = self.counting_queued(id, |channel, shared| channel.step(id, shared, context));
         if let Some(sole) = self.shared.sole.take() {
             progress.more |= self.replace_others(sole);
         }
         progress
+    }
+
+    /// Adds the final counts of some removed entries to their counters. Waits while a counter is added up in
+    /// parts, so that no entry is added twice.
+    fn retire_released<D: DataPlane>(&mut self, context: &mut Context<'_, D>) {
+        if self.channels.values().any(PofChannel::is_counting) {
+            return;
+        }
+        for _ in 0..RETIRED_PER_STEP {
+            let Some((entry, last)) = context.model.take_final_counts() else { return };
+            self.shared.counters.entry_released(entry, last.into());
+        }
     }
 
     /// Answers echo requests of a channel, and queues all other requests while another thread uses the model.

@@ -157,6 +157,11 @@ impl PofChannel {
         self.session.is_running()
     }
 
+    /// Returns whether a counter is being added up for a request.
+    pub(crate) fn is_counting(&self) -> bool {
+        self.job.as_ref().is_some_and(Job::is_count)
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.session.output().len() < ANSWER_BYTES
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! COUNTER_MOD and COUNTER_REQUEST.
 
-use crate::counters::{Counter, PofCounts, missing};
+use crate::counters::{Counter, missing};
 use crate::job::{CountThen, Job};
 use crate::refusal::PofRefusal;
 use crate::shared::Shared;
@@ -77,13 +77,9 @@ fn existing<'a, D: DataPlane>(
 /// Ends the use of a counter by entries that the model has removed, up to the first that exists. Without
 /// entries, the counter may end, too.
 fn end_dead_entries<D: DataPlane>(id: PofCounterId, shared: &mut Shared, context: &Context<'_, D>) {
-    let first = |shared: &Shared| Some(*shared.counters.get(id)?.places.first_key_value()?.0);
-    while let Some((table, index)) = first(shared) {
-        let found = shared.tables.get_mut(&table);
-        if found.is_none_or(|found| found.remove_dead(index, context.model).is_none()) {
-            return;
-        }
-        shared.counters.entry_ends(id, (table, index), PofCounts::default());
+    let first = |shared: &Shared| Some(*shared.counters.get(id)?.entries.first_key_value()?.0);
+    while let Some(entry) = first(shared).filter(|entry| !context.model.is_present(*entry)) {
+        shared.counters.entry_removed(id, entry);
     }
 }
 
@@ -96,7 +92,7 @@ fn delete<D: DataPlane>(
     let own = counter_group(id).ok();
     let users = own.and_then(|own| context.model.group(context.now, own)).map_or(0, |own| own.references);
     let others = counter.groups.keys().filter(|group| Some(**group) != own).count();
-    if users + others + counter.places.len() > 0 {
+    if users + others + counter.entries.len() > 0 {
         let problem = format!("entries or groups count under counter {}; delete them first", id.0);
         return Err(PofRefusal::new(error::COUNTER_BAD_COUNTER_ID, problem));
     }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counters. A counter adds up the hits of the entries that name it, the packets of the groups that name it,
-//! and the packets of the action COUNTER, for which it has a group of its own.
+//! and the packets of the action COUNTER.
+//!
+//! The packets of the action COUNTER are those of a group that the switch has for the counter. A removed entry
+//! counts until the data plane has released it. Only then are its final counts known.
 
 use crate::config::COUNTERS_MAX;
 use crate::refusal::PofRefusal;
-use flow::{GroupId, TableId};
+use dataplane::TrafficCount;
+use flow::GroupId;
+use model::EntryRef;
 use pof::error;
 use pof::value::PofCounterId;
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +21,12 @@ pub struct PofCounts {
     pub packets: u64,
     /// Number of bytes.
     pub bytes: u64,
+}
+
+impl From<TrafficCount> for PofCounts {
+    fn from(TrafficCount { packets, bytes }: TrafficCount) -> Self {
+        Self { packets, bytes }
+    }
 }
 
 impl PofCounts {
@@ -37,36 +48,39 @@ impl PofCounts {
     }
 }
 
-/// An entry that names a counter: its table and index.
-pub type Place = (TableId, u32);
-
-/// A counter. Its value is the sum of `retired` and of what its users have counted since their base.
+/// A counter. Its value is the sum of `retired` and of what its users have counted since their base. The base
+/// of a user is its counts when the counter was cleared, or 0.
 #[derive(Debug, Default)]
 pub struct Counter {
-    /// Entries that name the counter, each with its counts when the counter was cleared.
-    pub places: BTreeMap<Place, PofCounts>,
-    /// Groups that name the counter, and the counter's own group, each with its counts when the counter was
-    /// cleared.
+    /// Entries that name the counter, each with its base.
+    pub entries: BTreeMap<EntryRef, PofCounts>,
+    /// Removed entries that named the counter and whose final counts are not known yet, each with its base.
+    pub removed: BTreeMap<EntryRef, PofCounts>,
+    /// Groups that name the counter, and the counter's own group, each with its base.
     pub groups: BTreeMap<GroupId, PofCounts>,
     /// Whether COUNTER_MOD or the action COUNTER created the counter. It then outlives its entries.
     pub is_kept: bool,
-    /// What removed users have counted since the counter was cleared.
+    /// What earlier users have counted since the counter was cleared.
     pub retired: PofCounts,
 }
 
 /// All counters.
 #[derive(Debug, Default)]
-pub struct PofCounters(HashMap<PofCounterId, Counter>);
+pub struct PofCounters {
+    counters: HashMap<PofCounterId, Counter>,
+    /// Counter of each entry in `entries` or `removed` of a counter.
+    by_entry: HashMap<EntryRef, PofCounterId>,
+}
 
 impl PofCounters {
     /// Returns a counter.
     pub fn get(&self, id: PofCounterId) -> Option<&Counter> {
-        self.0.get(&id)
+        self.counters.get(&id)
     }
 
-    /// Returns a counter for changes.
+    /// Returns a counter for changes of its values.
     pub fn get_mut(&mut self, id: PofCounterId) -> Option<&mut Counter> {
-        self.0.get_mut(&id)
+        self.counters.get_mut(&id)
     }
 
     /// Checks that there is space for a counter if it does not exist. Number 0 stands for no counter.
@@ -74,7 +88,7 @@ impl PofCounters {
     /// # Errors
     /// Returns a refusal if there are too many counters.
     pub fn check_room(&self, id: PofCounterId) -> Result<(), PofRefusal> {
-        if id.0 == 0 || self.0.len() < COUNTERS_MAX || self.0.contains_key(&id) {
+        if id.0 == 0 || self.counters.len() < COUNTERS_MAX || self.counters.contains_key(&id) {
             return Ok(());
         }
         let problem = format!("there are {COUNTERS_MAX} counters, which is the maximum; delete some first");
@@ -83,31 +97,48 @@ impl PofCounters {
 
     /// Returns a counter, and creates it if it does not exist.
     pub fn or_create(&mut self, id: PofCounterId) -> &mut Counter {
-        self.0.entry(id).or_default()
+        self.counters.entry(id).or_default()
     }
 
     /// Removes a counter.
-    pub fn remove(&mut self, id: PofCounterId) -> Option<Counter> {
-        self.0.remove(&id)
+    pub fn remove(&mut self, id: PofCounterId) {
+        let Some(counter) = self.counters.remove(&id) else { return };
+        for entry in counter.entries.keys().chain(counter.removed.keys()) {
+            self.by_entry.remove(entry);
+        }
     }
 
     /// Begins the use of a counter by an entry whose counts are 0.
-    pub fn entry_begins(&mut self, id: PofCounterId, place: Place) {
-        self.or_create(id).places.insert(place, PofCounts::default());
+    pub fn entry_begins(&mut self, id: PofCounterId, entry: EntryRef) {
+        self.or_create(id).entries.insert(entry, PofCounts::default());
+        self.by_entry.insert(entry, id);
     }
 
-    /// Adds the counts of an entry, which then begin again at 0.
-    pub fn entry_restarts(&mut self, id: PofCounterId, place: Place, counts: PofCounts) {
+    /// Records that an entry was replaced by one that continues its counts.
+    pub fn entry_continues(&mut self, id: PofCounterId, old: EntryRef, new: EntryRef) {
         let counter = self.or_create(id);
-        let base = counter.places.insert(place, PofCounts::default()).unwrap_or_default();
-        counter.retired = counter.retired.plus(counts.since(base));
+        let base = counter.entries.remove(&old).unwrap_or_default();
+        counter.entries.insert(new, base);
+        self.by_entry.remove(&old);
+        self.by_entry.insert(new, id);
     }
 
-    /// Ends the use of a counter by an entry with these counts. The counter is removed with its last user.
-    pub fn entry_ends(&mut self, id: PofCounterId, place: Place, counts: PofCounts) {
-        let Some(counter) = self.0.get_mut(&id) else { return };
-        if let Some(base) = counter.places.remove(&place) {
-            counter.retired = counter.retired.plus(counts.since(base));
+    /// Ends the use of a counter by an entry that was removed from its table. Packets may still hit it, so its
+    /// counts are added by [`PofCounters::entry_released`]. The counter is removed with its last user.
+    pub fn entry_removed(&mut self, id: PofCounterId, entry: EntryRef) {
+        let Some(counter) = self.counters.get_mut(&id) else { return };
+        if let Some(base) = counter.entries.remove(&entry) {
+            counter.removed.insert(entry, base);
+        }
+        self.remove_if_unused(id);
+    }
+
+    /// Adds the final counts of an entry to its counter, if it had one.
+    pub fn entry_released(&mut self, entry: EntryRef, last: PofCounts) {
+        let Some(id) = self.by_entry.remove(&entry) else { return };
+        let Some(counter) = self.counters.get_mut(&id) else { return };
+        if let Some(base) = counter.removed.remove(&entry).or_else(|| counter.entries.remove(&entry)) {
+            counter.retired = counter.retired.plus(last.since(base));
         }
         self.remove_if_unused(id);
     }
@@ -126,7 +157,7 @@ impl PofCounters {
 
     /// Ends the use of a counter by a group with these counts.
     pub fn group_ends(&mut self, id: PofCounterId, group: GroupId, counts: PofCounts) {
-        let Some(counter) = self.0.get_mut(&id) else { return };
+        let Some(counter) = self.counters.get_mut(&id) else { return };
         if let Some(base) = counter.groups.remove(&group) {
             counter.retired = counter.retired.plus(counts.since(base));
         }
@@ -134,9 +165,9 @@ impl PofCounters {
     }
 
     fn remove_if_unused(&mut self, id: PofCounterId) {
-        let is_unused = |c: &Counter| !c.is_kept && c.places.is_empty() && c.groups.is_empty();
-        if self.0.get(&id).is_some_and(is_unused) {
-            self.0.remove(&id);
+        let is_unused = |c: &Counter| !c.is_kept && c.entries.is_empty() && c.groups.is_empty();
+        if self.counters.get(&id).is_some_and(is_unused) {
+            self.remove(id);
         }
     }
 }
@@ -150,9 +181,6 @@ pub fn missing(id: PofCounterId) -> PofRefusal {
 mod tests {
     use super::*;
 
-    const ID: PofCounterId = PofCounterId(5);
-    const PLACE: Place = (TableId(0), 1);
-
     fn counts(packets: u64) -> PofCounts {
         PofCounts { packets, bytes: 100 * packets }
     }
@@ -162,26 +190,6 @@ mod tests {
         assert_eq!(counts(7).since(counts(3)), counts(4));
         assert_eq!(counts(3).since(counts(3)), counts(0));
         assert_eq!(counts(2).since(counts(3)), counts(2));
-    }
-
-    #[test]
-    fn a_counter_ends_with_its_last_user_unless_it_is_kept() {
-        let mut counters = PofCounters::default();
-        let group = GroupId(2);
-        counters.entry_begins(ID, PLACE);
-        counters.group_begins(ID, group);
-        counters.group_restarts(ID, group, counts(3));
-        counters.entry_restarts(ID, PLACE, counts(4));
-        counters.entry_ends(ID, PLACE, counts(10));
-        // An entry that has ended adds nothing.
-        counters.entry_ends(ID, PLACE, counts(10));
-        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(17)));
-        counters.group_ends(ID, group, counts(5));
-        assert!(counters.get(ID).is_none());
-        counters.or_create(ID).is_kept = true;
-        counters.group_begins(ID, group);
-        counters.group_ends(ID, group, counts(5));
-        assert_eq!(counters.get(ID).map(|counter| counter.retired), Some(counts(5)));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! FLOW_MOD: adds, replaces, deletes and queries entries by index.
 
-use crate::counters::PofCounts;
 use crate::refusal::PofRefusal;
 use crate::shared::Shared;
 use crate::slot;
@@ -10,9 +9,9 @@ use crate::tables::{EntryRecord, PofTable};
 use crate::translate::{self, TableKey, Translated, counter_group};
 use dataplane::DataPlane;
 use flow::group::{Bucket, Group, GroupType};
-use flow::{EntryFlags, FlowEntry, FlowMod, FlowModCommand, Nanos, TableId};
+use flow::{EntryFlags, FlowEntry, FlowMod, FlowModCommand, TableId};
 use model::agent::Context;
-use model::{Change, EntryRef, GroupCommand, Model, ModelError};
+use model::{Change, GroupCommand, Model, ModelError};
 use pof::error;
 use pof::message::table::{FlowCommand, PofFlowMod};
 use std::sync::Arc;
@@ -108,7 +107,7 @@ fn add<D: DataPlane>(
     refuse_twin(m.index, table, &translated.flow, found, context.model)?;
     // The entry may take the place of the table-miss entry, or of an entry of another controller.
     translated.flow.flags = from_0();
-    let before = Before { changes: Vec::new(), counts: Some(PofCounts::default()) };
+    let before = Before { changes: Vec::new(), keeps_counts: false };
     install(m, table, translated, before, shared, context)?;
     sweep(table, shared, context.model);
     Ok(())
@@ -123,7 +122,7 @@ fn modify<D: DataPlane>(
     let Some((found, record, entry)) = existing(m.index, table, shared, context.model) else {
         return Err(missing(table, m.index));
     };
-    let (old, counter) = (record.entry, record.counter());
+    let counter = record.counter();
     let mut translated = translate(m, table, shared, found)?;
     refuse_twin(m.index, table, &translated.flow, found, context.model)?;
     let is_same = entry.priority == translated.flow.priority && entry.matching == translated.flow.matching;
@@ -132,8 +131,7 @@ fn modify<D: DataPlane>(
     if !keeps_counts {
         translated.flow.flags = from_0();
     }
-    let counts = (!keeps_counts).then(|| counts(context.model, context.now, old));
-    install(m, table, translated, Before { changes, counts }, shared, context)
+    install(m, table, translated, Before { changes, keeps_counts }, shared, context)
 }
 
 fn delete<D: DataPlane>(
@@ -147,13 +145,12 @@ fn delete<D: DataPlane>(
     };
     let (old, counter) = (record.entry, record.counter());
     let changes = removal(&entry, found, shared);
-    let counts = counter.map_or(PofCounts::default(), |_| counts(context.model, context.now, old));
     context.model.bundle(context.now, changes).map_err(|(_, error)| error)?;
     if let Some(found) = shared.tables.get_mut(&table) {
         found.remove(m.index);
     }
     if let Some(counter) = counter {
-        shared.counters.entry_ends(counter, (table, m.index), counts);
+        shared.counters.entry_removed(counter, old);
     }
     Ok(())
 }
@@ -214,16 +211,16 @@ fn from_0() -> EntryFlags {
 struct Before {
     /// Changes that come first, in the same transaction.
     changes: Vec<Change>,
-    /// Counts of the entry that is replaced, or `None` if they go on.
-    counts: Option<PofCounts>,
+    /// Whether the entry continues the counts of the entry that it replaces.
+    keeps_counts: bool,
 }
 
-/// Removes some records whose entries no longer exist. Their counts are lost.
+/// Removes some records whose entries no longer exist.
 fn sweep<D: DataPlane>(table: TableId, shared: &mut Shared, model: &Model<D>) {
     let Some(found) = shared.tables.get_mut(&table) else { return };
-    for (index, record) in found.sweep(model) {
+    for record in found.sweep(model) {
         if let Some(counter) = record.counter() {
-            shared.counters.entry_ends(counter, (table, index), PofCounts::default());
+            shared.counters.entry_removed(counter, record.entry);
         }
     }
 }
@@ -237,7 +234,7 @@ fn install<D: DataPlane>(
     shared: &mut Shared,
     context: &mut Context<'_, D>,
 ) -> Result<(), PofRefusal> {
-    let Before { mut changes, counts } = before;
+    let Before { mut changes, keeps_counts } = before;
     let Translated { flow, mut counters } = translated;
     counters.sort_unstable();
     counters.dedup();
@@ -256,23 +253,23 @@ fn install<D: DataPlane>(
     context.model.bundle(context.now, changes).map_err(|(_, error)| refused(error))?;
     let added = context.model.find(table, priority, &matching);
     let (Some(entry), Some(found)) = (added, shared.tables.get_mut(&table)) else { return Ok(()) };
-    let place = (table, m.index);
     let record = EntryRecord { entry, message: Box::new(m.clone()) };
     let counter = record.counter();
-    match found.set(m.index, record).and_then(|before| before.counter()) {
-        before if before == counter => {
-            if let (Some(id), Some(counts)) = (counter, counts) {
-                shared.counters.entry_restarts(id, place, counts);
-            }
+    let before = found.set(m.index, record);
+    if counter.is_some() {
+        context.model.keep_counts(entry);
+    }
+    match (counter, &before) {
+        (Some(id), Some(before)) if keeps_counts => {
+            shared.counters.entry_continues(id, before.entry, entry);
         }
-        before => {
-            if let Some(id) = before {
-                shared.counters.entry_ends(id, place, counts.unwrap_or_default());
-            }
-            if let Some(id) = counter {
-                shared.counters.entry_begins(id, place);
-            }
-        }
+        (Some(id), _) => shared.counters.entry_begins(id, entry),
+        (None, _) => {}
+    }
+    if let Some(before) = before.filter(|_| !keeps_counts)
+        && let Some(id) = before.counter()
+    {
+        shared.counters.entry_removed(id, before.entry);
     }
     for id in counters {
         let counter = shared.counters.or_create(id);
@@ -291,10 +288,4 @@ fn refused(error: ModelError) -> PofRefusal {
         }
         error => error.into(),
     }
-}
-
-/// Returns the counts of an entry.
-pub fn counts<D: DataPlane>(model: &mut Model<D>, now: Nanos, entry: EntryRef) -> PofCounts {
-    let stats = model.entry_stats(now, entry);
-    stats.map_or(PofCounts::default(), |stats| PofCounts { packets: stats.packets, bytes: stats.bytes })
 }

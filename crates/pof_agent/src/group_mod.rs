@@ -66,12 +66,14 @@ pub fn group_mod<D: DataPlane>(
                 return Err(model::ModelError::UnknownGroup(m.group).into());
             }
             let group = Group { id: m.group, kind: GroupType::All, buckets: Vec::new() };
+            (context.refresh)();
             let counts = group_counts(context.model, context.now, m.group);
             return Ok((vec![Change::Group(GroupCommand::Delete, group)], Then::EndGroup(m.group, counts)));
         }
     };
     let group = Group { id: m.group, kind: kind(m.kind), buckets: buckets(m, shared.config.dialect)? };
     shared.counters.check_room(m.counter)?;
+    (context.refresh)();
     let counts = group_counts(context.model, context.now, m.group);
     context.model.group_mod(context.now, command, group)?;
     // The counts of the group begin again at 0. Those so far belong to its counter before.

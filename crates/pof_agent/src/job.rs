@@ -2,12 +2,13 @@
 //! Requests that are executed in parts: sums of counters, and QUERYALL.
 
 use crate::channel::PofChannel;
-use crate::counters::{Place, PofCounts, missing};
-use crate::flow_mod::{counts, result};
+use crate::counters::{PofCounts, missing};
+use crate::flow_mod::result;
 use crate::group_mod::group_counts;
 use crate::shared::Shared;
 use dataplane::DataPlane;
 use flow::TableId;
+use model::EntryRef;
 use model::agent::Context;
 use pof::message::resource::{CounterCommand, PofCounter};
 use pof::message::table::{PofTableMod, TableCommand};
@@ -42,7 +43,9 @@ pub(crate) struct CountJob {
     counter: PofCounterId,
     then: CountThen,
     /// The last entry whose counts are in the sum.
-    after: Option<Place>,
+    after: Option<EntryRef>,
+    /// Whether the entries are done and removed entries follow.
+    is_at_removed: bool,
     sum: PofCounts,
 }
 
@@ -57,12 +60,24 @@ pub(crate) struct QueryAllJob {
 impl Job {
     /// Returns the job that adds up a counter.
     pub fn count(xid: u32, counter: PofCounterId, then: CountThen) -> Self {
-        Self::Count(CountJob { xid, counter, then, after: None, sum: PofCounts::default() })
+        Self::Count(CountJob {
+            xid,
+            counter,
+            then,
+            after: None,
+            is_at_removed: false,
+            sum: PofCounts::default(),
+        })
     }
 
     /// Returns the job that answers QUERYALL_REQUEST.
     pub fn query_all(xid: u32) -> Self {
         Self::QueryAll(QueryAllJob { xid, table: TableId(0), index: None })
+    }
+
+    /// Returns whether the job adds up a counter.
+    pub fn is_count(&self) -> bool {
+        matches!(self, Self::Count(_))
     }
 
     /// Returns whether the job waits for the driver.
@@ -92,22 +107,25 @@ impl CountJob {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Option<Self> {
-        let Shared { counters, tables, .. } = shared;
-        let Some(counter) = counters.get_mut(self.counter) else {
+        let Some(counter) = shared.counters.get_mut(self.counter) else {
             // Another controller has deleted the counter.
             channel.refuse(self.xid, &missing(self.counter));
             return None;
         };
+        let users = if self.is_at_removed { &mut counter.removed } else { &mut counter.entries };
         let from = self.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut places = counter.places.range_mut((from, Bound::Unbounded));
-        for (&(table, index), base) in places.by_ref().take(ENTRIES_PER_PART) {
-            self.after = Some((table, index));
-            let found = tables.get(&table).and_then(|found| found.record(index, context.model));
-            if let Some(record) = found {
-                self.visit(counts(context.model, context.now, record.entry), base);
+        let mut users = users.range_mut((from, Bound::Unbounded));
+        for (&entry, base) in users.by_ref().take(ENTRIES_PER_PART) {
+            self.after = Some(entry);
+            if let Some(counts) = context.model.kept_counts(entry) {
+                self.visit(counts.into(), base);
             }
         }
-        if places.next().is_some() {
+        if users.next().is_some() {
+            return Some(self);
+        }
+        if !self.is_at_removed && !counter.removed.is_empty() {
+            (self.is_at_removed, self.after) = (true, None);
             return Some(self);
         }
         for (&group, base) in &mut counter.groups {

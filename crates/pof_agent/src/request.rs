@@ -5,7 +5,7 @@ use crate::channel::{PendingRequest, PofChannel, PofChannelEvent};
 use crate::job::Job;
 use crate::refusal::PofRefusal;
 use crate::shared::Shared;
-use crate::work::{Asked, PofChannelId, PofWork, Then};
+use crate::work::{self, Asked, PofChannelId, PofWork, Then};
 use crate::{
     counter_mod, describe, flow_mod, group_mod, long, meter_mod, packet_out, port_mod, reset, slot, table_mod,
 };
@@ -113,7 +113,7 @@ impl PofChannel {
             self.job = Some(Job::Offloaded);
             return Ok(());
         }
-        let result = context.model.bundle(context.now, changes);
+        let result = work::apply(context.now, changes, then, context.model);
         long::end(then, result, shared)
     }
 

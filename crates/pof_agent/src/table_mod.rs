@@ -116,9 +116,9 @@ fn delete<D: DataPlane>(
     }
     // Entries that have expired may still name counters.
     let gone = shared.tables.remove(&table);
-    for (index, record) in gone.iter().flat_map(|table| table.from(0)) {
+    for (_, record) in gone.iter().flat_map(|table| table.from(0)) {
         if let Some(counter) = record.counter() {
-            shared.counters.entry_ends(counter, (table, index), Default::default());
+            shared.counters.entry_removed(counter, record.entry);
         }
     }
     Ok(())

@@ -96,22 +96,21 @@ impl PofTable {
     }
 
     /// Removes the record at an index if its entry no longer exists.
-    pub fn remove_dead<D: DataPlane>(&mut self, index: u32, model: &Model<D>) -> Option<EntryRecord> {
+    fn remove_dead<D: DataPlane>(&mut self, index: u32, model: &Model<D>) -> Option<EntryRecord> {
         let is_dead = self.records.get(&index).is_some_and(|record| !model.is_present(record.entry));
         if is_dead { self.remove(index) } else { None }
     }
 
     /// Examines the next [`SWEPT`] records, and removes those whose entries no longer exist. Called for each
     /// added entry, it bounds the records by a small multiple of the entries.
-    pub fn sweep<D: DataPlane>(&mut self, model: &Model<D>) -> Vec<(u32, EntryRecord)> {
+    pub fn sweep<D: DataPlane>(&mut self, model: &Model<D>) -> Vec<EntryRecord> {
         let indexes: Vec<u32> =
             self.records.range(self.sweep_from..).take(SWEPT).map(|(&index, _)| index).collect();
         self.sweep_from = match indexes.last() {
             Some(last) if indexes.len() == SWEPT => last.saturating_add(1),
             _ => 0,
         };
-        let dead = |index| Some((index, self.remove_dead(index, model)?));
-        indexes.into_iter().filter_map(dead).collect()
+        indexes.into_iter().filter_map(|index| self.remove_dead(index, model)).collect()
     }
 
     /// Returns the number of records.

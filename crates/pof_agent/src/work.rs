@@ -33,9 +33,24 @@ impl PofWork {
     /// Applies the changes. The duration is not bounded, so do not call this function on the thread that
     /// answers echo requests.
     pub fn run<D: DataPlane>(self, model: &mut Model<D>) -> PofDone {
-        let result = model.bundle(self.now, self.changes);
+        let result = apply(self.now, self.changes, self.then, model);
         PofDone { channel: self.channel, xid: self.xid, result, then: self.then }
     }
+}
+
+/// Applies the changes of a request in one transaction.
+pub(crate) fn apply<D: DataPlane>(
+    now: Nanos,
+    changes: Vec<Change>,
+    then: Then,
+    model: &mut Model<D>,
+) -> Result<Changed, (usize, ModelError)> {
+    let changed = model.bundle(now, changes)?;
+    if matches!(then, Then::Reset) {
+        // All counters end.
+        model.forget_kept_counts();
+    }
+    Ok(changed)
 }
 
 /// What remains of a request after its changes are applied.

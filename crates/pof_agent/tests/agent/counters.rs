@@ -3,11 +3,14 @@
 
 use crate::common;
 use crate::rig::Rig;
-use flow::{EntryId, Match, Nanos, PortNo, TableId};
-use pof::message::resource::{CounterCommand, PofCounter};
-use pof::message::table::{PofFlowMod, PofTableMod};
+use flow::{EntryId, GroupId, Match, MeterId, Nanos, PortNo, TableId};
+use model::agent::Context;
+use pof::action::{GroupAction, PofAction};
+use pof::instruction::{ApplyActions, MeterInstruction, PofInstruction};
+use pof::message::resource::*;
+use pof::message::table::{FlowCommand, PofFlowMod, PofTableMod, PofTableType};
 use pof::value::PofCounterId;
-use pof::{PofDialect, PofMessage};
+use pof::{PofDialect, PofMessage, encode};
 use pof_agent::Miss;
 
 /// Counter of the tests.
@@ -73,4 +76,142 @@ fn an_added_entry_counts_from_0_whatever_it_replaces() {
         hit(&mut rig, added, 20);
         assert_eq!(counted(&mut rig), before + 20);
     }
+}
+
+/// Lets the data plane apply all operations and release all removed entries.
+fn release_all(rig: &mut Rig) {
+    let plane = rig.model.plane_mut();
+    plane.held = false;
+    plane.apply_all();
+    common::poll_all(&mut rig.model, rig.now);
+    assert_eq!(rig.model.pending_removals(), 0);
+}
+
+/// Returns a switch with counter 5 and an entry of priority 1 that counts under it, has hits, and sends to group
+/// 3 through meter 3. Also returns the ID of the entry.
+fn with_entry(packets: u64) -> (Rig, EntryId) {
+    let mut rig = rig(Miss::Drop);
+    tell(&mut rig, &PofMessage::CounterMod(counter(CounterCommand::Add)));
+    let (group, meter) = (GroupId(3), MeterId(3));
+    tell(&mut rig, &PofMessage::GroupMod(PofGroupMod { group, ..PofGroupMod::default() }));
+    tell(&mut rig, &PofMessage::MeterMod(PofMeterMod { meter, rate_kbps: 1_000, ..PofMeterMod::default() }));
+    let actions = vec![PofAction::Group(GroupAction { group })];
+    let instructions = vec![
+        PofInstruction::Meter(MeterInstruction { meter }),
+        PofInstruction::ApplyActions(ApplyActions { actions }),
+    ];
+    let m = PofFlowMod { instructions, hard_timeout_s: 9, ..entry(1, 1) };
+    tell(&mut rig, &PofMessage::FlowMod(m));
+    let id = id_of(&rig, 1);
+    hit(&mut rig, id, packets);
+    assert_eq!(counted(&mut rig), packets);
+    (rig, id)
+}
+
+/// Packets may hit an entry until all workers have applied its removal.
+#[test]
+fn packets_that_hit_an_entry_during_its_removal_are_counted() {
+    let group = PofGroupMod { command: PofGroupCommand::Delete, group: GroupId(3), ..Default::default() };
+    let meter = PofMeterMod { command: PofMeterCommand::Delete, meter: MeterId(3), ..Default::default() };
+    let delete = PofFlowMod { command: FlowCommand::Delete, ..entry(1, 1) };
+    let other_match = PofFlowMod { command: FlowCommand::Modify, ..entry(1, 2) };
+    let removals = [
+        Some(PofMessage::FlowMod(delete)),
+        Some(PofMessage::FlowMod(other_match)),
+        Some(PofMessage::GroupMod(group)),
+        Some(PofMessage::MeterMod(meter)),
+        // Another controller deletes the entry, or it expires.
+        None,
+        Some(PofMessage::EchoRequest),
+    ];
+    for removal in removals {
+        let (mut rig, id) = with_entry(10);
+        rig.model.plane_mut().held = true;
+        match &removal {
+            None => drop(rig.model.flow_mod(rig.now, common::delete_all()).unwrap()),
+            Some(PofMessage::EchoRequest) => {
+                rig.now = Nanos(10 * common::SECOND.0);
+                common::poll_all(&mut rig.model, rig.now);
+            }
+            Some(message) => tell(&mut rig, message),
+        }
+        assert_eq!(rig.model.pending_removals(), 1, "{removal:?}");
+        assert_eq!(counted(&mut rig), 10, "{removal:?}");
+        hit(&mut rig, id, 5);
+        assert_eq!(counted(&mut rig), 15, "{removal:?}");
+        release_all(&mut rig);
+        assert!(!rig.model.plane_mut().knows(id));
+        for _ in 0..2 {
+            assert_eq!(counted(&mut rig), 15, "{removal:?}");
+        }
+        tell(&mut rig, &PofMessage::CounterMod(counter(CounterCommand::Clear)));
+        assert_eq!(counted(&mut rig), 0, "{removal:?}");
+    }
+}
+
+#[test]
+fn a_modified_entry_counts_each_packet_once_while_it_is_replaced() {
+    let (mut rig, old) = with_entry(10);
+    rig.model.plane_mut().held = true;
+    let same_match = PofFlowMod { command: FlowCommand::Modify, ..entry(1, 1) };
+    tell(&mut rig, &PofMessage::FlowMod(same_match));
+    let new = id_of(&rig, 1);
+    assert_ne!(old, new);
+    hit(&mut rig, old, 5);
+    hit(&mut rig, new, 2);
+    assert_eq!(counted(&mut rig), 17);
+    release_all(&mut rig);
+    assert_eq!(counted(&mut rig), 17);
+}
+
+#[test]
+fn a_counter_cleared_during_a_removal_counts_later_packets_only() {
+    let (mut rig, id) = with_entry(10);
+    rig.model.plane_mut().held = true;
+    tell(&mut rig, &PofMessage::FlowMod(PofFlowMod { command: FlowCommand::Delete, ..entry(1, 1) }));
+    hit(&mut rig, id, 5);
+    tell(&mut rig, &PofMessage::CounterMod(counter(CounterCommand::Clear)));
+    hit(&mut rig, id, 2);
+    assert_eq!(counted(&mut rig), 2);
+    release_all(&mut rig);
+    assert_eq!(counted(&mut rig), 2);
+}
+
+/// A counter with many entries is added up in parts. Between two parts, the model releases removed entries.
+#[test]
+fn entries_released_while_their_counter_is_added_up_count_once() {
+    let mut rig = rig(Miss::Drop);
+    let table_type = PofTableType::Linear;
+    tell(&mut rig, &PofMessage::CounterMod(counter(CounterCommand::Add)));
+    tell(
+        &mut rig,
+        &PofMessage::TableMod(PofTableMod { table_type, entries: 5_000, ..PofTableMod::default() }),
+    );
+    let entries = 3_000;
+    for index in 0..entries {
+        rig.send(&PofMessage::FlowMod(PofFlowMod { table_type, ..entry(index, 0) }));
+    }
+    for stats in common::dump(&mut rig.model, rig.now) {
+        hit(&mut rig, stats.entry.id, 1);
+    }
+    rig.model.flow_mod(rig.now, common::delete_all()).unwrap();
+    rig.output();
+    let mut bytes = Vec::new();
+    let request = PofMessage::CounterRequest(counter(CounterCommand::Request));
+    encode(&request, 7, rig.dialect, &mut bytes).unwrap();
+    rig.agent.channel(rig.channel).unwrap().receive(&bytes, rig.now);
+    let mut steps = 0;
+    loop {
+        let mut refresh = || {};
+        let mut context = Context { model: &mut rig.model, now: rig.now, refresh: &mut refresh };
+        steps += 1;
+        if !rig.agent.step(rig.channel, &mut context).more {
+            break;
+        }
+        common::poll_all(&mut rig.model, rig.now);
+    }
+    let [PofMessage::CounterReply(reply)] = &rig.output()[..] else { panic!("no reply") };
+    assert_eq!(reply.packets, u64::from(entries));
+    assert!(steps > 2, "the counter was added up in {steps} steps");
+    assert_eq!(counted(&mut rig), u64::from(entries));
 }

@@ -8,7 +8,8 @@ use pof::message::setup::{PofSwitchConfig, QueryAll, SlotConfig, SlotForwarding}
 use pof::message::table::{FlowCommand, PofFlowMod, PofTableMod, PofTableType, TableCommand};
 use pof::value::{METADATA_FIELD, PofCounterId, PofField, PofMatch};
 use pof::{PofMessage, error};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 fn table_mod(message: PofMessage) -> PofTableMod {
     match message {
@@ -125,6 +126,51 @@ fn a_modified_entry_keeps_its_counts_if_its_match_stays() {
     lab.push(1, &frame(0x0902, &[]));
     lab.pop(3);
     until("all packets are counted", || counted(&mut peer, 3) == 3);
+}
+
+/// Packets may hit an entry until the workers have applied its removal.
+#[test]
+fn a_counter_has_each_packet_that_left_by_a_deleted_entry() {
+    let mut lab = Lab::start("");
+    let mut peer = lab.peer();
+    peer.tell(&table(PofTableType::Mask, 0, &[field(96, 16)]));
+    let counter = PofCounterId(3);
+    peer.tell(&PofMessage::CounterMod(PofCounter { counter, ..PofCounter::default() }));
+    let packet = frame(0x0901, &[]);
+    let mut left = 0;
+    for round in 0..60 {
+        let add = PofFlowMod { counter, ..entry(1, ethertype(0x0901), vec![apply(vec![output(2)])]) };
+        let delete = PofFlowMod { command: FlowCommand::Delete, ..add.clone() };
+        peer.tell(&PofMessage::FlowMod(add));
+        let (first, others) = lab.ports.split_at_mut(1);
+        let mut drain = |time: Duration| {
+            let end = Instant::now() + time;
+            while Instant::now() < end {
+                left += u64::from(others[0].pop(0).is_some());
+            }
+        };
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    for _ in 0..8 {
+                        // The ring may be full.
+                        let _ = first[0].push(0, &packet);
+                    }
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+            });
+            drain(Duration::from_millis(3));
+            peer.send(&PofMessage::FlowMod(delete));
+            drain(Duration::from_millis(10));
+            stop.store(true, Ordering::Relaxed);
+        });
+        peer.settle();
+        drain(Duration::from_millis(1));
+        // Packets that the full ring of the port has lost are counted, too.
+        until(&format!("all packets of round {round} are counted"), || counted(&mut peer, 3) >= left);
+    }
+    assert!(left > 0);
 }
 
 /// Returns the number of packets of a counter.
