@@ -17,7 +17,7 @@ pub use output::port;
 
 use crate::layout::TableLayout;
 use crate::refusal::PofRefusal;
-use flow::{Action, FlowMod, GroupId, Instructions, TableId};
+use flow::{Action, FlowMod, GroupId, Instructions, Match, TableId};
 use list::ActionList;
 use pof::PofDialect;
 use pof::action::PofAction;
@@ -66,8 +66,7 @@ pub fn entry(
     let ActionList { actions, meter, next, counters, .. } = list;
     let flow = FlowMod {
         table: Some(key.table),
-        // Entries of a linear table are found by their index, so they need no order.
-        priority: if key.kind == PofTableType::Linear { 0 } else { m.priority },
+        priority: priority(m, key.kind, &matching, dialect),
         matching,
         instructions: Instructions { meter, apply: actions, next, ..Instructions::default() },
         idle_timeout_s: m.idle_timeout_s,
@@ -81,6 +80,19 @@ pub fn entry(
         ..FlowMod::default()
     };
     Ok(Translated { flow, counters })
+}
+
+/// Returns the priority of an entry in the flow model.
+fn priority(m: &PofFlowMod, kind: PofTableType, matching: &Match, dialect: PofDialect) -> u16 {
+    match (kind, dialect) {
+        // Entries of a linear table are found by their index, so they need no order.
+        (PofTableType::Linear, _) => 0,
+        // Public switches of this dialect take the entry with the most mask bits. A key has at most 1,024.
+        (PofTableType::LongestPrefix, PofDialect::V1_4) => {
+            matching.fields().map(|condition| condition.mask.count_ones() as u16).sum()
+        }
+        _ => m.priority,
+    }
 }
 
 /// Translates the actions of a PACKET_OUT or of a bucket. Also returns the counters that they count under.

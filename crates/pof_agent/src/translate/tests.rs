@@ -524,6 +524,35 @@ fn entries_of_linear_tables_are_found_by_their_index() {
     assert_eq!(refusal.code, error::MATCH_BAD_FIELD);
 }
 
+/// Public switches of dialect 1.4.0.015 compare prefixes, and those of dialect 1.2 priorities.
+#[test]
+fn the_longest_prefix_or_the_priority_decides_in_prefix_tables() {
+    let fields = [field(96, 32), meta(32, 8)];
+    let prefix = |bits: u32| u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+    for (kind, dialect, expected) in [
+        (PofTableType::LongestPrefix, NEW, [0, 8, 16, 32, 40]),
+        (PofTableType::LongestPrefix, OLD, [9; 5]),
+        (PofTableType::Mask, NEW, [9; 5]),
+        (PofTableType::Exact, NEW, [9; 5]),
+    ] {
+        let key = TableKey { table: TableId(11), kind, fields: &fields };
+        for ((first, second), expected) in
+            [(0, 0), (8, 0), (8, 8), (32, 0), (32, 8)].into_iter().zip(expected)
+        {
+            // Bits behind the end of a field do not count.
+            let behind = u128::from(u8::MAX);
+            let first = PofMatch { field: fields[0], value: 0, mask: prefix(first) | behind };
+            let second = PofMatch { field: fields[1], value: 0, mask: prefix(second) | behind };
+            let m = PofFlowMod { priority: 9, matches: vec![first, second], ..PofFlowMod::default() };
+            assert_eq!(
+                entry(&m, key, &layout(), dialect).unwrap().flow.priority,
+                expected,
+                "{kind:?} {dialect}"
+            );
+        }
+    }
+}
+
 #[test]
 fn an_entry_keeps_its_timeouts_cookie_and_mark() {
     for (flag, mark) in [

@@ -197,12 +197,15 @@ fn the_announced_entries_of_all_types_fit_together() {
         assert_eq!(report.tables.map(|resource| resource.entries), expected);
         for resource in report.tables.iter().filter(|resource| resource.tables > 0) {
             let (table_type, entries) = (resource.table_type, resource.entries);
-            let table = PofTableMod { table_type, entries, ..PofTableMod::default() };
+            let is_linear = table_type == PofTableType::Linear;
+            let (key_bits, fields) = if is_linear { (0, Vec::new()) } else { (16, vec![FIELD]) };
+            let table = PofTableMod { table_type, entries, key_bits, fields, ..PofTableMod::default() };
             assert_eq!(refusal(&mut rig, &PofMessage::TableMod(table)), None);
             let sample = if entries > 100 { entries - 1..entries } else { 0..entries };
             for index in sample {
-                let priority = index as u16;
-                let add = PofFlowMod { table_type, index, priority, ..PofFlowMod::default() };
+                let mut add =
+                    PofFlowMod { table_type, ..entry(FlowCommand::Add, index, (index & 0xffff).into()) };
+                add.matches.truncate(usize::from(!is_linear));
                 assert_eq!(refusal(&mut rig, &PofMessage::FlowMod(add)), None);
             }
         }

@@ -347,6 +347,35 @@ fn an_output_sends_a_part_of_the_packet_after_metadata() {
     assert!(lab.is_quiet());
 }
 
+/// Public switches of dialect 1.4.0.015 take the longest prefix, and those of dialect 1.2 the highest priority.
+#[test]
+fn the_longest_prefix_is_hit_in_dialect_1_4() {
+    let prefix_field = field(240, 32);
+    for (name, dialect, expected) in [("1.2", PofDialect::V1_2, 2), ("1.4.0.015", PofDialect::V1_4, 3)] {
+        // The shorter prefix has the higher priority, or is added first.
+        for priorities in [[9, 3], [0, 0]] {
+            let mut lab = Lab::start(&format!("dialect = {name:?}"));
+            let mut peer = Peer::connect_in(dialect, lab.pof);
+            peer.tell(&table(PofTableType::Mask, 0, &[field(96, 16)]));
+            peer.tell(&table(PofTableType::LongestPrefix, 0, &[prefix_field]));
+            peer.tell(&PofMessage::FlowMod(of_type(0x0800, vec![goto(10, 0)])));
+            for (index, (bits, priority)) in [8, 16].into_iter().zip(priorities).enumerate() {
+                let mask = u128::MAX << (128 - bits);
+                let value = (0x0a01_0000u128 << 96) & mask;
+                let matches = vec![PofMatch { field: prefix_field, value, mask }];
+                let m = entry(index as u32, matches, vec![apply(vec![output(index as u32 + 2)])]);
+                let table_type = PofTableType::LongestPrefix;
+                peer.tell(&PofMessage::FlowMod(PofFlowMod { table_type, priority, ..m }));
+            }
+            let mut packet = frame(0x0800, &[0x45]);
+            packet[30..34].copy_from_slice(&[10, 1, 2, 3]);
+            lab.push(1, &packet);
+            assert_eq!(lab.pop(expected), packet, "{name} {priorities:?}");
+            assert!(lab.is_quiet());
+        }
+    }
+}
+
 /// Packets reach the entry with two bases. The dialects count from different positions.
 #[test]
 fn an_output_of_a_part_counts_from_the_base_or_the_first_byte() {

@@ -22,7 +22,7 @@ pub const FLOWS: &[&str] = &[
      set_field:0x0908->slice(base,96,16),output:3",
     "table=0,priority=90,slice(base,96,16)=0xfffe,actions=output:4",
     "table=0,priority=1,low_latency,actions=output:2",
-    "table=10,priority=20,slice(metadata,64,32)=0x0a000000/0xff000000,actions=\
+    "table=10,priority=8,slice(metadata,64,32)=0x0a000000/0xff000000,actions=\
      set_field:0/0x03->slice(base,8,8),set_field:0x40/0x40->slice(base,8,8),output:3,output:2",
     "table=10,priority=16,low_latency=false,slice(base,128,32)=0xc0a80000/0xffff0000,actions=move_base(20),goto_direct(25,3)",
     "table=10,priority=1,slice(base,128,32)=0/0x80000000,actions=modify_field:-1->slice(base,64,8),\
@@ -190,6 +190,7 @@ fn ipv4_table(entries: &mut Entries, source: PofField, target: PofField) {
         apply(vec![output(3)]),
         apply(vec![output(2)]),
     ];
+    // The priority of this message contradicts the number of mask bits, which decides.
     entries.add(at(0), 20, vec![masked(source, 0x0a00_0000, 0xff00_0000), any_target], mark);
     let local = masked(target, 0xc0a8_0000, 0xffff_0000);
     entries.add(at(1), 16, vec![any_source, local], vec![direct(20, 3)]);
