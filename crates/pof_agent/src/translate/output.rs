@@ -9,6 +9,7 @@ use super::field::{metadata, packet};
 use super::list::ActionList;
 use crate::refusal::PofRefusal;
 use crate::slot;
+use flow::edit::CUT_BYTES_MAX;
 use flow::{Action, BitRange, CutOrigin, Edit, PortNo, port_no};
 use pof::action::OutputAction;
 use pof::error;
@@ -63,15 +64,40 @@ pub fn after_part() -> PofRefusal {
     PofRefusal::new(error::ACTION_UNSUPPORTED_ORDER, problem)
 }
 
-/// Removes the bytes that are not sent, and inserts the metadata.
+/// Inserts the metadata before the bytes that are sent, and removes those that are not. A removal pads frames
+/// to their minimum length, so it comes last.
 fn cut(part: SentPart, list: &mut ActionList, dialect: PofDialect) -> Result<(), PofRefusal> {
-    let origin = if dialect == PofDialect::V1_2 { CutOrigin::Packet } else { CutOrigin::Base };
-    list.edit(Edit::CutFront { origin, bytes: part.cut_bytes }, BAD)?;
-    let Some(BitRange { offset_bits, length_bits }) = part.metadata else { return Ok(()) };
+    let (bytes, old) = (part.cut_bytes, dialect == PofDialect::V1_2);
+    let Some(from) = part.metadata else {
+        let origin = if old { CutOrigin::Packet } else { CutOrigin::Base };
+        return list.edit(Edit::CutFront { origin, bytes }, BAD);
+    };
+    if old {
+        // Moves the base to the first byte, because an insertion counts from the base.
+        list.edit(Edit::CutFront { origin: CutOrigin::Packet, bytes: 0 }, BAD)?;
+    }
+    insert(from, bytes, list)?;
+    if old && bytes == 0 {
+        return Ok(());
+    }
+    list.edit(Edit::CutFront { origin: CutOrigin::Base, bytes }, BAD)
+}
+
+/// Inserts bits of the metadata at a distance from the base.
+fn insert(from: BitRange, at_bytes: u16, list: &mut ActionList) -> Result<(), PofRefusal> {
     let wrong = |problem: String| PofRefusal::new(BAD, problem);
-    let from = metadata(offset_bits, length_bits).map_err(wrong)?;
-    let to = packet(0, length_bits).map_err(wrong)?;
-    list.edit(Edit::AddField { range: BitRange { offset_bits: 0, length_bits }, value: 0 }, BAD)?;
+    let length_bits = from.length_bits;
+    let from = metadata(from.offset_bits, length_bits).map_err(wrong)?;
+    let end_bytes = at_bytes.saturating_add(length_bits / 8);
+    if end_bytes > CUT_BYTES_MAX {
+        return Err(wrong(format!(
+            "OUTPUT with packet offset {at_bytes} and {length_bits} bits of metadata; they may have at most \
+             {CUT_BYTES_MAX} bytes together"
+        )));
+    }
+    let range = BitRange { offset_bits: 8 * at_bytes, length_bits };
+    let to = packet(range.offset_bits, length_bits).map_err(wrong)?;
+    list.edit(Edit::AddField { range, value: 0 }, BAD)?;
     list.edit(Edit::CopyField { from, to }, BAD)
 }
 

@@ -401,26 +401,35 @@ fn part(port: u32, cut: u16, (offset, length): (u16, u16)) -> PofAction {
     })
 }
 
+/// The metadata is inserted before the other bytes are removed, because a removal pads short frames.
 #[test]
-fn an_output_of_a_part_removes_bytes_and_inserts_metadata() {
+fn an_output_of_a_part_inserts_metadata_and_removes_bytes() {
     let out = |port| Action::output(PortNo(port));
-    let insert = |at, bits| -> [Action; 2] {
-        let (from, to) = (ext(at, bits), moving(0, bits));
-        [Edit::AddField { range: range(0, bits), value: 0 }.into(), Edit::CopyField { from, to }.into()]
+    let cut = |origin, bytes| Action::from(Edit::CutFront { origin, bytes });
+    let insert = |at: u16, meta_bits, bits| -> [Action; 2] {
+        let (from, to) = (ext(meta_bits, bits), moving(8 * at, bits));
+        [Edit::AddField { range: range(8 * at, bits), value: 0 }.into(), Edit::CopyField { from, to }.into()]
     };
-    let [zeros, copy] = insert(64, 128);
-    let [port_zeros, port_copy] = insert(24, 8);
-    let [rounded_zeros, rounded_copy] = insert(68, 16);
     // Public switches of the dialects count from different positions.
     for (dialect, origin) in [(OLD, CutOrigin::Packet), (NEW, CutOrigin::Base)] {
-        let cut = |bytes| Action::from(Edit::CutFront { origin, bytes });
+        let part_with = |bytes: u16, meta_bits, bits| {
+            let [zeros, copy] = insert(bytes, meta_bits, bits);
+            match (dialect, bytes) {
+                (PofDialect::V1_2, 0) => vec![cut(origin, 0), zeros, copy, out(2)],
+                (PofDialect::V1_2, _) => {
+                    vec![cut(origin, 0), zeros, copy, cut(CutOrigin::Base, bytes), out(2)]
+                }
+                (PofDialect::V1_4, _) => vec![zeros, copy, cut(CutOrigin::Base, bytes), out(2)],
+            }
+        };
         for (actions, expected) in [
-            (vec![part(2, 14, (0, 0))], vec![cut(14), out(2)]),
-            (vec![part(2, 0, (32, 128))], vec![cut(0), zeros.clone(), copy.clone(), out(2)]),
-            (vec![part(2, 1_536, (32, 128))], vec![cut(1_536), zeros.clone(), copy.clone(), out(2)]),
-            (vec![part(2, 1, (16, 8))], vec![cut(1), port_zeros.clone(), port_copy.clone(), out(2)]),
+            (vec![part(2, 14, (0, 0))], vec![cut(origin, 14), out(2)]),
+            (vec![part(2, 1_536, (0, 0))], vec![cut(origin, 1_536), out(2)]),
+            (vec![part(2, 0, (32, 128))], part_with(0, 64, 128)),
+            (vec![part(2, 1_520, (32, 128))], part_with(1_520, 64, 128)),
+            (vec![part(2, 1, (16, 8))], part_with(1, 24, 8)),
             // Whole bytes of the metadata are sent.
-            (vec![part(2, 0, (36, 9))], vec![cut(0), rounded_zeros.clone(), rounded_copy.clone(), out(2)]),
+            (vec![part(2, 0, (36, 9))], part_with(0, 68, 16)),
             // An offset without a length has no effect.
             (vec![part(2, 0, (99, 0)), output(3)], vec![out(2), out(3)]),
             // The whole packet may leave before, and the same part several times.
@@ -431,7 +440,7 @@ fn an_output_of_a_part_removes_bytes_and_inserts_metadata() {
                     part(3, 14, (7, 0)),
                     PofAction::Drop(DropAction::default()),
                 ],
-                vec![out(1), cut(14), out(2), out(3)],
+                vec![out(1), cut(origin, 14), out(2), out(3)],
             ),
         ] {
             // The base may have any distance from the first byte.
@@ -443,8 +452,7 @@ fn an_output_of_a_part_removes_bytes_and_inserts_metadata() {
         }
     }
     let moved = vec![shift(PofDirection::Forward, 4), apply(vec![part(2, 14, (0, 0))])];
-    let cut = Edit::CutFront { origin: CutOrigin::Base, bytes: 14 };
-    let expected = [Edit::MoveBase(4).into(), cut.into(), out(2)];
+    let expected = [Edit::MoveBase(4).into(), cut(CutOrigin::Base, 14), out(2)];
     assert_eq!(translated_in(0, moved, NEW).unwrap().flow.instructions.apply, expected);
 }
 
@@ -456,6 +464,8 @@ fn outputs_of_a_part_are_refused_where_the_flow_model_cannot_express_them() {
     for (table, instructions, code, text) in [
         (0, vec![apply(vec![part(2, 1_537, (0, 0))])], bad, "maximum is 1536 bytes"),
         (0, vec![apply(vec![part(2, 0xffff, (0, 0))])], bad, "maximum is 1536 bytes"),
+        (0, vec![apply(vec![part(2, 1_521, (32, 128))])], bad, "at most 1536 bytes together"),
+        (0, vec![apply(vec![part(2, 0xffff, (32, 8))])], bad, "at most 1536 bytes together"),
         (0, vec![apply(vec![part(2, 0, (0, 16))])], bad, "do not exist"),
         (0, vec![apply(vec![part(2, 0, (153, 1))])], bad, "do not exist"),
         (0, vec![apply(vec![part(2, 0, (32, 0xffff))])], bad, "do not exist"),

@@ -347,6 +347,40 @@ fn an_output_sends_a_part_of_the_packet_after_metadata() {
     assert!(lab.is_quiet());
 }
 
+/// Only a frame that is shorter than 60 bytes with its metadata is padded.
+#[test]
+fn a_part_of_a_short_frame_has_no_bytes_behind_its_end() {
+    for (name, dialect) in [("1.2", PofDialect::V1_2), ("1.4.0.015", PofDialect::V1_4)] {
+        let mut lab = Lab::start(&format!("dialect = {name:?}"));
+        let mut peer = Peer::connect_in(dialect, lab.pof);
+        peer.tell(&table(PofTableType::Mask, 0, &[field(96, 16)]));
+        peer.tell(&table(PofTableType::Mask, 1, &[]));
+        // Both dialects remove the first 14 bytes.
+        let base = if dialect == PofDialect::V1_2 { 6 } else { 4 };
+        let packet_offset_bytes = if dialect == PofDialect::V1_2 { 14 } else { 10 };
+        peer.tell(&PofMessage::FlowMod(of_type(0x0901, vec![goto(1, base)])));
+        let output = OutputAction {
+            port: PofOperand::Number(3),
+            metadata_offset_bits: 32,
+            metadata_length_bits: 128,
+            packet_offset_bytes,
+        };
+        let second = entry(0, vec![], vec![apply(vec![PofAction::Output(output)])]);
+        peer.tell(&PofMessage::FlowMod(PofFlowMod { table: 1, ..second }));
+        for length in [64, 63, 60, 59, 58, 57, 40, 14] {
+            for _ in 0..3 {
+                let packet = &frame(0x0901, &[1, 2, 3, 4])[..length];
+                lab.push(1, packet);
+                let mut expected = [&[0; 16], &packet[14..]].concat();
+                expected.resize(expected.len().max(60), 0);
+                assert_eq!(lab.pop(3), expected, "{name}, {length} bytes");
+            }
+        }
+        lab.push(1, &frame(0x0901, &[])[..13]);
+        assert!(lab.is_quiet());
+    }
+}
+
 /// Public switches of dialect 1.4.0.015 take the longest prefix, and those of dialect 1.2 the highest priority.
 #[test]
 fn the_longest_prefix_is_hit_in_dialect_1_4() {

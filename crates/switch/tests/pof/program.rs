@@ -34,8 +34,8 @@ pub const FLOWS: &[&str] = &[
     "table=25,priority=0,index=1,low_latency,actions=move_base(-14),set_field:0x020000000009->slice(base,48,48),output:2",
     "table=25,priority=0,index=2,actions=output:3",
     "table=25,priority=0,index=3,actions=add_field(0,16,0xabcd),calculate_checksum(0,16,0,64),output:3",
-    "table=20,priority=0,slice(base,48,8)=58,actions=cut_front(base,40),add_field(0,16,0),\
-     copy_field:slice(metadata,96,16)->slice(base,0,16),output:3",
+    "table=20,priority=0,slice(base,48,8)=58,actions=add_field(320,16,0),\
+     copy_field:slice(metadata,96,16)->slice(base,320,16),cut_front(base,40),output:3",
 ];
 
 /// Number of entries. Each has a counter with its number, which is that of its line in [`FLOWS`].
