@@ -14,7 +14,7 @@ record! {
     pub struct GotoTable: "GOTO_TABLE" [72 72] {
         /// Number of the table among the tables of all types.
         table: TableId = (0 1) (0 1),
-        /// Number of bytes to add to the base offset.
+        /// Number of bytes to add to the base offset. In dialect 1.4.0.015, it is a signed number.
         packet_offset_bytes: u16 = (2 2) (2 2),
     }
     lists {
@@ -70,7 +70,7 @@ record! {
     pub struct GotoDirectTable: "GOTO_DIRECT_TABLE" [8 16] {
         /// Number of the table among the tables of all types.
         table: TableId = (0 1) (0 1),
-        /// Number of bytes to add to the base offset.
+        /// Number of bytes to add to the base offset. In dialect 1.4.0.015, it is a signed number.
         packet_offset_bytes: u16 = (2 2) (2 2),
     }
     operands error::INSTRUCTION_UNSUPPORTED {

@@ -44,8 +44,8 @@ fn add(
     match instruction {
         PofInstruction::ApplyActions(m) => action::run(&m.actions, list, dialect),
         _ if list.part.is_some() => Err(output::after_part()),
-        PofInstruction::GotoTable(m) => goto_table(m, list, table, layout),
-        PofInstruction::GotoDirectTable(m) => goto_direct(m, list, table, layout),
+        PofInstruction::GotoTable(m) => goto_table(m, list, table, layout, dialect),
+        PofInstruction::GotoDirectTable(m) => goto_direct(m, list, table, layout, dialect),
         PofInstruction::WriteMetadata(m) => write_metadata(m, list, dialect),
         PofInstruction::WriteMetadataFromPacket(m) => {
             let wrong = |problem: String| PofRefusal::new(error::INSTRUCTION_BAD_OFFSET, problem);
@@ -88,9 +88,10 @@ fn goto_table(
     list: &mut ActionList,
     table: TableId,
     layout: &TableLayout,
+    dialect: PofDialect,
 ) -> Result<(), PofRefusal> {
     next_table(table, m.table, false, layout)?;
-    move_base(i64::from(m.packet_offset_bytes), list)?;
+    move_base(distance(m.packet_offset_bytes, dialect), list)?;
     list.next = Some(Next::Table(m.table));
     list.ended = true;
     Ok(())
@@ -101,16 +102,25 @@ fn goto_direct(
     list: &mut ActionList,
     table: TableId,
     layout: &TableLayout,
+    dialect: PofDialect,
 ) -> Result<(), PofRefusal> {
     next_table(table, m.table, true, layout)?;
     let PofOperand::Number(index) = m.index else {
         let problem = "GOTO_DIRECT_TABLE with its index in a field is not supported; give the index";
         return Err(PofRefusal::new(error::INSTRUCTION_UNSUPPORTED, problem));
     };
-    move_base(i64::from(m.packet_offset_bytes), list)?;
+    move_base(distance(m.packet_offset_bytes, dialect), list)?;
     list.next = Some(Next::Direct { table: m.table, index });
     list.ended = true;
     Ok(())
+}
+
+/// Returns the number of bytes by which a GOTO moves the base. It is signed in dialect 1.4.0.015.
+fn distance(packet_offset_bytes: u16, dialect: PofDialect) -> i64 {
+    match dialect {
+        PofDialect::V1_2 => packet_offset_bytes.into(),
+        PofDialect::V1_4 => packet_offset_bytes.cast_signed().into(),
+    }
 }
 
 fn write_metadata(m: &WriteMetadata, list: &mut ActionList, dialect: PofDialect) -> Result<(), PofRefusal> {

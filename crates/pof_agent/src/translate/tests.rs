@@ -232,9 +232,16 @@ fn gotos_move_the_base_and_end_the_entry() {
     let table = Next::Table(TableId(4));
     assert_eq!(made(vec![goto(4, 14)], NEW), next(vec![base(14)], table));
     assert_eq!(made(vec![goto(4, 0)], OLD), next(vec![], table));
+    // Dialect 1.4.0.015 has signed offsets.
+    assert_eq!(made(vec![goto(4, 0xfff2)], NEW), next(vec![base(-14)], table));
+    assert_eq!(made(vec![goto(4, (-1_536i16).cast_unsigned())], NEW), next(vec![base(-1_536)], table));
     let index = PofOperand::Number(70_000);
     let entry = Next::Direct { table: TableId(25), index: 70_000 };
     assert_eq!(made(vec![direct(25, index)], NEW), next(vec![base(2)], entry));
+    let back = GotoDirectTable { table: TableId(25), packet_offset_bytes: 0xffff, index };
+    let back = PofInstruction::GotoDirectTable(back);
+    assert_eq!(made(vec![back.clone()], NEW), next(vec![base(-1)], entry));
+    assert_eq!(refused(vec![back], OLD).code, error::INSTRUCTION_BAD_OFFSET);
     // What follows is unreachable, so it is not even checked.
     let after = vec![goto(24, 0), apply(vec![output(0)]), goto(1, 0), meter(1)];
     assert_eq!(made(after, NEW), next(vec![], Next::Table(TableId(24))));
@@ -308,7 +315,8 @@ fn instructions_are_refused_by_name() {
         (direct(45, zero), NEW, error::INSTRUCTION_TABLE_UNEXIST, "does not exist"),
         (direct(25, operand), NEW, unsupported, "index in a field"),
         (goto(4, 1537), NEW, bad, "1536"),
-        (goto(4, 40_000), NEW, bad, "1536"),
+        (goto(4, 40_000), NEW, bad, "move_base(-25536)"),
+        (goto(4, 0xfff2), OLD, bad, "moves by 65522 bytes"),
         (shift(PofDirection::Forward, 1_537), NEW, bad, "1536"),
         (shift(PofDirection::Backward, u32::MAX), NEW, bad, "1536"),
         (moved, NEW, unsupported, "in a field"),

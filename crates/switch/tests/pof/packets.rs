@@ -381,6 +381,27 @@ fn a_part_of_a_short_frame_has_no_bytes_behind_its_end() {
     }
 }
 
+/// A GOTO of dialect 1.4.0.015 may move the base backward.
+#[test]
+fn a_goto_may_return_to_an_earlier_header() {
+    let (mut lab, mut peer) = start("");
+    for (number, key) in [(1, field(0, 8)), (2, field(96, 16))] {
+        peer.tell(&table(PofTableType::Mask, number, &[key]));
+    }
+    peer.tell(&PofMessage::FlowMod(of_type(0x0908, vec![goto(1, 14)])));
+    let back = entry(1, vec![equals(field(0, 8), 7)], vec![goto(2, (-14i16).cast_unsigned())]);
+    peer.tell(&PofMessage::FlowMod(PofFlowMod { table: 1, ..back }));
+    let last = of_type(0x0908, vec![apply(vec![output(2)])]);
+    peer.tell(&PofMessage::FlowMod(PofFlowMod { table: 2, ..last }));
+    for _ in 0..3 {
+        let packet = frame(0x0908, &[7]);
+        lab.push(1, &packet);
+        assert_eq!(lab.pop(2), packet);
+    }
+    lab.push(1, &frame(0x0908, &[8]));
+    assert!(lab.is_quiet());
+}
+
 /// Public switches of dialect 1.4.0.015 take the longest prefix, and those of dialect 1.2 the highest priority.
 #[test]
 fn the_longest_prefix_is_hit_in_dialect_1_4() {
