@@ -56,9 +56,9 @@ impl ActionList {
     pub fn meter(&mut self, meter: MeterId) -> Result<(), PofRefusal> {
         let problem = if self.meter.is_some() {
             "an entry has at most one METER; remove the second"
-        } else if self.sends {
-            "METER follows an OUTPUT, GROUP or PACKET_IN, but it limits the packet before all actions; \
-             place METER first"
+        } else if self.sends || !self.counters.is_empty() {
+            "METER follows an OUTPUT, GROUP, PACKET_IN or COUNTER, but it limits the packet before all \
+             actions; place METER first"
         } else {
             self.meter = Some(meter);
             return Ok(());

@@ -257,12 +257,15 @@ fn a_drop_ends_the_entry() {
 }
 
 #[test]
-fn a_meter_limits_the_packet_before_it_is_sent() {
+fn a_meter_limits_the_packet_before_it_is_sent_or_counted() {
     let before = vec![shift(PofDirection::Forward, 1), meter(4), apply(vec![output(1)])];
     assert_eq!(made(before, NEW).meter, Some(MeterId(4)));
     let group = PofAction::Group(GroupAction { group: GroupId(1) });
     let packet_in = PofAction::PacketIn(PacketInAction { reason: 0 });
-    for action in [output(1), group, packet_in] {
+    let count = |number| PofAction::Counter(CounterAction { counter: PofCounterId(number) });
+    assert_eq!(made(vec![apply(vec![count(0)]), meter(4)], NEW).meter, Some(MeterId(4)));
+    // A COUNTER before the METER would count only what the METER passes.
+    for action in [output(1), group, packet_in, count(1)] {
         let refusal = refused(vec![apply(vec![action]), meter(4)], NEW);
         assert_eq!(refusal.code, error::INSTRUCTION_UNSUPPORTED);
         assert!(refusal.problem.contains("place METER first"), "{refusal}");
