@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bounded queue of asynchronous messages to controllers.
 
+use crate::kept_counts::EntryRef;
 use crate::port::Port;
 use dataplane::Question;
 use flow::{FlowEntry, HeldFlow, Nanos, PacketInReason, TableId};
@@ -34,6 +35,8 @@ pub struct PacketIn {
     pub frame: Frame,
     /// Table of the entry that sent the packet.
     pub table: TableId,
+    /// The entry, unless it no longer exists or a controller sent the packet.
+    pub entry: Option<EntryRef>,
     /// Cookie of that entry, or all ones if the entry no longer exists.
     pub cookie: u64,
     /// Reason of the packet-in.

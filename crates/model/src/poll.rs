@@ -4,6 +4,7 @@
 use crate::async_messages::{AsyncQueue, PacketIn};
 use crate::changes::transaction::Transaction;
 use crate::expiry::{Expiry, NextTimer, TimerKind};
+use crate::kept_counts::EntryRef;
 use crate::macs::Macs;
 use crate::model::Model;
 use crate::rules::Rules;
@@ -65,9 +66,11 @@ fn packet_in<D: DataPlane>(
     async_messages: &mut AsyncQueue,
     plane: &mut D,
 ) {
+    let slot = rules.store.slot(event.entry);
     let packet_in = PacketIn {
         frame: event.frame,
         table: event.table,
+        entry: slot.map(|slot| EntryRef { id: event.entry, serial: slot.serial }),
         cookie: rules.store.entry(event.entry).map_or(u64::MAX, |e| e.cookie),
         reason: event.reason,
         max_len: event.max_len,

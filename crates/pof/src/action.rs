@@ -118,7 +118,7 @@ record! {
 record! {
     /// Sends the whole packet to the controller.
     pub struct PacketInAction: "PACKET_IN action" [8 8] {
-        /// Reason in the packet-in.
+        /// Reason in the packet-in, as a number of [`PofPacketInReason`](crate::message::packet::PofPacketInReason).
         reason: u32 = (0 4) (0 4),
     }
 }

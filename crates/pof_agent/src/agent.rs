@@ -142,7 +142,7 @@ impl PofAgent {
         if channels.peek().is_none() {
             return;
         }
-        let encoded = async_message::messages(message, &self.shared.config);
+        let encoded = async_message::messages(message, &self.shared);
         channels.for_each(|channel| channel.report(message, &encoded));
     }
 

@@ -235,7 +235,7 @@ fn install<D: DataPlane>(
     context: &mut Context<'_, D>,
 ) -> Result<(), PofRefusal> {
     let Before { mut changes, keeps_counts } = before;
-    let Translated { flow, mut counters } = translated;
+    let Translated { flow, mut counters, packet_in_reason } = translated;
     counters.sort_unstable();
     counters.dedup();
     for counter in counters.iter().chain(Some(&m.counter)) {
@@ -253,7 +253,7 @@ fn install<D: DataPlane>(
     context.model.bundle(context.now, changes).map_err(|(_, error)| refused(error))?;
     let added = context.model.find(table, priority, &matching);
     let (Some(entry), Some(found)) = (added, shared.tables.get_mut(&table)) else { return Ok(()) };
-    let record = EntryRecord { entry, message: Box::new(m.clone()) };
+    let record = EntryRecord { entry, message: Box::new(m.clone()), packet_in_reason };
     let counter = record.counter();
     let before = found.set(m.index, record);
     if counter.is_some() {

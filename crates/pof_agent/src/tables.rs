@@ -8,6 +8,7 @@
 use dataplane::DataPlane;
 use flow::{Match, TableId};
 use model::{EntryRef, Model};
+use pof::message::packet::PofPacketInReason;
 use pof::message::table::{PofFlowMod, PofTableMod};
 use pof::value::PofCounterId;
 use std::collections::{BTreeMap, HashMap};
@@ -22,6 +23,8 @@ pub struct EntryRecord {
     pub entry: EntryRef,
     /// FLOW_MOD that added the entry, for queries.
     pub message: Box<PofFlowMod>,
+    /// Reason of the packet-ins of the entry.
+    pub packet_in_reason: PofPacketInReason,
 }
 
 impl EntryRecord {
@@ -68,6 +71,12 @@ impl PofTable {
         model: &Model<D>,
     ) -> Option<u32> {
         self.indexes.get(&model.find(table, priority, matching)?).copied()
+    }
+
+    /// Returns the reason of the packet-ins of an entry, if a record has it.
+    pub fn packet_in_reason(&self, entry: EntryRef) -> Option<PofPacketInReason> {
+        let record = self.records.get(self.indexes.get(&entry)?)?;
+        (record.entry == entry).then_some(record.packet_in_reason)
     }
 
     /// Sets the record at an index. Returns the record that it replaces.

@@ -131,6 +131,7 @@ mod tests {
         AsyncMessage::PacketIn(PacketIn {
             frame,
             table: TableId(4),
+            entry: None,
             cookie: 5,
             reason,
             max_len,

@@ -6,7 +6,7 @@ use super::field::{metadata, right_aligned, slice};
 use super::list::ActionList;
 use super::output;
 use crate::refusal::PofRefusal;
-use flow::{Action, BitRange, Edit, Field, port_no};
+use flow::{Action, BitRange, Edit, Field};
 use pof::PofDialect;
 use pof::action::{AddFieldAction, ChecksumAction, DeleteFieldAction, PofAction, PofLocation};
 use pof::error;
@@ -45,10 +45,7 @@ fn add(action: &PofAction, list: &mut ActionList, dialect: PofDialect) -> Result
             list.sends = true;
             list.actions.push(Action::Group(m.group));
         }
-        PofAction::PacketIn(_) => {
-            list.sends = true;
-            list.actions.push(Action::output(port_no::CONTROLLER));
-        }
+        PofAction::PacketIn(m) => list.packet_in(m.reason)?,
         // Counter 0 stands for no counter, as in the entries themselves.
         PofAction::Counter(m) if m.counter.0 == 0 => {}
         PofAction::Counter(m) => {

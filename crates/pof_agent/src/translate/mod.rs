@@ -22,6 +22,7 @@ use list::ActionList;
 use pof::PofDialect;
 use pof::action::PofAction;
 use pof::error;
+use pof::message::packet::PofPacketInReason;
 use pof::message::table::{LowLatencyFlag, PofFlowMod, PofTableType};
 use pof::value::{PofCounterId, PofField};
 
@@ -48,6 +49,8 @@ pub struct Translated {
     pub flow: FlowMod,
     /// Counters that actions of the entry count under.
     pub counters: Vec<PofCounterId>,
+    /// Reason of the packet-ins of the entry.
+    pub packet_in_reason: PofPacketInReason,
 }
 
 /// Translates the entry of a FLOW_MOD.
@@ -63,7 +66,7 @@ pub fn entry(
     let matching = matching::matching(m, key)?;
     let mut list = ActionList::default();
     instruction::run(&m.instructions, &mut list, key.table, layout, dialect)?;
-    let ActionList { actions, meter, next, counters, .. } = list;
+    let ActionList { actions, meter, next, counters, packet_in_reason, .. } = list;
     let flow = FlowMod {
         table: Some(key.table),
         priority: priority(m, key.kind, &matching, dialect),
@@ -79,7 +82,8 @@ pub fn entry(
         },
         ..FlowMod::default()
     };
-    Ok(Translated { flow, counters })
+    let packet_in_reason = packet_in_reason.unwrap_or(PofPacketInReason::Action);
+    Ok(Translated { flow, counters, packet_in_reason })
 }
 
 /// Returns the priority of an entry in the flow model.

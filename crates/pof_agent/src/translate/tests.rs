@@ -162,7 +162,7 @@ fn actions_keep_their_order_and_meaning() {
         ),
         (PofAction::Group(GroupAction { group: GroupId(9) }), NEW, Action::Group(GroupId(9))),
         (
-            PofAction::PacketIn(PacketInAction { reason: 5 }),
+            PofAction::PacketIn(PacketInAction { reason: 2 }),
             NEW,
             Action::Output { port: port_no::CONTROLLER, max_len: flow::action::WHOLE_PACKET },
         ),
@@ -271,6 +271,30 @@ fn a_meter_limits_the_packet_before_it_is_sent_or_counted() {
         assert!(refusal.problem.contains("place METER first"), "{refusal}");
     }
     assert!(refused(vec![meter(4), meter(4)], NEW).problem.contains("at most one METER"));
+}
+
+#[test]
+fn the_packet_ins_of_an_entry_have_the_reason_of_their_action() {
+    use pof::message::packet::PofPacketInReason as Reason;
+    let packet_in = |reason| PofAction::PacketIn(PacketInAction { reason });
+    for (actions, expected) in [
+        (vec![], Reason::Action),
+        (vec![packet_in(0)], Reason::NoMatch),
+        (vec![packet_in(1)], Reason::Action),
+        (vec![packet_in(2), output(1), packet_in(2)], Reason::InvalidTtl),
+        (vec![packet_in(0), PofAction::Drop(DropAction { reason: 0 }), packet_in(9)], Reason::NoMatch),
+    ] {
+        assert_eq!(translated(vec![apply(actions)], NEW).unwrap().packet_in_reason, expected);
+    }
+    for (actions, text) in [
+        (vec![packet_in(3)], "PACKET_IN has reason 3"),
+        (vec![packet_in(u32::MAX)], "PACKET_IN has reason 4294967295"),
+        (vec![packet_in(1), packet_in(0)], "different reasons"),
+    ] {
+        let refusal = refused(vec![apply(actions)], NEW);
+        assert_eq!(refusal.code, error::ACTION_BAD_ARGUMENT);
+        assert!(refusal.problem.contains(text), "{refusal}");
+    }
 }
 
 #[test]

@@ -3,13 +3,15 @@
 
 use crate::common;
 use crate::rig::Rig;
-use flow::{PortNo, TableId};
+use flow::{Match, PortNo, TableId};
 use frame::Frame;
 use model::agent::LostMessages;
 use model::{AsyncMessage, PacketIn};
+use pof::action::{PacketInAction, PofAction};
+use pof::instruction::{ApplyActions, PofInstruction};
 use pof::message::port::{PofPortReason, PofPortStatus};
 use pof::message::setup::PofSwitchConfig;
-use pof::message::table::PofTableMod;
+use pof::message::table::{PofFlowMod, PofTableMod};
 use pof::{PofDialect, PofMessage};
 use pof_agent::{Miss, PofChannelEvent};
 
@@ -19,6 +21,7 @@ fn packet_in(in_port: u32) -> AsyncMessage {
     AsyncMessage::PacketIn(PacketIn {
         frame,
         table: TableId(1),
+        entry: None,
         cookie: 2,
         reason: flow::PacketInReason::Action,
         max_len: u16::MAX,
@@ -91,7 +94,7 @@ fn no_asynchronous_message_is_sent_while_a_handshake_empties_the_tables() {
     let mut rig = Rig::new(PofDialect::V1_4, Miss::Drop, true);
     rig.send(&PofMessage::TableMod(PofTableMod { entries: 1 << 20, ..PofTableMod::default() }));
     for priority in 0..5_000 {
-        let entry = common::add(priority, flow::Match::any(), PortNo(1));
+        let entry = common::add(priority, Match::any(), PortNo(1));
         rig.model.flow_mod(rig.now, entry).unwrap();
     }
     common::poll_all(&mut rig.model, rig.now);
@@ -150,5 +153,42 @@ fn described(message: &PofMessage) -> u32 {
     match message {
         PofMessage::PortStatus(status) => status.port.number,
         other => panic!("{other:?}"),
+    }
+}
+
+/// OpenFlow would take an entry of priority 0 for all packets for a table-miss entry.
+#[test]
+fn a_packet_in_has_the_reason_of_its_entry() {
+    use flow::PacketInReason as Reason;
+    use pof::message::packet::PofPacketInReason as PofReason;
+    let mut rig = Rig::new(PofDialect::V1_4, Miss::Controller, false);
+    rig.send(&PofMessage::TableMod(PofTableMod { table: 1, entries: 8, ..PofTableMod::default() }));
+    let find = |rig: &Rig| rig.model.find(TableId(1), 0, &Match::any());
+    let reported = |rig: &mut Rig, found, reason| {
+        let AsyncMessage::PacketIn(packet_in) = packet_in(2) else { unreachable!() };
+        rig.output();
+        rig.agent.report(&AsyncMessage::PacketIn(PacketIn { entry: found, reason, ..packet_in }));
+        match &rig.output()[..] {
+            [PofMessage::PacketIn(sent)] => sent.reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    let miss = find(&rig);
+    let to_controller = PofAction::PacketIn(PacketInAction { reason: 2 });
+    let apply = ApplyActions { actions: vec![to_controller] };
+    let instructions = vec![PofInstruction::ApplyActions(apply)];
+    rig.send(&PofMessage::FlowMod(PofFlowMod { table: 1, instructions, ..PofFlowMod::default() }));
+    let entry = find(&rig);
+    assert!(entry.is_some() && entry != miss);
+    // The table-miss entry, PACKET_OUT and entries of other controllers have the reason of OpenFlow.
+    for (found, reason, expected) in [
+        (entry, Reason::NoMatch, PofReason::InvalidTtl),
+        (entry, Reason::Action, PofReason::InvalidTtl),
+        (miss, Reason::NoMatch, PofReason::NoMatch),
+        (None, Reason::NoMatch, PofReason::NoMatch),
+        (None, Reason::Action, PofReason::Action),
+        (None, Reason::InvalidTtl, PofReason::InvalidTtl),
+    ] {
+        assert_eq!(reported(&mut rig, found, reason), expected, "{found:?} {reason:?}");
     }
 }

@@ -124,6 +124,7 @@ fn packet_ins_are_lost_and_counted_if_the_controller_does_not_read() {
     let packet_in = AsyncMessage::PacketIn(PacketIn {
         frame,
         table: TableId(1),
+        entry: None,
         cookie: 2,
         reason: flow::PacketInReason::Action,
         max_len: u16::MAX,

@@ -106,7 +106,7 @@ fn action(c: &mut Choices<'_>) -> PofAction {
         }
         6 | 7 => PofAction::Group(GroupAction { group: GroupId(number(c)) }),
         8 => PofAction::Drop(DropAction::default()),
-        9 => PofAction::PacketIn(PacketInAction { reason: 0 }),
+        9 => PofAction::PacketIn(PacketInAction { reason: c.of(&[1, 1, 1, 0, 2, 3]) }),
         10 | 11 => PofAction::Counter(CounterAction { counter: counter_id(c) }),
         12 => PofAction::Output(OutputAction {
             port: operand(c),

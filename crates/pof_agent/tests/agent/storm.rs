@@ -162,6 +162,7 @@ impl Storm {
         self.rig.agent.report(&AsyncMessage::PacketIn(PacketIn {
             frame,
             table: TableId(1),
+            entry: None,
             cookie: 2,
             reason: c.of(&reasons),
             max_len: u16::MAX,

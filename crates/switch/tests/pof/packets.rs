@@ -39,7 +39,7 @@ fn packet_in(peer: &mut Peer) -> PofPacketIn {
 #[test]
 fn a_packet_in_has_the_whole_packet_and_its_entry() {
     let (mut lab, mut peer) = start("device_id = 3");
-    let action = PofAction::PacketIn(PacketInAction { reason: 0 });
+    let action = PofAction::PacketIn(PacketInAction { reason: 1 });
     let mut m = of_type(0x0908, vec![apply(vec![output(2), action])]);
     m.cookie = 0x1234_5678_9abc_def0;
     peer.tell(&PofMessage::FlowMod(m));
@@ -54,6 +54,37 @@ fn a_packet_in_has_the_whole_packet_and_its_entry() {
     );
     assert_eq!((found.port, found.device_id, found.buffer_id), (3, 3, NO_BUFFER));
     assert_eq!((found.total_length_bytes, found.data), (1_500, packet));
+}
+
+/// OpenFlow would take an entry of priority 0 for all packets for a table-miss entry.
+#[test]
+fn a_packet_in_has_the_reason_of_its_action() {
+    use PofPacketInReason::{Action, InvalidTtl, NoMatch};
+    let (mut lab, mut peer) = start("miss = \"controller\"");
+    let any = PofMatch { field: field(96, 16), value: 0, mask: 0 };
+    for priority in [0, 7] {
+        for (number, expected) in [(0, NoMatch), (1, Action), (2, InvalidTtl)] {
+            let action = PofAction::PacketIn(PacketInAction { reason: number });
+            let mut m = entry(1, vec![any], vec![apply(vec![action])]);
+            (m.priority, m.cookie) = (priority, 5);
+            peer.tell(&PofMessage::FlowMod(m.clone()));
+            for _ in 0..3 {
+                lab.push(1, &frame(0x0908, &[]));
+                let found = packet_in(&mut peer);
+                assert_eq!((found.reason, found.cookie), (expected, 5), "priority {priority}");
+            }
+            m.command = FlowCommand::Delete;
+            peer.tell(&PofMessage::FlowMod(m));
+            // The table-miss entry is back.
+            lab.push(1, &frame(0x0908, &[]));
+            assert_eq!(packet_in(&mut peer).reason, NoMatch);
+        }
+    }
+    // An output to the controllers' port is an action, too.
+    let to_port = apply(vec![output(0xffff_fffd)]);
+    peer.tell(&PofMessage::FlowMod(PofFlowMod { priority: 0, ..entry(1, vec![any], vec![to_port]) }));
+    lab.push(1, &frame(0x0908, &[]));
+    assert_eq!(packet_in(&mut peer).reason, Action);
 }
 
 #[test]
