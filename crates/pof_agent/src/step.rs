@@ -56,6 +56,7 @@ impl PofChannel {
         if self.has_room()
             && let Some(job) = self.job.take_if(|job| !job.is_offloaded())
         {
+            self.session.answer_goes_on(context.now);
             self.job = job.advance(self, shared, context);
         }
     }

@@ -123,6 +123,12 @@ impl PofSession {
         self.stream.consume(count);
     }
 
+    /// Reports that the peer accepts a long answer and is therefore alive. Its echo replies may be queued
+    /// behind requests that wait for the end of the answer.
+    pub fn answer_goes_on(&mut self, now: Nanos) {
+        self.stream.heard(now);
+    }
+
     /// Sends a reply or an asynchronous message. Nothing is sent before [`PofEvent::Opened`] or after the
     /// end. PACKET_IN and PORT_STATUS are not sent before the handshake is complete.
     ///

@@ -115,6 +115,34 @@ fn an_answer_in_parts_pauses_while_the_controller_does_not_read() {
     assert_eq!(found, 1_000);
 }
 
+/// Waiting requests fill the queue, so the session does not read the controller's echo replies.
+#[test]
+fn a_controller_that_reads_a_long_answer_slowly_is_alive() {
+    let mut rig = rig(false);
+    fill(&mut rig, 5_000);
+    rig.output();
+    rig.send(&PofMessage::QueryAllRequest(QueryAll::default()));
+    let mut index = 5_000;
+    while rig.agent.channel(rig.channel).unwrap().wants_read() {
+        fill_unchecked(&mut rig, index..index + 1);
+        index += 1;
+    }
+    rig.events.clear();
+    // Returns whether the session is closed after a second in which the controller reads this many bytes.
+    let mut second = |bytes: usize| {
+        let channel = rig.agent.channel(rig.channel).unwrap();
+        channel.consume(channel.output().len().min(bytes));
+        rig.now = Nanos(rig.now.0 + 1_000_000_000);
+        rig.run();
+        rig.events.iter().any(|event| matches!(event, PofChannelEvent::Closed(_)))
+    };
+    for n in 0..100 {
+        assert!(!second(32 * 1_024), "the session is closed after {n} s");
+    }
+    // A controller that no longer reads is dead.
+    assert!((0..60).any(|_| second(0)));
+}
+
 #[test]
 fn packet_ins_are_lost_and_counted_if_the_controller_does_not_read() {
     let mut rig = rig(false);
