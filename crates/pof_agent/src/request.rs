@@ -31,6 +31,7 @@ impl PofChannel {
         let (xid, done) = match pending {
             PendingRequest::Reset => {
                 shared.sole = Some(id);
+                self.apply_config(context);
                 let asked = (reset::changes(), Then::Reset);
                 (0, self.apply(id, 0, asked, shared, context))
             }
@@ -148,9 +149,17 @@ impl PofChannel {
             return Err(PofRefusal::new(error::SWITCH_CONFIG_BAD_FLAGS, problem));
         }
         self.config = config.clone();
-        let drop_fragments = config.flags == DROP_FRAGMENTS;
-        context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
+        // Until its handshake is complete, a controller changes nothing.
+        if self.is_running() {
+            self.apply_config(context);
+        }
         Ok(())
+    }
+
+    /// Applies the configuration that the controller has set.
+    fn apply_config<D: DataPlane>(&self, context: &mut Context<'_, D>) {
+        let drop_fragments = self.config.flags == DROP_FRAGMENTS;
+        context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
     }
 }
 

@@ -298,12 +298,11 @@ fn a_completed_handshake_replaces_other_controllers() {
     fill(&mut rig, 3);
     let first = rig.channel;
     rig.channel = rig.agent.open(rig.now, openflow::SessionConfig::default());
-    for message in
-        [PofMessage::Hello, PofMessage::FeaturesRequest, PofMessage::SetConfig(PofSwitchConfig::default())]
-    {
+    let drops_fragments = PofSwitchConfig { flags: 1, ..PofSwitchConfig::default() };
+    for message in [PofMessage::Hello, PofMessage::FeaturesRequest, PofMessage::SetConfig(drops_fragments)] {
         rig.send(&message);
     }
-    assert_eq!(rig.model.flow_count(), 3);
+    assert_eq!((rig.model.flow_count(), rig.model.settings().drop_fragments), (3, false));
     // Requests of the first controller wait. They must not be executed after the tables were emptied.
     let second = std::mem::replace(&mut rig.channel, first);
     rig.model.plane_mut().parked = 256;
@@ -311,7 +310,7 @@ fn a_completed_handshake_replaces_other_controllers() {
     rig.model.plane_mut().parked = 0;
     rig.channel = second;
     rig.send(&PofMessage::GetConfigRequest);
-    assert_eq!(rig.model.flow_count(), 0);
+    assert_eq!((rig.model.flow_count(), rig.model.settings().drop_fragments), (0, true));
     rig.channel = first;
     rig.events.clear();
     rig.run();
