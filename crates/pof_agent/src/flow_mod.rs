@@ -106,7 +106,9 @@ fn add<D: DataPlane>(
     let mut translated = translate(m, table, shared, found)?;
     refuse_twin(m.index, table, &translated.flow, found, context.model)?;
     // The entry may take the place of the table-miss entry, or of an entry of another controller.
-    translated.flow.flags = from_0();
+    if context.model.find(table, translated.flow.priority, &translated.flow.matching).is_some() {
+        translated.flow.flags = from_0();
+    }
     let before = Before { changes: Vec::new(), keeps_counts: false };
     install(m, table, translated, before, shared, context)?;
     sweep(table, shared, context.model);
