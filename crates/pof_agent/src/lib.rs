@@ -3,8 +3,9 @@
 //!
 //! The crate must not open sockets or read clocks, and it forwards no packets. Its driver passes received
 //! bytes to a [`PofChannel`], calls [`PofAgent::step`] and writes the channel's output. [`PofAgent::report`]
-//! forwards a message of the model to the controllers. Each call does a bounded amount of work, and memory is
-//! bounded.
+//! forwards a message of the model to the controllers. Memory is bounded. Each call does a bounded amount of
+//! work, with two exceptions that take time for each record of an entry: [`PofAgent::finish`] after a
+//! handshake, and a TABLE_MOD that deletes a table whose entries have expired.
 //!
 //! Begin with [`PofAgent`], then `channel.rs` (the state of a connection), `request.rs` (the function for
 //! each message) and [`translate`] (POF in terms of the flow model).
