@@ -29,8 +29,8 @@ pub fn messages(message: &AsyncMessage, shared: &Shared) -> Vec<PofMessage> {
     }
 }
 
-/// Returns the reason of a packet-in. An entry of a POF controller has the reason of its action PACKET_IN, even
-/// if OpenFlow would take the entry for a table-miss entry.
+/// Returns the reason of a packet-in. An entry of a POF controller has the reason of its action PACKET_IN,
+/// even if OpenFlow would take the entry for a table-miss entry.
 fn reason(p: &PacketIn, shared: &Shared) -> PofPacketInReason {
     let of_entry = || shared.tables.get(&p.table)?.packet_in_reason(p.entry?);
     match p.reason {

@@ -2,8 +2,8 @@
 //! Counters. A counter adds up the hits of the entries that name it, the packets of the groups that name it,
 //! and the packets of the action COUNTER.
 //!
-//! The packets of the action COUNTER are those of a group that the switch has for the counter. A removed entry
-//! counts until the data plane has released it. Only then are its final counts known.
+//! The packets of the action COUNTER are those of a group that the switch has for the counter. A removed
+//! entry counts until the data plane has released it. Only then are its final counts known.
 
 use crate::config::COUNTERS_MAX;
 use crate::refusal::PofRefusal;
@@ -123,8 +123,8 @@ impl PofCounters {
         self.by_entry.insert(new, id);
     }
 
-    /// Ends the use of a counter by an entry that was removed from its table. Packets may still hit it, so its
-    /// counts are added by [`PofCounters::entry_released`]. The counter is removed with its last user.
+    /// Ends the use of a counter by an entry that was removed from its table. Packets may still hit it, so
+    /// [`PofCounters::entry_released`] adds its counts. The counter is removed with its last user.
     pub fn entry_removed(&mut self, id: PofCounterId, entry: EntryRef) {
         let Some(counter) = self.counters.get_mut(&id) else { return };
         if let Some(base) = counter.entries.remove(&entry) {

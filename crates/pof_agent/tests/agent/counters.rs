@@ -87,8 +87,8 @@ fn release_all(rig: &mut Rig) {
     assert_eq!(rig.model.pending_removals(), 0);
 }
 
-/// Returns a switch with counter 5 and an entry of priority 1 that counts under it, has hits, and sends to group
-/// 3 through meter 3. Also returns the ID of the entry.
+/// Returns a switch with counter 5 and an entry of priority 1 that counts under it and has hits. The entry
+/// sends to group 3 through meter 3. Also returns the ID of the entry.
 fn with_entry(packets: u64) -> (Rig, EntryId) {
     let mut rig = rig(Miss::Drop);
     tell(&mut rig, &PofMessage::CounterMod(counter(CounterCommand::Add)));

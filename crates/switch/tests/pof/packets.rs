@@ -433,7 +433,8 @@ fn a_goto_may_return_to_an_earlier_header() {
     assert!(lab.is_quiet());
 }
 
-/// Public switches of dialect 1.4.0.015 take the longest prefix, and those of dialect 1.2 the highest priority.
+/// Public switches of dialect 1.4.0.015 take the longest prefix, and those of dialect 1.2 the highest
+/// priority.
 #[test]
 fn the_longest_prefix_is_hit_in_dialect_1_4() {
     let prefix_field = field(240, 32);
