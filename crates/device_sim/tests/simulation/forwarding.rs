@@ -222,3 +222,20 @@ fn the_device_forwards_while_the_daemon_restarts() {
     rig.settle();
     assert_eq!((rig.pop(2), rig.pop(3)), (None, None));
 }
+
+#[test]
+fn a_restarted_device_gets_its_entries_again() {
+    let mut rig = Rig::new(2);
+    let mut daemon = Daemon::new(rig.address, 5);
+    daemon.change("dl_dst=02:00:00:00:00:01,actions=output:2");
+    daemon.settle();
+    rig.push(1, &frame(1, 60, 1));
+    assert_eq!(rig.take(2, 1), [frame(1, 60, 1)]);
+    // The new device does not know the daemon, and must not answer its Echo_requests.
+    rig = rig.restart();
+    daemon.run_until("the entries are written again", |daemon| {
+        daemon.model.plane_mut().rewrites() == 2 && daemon.model.plane_mut().is_ready()
+    });
+    rig.push(1, &frame(1, 60, 2));
+    assert_eq!(rig.take(2, 1), [frame(1, 60, 2)]);
+}

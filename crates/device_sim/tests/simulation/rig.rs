@@ -54,17 +54,31 @@ pub struct Rig {
 impl Rig {
     /// Starts a device with the ports 1 to `ports`.
     pub fn new(ports: u8) -> Self {
+        Self::at(ports, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
+    }
+
+    /// Ends the device, and starts another one with as many ports at the same address.
+    pub fn restart(self) -> Self {
+        let Self { simulation, handles, address } = self;
+        drop(simulation);
+        Self::at(handles.len() as u8, UdpSocket::bind(address).unwrap())
+    }
+
+    fn at(ports: u8, control: UdpSocket) -> Self {
         let (mut channels, mut handles) = (Vec::new(), Vec::new());
         for port in 1..=ports {
             let (mut queues, handle) = pair(port.into(), 1, CAPACITY);
             channels.push(DeviceChannel { port, queue: Box::new(queues.remove(0)) });
             handles.push(handle);
         }
-        Self { handles, ..Self::with_channels(channels) }
+        Self { handles, ..Self::with_socket(channels, control) }
     }
 
     pub fn with_channels(channels: Vec<DeviceChannel>) -> Self {
-        let control = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        Self::with_socket(channels, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
+    }
+
+    fn with_socket(channels: Vec<DeviceChannel>, control: UdpSocket) -> Self {
         let address = control.local_addr().unwrap();
         let simulation = Simulation::start(channels, control, SimulationSettings::default()).unwrap();
         Self { simulation, handles: Vec::new(), address }
