@@ -26,8 +26,6 @@ pub(super) struct Port {
     /// Frames for the device, and the next beat of the first one.
     arrived: VecDeque<Vec<u8>>,
     at: usize,
-    /// Whether the next cycle has no beat of this port.
-    pauses: bool,
     /// Frames for the queue.
     waiting: Vec<Frame>,
     link: Link,
@@ -43,7 +41,6 @@ impl Port {
             queue: channel.queue,
             arrived: VecDeque::new(),
             at: 0,
-            pauses: false,
             waiting: Vec::new(),
             link: Link { up: true, ..Link::default() },
             lost: 0,
@@ -89,22 +86,18 @@ impl Port {
         !self.arrived.is_empty()
     }
 
-    /// Takes the next beat for the device, if one is due in this cycle. After a frame, a cycle without a beat
-    /// follows, because the device may make the frame longer by a beat.
-    pub fn next_beat(&mut self) -> Option<Beat> {
-        if std::mem::take(&mut self.pauses) {
-            return None;
-        }
+    /// Takes the next beat for the device, and whether it ends a frame that may leave with one beat more.
+    pub fn next_beat(&mut self) -> Option<(Beat, bool)> {
         let frame = self.arrived.front()?;
         let beat = beat::beat(frame, self.at);
         self.at += 1;
+        let grows = beat.last && frame.len() > SHORT_BYTES;
         if beat.last {
-            self.pauses = frame.len() > SHORT_BYTES;
             self.arrived.pop_front();
             self.at = 0;
             self.counters.received += 1;
         }
-        Some(beat)
+        Some((beat, grows))
     }
 
     /// Returns whether the channel accepts beats.

@@ -23,7 +23,7 @@ const LINK_INTERVAL: Duration = Duration::from_millis(100);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Home number of the frames.
 const HOME: u16 = u16::MAX - 2;
-/// Frames for packets, more than wait for all queues together.
+/// Frames for packets; more than wait for all queues together.
 const SMALL_FRAMES: usize = 512;
 /// Frames for super-frames.
 const LARGE_FRAMES: usize = 32;
@@ -34,6 +34,8 @@ pub(super) struct Runner {
     ports: Vec<Port>,
     /// Port that offers its beat first in the next cycle.
     first: usize,
+    /// Whether the ports offer no beat in the next cycle.
+    pauses: bool,
     control: ControlPath,
     pools: Pools,
     burst: Vec<Frame>,
@@ -65,6 +67,7 @@ impl Runner {
             rtl,
             ports,
             first: 0,
+            pauses: false,
             control,
             pools: Pools::new(HOME, SMALL_FRAMES, LARGE_FRAMES),
             burst: Vec::new(),
@@ -156,15 +159,16 @@ impl Runner {
     }
 
     /// Offers at most one beat of the ports, in turn, so that the ports together do not exceed the bus; and
-    /// at most one beat from the daemon.
+    /// at most one beat from the daemon. After a frame, a cycle without a beat of a port follows, because the
+    /// frame may leave with one beat more.
     fn offer(&mut self) {
-        let count = self.ports.len();
+        let count = if std::mem::take(&mut self.pauses) { 0 } else { self.ports.len() };
         for number in 0..count {
             let at = (self.first + number) % count;
             let port = &mut self.ports[at];
-            if let Some(beat) = port.next_beat() {
+            if let Some((beat, grows)) = port.next_beat() {
                 self.rtl.offer(port.channel(), &beat);
-                self.first = at + 1;
+                (self.first, self.pauses) = (at + 1, grows);
                 break;
             }
         }

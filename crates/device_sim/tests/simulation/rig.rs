@@ -109,15 +109,19 @@ impl Rig {
         self.simulation.counters()
     }
 
-    /// Waits until the clock stands, and returns the counters.
+    /// Waits until the device has nothing to do, and returns the counters. Between two publications of the
+    /// counters, the thread must have slept without a cycle; the first one follows the call.
     pub fn settle(&self) -> SimulationCounters {
-        let mut last = self.counters();
+        let (mut last, mut quiet) = (self.counters(), 0);
         wait_until("the clock stands", || {
-            thread::sleep(Duration::from_millis(150));
             let now = self.counters();
-            let stands = now.cycles == last.cycles && now.cycles > 0;
+            if now.cycles != last.cycles {
+                quiet = 0;
+            } else if now.sleeps > last.sleeps {
+                quiet += 1;
+            }
             last = now;
-            stands
+            quiet == 2
         });
         last
     }
