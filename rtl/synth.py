@@ -37,7 +37,7 @@ MODULES = [
     ("tcam", PPUS, SIZED | CELLS),
     ("priority_encoder", 0, {"LINES": ENTRIES}),  # part of `tcam`
     ("action_memory", PPUS, SIZED),
-    ("delay_line", PPUS, {"WIDTH": 1613, "CYCLES": 8} | CELLS),
+    ("delay_line", PPUS, {"WIDTH": 1389, "CYCLES": 8} | CELLS),
     ("action_unit", PPUS, CELLS),
     ("ppu", PPUS, SIZED | CELLS),
     ("hit_counter", PPUS, SIZED),

@@ -85,7 +85,7 @@ module action_unit
     bad = (edits && (!fits || cuts || touches_ttl || hidden)) || (action.dec_ttl && !is_ip);
     // A packet does not leave by its ingress port, unless the action asks for this port.
     hairpin = action.output_kind == 2'(OUTPUT_PORT) && !action.to_ingress
-           && action.port == in_header.ext.in_port[7:0];
+           && action.port == in_header.ext.in_port;
     n1 = '0;
     n1.header = in_header;
     n1.edit = run && edits && !bad;
@@ -103,10 +103,10 @@ module action_unit
         n1.header.drop = DROP_BAD_EDIT;
         n1.header.done = 1'b1;
       end else begin
-        if (action.write_metadata) n1.header.ext.metadata[15:0] = action.metadata;
+        if (action.write_metadata) n1.header.ext.metadata = action.metadata;
         if (action.output_kind != 2'(OUTPUT_KEEP)) begin
           n1.header.output_kind = hairpin ? 2'(OUTPUT_DISCARD) : action.output_kind;
-          n1.header.port = action.to_ingress ? in_header.ext.in_port[7:0] : action.port;
+          n1.header.port = action.to_ingress ? in_header.ext.in_port : action.port;
           n1.header.ppu = 8'(PPU);
         end
         n1.header.done = action.last || action.output_kind == 2'(OUTPUT_DISCARD);

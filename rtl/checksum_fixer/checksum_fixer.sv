@@ -101,9 +101,9 @@ module checksum_fixer
     // Bytes behind the end of a frame are 0, so padding changes only lengths. A header without a byte is not
     // sent.
     copied = h1.copied;
-    payload_bytes = h1.payload_bytes;
-    if (h1.copied != 0 && 17'(h1.copied) + 17'(h1.payload_bytes) < 17'(FRAME_MIN)) begin
-      if (h1.payload_bytes == 0) copied = FRAME_MIN;
+    payload_bytes = h1.ext.frame_bytes > 16'(RAW_BYTES) ? h1.ext.frame_bytes - 16'(RAW_BYTES) : 16'd0;
+    if (h1.copied != 0 && 17'(h1.copied) + 17'(payload_bytes) < 17'(FRAME_MIN)) begin
+      if (payload_bytes == 0) copied = FRAME_MIN;
       else payload_bytes = 16'(FRAME_MIN) - 16'(h1.copied);
     end
     ip_new = fixed(word_at(h1.ext.frame, ip_at_q), h1.ip_change);
@@ -133,7 +133,7 @@ module checksum_fixer
     n3.payload_bytes = payload_bytes_q;
     n3.output_kind = h2.output_kind;
     n3.port = h2.port;
-    n3.in_port = h2.ext.in_port[7:0];
+    n3.in_port = h2.ext.in_port;
     n3.ppu = h2.ppu;
     n3.drop = h2.drop;
   end

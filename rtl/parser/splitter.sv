@@ -53,14 +53,12 @@ module splitter
   header_t started;
   always_comb begin
     started = '0;
-    started.ext.in_port = 32'(in_port);
-    started.ext.in_phy_port = 32'(in_port);
+    started.ext.in_port = in_port;
     started.ext.frame_bytes = in_bytes;
     started.ext.timestamp = state == FIRST ? cycle : arrival;
     started.ext.frame[FRAME_BYTES*8-1-:RAW_BYTES*8] =
         state == FIRST ? {in_data, {BUS_BITS{1'b0}}} : {first, in_data};
     started.copied = in_bytes > 16'(RAW_BYTES) ? 8'(RAW_BYTES) : in_bytes[7:0];
-    started.payload_bytes = in_bytes > 16'(RAW_BYTES) ? in_bytes - 16'(RAW_BYTES) : 16'd0;
     started.ppu = 8'hff;
   end
 

@@ -19,11 +19,44 @@ package pipeline_pkg;
   localparam logic [1:0] DROP_BAD_EDIT = 2'd1;
   localparam logic [1:0] DROP_TTL = 2'd2;
 
+  // What travels of the extended header. `extend` makes the whole of it.
+  typedef struct packed {
+    logic [7:0]  in_port;
+    logic [15:0] metadata;
+    logic [15:0] eth_type;
+    logic [15:0] vlan;
+    logic [7:0]  ip_tos;
+    logic [7:0]  ip_proto;
+    logic [7:0]  present;
+    logic [7:0]  l3_offset;
+    logic [7:0]  l4_offset;
+    logic [15:0] frame_bytes;
+    logic [63:0] timestamp;
+    logic [FRAME_BYTES*8-1:0] frame;
+  } parsed_t;
+
+  // The extended header: physical port and port are equal, other fields are always 0.
+  function automatic extended_t extend(input parsed_t parsed);
+    extend = '0;
+    extend.in_port = 32'(parsed.in_port);
+    extend.in_phy_port = 32'(parsed.in_port);
+    extend.metadata = 64'(parsed.metadata);
+    extend.eth_type = parsed.eth_type;
+    extend.vlan = parsed.vlan;
+    extend.ip_tos = parsed.ip_tos;
+    extend.ip_proto = parsed.ip_proto;
+    extend.present = parsed.present;
+    extend.l3_offset = parsed.l3_offset;
+    extend.l4_offset = parsed.l4_offset;
+    extend.frame_bytes = parsed.frame_bytes;
+    extend.timestamp = parsed.timestamp;
+    extend.frame = parsed.frame;
+  endfunction
+
   // A packet's header on its way through the PPUs.
   typedef struct packed {
-    extended_t   ext;
+    parsed_t     ext;
     logic [7:0]  copied;         // bytes of the frame in `ext.frame`, at most FRAME_BYTES
-    logic [15:0] payload_bytes;  // bytes of the frame in the payload FIFO
     logic [1:0]  output_kind;    // OUTPUT_*
     logic [7:0]  port;           // port of OUTPUT_PORT
     logic [7:0]  ppu;            // PPU that set the output, 255 if none did

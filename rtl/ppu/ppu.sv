@@ -50,11 +50,14 @@ module ppu
     else if (select) slices_q <= slices;
   end
 
+  extended_t extended;
+  assign extended = extend(in_header.ext);
   logic [KEY_BITS-1:0] key;
   selector selector_i (
       .clk(clk),
       .slices(slices_q),
-      .header(in_header),
+      .extended(extended),
+      .copied(in_header.copied),
       .key(key)
   );
 

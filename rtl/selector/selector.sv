@@ -13,7 +13,9 @@ module selector
     input  wire                         clk,
     // The last element is the key's first slice.
     input  key_slice_t [KEY_SLICES-1:0] slices,
-    input  header_t                     header,
+    input  extended_t                   extended,
+    // Bytes of the frame in `extended.frame`.
+    input  wire  [7:0]                  copied,
     output logic [KEY_BITS-1:0]         key
 );
   localparam int unsigned WORDS = EXTENDED_BYTES / SLICE_BYTES;
@@ -42,13 +44,13 @@ module selector
       case (slice.base)
         2'(BASE_EXTENDED): at = 10'(slice.offset);
         2'(BASE_FRAME): at = FRAME_AT + 10'(slice.offset);
-        2'(BASE_L3): at = FRAME_AT + 10'(header.ext.l3_offset) + 10'(slice.offset);
-        default: at = FRAME_AT + 10'(header.ext.l4_offset) + 10'(slice.offset);
+        2'(BASE_L3): at = FRAME_AT + 10'(extended.l3_offset) + 10'(slice.offset);
+        default: at = FRAME_AT + 10'(extended.l4_offset) + 10'(slice.offset);
       endcase
       slice_end = at + 10'(slice.bytes);
-      limit = FRAME_AT + 10'(header.copied);
+      limit = FRAME_AT + 10'(copied);
       present = slice.bytes == 0
-             || (slice_end <= limit && (slice.base != 2'(BASE_L4) || header.ext.l4_offset != 0));
+             || (slice_end <= limit && (slice.base != 2'(BASE_L4) || extended.l4_offset != 0));
     end
 
     // The 4 bytes, each in its lane: the place modulo 4. Lanes before the slice's first are in the next word.
@@ -59,7 +61,7 @@ module selector
     logic present_q;
     always_ff @(posedge clk) begin
       for (int b = 0; b < SLICE_BYTES; b++) begin
-        lanes_q[b] <= pick(header.ext, b, 2'(b) < at[1:0] ? next : at[7:2]);
+        lanes_q[b] <= pick(extended, b, 2'(b) < at[1:0] ? next : at[7:2]);
         clear_q[b] <= !present || 3'(b) >= slice.bytes;
       end
       shift_q <= at[1:0];
@@ -74,7 +76,7 @@ module selector
     end
   end
 
-  wire _unused = &{1'b0, header};
+  wire _unused = &{1'b0, extended};
 endmodule
 
 `default_nettype wire
