@@ -33,6 +33,13 @@ module action_unit
   localparam int unsigned DATA_BITS = EDIT_DATA_BYTES * 8;
   // A line has 16 bytes; the frame's part has LINES of them.
   localparam int unsigned LINES = FRAME_BYTES / 16;
+  // The IP header begins at byte 22 or before it, and each PPU inserts at most one edit's data in front of it. So
+  // these are the last possible places of a TTL before and after the edit, and the lines before the edit.
+  localparam int unsigned L3_MAX = 22 + PPU * EDIT_DATA_BYTES;
+  localparam int unsigned TTL_LAST = L3_MAX + 8 + EDIT_DATA_BYTES < FRAME_BYTES ? L3_MAX + 8 + EDIT_DATA_BYTES
+                                                                               : FRAME_BYTES - 1;
+  localparam int unsigned TTL_LINES = (L3_MAX + 8) / 16 + 1 < LINES ? (L3_MAX + 8) / 16 + 1 : LINES;
+  localparam int unsigned TTL_FIRST = 7;
 
   logic [3:0] valid;
   assign out_valid = valid[3];
@@ -115,11 +122,13 @@ module action_unit
   end
   always_ff @(posedge clk) s1 <= n1;
 
-  // Byte `lane` of a line, by a tree of multiplexers; 0 behind the frame's part.
-  function automatic logic [7:0] pick(input logic [FRAME_BITS-1:0] frame, input int lane, input logic [3:0] line);
+  // Byte `lane` of one of the first `lines` lines, by a tree of multiplexers; 0 behind them.
+  function automatic logic [7:0] pick(
+      input logic [FRAME_BITS-1:0] frame, input int lane, input logic [3:0] line, input int lines
+  );
     logic [15:0][7:0] from;
     for (int l = 0; l < 16; l++)
-      from[l] = l < LINES ? frame[FRAME_BITS-1-((l < LINES ? l : 0)*16+lane)*8-:8] : 8'd0;
+      from[l] = l < lines ? frame[FRAME_BITS-1-((l < LINES ? l : 0)*16+lane)*8-:8] : 8'd0;
     for (int level = 0; level < 4; level++)
       for (int l = 0; l < 8 >> level; l++) from[l] = line[level] ? from[2*l+1] : from[2*l];
     return from[0];
@@ -160,7 +169,7 @@ module action_unit
     ring = 128'({s1.data, 32'd0, s1.data, 32'd0} >> {s1.at[3:0], 3'b000});
     // Lanes whose byte is replaced by a byte of data.
     for (int i = 0; i < 16; i++) replaced[i] = 4'(i) - s1.at[3:0] < s1.insert;
-    for (int i = 0; i < 16; i++) ttl_lanes[i] = pick(s1.header.ext.frame, i, s1.ttl_at[7:4]);
+    for (int i = 0; i < 16; i++) ttl_lanes[i] = pick(s1.header.ext.frame, i, s1.ttl_at[7:4], TTL_LINES);
     ttl = ttl_lanes[s1.ttl_at[3:0]];
     kept = before_place(s1.edit ? s1.at : 8'hff);
     changed = ~before_place(s1.end_at);
@@ -183,7 +192,7 @@ module action_unit
     for (int i = 0; i < 16; i++) begin
       // Lanes before the edit's first are in the next line.
       old_q[127-i*8-:8] <=
-          replaced[i] ? pick(s1.header.ext.frame, i, s1.at[7:4] + 4'(4'(i) < s1.at[3:0])) : 8'd0;
+          replaced[i] ? pick(s1.header.ext.frame, i, s1.at[7:4] + 4'(4'(i) < s1.at[3:0]), LINES) : 8'd0;
       put_q[127-i*8-:8] <= replaced[i] ? ring[127-i*8-:8] : 8'd0;
     end
   end
@@ -236,7 +245,7 @@ module action_unit
     odd_q <= s2.header.ext.l3_offset[0];
     ttl_write_q <= s2.ttl;
     for (int i = 0; i < FRAME_BYTES; i++)
-      ttl_places_q[i] <= s2.ttl && s2.ttl_at[7:4] == 4'(i / 16) && s2.ttl_at[3:0] == 4'(i % 16);
+      ttl_places_q[i] <= i >= TTL_FIRST && i <= TTL_LAST && s2.ttl && s2.ttl_at[7:4] == 4'(i / 16) && s2.ttl_at[3:0] == 4'(i % 16);
     ttl_new_q <= ttl_q - 8'd1;
   end
 
@@ -246,8 +255,8 @@ module action_unit
   logic has_tag;
   wire [FRAME_BITS-1:0] frame;
   for (genvar i = 0; i < FRAME_BYTES; i++) begin : gen_ttl
-    mux2 #(.PRIMITIVE(PRIMITIVE)) mux_i (
-        .select(ttl_places_q[i]),
+    mux2 #(.PRIMITIVE(PRIMITIVE && i >= TTL_FIRST && i <= TTL_LAST)) mux_i (
+        .select(i >= TTL_FIRST && i <= TTL_LAST && ttl_places_q[i]),
         .from({ttl_new_q, h3.ext.frame[FRAME_BITS-1-i*8-:8]}),
         .selected(frame[FRAME_BITS-1-i*8-:8])
     );
