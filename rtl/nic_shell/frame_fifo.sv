@@ -68,7 +68,9 @@ module frame_fifo
     else if (in_valid) malformed_before <= !in_last && (malformed_before || malformed);
   end
 
-  // Stage 2: memory. `committed` is the end of the last whole frame.
+  // Stage 2: memory. `committed` is the end of the last whole frame. UltraRAM spares block RAM (512 beats) and
+  // LUT RAM (64 beats).
+  (* ram_style = "ultra" *)
   logic [WORD_BITS-1:0] memory[BEATS];
   logic [AT_BITS:0] write_at, committed, read_at;
   logic full, cut;
