@@ -13,7 +13,7 @@ module packet_in
   import control_pkg::*;
 #(
     // Beats of frames that wait, a power of two, at least 64.
-    parameter int unsigned BEATS = 64
+    parameter int unsigned BEATS = 512
 ) (
     input  wire                  clk,
     input  wire                  rst,
