@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Places of a PPU's entries. An entry with a lower index has precedence. Rows are in the order of their
 //! priorities; rows of equal priority are in an order only if a packet can match both (ADR 0052).
+//!
+//! A row whose place is not free moves other rows one step each, up to the next free place. If that chain is
+//! long, the rows of a window are spread, as in a packed memory array: the smallest window whose density is
+//! below a limit, which falls with the window's size. Rows that are added in the order of their priorities get
+//! all free places before they are needed.
+
+use std::ops::Range;
 
 use flow::EntryId;
 
@@ -60,18 +67,82 @@ fn is_ordered(a: &TcamRow, b: &TcamRow) -> bool {
 /// Maximum number of rows that make room for a row between others of equal priority.
 const AWAY_MAX: usize = 64;
 
+/// Maximum number of places of a chain after which no rows are spread.
+const CHAIN_MAX: usize = 8;
+
+/// Number of places of the smallest window that is spread. Each further window is twice as large.
+const WINDOW_MIN: usize = 16;
+
+/// Number of commands within which an addition spreads rows. A longer chain exceeds it.
+const COMMANDS_MAX: usize = 64;
+
+/// Number of commands that spread rows after a long chain.
+const COMMANDS_MIN: usize = 32;
+
+/// Minimum number of places by which spreading moves a row for later additions.
+const SHIFT_MIN: usize = 3;
+
+/// Number of additions beside each other after which further ones are expected there.
+const RUN_MIN: usize = 6;
+
+/// Number of free places for expected additions below which rows make room for more.
+const GAP_MIN: usize = 32;
+
+/// Side of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+}
+
+/// Where rows are added. They often come in the order of their priorities, rising or falling.
+#[derive(Clone, Debug, Default)]
+struct Trend {
+    /// Ranks of the last two added rows, the last one first.
+    recent: [Option<Rank>; 2],
+    /// Side of the last added row on which the next one is expected.
+    side: Option<Side>,
+    /// Number of additions for which the expectation did not change.
+    run: usize,
+}
+
+impl Trend {
+    /// Records an addition between the rows of two ranks. Returns the side on which the next row is expected.
+    fn record(&mut self, before: Option<Rank>, after: Option<Rank>, new: Rank) -> Option<Side> {
+        let age = |rank: Option<Rank>| rank.and_then(|_| self.recent.iter().position(|other| *other == rank));
+        let (before, after) = (age(before), age(after));
+        let side = match (before, after) {
+            (Some(before), Some(after)) if before < after => Some(Side::Before),
+            (Some(_), _) => Some(Side::After),
+            (None, Some(_)) => Some(Side::Before),
+            (None, None) => None,
+        };
+        let is_same = side.is_some() && side == self.side || before.is_some() && after.is_some();
+        self.run = if is_same { self.run + 1 } else { 0 };
+        self.side = side;
+        self.recent = [Some(new), self.recent[0]];
+        side
+    }
+
+    /// Returns the side on which many rows are expected.
+    fn growth(&self) -> Option<Side> {
+        self.side.filter(|_| self.run >= RUN_MIN)
+    }
+}
+
 /// Rows of a PPU by index.
 #[derive(Clone, Debug)]
 pub struct Positions {
     rows: Vec<Option<TcamRow>>,
     free: usize,
+    trend: Trend,
 }
 
 impl Positions {
     /// Returns an empty table.
     #[must_use]
     pub fn new(entries: u16) -> Self {
-        Self { rows: vec![None; entries.into()], free: entries.into() }
+        Self { rows: vec![None; entries.into()], free: entries.into(), trend: Trend::default() }
     }
 
     /// Returns the number of free places.
@@ -97,7 +168,10 @@ impl Positions {
             *self = trial;
             (low, high) = self.bounds(&row);
         }
-        let chain = match self.free_between(low, high) {
+        let rank_at = |index: Option<usize>| Some(self.rows.get(index?)?.as_ref()?.rank);
+        let (before, after) = (rank_at(low.checked_sub(1)), rank_at(Some(high)));
+        let side = self.trend.record(before, after, row.rank);
+        let chain = match self.free_beside(low, high, side) {
             Some(index) => vec![index],
             None => {
                 let (up, down) = (self.chain(low, high, true), self.chain(low, high, false));
@@ -107,6 +181,13 @@ impl Positions {
                 }
             }
         };
+        self.free -= 1;
+        if chain.len() > CHAIN_MAX
+            && let Some(more) = self.insert_spread(row, low, chain.len())
+        {
+            commands.extend(more);
+            return Some(commands);
+        }
         // The last place of the chain is free. Each row on the way moves one step along the chain.
         for pair in (1..chain.len()).rev() {
             let (from, to) = (chain[pair - 1], chain[pair]);
@@ -116,8 +197,106 @@ impl Positions {
         }
         self.rows[chain[0]] = Some(row);
         commands.push(write(chain[0], &row));
-        self.free -= 1;
+        if chain.len() > CHAIN_MAX || self.gap(chain[0]) < GAP_MIN {
+            let limit = COMMANDS_MAX.saturating_sub(commands.len()).max(COMMANDS_MIN);
+            commands.extend(self.make_room(chain[0], limit));
+        }
         Some(commands)
+    }
+
+    /// Adds a row before the rows from index `low` on, and spreads the rows of a window. Returns `None` if that
+    /// needs many commands, and more than the chain.
+    fn insert_spread(&mut self, row: TcamRow, low: usize, chain: usize) -> Option<Vec<PpuCommand>> {
+        let growth = self.trend.growth();
+        let window = if growth.is_some() { 0..self.end() } else { self.window(low) };
+        let old: Vec<usize> = window.clone().filter(|index| self.rows[*index].is_some()).collect();
+        let at = old.partition_point(|index| *index < low);
+        let gap_at = growth.map(|side| at + usize::from(side == Side::After));
+        let mut new = spread(&window, old.len() + 1, gap_at);
+        let place = new.remove(at);
+        let moving = old.iter().zip(&new).filter(|(from, to)| from != to).count();
+        if 2 * moving >= COMMANDS_MAX.max(chain) {
+            return None;
+        }
+        let mut commands = self.shift(&old, &new, 1, usize::MAX);
+        commands.pop_if(|command| *command == remove(place));
+        self.rows[place] = Some(row);
+        commands.push(write(place, &row));
+        Some(commands)
+    }
+
+    /// Spreads rows for later additions. Expected ones will be beside the row at `index`.
+    fn make_room(&mut self, index: usize, limit: usize) -> Vec<PpuCommand> {
+        let growth = self.trend.growth();
+        let old: Vec<usize> = (0..self.end()).filter(|index| self.rows[*index].is_some()).collect();
+        let hot = index + usize::from(growth == Some(Side::After));
+        let new = spread(&(0..self.end()), old.len(), growth.map(|_| old.partition_point(|at| *at < hot)));
+        // Near expected additions rows move seldom, but far.
+        let least = if growth.is_some() { SHIFT_MIN.max(self.free / 2) } else { SHIFT_MIN };
+        self.shift(&old, &new, least, limit)
+    }
+
+    /// Returns the number of free places for expected additions beside the row at `index`.
+    fn gap(&self, index: usize) -> usize {
+        let is_free = |index: &usize| self.rows[*index].is_none();
+        match self.trend.growth() {
+            None => usize::MAX,
+            Some(Side::Before) => (0..index).rev().take_while(is_free).count(),
+            Some(Side::After) => (index + 1..self.rows.len()).take_while(is_free).count(),
+        }
+    }
+
+    /// Returns the end of the places of rows that may move. The row of the table miss remains in the last place.
+    fn end(&self) -> usize {
+        let is_miss = self.rows.last().is_some_and(|row| row.is_some_and(|row| row.rank.class == 2));
+        self.rows.len() - usize::from(is_miss)
+    }
+
+    /// Returns the smallest window around a place that has enough free places, beside that of a new row.
+    fn window(&self, at: usize) -> Range<usize> {
+        let end = self.end();
+        let levels = (end / WINDOW_MIN).max(1).ilog2() as usize + 1;
+        let windows = (1..levels).map(|level| {
+            let size = WINDOW_MIN << (level - 1);
+            let start = (at / size * size).min(end - size);
+            (level, start..start + size)
+        });
+        let mut wide = windows.filter(|(level, window)| {
+            let free = self.rows[window.clone()].iter().filter(|row| row.is_none()).count();
+            free > 0 && (free - 1) * end * levels >= window.len() * self.free.min(end / 2) * level
+        });
+        wide.next().map_or(0..end, |(_, window)| window)
+    }
+
+    /// Moves rows from old to new places in the same order, if they then move by at least `least` places, until
+    /// there are `limit` commands.
+    fn shift(&mut self, old: &[usize], new: &[usize], least: usize, limit: usize) -> Vec<PpuCommand> {
+        let mut commands: Vec<PpuCommand> = Vec::new();
+        let mut places = old.to_vec();
+        // Rows that move to later places begin with the last one, others with the first one.
+        let later = (0..old.len()).rev().filter(|number| new[*number] > old[*number]);
+        let earlier = (0..old.len()).filter(|number| new[*number] < old[*number]);
+        for number in later.chain(earlier) {
+            if limit - commands.len() < 2 {
+                break;
+            }
+            let from = places[number];
+            let to = if new[number] > from {
+                places.get(number + 1).map_or(new[number], |next| new[number].min(next - 1))
+            } else {
+                number.checked_sub(1).map_or(new[number], |last| new[number].max(places[last] + 1))
+            };
+            if from.abs_diff(to) < least {
+                continue;
+            }
+            let Some(moved) = self.rows[from].take() else { continue };
+            self.rows[to] = Some(moved);
+            places[number] = to;
+            // A place that is written at once need not be left before.
+            commands.pop_if(|command| *command == remove(to));
+            commands.extend([write(to, &moved), remove(from)]);
+        }
+        commands
     }
 
     /// Moves rows that follow `row` behind those that precede it.
@@ -146,7 +325,7 @@ impl Positions {
             let place = self.free_between(low, end)?;
             self.rows[place] = Some(moved);
             self.rows[last] = None;
-            commands.extend([write(place, &moved), PpuCommand::Remove { index: last as u16 }]);
+            commands.extend([write(place, &moved), remove(last)]);
         }
         None
     }
@@ -164,7 +343,7 @@ impl Positions {
         let index = self.index(rank)?;
         self.rows[index] = None;
         self.free += 1;
-        Some(PpuCommand::Remove { index: index as u16 })
+        Some(remove(index))
     }
 
     /// Replaces the action of the row of a rank.
@@ -216,6 +395,16 @@ impl Positions {
         first.unwrap_or(self.rows.len())
     }
 
+    /// Returns the free place that is farthest from the side on which the next row is expected.
+    fn free_beside(&self, low: usize, high: usize, side: Option<Side>) -> Option<usize> {
+        let mut places = low..high;
+        match side {
+            None => self.free_between(low, high),
+            Some(Side::Before) => places.rfind(|index| self.rows[*index].is_none()),
+            Some(Side::After) => places.find(|index| self.rows[*index].is_none()),
+        }
+    }
+
     /// Returns the free place that is nearest to the middle.
     fn free_between(&self, low: usize, high: usize) -> Option<usize> {
         let middle = (low + high) / 2;
@@ -247,4 +436,19 @@ impl Positions {
 
 fn write(index: usize, row: &TcamRow) -> PpuCommand {
     PpuCommand::Write { index: index as u16, key: row.key, action: row.action }
+}
+
+fn remove(index: usize) -> PpuCommand {
+    PpuCommand::Remove { index: index as u16 }
+}
+
+/// Returns places for rows in a window, with equal distances. With a gap, all free places are before the row of
+/// this number.
+fn spread(window: &Range<usize>, rows: usize, gap_at: Option<usize>) -> Vec<usize> {
+    let free = window.len() - rows;
+    let place = |row: usize| match gap_at {
+        None => (row * window.len() + window.len() / 2) / rows,
+        Some(gap_at) => row + if row >= gap_at { free } else { 0 },
+    };
+    (0..rows).map(|row| window.start + place(row)).collect()
 }
