@@ -128,7 +128,7 @@ module update_proof
   wire [CHUNKS*CHUNK_BITS-1:0] differs = (CHUNKS * CHUNK_BITS)'((key ^ soon_value) & soon_mask);
   logic invariant;
   always_comb begin
-    invariant = !write && tcam_i.key_q == key && writer_i.present[entry] == soon_live
+    invariant = !write && writer_i.present[entry] == soon_live
         && (&tcam_i.accepts[entry]) == (live && is_match)
         && (changes ? bits[LAST][place] : tcam_i.accepts[entry][LAST])
             == (soon_live && differs[LAST*CHUNK_BITS+:CHUNK_BITS] == 0);

@@ -42,9 +42,7 @@ module tcam
   localparam int unsigned PARTS = (CHUNKS + 5) / 6;
   localparam int unsigned PADDED = ROWS * ROW_ENTRIES;
 
-  logic [KEY_BITS-1:0] key_q;
-  always_ff @(posedge clk) key_q <= key;
-  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key_q);
+  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key);
   // Accept bits of the chunks, grouped by 6 for one LUT each. Missing chunks accept.
   wire [PADDED-1:0][PARTS*6-1:0] accepts;
   logic [ENTRIES-1:0] lines_q;
