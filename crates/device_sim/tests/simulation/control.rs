@@ -190,7 +190,7 @@ fn damaged_datagrams_are_counted_and_change_nothing() {
 }
 
 #[test]
-fn only_the_peer_of_the_last_hello_is_the_daemon() {
+fn another_peer_becomes_the_daemon_when_the_first_is_silent() {
     let rig = Rig::new(1);
     let stranger = socket();
     let send = |datagram: &[u8]| _ = stranger.send_to(datagram, rig.address).unwrap();
@@ -205,7 +205,10 @@ fn only_the_peer_of_the_last_hello_is_the_daemon() {
     assert_eq!((counter(&stats, "control_spoofed"), counter(&stats, "control_flow_mod")), (4, 0));
     session.session.read(0, 0);
     assert!(matches!(session.next(), DeviceEvent::Entry(state) if !state.valid));
-    // A Hello makes the stranger the daemon.
+    send(&encoded(999, Body::Hello { ppus: 0, entries: 0 }));
+    assert!(is_silent(&stranger), "the daemon was heard");
+    // After 1.5 s of silence, a Hello makes the stranger the daemon.
+    thread::sleep(Duration::from_millis(1_600));
     send(&encoded(1_000, Body::Hello { ppus: 0, entries: 0 }));
     assert_eq!(answer(&stranger).body, Body::Hello { ppus: PPUS as u8, entries: ENTRIES });
     session.link.socket.send_to(&encoded(1_001, Body::EchoRequest(Vec::new())), rig.address).unwrap();
