@@ -55,6 +55,8 @@ const COUNT_INTERVAL: Nanos = Nanos(500_000_000);
 
 /// Value of a counter that the device does not keep, as in OpenFlow.
 const UNKNOWN: u64 = u64::MAX;
+/// Time in which a device in the local network answers.
+const ANSWER_TIME: Nanos = Nanos(100_000);
 /// Shortest time to the next look whether counters were read.
 const COUNT_PAUSE: Nanos = Nanos(20_000_000);
 /// Time after which a device of another size that does not answer again is silent.
@@ -161,8 +163,6 @@ pub struct DevicePlane<L> {
     counters: DeviceCounters,
     lost: BTreeMap<DropReason, u64>,
     events: VecDeque<Event>,
-    /// Number of packets for the controller so far.
-    packet_ins: u64,
     pool: Pool,
 }
 
@@ -199,7 +199,6 @@ impl<L: DeviceLink> DevicePlane<L> {
             counters: DeviceCounters::default(),
             lost: BTreeMap::new(),
             events: VecDeque::new(),
-            packet_ins: 0,
             pool: Pool::new(HOME, FRAMES, FRAME_BYTES),
         }
     }
@@ -244,11 +243,10 @@ impl<L: DeviceLink> DevicePlane<L> {
         }
     }
 
-    /// Returns a number that changes with each answer, and with each packet for the controller. A submission
-    /// may receive them.
+    /// Returns whether an answer may arrive so soon that sleeping would take longer.
     #[must_use]
-    pub fn progress(&self) -> u64 {
-        self.answered + self.packet_ins
+    pub fn expects_answer(&self, now: Nanos) -> bool {
+        self.session.last_request().is_some_and(|sent| now.saturating_sub(sent) < ANSWER_TIME)
     }
 
     /// Returns the time at which [`Self::exchange`] must be called at the latest.
@@ -515,7 +513,6 @@ impl<L: DeviceLink> DevicePlane<L> {
         }
         frame.meta.in_port = in_port.0;
         let is_miss = entry.priority == 0 && entry.matching.is_any();
-        self.packet_ins += 1;
         self.events.push_back(Event::PacketIn(PacketInEvent {
             frame,
             table: sender.table,
@@ -658,13 +655,13 @@ impl<L: DeviceLink> DataPlane for DevicePlane<L> {
                 _ => self.versions.push_back((self.version, u64::MAX)),
             }
         }
-        self.exchange(self.now);
-        self.advance();
+        if !self.is_held {
+            self.poll_session();
+        }
         self.version
     }
 
     fn applied(&mut self) -> RuleVersion {
-        self.exchange(self.now);
         self.applied
     }
 

@@ -188,6 +188,15 @@ impl DeviceSession {
         self.waiting.len() + self.under_way.len()
     }
 
+    /// Returns the time at which the last request without an answer was sent first.
+    #[must_use]
+    pub fn last_request(&self) -> Option<Nanos> {
+        self.under_way
+            .back()
+            .filter(|request| request.answer.is_none() && request.tries == 1)
+            .map(|last| last.sent)
+    }
+
     /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> SessionCounters {

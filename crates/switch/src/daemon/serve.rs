@@ -6,11 +6,9 @@
 
 use super::{Daemon, DaemonError, Stop, links};
 use crate::control::{Connection, ControlState, PARKED_MAX};
-use crate::plane::Plane;
 use config::trace::TracedPlane;
 use dataplane::DataPlane;
 use flow::Nanos;
-use model::Model;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
@@ -62,7 +60,6 @@ impl Daemon {
                 None => TEND_NS,
                 Some(model) => {
                     let mut more = model.poll(now);
-                    let progress = progress(model);
                     let workers = &self.workers;
                     let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
                     if let Some(done) = done {
@@ -79,8 +76,9 @@ impl Daemon {
                         loading_room: &mut loading_room,
                     };
                     more |= serve_clients(&mut clients, &mut state);
-                    // Requests may have received datagrams of the device, which no longer end the sleep.
-                    more |= progress != self::progress(model);
+                    // Waking up takes longer than most answers of a device.
+                    let now = self.clock.now();
+                    more |= model.plane_mut().device().is_some_and(|device| device.plane.expects_answer(now));
                     // A device reports that it has executed a change, but workers do not.
                     let device_due = model.plane_mut().device().map(|device| device.due());
                     // Take no further requests while many operations wait for the workers.
@@ -216,11 +214,6 @@ impl Daemon {
             }
         }
     }
-}
-
-/// Returns a number that changes when datagrams of a device were received.
-fn progress(model: &mut Model<Plane>) -> u64 {
-    model.plane_mut().device().map_or(0, |device| device.plane.progress())
 }
 
 fn serve_clients(clients: &mut Vec<Connection>, state: &mut ControlState<'_>) -> bool {
