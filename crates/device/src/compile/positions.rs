@@ -4,8 +4,8 @@
 //!
 //! A row whose place is not free moves other rows one step each, up to the next free place. If that chain is
 //! long, the rows of a window are spread, as in a packed memory array: the smallest window whose density is
-//! below a limit, which falls with the window's size. Rows that are added in the order of their priorities get
-//! all free places before they are needed.
+//! below a limit, which falls with the window's size. Rows that are added in the order of their priorities
+//! get all free places before they are needed.
 
 use std::ops::Range;
 
@@ -204,8 +204,8 @@ impl Positions {
         Some(commands)
     }
 
-    /// Adds a row before the rows from index `low` on, and spreads the rows of a window. Returns `None` if that
-    /// needs many commands, and more than the chain.
+    /// Adds a row before the rows from index `low` on, and spreads the rows of a window. Returns `None` if
+    /// that needs many commands, and more than the chain.
     fn insert_spread(&mut self, row: TcamRow, low: usize, chain: usize) -> Option<Vec<PpuCommand>> {
         let growth = self.trend.growth();
         let window = if growth.is_some() { 0..self.end() } else { self.window(low) };
@@ -246,7 +246,8 @@ impl Positions {
         }
     }
 
-    /// Returns the end of the places of rows that may move. The row of the table miss remains in the last place.
+    /// Returns the end of the places of rows that may move. The row of the table miss remains in the last
+    /// place.
     fn end(&self) -> usize {
         let is_miss = self.rows.last().is_some_and(|row| row.is_some_and(|row| row.rank.class == 2));
         self.rows.len() - usize::from(is_miss)
@@ -268,8 +269,8 @@ impl Positions {
         wide.next().map_or(0..end, |(_, window)| window)
     }
 
-    /// Moves rows from old to new places in the same order, if they then move by at least `least` places, until
-    /// there are `limit` commands.
+    /// Moves rows from old to new places in the same order, if they then move by at least `least` places,
+    /// until there are `limit` commands.
     fn shift(&mut self, old: &[usize], new: &[usize], least: usize, limit: usize) -> Vec<PpuCommand> {
         let mut commands: Vec<PpuCommand> = Vec::new();
         let mut places = old.to_vec();
@@ -442,8 +443,8 @@ fn remove(index: usize) -> PpuCommand {
     PpuCommand::Remove { index: index as u16 }
 }
 
-/// Returns places for rows in a window, with equal distances. With a gap, all free places are before the row of
-/// this number.
+/// Returns places for rows in a window, with equal distances. With a gap, all free places are before the row
+/// of this number.
 fn spread(window: &Range<usize>, rows: usize, gap_at: Option<usize>) -> Vec<usize> {
     let free = window.len() - rows;
     let place = |row: usize| match gap_at {

@@ -6,6 +6,7 @@ mod borders;
 mod check;
 mod frames;
 mod pair;
+mod places;
 mod programs;
 mod random;
 mod rules;

@@ -63,6 +63,10 @@ impl Case {
         let layouts: [&[u8]; 4] = [&[1, 1, 1], &[2, 1, 1], &[1, 2], &[3]];
         let tables = layouts[rng.usize(0..4)];
         let entries = [6, 16, 64][rng.usize(0..3)];
+        Self::with_tables(rng, tables, entries)
+    }
+
+    fn with_tables(mut rng: Rng, tables: &[u8], entries: u16) -> Self {
         let mut pair = Pair::new(PpuLayout::new(4, entries, tables).unwrap());
         // Most packets then leave.
         for table in 1..tables.len() {
@@ -108,8 +112,13 @@ impl Case {
 
     fn step(&mut self) {
         let changes = self.random_change();
+        self.change(&changes);
+    }
+
+    /// Applies changes. Returns the refusal, if there is one.
+    fn change(&mut self, changes: &[EntryChange]) -> Option<CompileError> {
         let before = wanted(&self.pair.entries, &self.probes);
-        match self.pair.apply(&changes) {
+        match self.pair.apply(changes) {
             Ok((transition, commands)) => {
                 self.counts.done += 1;
                 let after = wanted(&self.pair.entries, &self.probes);
@@ -118,15 +127,18 @@ impl Case {
                     for (ppu, command) in commands {
                         assert!(self.pair.device.execute(ppu, &command));
                     }
-                    return self.execute(&[], before, &after);
+                    self.execute(&[], before, &after);
+                    return None;
                 }
                 self.counts.changed += usize::from(before != after);
                 self.execute(&commands, before, &after);
+                None
             }
             Err(refusal) => {
                 *self.counts.refused.entry(name(&refusal)).or_default() += 1;
                 let commands = self.pair.compiler.take_commands();
                 self.execute(&commands, before.clone(), &before);
+                Some(refusal)
             }
         }
     }
@@ -156,6 +168,31 @@ impl Case {
             assert_eq!(got, after[at], "port {port} {frame:02x?} {:#?}", self.pair.entries);
             let lost = got == Left::Nothing;
             *(if lost { &mut self.counts.dropped } else { &mut self.counts.left }) += 1;
+        }
+    }
+}
+
+#[test]
+fn full_tables_of_distinct_priorities_forward_as_the_reference_during_each_change() {
+    for seed in 0..8 {
+        let mut case = Case::with_tables(Rng::with_seed(seed), &[1], 64);
+        let mut priorities: Vec<u16> = (1..200).collect();
+        match seed % 4 {
+            0 => {}
+            1 => priorities.reverse(),
+            2 => priorities = (1..100).flat_map(|priority| [priority, 300 - priority]).collect(),
+            _ => case.rng.shuffle(&mut priorities),
+        }
+        let kind = if seed < 4 { Kind::Route } else { Kind::Filter };
+        let is_full = priorities.into_iter().any(|priority| {
+            let text = flow(&mut case.rng, kind, 0, 1);
+            let entry = FlowEntry { priority, ..case.pair.entry(&text) };
+            let refusal = case.change(&[EntryChange::Add(Arc::new(entry))]);
+            matches!(refusal, Some(CompileError::TableFull { .. }))
+        });
+        assert!(is_full, "{:?}", case.counts.refused);
+        for _ in 0..20 {
+            case.step();
         }
     }
 }
