@@ -34,6 +34,7 @@ class Proof:
     mutations: list[tuple[str, str, str]]  # file, text, replacement
     top: str = ""  # if it is not NAME_proof
     parameters: dict[str, int] = field(default_factory=dict)
+    searching: dict[str, int] = field(default_factory=dict)  # further ones while mutations are refuted
     # Constants of packages that are replaced by smaller ones, so that the state fits into a solver.
     smaller: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -66,6 +67,12 @@ ARBITER = dict(
     top="arbiter_proof", smaller=NARROW,
 )
 
+FILTER = dict(
+    files=["pkg/device_pkg.sv", "pkg/pipeline_pkg.sv", "control/control_pkg.sv", "lutram/lutram.sv",
+           "delay_line/delay_line.sv", "control/beat_sum.sv", "control/message_filter.sv"],
+    induction=True, depth=2, top="filter_proof",
+)
+
 PROOFS = {
     "fifo": Proof(
         ["fifo/fifo.sv"], True, 4, 12,
@@ -89,14 +96,23 @@ PROOFS = {
          ("tcam/tcam.sv", "found && !clearing", "found")],
         top="update_proof", parameters={"RESET": 1}, smaller=SMALL,
     ),
-    "filter": Proof(
-        ["pkg/device_pkg.sv", "pkg/pipeline_pkg.sv", "control/control_pkg.sv", "lutram/lutram.sv",
-         "delay_line/delay_line.sv", "control/beat_sum.sv", "control/message_filter.sv"], True, 2, 9,
-        [("control/message_filter.sv", "udp[47:32] != addresses.device_port", "1'b0"),
-         ("control/message_filter.sv", "ethernet[63:16] != addresses.daemon_mac || ", ""),
-         ("control/message_filter.sv", " || udp[63:48] != addresses.daemon_port", ""),
-         ("control/message_filter.sv", "16'hbfff", "16'h1fff")],
-    ),
+    "filter": Proof(**FILTER, search=9, searching={"PART": 1}, mutations=[
+        ("control/message_filter.sv", "udp[47:32] != addresses.device_port", "1'b0"),
+        ("control/message_filter.sv", "ethernet[63:16] != addresses.daemon_mac || ", ""),
+        ("control/message_filter.sv", " || udp[63:48] != addresses.daemon_port", ""),
+        ("control/message_filter.sv", "16'hbfff", "16'h1fff"),
+        ("control/message_filter.sv", "e_facts.no_checksum || ", ""),
+        ("control/message_filter.sv", "e_ip_bad || ", ""),
+        ("control/message_filter.sv", "else if (e_truncated) verdict = OUTCOME_LENGTH;", ""),
+        ("control/message_filter.sv", "else if (e_facts.version) verdict = OUTCOME_VERSION;", ""),
+        ("control/message_filter.sv", "(in_frame && malformed_before) || (in_last", "(in_last"),
+        ("control/message_filter.sv", "{least, most} = {16'd30,", "{least, most} = {16'd29,"),
+    ]),
+    # The same proof; these mutations add other bytes.
+    "filter_bytes": Proof(**FILTER, search=4, searching={"PART": 2}, mutations=[
+        ("control/message_filter.sv", "i < 26", "i < 34"),
+        ("control/message_filter.sv", "17'(i) < left_now", "17'(i) <= left_now"),
+    ]),
     # The multiplexers to the data plane (with 4 channels), to the daemon, and behind the data plane.
     "arbiter_of_5": Proof(**ARBITER, parameters={"INPUTS": 5}),
     "arbiter_of_3": Proof(**ARBITER, parameters={"INPUTS": 3}),
@@ -118,7 +134,7 @@ def status(name, proof, induction, depth, changes):
         sources[file] = sources[file].replace(text, replacement)
     for file, text in sources.items():
         (folder / Path(file).name).write_text(text)
-    given = " ".join(f"-G {key}={value}" for key, value in proof.parameters.items())
+    given = " ".join(f"-G {key}={value}" for key, value in (proof.parameters | (proof.searching if changes else {})).items())
     local = " ".join(Path(file).name for file in names)
     how = "-tempinduct" if induction else "-tempinduct-baseonly"
     # Memories become registers, whose contents at the start are arbitrary without an `initial`.
