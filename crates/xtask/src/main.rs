@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs planted faults: `--all`, or these names, or those of CI if there is no word.
+/// Runs planted faults: `--all`, the named ones, or the faults of CI if there is no word.
 fn planted(root: &Path, words: &[&str], features: Option<&str>) -> Result<bool, Failure> {
     let choice = match words {
         [] => PatchChoice::Quick,

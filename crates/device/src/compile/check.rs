@@ -10,7 +10,7 @@ use crate::compile::error::CompileError;
 use crate::compile::plan::{Plan, plan, tag_of_table};
 use crate::compile::{Compiler, Transition};
 
-/// Changes that are possible, and the compiler behind them.
+/// Changes that the device can execute, and the compiler's state after them.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     changes: Vec<EntryChange>,

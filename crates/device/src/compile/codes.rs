@@ -13,7 +13,7 @@ use crate::compile::error::CompileError;
 #[derive(Clone, Debug)]
 pub struct SenderCodes {
     free: VecDeque<u8>,
-    /// Entries with their metadata, by number. Those of free numbers are removed ones.
+    /// Entries with their metadata, by number. An entry with a free number was removed.
     senders: BTreeMap<u8, (Arc<FlowEntry>, u64)>,
 }
 

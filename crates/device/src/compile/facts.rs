@@ -32,7 +32,7 @@ impl FactCounts {
     /// Checks facts of an entry that replaces the entry with the facts `old`, if any.
     ///
     /// # Errors
-    /// The facts are not possible beside those of the other entries.
+    /// The facts contradict the facts of other entries.
     pub fn check(&self, old: Option<&Facts>, new: &Facts, tables: usize) -> Result<(), CompileError> {
         let remain = |(facts, count): &(&Facts, &usize)| **count > 1 || old != Some(*facts);
         let others = self.entries.iter().filter(remain).map(|(facts, _)| facts);

@@ -98,7 +98,7 @@ enum Side {
 /// Where rows are added. They often come in the order of their priorities, rising or falling.
 #[derive(Clone, Debug, Default)]
 struct Trend {
-    /// Ranks of the last two added rows, the last one first.
+    /// Ranks of the two rows that were added last, the newest first.
     recent: [Option<Rank>; 2],
     /// Side of the last added row on which the next one is expected.
     side: Option<Side>,

@@ -8,7 +8,7 @@ use flow::{DropReason, PortNo};
 
 use crate::register::{CHANNEL_COUNTERS, CONTROL_COUNTERS, COUNTERS, SHELL_COUNTERS};
 
-/// Number of counters before those of the channels.
+/// Number of counters before the counters of the channels.
 const COMMON: usize = COUNTERS.len() + SHELL_COUNTERS.len() + CONTROL_COUNTERS.len();
 
 /// Counters in the order of a Stats_reply. Counters that it did not contain are 0.

@@ -74,7 +74,7 @@ fn frames_of_all_lengths_leave_as_from_the_software_model() {
         got[at] = rig.take(at as u8 + 1, frames.len()).into_iter().map(|frame| (0, frame)).collect();
     }
     rig.settle();
-    // Frames of one ingress port leave in order; those of two ports may overtake each other.
+    // Frames of one ingress port leave in order; frames of two ports may overtake each other.
     for (at, wanted) in wanted.iter().enumerate() {
         assert_eq!(rig.pop(at as u8 + 1), None, "more frames left port {} than expected", at + 1);
         let mut rest: Vec<&Vec<u8>> = got[at].iter().map(|(_, frame)| frame).collect();
