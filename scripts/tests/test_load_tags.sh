@@ -55,7 +55,7 @@ captured p4 'udp dst port 9' datagrams
 all_come() {
     send_flows "$1"
     tcpdump -n -r "$folder/datagrams.pcap" "udp src portrange $1-$(($1 + 39))" 2>"$folder/read.log" |
-        cut -d ' ' -f 3 | sort -u | wc -l | grep -qx 40
+        cut -d ' ' -f 3 | sort -u | wc -l | grep -x 40 >/dev/null
 }
 # way PLANE UP: returns whether packets took this plane with this value of UP. The last 13 bits are DOWN,
 # preceded by UP.

@@ -45,7 +45,7 @@ on_the_path() {
 on_path() { [ "$(on_the_path)" -ge 20 ]; }
 off_path() { [ "$(on_the_path)" -eq 0 ]; }
 flow() { in_room sw "$shunt" show flows -c "$folder/switch.toml" | grep "priority=$1,"; }
-marked_as() { flow "$1" | grep -q -- "$2"; }
+marked_as() { flow "$1" | grep -- "$2" >/dev/null; }
 not_marked() {
     local line
     line=$(flow "$1") && ! grep -q low_latency <<<"$line"

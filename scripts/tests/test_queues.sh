@@ -30,7 +30,7 @@ pings 2 3 || fail 'h2 does not reach h3'
 # A veth reports a speed of 10 Gbit/s. Rates are reported in thousandths of this speed.
 ofctl queue-get-config "tcp:$openflow_listen" 3 >"$folder/config.log"
 for part in 'queue 0' 'queue 1: max_rate:0.1%' 'queue 7: min_rate:10.0% max_rate:25.0%'; do
-    tr -s ' \n' ' ' <"$folder/config.log" | grep -q "$part" ||
+    tr -s ' \n' ' ' <"$folder/config.log" | grep -- "$part" >/dev/null ||
         fail "queue-get-config does not report $part: $(cat "$folder/config.log")"
 done
 ofctl queue-get-config "tcp:$openflow_listen" >"$folder/all.log"
@@ -78,5 +78,5 @@ ok 'the queues are shown with their sent and dropped packets'
 
 kill "$started"
 wait_until 'the queue is empty' counters_have '^port 3, queue 1 *queue_frames *0 '
-ofctl queue-stats "tcp:$openflow_listen" | grep -q 'port 3 queue 1' || fail 'queue-stats of all ports'
+ofctl queue-stats "tcp:$openflow_listen" | grep 'port 3 queue 1' >/dev/null || fail 'queue-stats of all ports'
 ok 'all waiting frames have left'

@@ -18,6 +18,7 @@ mod layers;
 mod length;
 mod names;
 mod pages;
+mod pipes;
 mod width;
 mod words;
 
@@ -72,6 +73,7 @@ fn check(files: &[File]) -> Vec<Finding> {
         faults::check,
         functions::check,
         pages::check,
+        pipes::check,
         width::check,
         circles::check,
     ]
