@@ -40,7 +40,7 @@ readonly inside='
         PATH=$tools:$PATH
     fi
     ip link set lo up
-    exec mn --custom lab/shunt_mininet.py --switch shunt "$@"'
+    exec mn --custom lab/shunt_mininet.py,lab/topologies.py --switch shunt "$@"'
 
 # The child runs in the background, so that traps run immediately. Ctrl-C also reaches Mininet, which then
 # removes its network.

@@ -191,7 +191,7 @@ if [ "$purpose" = lab ] || [ "$purpose" = test ]; then
     unpack_vswitchd
 fi
 # The planners run in the environment of os-ken, which has networkx.
-case "$purpose" in networks | test | bench) install_client os-ken ;; esac
+case "$purpose" in networks | lab | test | bench) install_client os-ken ;; esac
 if [ "$purpose" = test ]; then install_client faucet; fi
 case "$purpose" in rtl | test) install_environment rtl rtl/requirements.txt ;; esac
 if [ "$purpose" = bench ]; then

@@ -63,9 +63,37 @@ sh OVS_RUNDIR=/tmp ovs-testcontroller -O OpenFlow13 --detach ptcp:6653:127.0.0.1
 PRE
 mininet "$speeds" --topo tree,2 --test iperf
 
+# Four datapaths of one process. `--post` runs before Mininet stops the switches.
+mininet "$(all_of 12)" --switch shunt,shared=1,stateless=1 --topo linear,4 --controller none --test pingall --post /dev/stdin <<'POST'
+sh echo processes: $(ps -C shunt -o pid= | wc -l)
+sh echo long links: $(ip link show | grep -c ' mtu 1600 ')
+s4 ovs-ofctl -O OpenFlow13 show tcp:127.0.0.1:6657
+POST
+for line in 'processes: 1' 'long links: 6' '.*dpid:0000000000000004.*'; do
+    grep -q -x -- "$line" "$folder/out" || fail "no line matches '$line'"
+done
+printf 'ok: four switches share a process, and the links between them have a larger MTU\n'
+# Mininet finds files of the checkout, but no files in /tmp.
+networks=$(mktemp -d -p target)
+trap 'rm -rf "$folder" "$networks"' EXIT
+cat >"$networks/star.json" <<'NETWORK'
+{"name": "star", "nodes": ["middle", "a", "b"], "links": [["a", "middle"], {"a": "middle", "a_port": 7, "b": "b"}]}
+NETWORK
+mininet "$(all_of 30)" --topo "graph,$networks/star.json,2" --controller none --test pingall --post /dev/stdin <<'POST'
+links
+POST
+grep -q 's1-eth7<->s3-eth1' "$folder/out" || fail 'a link lacks the port of the file'
+if timeout 60 lab/mn.sh --topo "graph,$networks/none.json" --test none >"$folder/out" 2>&1; then fail 'a missing file is no error'; fi
+grep -q 'none.json cannot be read' "$folder/out" || fail 'the message does not name the missing file'
+mininet '[*][*][*] Done' --topo fattree,4,1 --switch shunt,shared=1 --controller remote --test none --post /dev/stdin <<'POST'
+links
+POST
+# Without a controller that is there, the switches forward nothing, so that packets do not circle.
+[ "$(grep -c '<->' "$folder/out")" -eq 52 ] || fail 'a fat tree of k = 4 with 4 outside hosts has 52 links'
+
 # Mininet gets a private /tmp, but must find a checkout below /tmp whose path has a space.
 checkout="$(mktemp -d -p /tmp "shunt mininet XXXXXX")"
-trap 'rm -rf "$folder" "$checkout"' EXIT
+trap 'rm -rf "$folder" "$networks" "$checkout"' EXIT
 mkdir -p "$checkout/target/release" "$checkout/target/tools"
 cp -r lab "$checkout/"
 cp "$SHUNT" "$checkout/target/release/"
