@@ -4,7 +4,7 @@
 
 use crate::explore;
 use crate::ring::{Consumer, Producer, RingBuffer};
-use crate::sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
+use crate::sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper, sleep_all};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{self, Thread};
 use std::sync::{Arc, Mutex};
@@ -115,7 +115,7 @@ struct Link {
 impl Link {
     /// Like `WorkerSet::reclaim_and_flush`: takes back retired objects, sends operations that fit the ring,
     /// and wakes the worker.
-    fn reclaim_and_flush(&mut self, parked: &mut Vec<u32>, shared: &SharedWorker<Worker, Bell>) {
+    fn reclaim_and_flush(&mut self, parked: &mut Vec<u32>, shared: &SharedWorker<Worker, Arc<Bell>>) {
         while self.spent.pop().is_ok() {}
         let mut moved = false;
         while let Some(operation) = parked.pop() {
@@ -133,7 +133,7 @@ impl Link {
 
 /// Objects of one run of the model.
 struct Scene {
-    shared: Arc<SharedWorker<Worker, Bell>>,
+    shared: Arc<SharedWorker<Worker, Arc<Bell>>>,
     link: Link,
     handover: Producer<u32>,
     done: Arc<Bell>,
@@ -142,6 +142,11 @@ struct Scene {
 impl Scene {
     /// Creates a worker with rings of capacity `room` and `open` pending items.
     fn new(room: usize, open: usize, sends: Option<u32>) -> Self {
+        Self::with_alarm(room, open, sends, Arc::new(Bell::new()))
+    }
+
+    /// Like `new`, with the alarm of the worker's thread.
+    fn with_alarm(room: usize, open: usize, sends: Option<u32>, alarm: Arc<Bell>) -> Self {
         let flag = Arc::new(SleepFlag::default());
         let (requests, requests_out) = RingBuffer::new(room);
         let (spent, spent_out) = RingBuffer::new(room);
@@ -157,7 +162,7 @@ impl Scene {
             open,
             done: Arc::clone(&done),
         };
-        let shared = Arc::new(SharedWorker::new(worker, Arc::clone(&flag), Bell::new()));
+        let shared = Arc::new(SharedWorker::new(worker, Arc::clone(&flag), alarm));
         Self { shared, link: Link { requests, spent: spent_out, flag }, handover, done }
     }
 
@@ -176,7 +181,7 @@ impl Scene {
 }
 
 /// Loop of a worker's thread, which sleeps after every poll iteration.
-fn run(shared: &SharedWorker<Worker, Bell>) {
+fn run(shared: &SharedWorker<Worker, Arc<Bell>>) {
     let mut worker = shared.lock();
     while !shared.is_stopped() {
         worker.turn();
@@ -188,6 +193,34 @@ fn run(shared: &SharedWorker<Worker, Bell>) {
         }
         worker = shared.sleep(worker, |_| (), |()| shared.alarm().wait());
     }
+}
+
+/// Loop of a thread with several workers, which sleeps after every poll iteration of all of them. The workers
+/// are stopped together.
+fn run_all(shared: &[Arc<SharedWorker<Worker, Arc<Bell>>>], alarm: &Arc<Bell>) {
+    let workers: Vec<_> = shared.iter().map(|worker| &**worker).collect();
+    let mut guards: Vec<_> = workers.iter().map(|worker| worker.lock()).collect();
+    while !workers.iter().all(|worker| worker.is_stopped()) {
+        guards.iter_mut().for_each(|worker| worker.turn());
+        sleep_all(&workers, &mut guards, alarm, |_| (), |()| alarm.wait());
+    }
+}
+
+/// Operations of one worker and frames of the other arrive at a thread that runs both.
+#[test]
+fn workers_of_one_thread_and_alarm_miss_no_work() {
+    explore(|| {
+        let alarm = Arc::new(Bell::new());
+        let mut scenes: Vec<_> = (0..2).map(|_| Scene::with_alarm(2, 1, None, Arc::clone(&alarm))).collect();
+        let shared: Vec<_> = scenes.iter().map(|scene| Arc::clone(&scene.shared)).collect();
+        thread::spawn(move || run_all(&shared, &alarm));
+        assert!(scenes[1].handover.push(1).is_ok());
+        scenes[1].shared.wake(&PublishFence::new());
+        let scene = &mut scenes[0];
+        scene.link.reclaim_and_flush(&mut vec![1], &scene.shared);
+        scenes.iter().for_each(|scene| scene.done.wait());
+        scenes.iter().for_each(|scene| scene.shared.stop());
+    });
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn workers(
                 Idle::Adaptive
             }
         };
-        workers.push(WorkerConfig { cpu, idle });
+        workers.push(WorkerConfig { number: n, cpu, idle });
     }
     Some(workers)
 }

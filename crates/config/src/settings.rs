@@ -37,6 +37,8 @@ pub struct Config {
 /// Settings of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerConfig {
+    /// Number of the worker in the file, from 0. Its thread runs the worker of this number of every datapath.
+    pub number: usize,
     /// CPU to which the worker is pinned, if any.
     pub cpu: Option<usize>,
     /// Behaviour while there are no packets.

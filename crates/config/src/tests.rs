@@ -66,7 +66,7 @@ fn the_documented_example_is_read() {
     let config = Config::parse(GOOD).unwrap();
     let forwarding = config.datapath.forwarding;
     assert_eq!(config.control, Path::new("/tmp/s1.sock"));
-    assert_eq!(config.workers, [WorkerConfig { cpu: Some(1), idle: Idle::Adaptive }]);
+    assert_eq!(config.workers, [WorkerConfig { number: 0, cpu: Some(1), idle: Idle::Adaptive }]);
     assert_eq!((config.datapath.id, config.datapath.openflow.standalone), (1, true));
     assert_eq!(forwarding.low_latency_cookie, Some(CookieMask { value: 0x4c4c << 48, mask: 0xffff << 48 }));
     let p1 = &config.datapath.ports[0];
@@ -126,7 +126,7 @@ fn the_limitation_of_af_xdp_is_noted_once() {
 fn missing_keys_have_the_documented_defaults() {
     let config = Config::parse("[[worker]]\n[[datapath]]\nid = 7\n").unwrap();
     assert_eq!(config.control, Path::new(DEFAULT_CONTROL));
-    assert_eq!(config.workers, [WorkerConfig { cpu: None, idle: Idle::Adaptive }]);
+    assert_eq!(config.workers, [WorkerConfig { number: 0, cpu: None, idle: Idle::Adaptive }]);
     assert_eq!(config.datapath.ports, []);
     assert!(config.notes.iter().any(|n| n.contains("worker 0 serves no port")), "{:?}", config.notes);
 }
@@ -745,7 +745,7 @@ fn each_datapath_has_separate_settings() {
     let all = Config::parse_all(TWO).unwrap();
     let controls: Vec<_> = all.iter().map(|config| config.control.to_str().unwrap()).collect();
     assert_eq!(controls, ["/tmp/s1.sock", "/tmp/s2.sock"]);
-    let worker = |cpu| WorkerConfig { cpu: Some(cpu), idle: Idle::Adaptive };
+    let worker = |number| WorkerConfig { number, cpu: Some(number), idle: Idle::Adaptive };
     assert_eq!((&all[0].workers[..], &all[1].workers[..]), (&[worker(0)][..], &[worker(1)][..]));
     assert_eq!(all[1].datapath.ports[0].workers, [0], "workers are numbered within their datapath");
     assert!(all.iter().all(|config| config.notes.is_empty()));

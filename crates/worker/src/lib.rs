@@ -63,7 +63,7 @@ pub use quantum::Quanta;
 pub use search::{SearchEnd, SearchTurn, SearchWorker};
 pub use set::WorkerSet;
 pub use shaper::QueueReport;
-pub use sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
+pub use sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper, sleep_all};
 pub use stopwatch::LookupCosts;
 pub use usage::UsagePlace;
 pub use wiring::{build, build_with, without_workers};

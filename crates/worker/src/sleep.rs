@@ -6,8 +6,8 @@
 //! the other.
 //!
 //! A worker's thread holds the worker's lock while it is awake and releases it for its sleep. The control
-//! thread can then apply operations in its place, so that a barrier costs no wake-up. `loom/` checks this
-//! file under every interleaving.
+//! thread can then apply operations in its place, so that a barrier costs no wake-up. A thread may run
+//! several workers, which have one alarm ([`sleep_all`]). `loom/` checks this file under every interleaving.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence};
 use std::sync::{Arc, PoisonError};
@@ -77,6 +77,16 @@ pub trait Alarm {
     fn clear(&self);
 }
 
+impl<A: Alarm> Alarm for Arc<A> {
+    fn raise(&self) {
+        (**self).raise();
+    }
+
+    fn clear(&self) {
+        (**self).clear();
+    }
+}
+
 /// The functions of a worker on which its sleep depends.
 pub trait Sleeper {
     /// Applies some of the pending operations. Returns their number.
@@ -90,6 +100,34 @@ pub trait Sleeper {
 
     /// Returns whether frames of the worker wait for a device, or in the ring to another worker.
     fn has_output(&self) -> bool;
+}
+
+/// Sleeps like [`SharedWorker::sleep`] on a thread that runs several workers, if no work waits for any of
+/// them. All workers must have the alarm `alarm`. `guards` holds the locks of all `workers` in the same
+/// order, before and after the call. The caller must look for work of every worker afterwards.
+pub fn sleep_all<'w, W: Sleeper, A: Alarm, T>(
+    workers: &[&'w SharedWorker<W, A>],
+    guards: &mut Vec<MutexGuard<'w, W>>,
+    alarm: &A,
+    prepare: impl FnOnce(&[MutexGuard<'w, W>]) -> T,
+    wait: impl FnOnce(T),
+) {
+    debug_assert_eq!(workers.len(), guards.len(), "each worker is locked");
+    for worker in workers {
+        worker.flag.announce();
+    }
+    if guards.iter().any(|worker| worker.has_pending()) {
+        workers.iter().for_each(|worker| worker.flag.end());
+        return;
+    }
+    let prepared = prepare(guards);
+    guards.clear();
+    wait(prepared);
+    guards.extend(workers.iter().map(|worker| worker.lock()));
+    workers.iter().for_each(|worker| worker.flag.end());
+    // The alarm is cleared before the caller looks for work. Work that is queued from now on raises the alarm
+    // again.
+    alarm.clear();
 }
 
 /// A worker shared by its own thread and the control thread.

@@ -3,8 +3,9 @@
 //! run the steps one by one on a single thread. `loom/` checks the same code under every interleaving.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
-use worker::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper};
+use worker::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper, sleep_all};
 
 /// A worker with `operations` pending operations. The return ring has space for `room` of them.
 #[derive(Default)]
@@ -150,4 +151,64 @@ fn a_worker_that_is_stopped_is_woken_and_sees_it() {
     assert!(!shared.is_stopped());
     shared.stop();
     assert_eq!((shared.is_stopped(), raised(&shared)), (true, 1));
+}
+
+/// An alarm that several workers share.
+#[derive(Clone, Default)]
+struct SharedBell(Rc<Bell>);
+
+impl Alarm for SharedBell {
+    fn raise(&self) {
+        self.0.raise();
+    }
+
+    fn clear(&self) {
+        self.0.clear();
+    }
+}
+
+#[test]
+fn a_thread_sleeps_without_the_locks_of_its_workers_unless_work_waits_for_one() {
+    let bell = SharedBell::default();
+    let worker =
+        || SharedWorker::new(Fake::default(), Arc::new(SleepFlag::default()), SharedBell::clone(&bell));
+    let (one, two) = (worker(), worker());
+    let workers = [&one, &two];
+    let mut guards = workers.map(SharedWorker::lock).into_iter().collect::<Vec<_>>();
+    let rung = || {
+        workers.iter().for_each(|worker| worker.wake(&PublishFence::new()));
+        bell.0.0.get()
+    };
+    let locked = || workers.map(|worker| worker.try_lock().is_none());
+    let mut waits = 0;
+    sleep_all(
+        &workers,
+        &mut guards,
+        &bell,
+        |workers| {
+            assert_eq!((workers.len(), locked(), rung()), (2, [true; 2], 2));
+            7
+        },
+        |prepared| {
+            assert_eq!((prepared, locked(), rung()), (7, [false; 2], 4));
+            two.lock().operations = 3;
+            waits += 1;
+        },
+    );
+    assert_eq!((waits, locked(), rung()), (1, [true; 2], 0), "both are awake and the alarm is cleared");
+    assert_eq!(
+        guards.iter().map(|worker| worker.operations).collect::<Vec<_>>(),
+        [0, 3],
+        "the order is kept"
+    );
+
+    guards[1].pending = true;
+    sleep_all(
+        &workers,
+        &mut guards,
+        &bell,
+        |_| unreachable!("one has work"),
+        |()| unreachable!("one has work"),
+    );
+    assert_eq!((locked(), rung()), ([true; 2], 0));
 }

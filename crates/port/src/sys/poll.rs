@@ -7,31 +7,38 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// Maximum number of descriptors that a thread can wait for.
-pub(crate) const MAX_DESCRIPTORS: usize = 64;
+pub(crate) const MAX_DESCRIPTORS: usize = 4_096;
+
+/// Number of descriptors up to which a call allocates no memory.
+const FEW_DESCRIPTORS: usize = 64;
 
 /// Waits until one of up to [`MAX_DESCRIPTORS`] descriptors is readable or has an error. Returns the number
 /// of ready descriptors.
 pub(crate) fn poll(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
-    let mut set = [libc::pollfd { fd: -1, events: 0, revents: 0 }; MAX_DESCRIPTORS];
     if descriptors.len() > MAX_DESCRIPTORS {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!("{} descriptors to wait for; at most {MAX_DESCRIPTORS}", descriptors.len()),
         ));
     }
-    for (entry, fd) in set.iter_mut().zip(descriptors) {
-        *entry = libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
-    }
+    let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut few = [entry(-1); FEW_DESCRIPTORS];
+    let mut many = Vec::new();
+    let set = if let Some(set) = few.get_mut(..descriptors.len()) {
+        set.iter_mut().zip(descriptors).for_each(|(place, fd)| *place = entry(*fd));
+        set
+    } else {
+        many.extend(descriptors.iter().copied().map(entry));
+        &mut many[..]
+    };
     let limit = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
         tv_nsec: timeout.subsec_nanos() as _,
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), |limit| &raw const *limit);
-    // SAFETY: `set` has at least `descriptors.len()` entries (checked above). It and `limit`, which may be
-    // null, live until the call returns.
-    let ready = check(unsafe {
-        libc::ppoll(set.as_mut_ptr(), descriptors.len() as libc::nfds_t, limit, std::ptr::null())
-    });
+    // SAFETY: `set` and `limit`, which may be null, live until the call returns.
+    let ready =
+        check(unsafe { libc::ppoll(set.as_mut_ptr(), set.len() as libc::nfds_t, limit, std::ptr::null()) });
     match ready {
         Ok(ready) => Ok(ready as usize),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon: opens the ports, starts a thread for each worker, and keeps the model on the control thread.
+//! The daemon: opens the ports, starts the threads of workers, and keeps the model on the control thread.
 //!
 //! It must not decide how packets are forwarded. Begin with [`run`], then read `start` and `serve`.
 
 mod clock;
+mod crew;
 mod device_lock;
 mod link_watch;
 mod links;
@@ -24,6 +25,7 @@ pub use stop::Stop;
 use crate::listener::ListenError;
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
+use crew::Crew;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -110,9 +112,9 @@ impl DaemonError {
 
 /// Runs a switch in the foreground until SIGTERM or SIGINT.
 ///
-/// Each datapath gets a separate daemon, with separate threads and a separate control socket. When all
-/// daemons forward packets, the function prints one line per datapath to stderr. A flow file is allowed only
-/// if there is a single datapath.
+/// Each datapath gets a separate daemon, with a separate control thread and control socket. The datapaths
+/// share the threads of workers. When all daemons forward packets, the function prints one line per datapath
+/// to stderr. A flow file is allowed only if there is a single datapath.
 ///
 /// # Errors
 ///
@@ -124,10 +126,15 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
     raise_descriptor_limit(configs.len());
     let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
     let mut daemons = Vec::with_capacity(configs.len());
+    let mut crew = Crew::default();
     for config in configs {
         let flows = flows.or(config.datapath.flows.as_deref());
-        let Some(daemon) = Daemon::start(config, || open(config), flows, &stop)? else { return Ok(()) };
+        let prepared = Daemon::prepare(config, || open(config), flows, &stop, &mut crew)?;
+        let Some(daemon) = prepared else { return Ok(()) };
         daemons.push(daemon);
+    }
+    if let Some(config) = configs.first() {
+        start::start_workers(crew, config, &mut daemons)?;
     }
     for (config, daemon) in configs.iter().zip(&daemons) {
         crate::log::say(&format!("shunt: ready, {}", ready_line(config, daemon)));

@@ -2,12 +2,13 @@
 //! Starts a switch: from opening the ports to running worker threads. Begin with [`Daemon::start`].
 
 use super::clock::{self, MonotonicClock};
+use super::crew::{Crew, WorkerThreads};
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::load::load;
 use super::model_handle::ModelHandle;
 use super::search::SharedSearch;
-use super::thread::{self, ControlWake, Others, Shared};
+use super::thread::{ControlWake, Member, Others, Shared};
 use super::{DaemonError, DeviceLock, OpenPort, Stop};
 use crate::channels::{Channels, Protocol};
 use crate::hardware::DeviceDatapath;
@@ -24,7 +25,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag, Worker, WorkerSet};
@@ -45,7 +46,10 @@ pub struct Daemon {
     pub(super) channels: Channels,
     pub(super) workers: Arc<[Arc<Shared>]>,
     pub(super) search: Option<Arc<SharedSearch>>,
-    pub(super) threads: Vec<JoinHandle<()>>,
+    /// For each worker of a started thread, the report that the thread has released the worker.
+    pub(super) released: Vec<Receiver<()>>,
+    /// The threads of the workers, which other datapaths share.
+    pub(super) threads: Option<Arc<WorkerThreads>>,
     pub(super) search_thread: Option<JoinHandle<()>>,
     /// Number of workers whose searches were not answered when this was last logged.
     pub(super) unanswered_workers: usize,
@@ -72,13 +76,15 @@ fn bases() -> io::Result<Sender<BackgroundTask>> {
 /// The workers that forward packets, and the search worker, if there is one.
 type SharedWorkers = (Vec<Arc<Shared>>, Option<Arc<SharedSearch>>);
 
-/// Prepares the workers for their threads, and lets operations wake them.
-fn share(plane: &mut WorkerSet, workers: Vec<Worker>) -> Result<SharedWorkers, DaemonError> {
-    let shared: Vec<Arc<Shared>> = workers
-        .into_iter()
-        .map(|worker| Shared::new(worker).map(Arc::new))
-        .collect::<Result<_, _>>()
-        .map_err(DaemonError::io("create the wake-up descriptor of a worker"))?;
+/// Prepares the workers for their threads, and lets operations wake them. `alarms` are the alarms of the
+/// threads.
+fn share(
+    plane: &mut WorkerSet,
+    workers: Vec<Worker>,
+    alarms: Vec<Arc<Wake>>,
+) -> Result<SharedWorkers, DaemonError> {
+    let shared: Vec<Arc<Shared>> =
+        workers.into_iter().zip(alarms).map(|(worker, alarm)| Arc::new(Shared::new(worker, alarm))).collect();
     for (number, shared) in shared.iter().enumerate() {
         let shared = Arc::clone(shared);
         plane.set_waker(number, Box::new(move || shared.apply_or_wake()));
@@ -101,7 +107,11 @@ struct Forwarding {
     device_descriptor: Option<OwnedFd>,
 }
 
-fn forward_by_workers(config: &Config, ports: Vec<OpenPort>) -> Result<Forwarding, DaemonError> {
+fn forward_by_workers(
+    config: &Config,
+    ports: Vec<OpenPort>,
+    crew: &mut Crew,
+) -> Result<Forwarding, DaemonError> {
     let egress = |number| {
         let port = config.datapath.ports.iter().find(|port| port.number == number);
         port.map(|port| port.queues.clone()).unwrap_or_default()
@@ -117,7 +127,13 @@ fn forward_by_workers(config: &Config, ports: Vec<OpenPort>) -> Result<Forwardin
         ..config.datapath.worker_set()
     };
     let (mut plane, workers) = worker::build(&sizes, queues);
-    let (workers, search) = share(&mut plane, workers)?;
+    let alarms: Vec<_> = config
+        .workers
+        .iter()
+        .map(|worker| crew.alarm(worker))
+        .collect::<Result<_, _>>()
+        .map_err(DaemonError::io("create the wake-up descriptor of a worker"))?;
+    let (workers, search) = share(&mut plane, workers, alarms)?;
     let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
     plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| drop(bases.send(task))));
     Ok(Forwarding { plane: Plane::Workers(Box::new(plane)), workers, search, device_descriptor: None })
@@ -160,11 +176,26 @@ impl Daemon {
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
-        let Some(mut daemon) = Self::set_up(config, open, flows, stop)? else { return Ok(None) };
+        let mut crew = Crew::default();
+        let Some(mut daemon) = Self::prepare(config, open, flows, stop, &mut crew)? else { return Ok(None) };
+        start_workers(crew, config, [&mut daemon])?;
+        Ok(Some(daemon))
+    }
+
+    /// Like [`Daemon::start`], but does not start the threads of workers. Adds the workers to `crew` instead.
+    pub(super) fn prepare(
+        config: &Config,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+        flows: Option<&Path>,
+        stop: &Stop,
+        crew: &mut Crew,
+    ) -> Result<Option<Self>, DaemonError> {
+        let Some(mut daemon) = Self::set_up(config, open, flows, stop, crew)? else { return Ok(None) };
         if !daemon.put_into_force(stop) {
             return Ok(None);
         }
-        daemon.start_threads(config)?;
+        daemon.start_search(config)?;
+        daemon.enlist(config, crew);
         Ok(Some(daemon))
     }
 
@@ -188,6 +219,7 @@ impl Daemon {
         open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
         flows: Option<&Path>,
         stop: &Stop,
+        crew: &mut Crew,
     ) -> Result<Option<Self>, DaemonError> {
         pipeline::set_portable(config.portable);
         let clock = MonotonicClock::new();
@@ -199,7 +231,7 @@ impl Daemon {
         let device_locks = ports.iter_mut().filter_map(|port| port.device_lock.take()).collect();
         let Forwarding { plane, workers, search, device_descriptor } = match &config.datapath.device {
             Some(device) => forward_by_device(device, ports)?,
-            None => forward_by_workers(config, ports)?,
+            None => forward_by_workers(config, ports, crew)?,
         };
         let mut model = Model::new(model_config(config), plane, clock.now());
         for (number, name, link) in &known {
@@ -226,7 +258,8 @@ impl Daemon {
             channels,
             workers: workers.into(),
             search,
-            threads: Vec::new(),
+            released: Vec::new(),
+            threads: None,
             search_thread: None,
             unanswered_workers: 0,
             lost_search_worker: false,
@@ -261,7 +294,8 @@ impl Daemon {
         !stop.is_requested()
     }
 
-    fn start_threads(&mut self, config: &Config) -> Result<(), DaemonError> {
+    /// Starts the thread of the search worker, if there is one.
+    fn start_search(&mut self, config: &Config) -> Result<(), DaemonError> {
         if let Some(search) = &self.search {
             let cpu = config.datapath.searcher_cpu;
             let sleeps = config.workers.iter().any(|worker| super::sleeps(worker.idle));
@@ -269,24 +303,45 @@ impl Daemon {
             let thread = super::search::start(Arc::clone(search), cpu, spin_ns, self.clock);
             self.search_thread = Some(thread.map_err(DaemonError::io("start the search worker's thread"))?);
         }
+        Ok(())
+    }
+
+    /// Adds the workers to the threads that will run them.
+    fn enlist(&mut self, config: &Config, crew: &mut Crew) {
         let others = Others {
             workers: Arc::clone(&self.workers),
             search: self.search.clone(),
             control: Arc::clone(&self.control),
         };
-        for (number, worker) in config.workers.iter().enumerate() {
-            let thread = thread::start(number, *worker, config.pace, self.clock, others.clone());
-            self.threads.push(thread.map_err(DaemonError::io("start a worker's thread"))?);
+        for (worker, shared) in config.workers.iter().zip(self.workers.iter()) {
+            let (sender, receiver) = channel();
+            let (shared, others) = (Arc::clone(shared), others.clone());
+            crew.add(worker, Member { shared, others, clock: self.clock, released: sender });
+            self.released.push(receiver);
         }
-        Ok(())
     }
 
+    /// Returns an error if a thread has released a worker, or has ended.
     pub(super) fn check_threads(&self) -> Result<(), DaemonError> {
-        match self.threads.iter().position(JoinHandle::is_finished) {
+        let runs = |released: &Receiver<()>| released.try_recv() == Err(TryRecvError::Empty);
+        match self.released.iter().position(|released| !runs(released)) {
             Some(worker) => Err(DaemonError::WorkerEnded(worker)),
             None => Ok(()),
         }
     }
+}
+
+/// Starts the threads of the workers of all datapaths. `config` is the configuration of any of them.
+pub(super) fn start_workers<'a>(
+    crew: Crew,
+    config: &Config,
+    daemons: impl IntoIterator<Item = &'a mut Daemon>,
+) -> Result<(), DaemonError> {
+    let threads = Arc::new(crew.start(config.pace).map_err(DaemonError::io("start a worker's thread"))?);
+    for daemon in daemons {
+        daemon.threads = Some(Arc::clone(&threads));
+    }
+    Ok(())
 }
 
 impl Drop for Daemon {
@@ -294,16 +349,15 @@ impl Drop for Daemon {
         for worker in self.workers.iter() {
             worker.stop();
         }
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a worker's thread had panicked");
-            }
+        // An error means that the thread has panicked, or was never started.
+        for released in &self.released {
+            let _ = released.recv();
         }
         self.search.iter().for_each(|search| search.stop());
         if self.search_thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the search worker's thread had panicked");
         }
-        // All threads have ended, so no worker hands over frames to another.
+        // All workers are released, so none hands over frames to another.
         for (number, worker) in self.workers.iter().enumerate() {
             let ShutdownLoss { packets, frames } = worker.end();
             if packets + frames > 0 {
@@ -312,6 +366,8 @@ impl Drop for Daemon {
                 );
             }
         }
+        // The last datapath waits until the threads end, which closes the devices.
+        self.threads = None;
     }
 }
 
@@ -391,7 +447,9 @@ mod tests {
                 device_lock: None,
             }
         });
-        let mut daemon = Daemon::set_up(&config, || Ok(ports.collect()), None, &stop).unwrap().unwrap();
+        let mut crew = Crew::default();
+        let mut daemon =
+            Daemon::set_up(&config, || Ok(ports.collect()), None, &stop, &mut crew).unwrap().unwrap();
         let model = daemon.model_handle.here().unwrap();
         let barrier = model.barrier();
         assert!(!model.is_applied(barrier));

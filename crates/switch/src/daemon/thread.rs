@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread of a worker: it runs turns while there is work and sleeps while there is none.
+//! The thread of workers: it runs turns while there is work and sleeps while there is none.
 //!
-//! [`worker::SharedWorker`] defines how a worker sleeps without missing work, and how the control thread
-//! applies operations to a sleeping worker. Begin with [`start`].
+//! A thread runs the worker of its number of every datapath (docs/adr/0054). [`worker::SharedWorker`] defines
+//! how a worker sleeps without missing work, and how the control thread applies operations to a sleeping
+//! worker. `crew.rs` starts the threads. Begin with [`Member::turn`] and [`run`].
 
 use super::clock::MonotonicClock;
 use super::search::SharedSearch;
-use super::sleeps;
-use config::{Pace, WorkerConfig};
+use config::Pace;
 use flow::Nanos;
 use port::wait::{MAX_DESCRIPTORS, Wake, wait};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::os::fd::RawFd;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, MutexGuard};
-use std::thread::JoinHandle;
+use std::thread;
 use std::time::Duration;
-use std::{io, thread};
-use worker::{PublishFence, SharedWorker, ShutdownLoss, SleepFlag, Turn, Worker};
+use worker::{PublishFence, SharedWorker, ShutdownLoss, SleepFlag, Turn, Worker, sleep_all};
 
 /// Longest sleep while frames wait for a device.
 const RETRY: Duration = Duration::from_micros(200);
@@ -42,12 +42,18 @@ pub struct Others {
 }
 
 /// The part of a worker's thread that other threads share.
-pub struct Shared(SharedWorker<Worker, Wake>);
+pub struct Shared(SharedWorker<Worker, Arc<Wake>>);
 
 impl Shared {
-    pub fn new(worker: Worker) -> io::Result<Self> {
+    /// Creates the shared part of a worker. `alarm` is the alarm of its thread.
+    pub fn new(worker: Worker, alarm: Arc<Wake>) -> Self {
         let flag = worker.sleeping();
-        Ok(Self(SharedWorker::new(worker, flag, Wake::new()?)))
+        Self(SharedWorker::new(worker, flag, alarm))
+    }
+
+    /// Returns the alarm of the worker's thread.
+    pub fn alarm(&self) -> Arc<Wake> {
+        Arc::clone(self.0.alarm())
     }
 
     /// Applies queued operations for a sleeping worker, or wakes it.
@@ -71,7 +77,7 @@ impl Shared {
         self.0.alarm().wake();
     }
 
-    /// Ends the worker. All worker threads must have ended already.
+    /// Ends the worker. The threads must have released all workers of the datapath already.
     pub fn end(&self) -> ShutdownLoss {
         self.0.lock().end()
     }
@@ -79,24 +85,6 @@ impl Shared {
     pub fn stop(&self) {
         self.0.stop();
     }
-}
-
-/// Starts the thread of worker `number`, which is an index into `all`.
-pub fn start(
-    number: usize,
-    config: WorkerConfig,
-    pace: Pace,
-    clock: MonotonicClock,
-    others: Others,
-) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-        if let Some(cpu) = config.cpu {
-            pin(&format!("worker {number}"), cpu);
-        }
-        if let Some(shared) = others.workers.get(number) {
-            Loop { shared, others: &others, clock, pace, sleeps: sleeps(config.idle) }.run();
-        }
-    })
 }
 
 /// Pins the calling thread to a CPU. `who` names the thread in the log.
@@ -110,102 +98,184 @@ pub fn pin(who: &str, cpu: usize) {
     }
 }
 
-struct Loop<'a> {
-    shared: &'a Shared,
-    others: &'a Others,
-    clock: MonotonicClock,
-    pace: Pace,
-    sleeps: bool,
+/// A worker of a thread.
+pub struct Member {
+    pub shared: Arc<Shared>,
+    pub others: Others,
+    /// Clock of the datapath.
+    pub clock: MonotonicClock,
+    /// Is used when the thread releases the worker. Is dropped without a use if the thread panics.
+    pub released: Sender<()>,
 }
 
-impl Loop<'_> {
-    fn run(&self) {
-        let Pace { spin_ns, keeping_ns, keeping_soon_ns } = self.pace;
-        let mut worker = self.shared.0.lock();
-        let mut active_ns = self.clock.now();
-        let mut kept_ns = Nanos::ZERO;
-        let mut descriptors = Vec::new();
-        while !self.shared.0.is_stopped() {
-            let now = self.clock.now();
-            let turn = self.turn(&mut worker, now);
-            if turn.received + turn.sent + turn.applied + turn.worked + turn.released > 0 {
-                active_ns = now;
-            }
-            if now.saturating_sub(kept_ns) >= keeping_ns {
-                worker.housekeeping();
-                kept_ns = now;
-            }
-            if !self.sleeps || now.saturating_sub(active_ns) < spin_ns {
-                if turn.received == 0 {
-                    std::hint::spin_loop();
-                }
-                continue;
-            }
-            // Publish soon after the last packets, but not before every sleep, because housekeeping makes
-            // system calls.
-            let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
-            if now.saturating_sub(kept_ns) >= period_ns {
-                worker.housekeeping();
-                kept_ns = now;
-            }
-            let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
-            let left_ns = (kept_ns + period_ns).saturating_sub(now);
-            // Frames in an egress queue wait for the queue's rate, so sleep until the queue may send.
-            let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
-            worker = self.sleep(worker, &mut descriptors, turn, left_ns.into());
-        }
-        worker.housekeeping();
+/// What a thread knows of one of its workers.
+struct State<'a> {
+    member: &'a Member,
+    /// Time of the last turn with work.
+    active_ns: Nanos,
+    /// Time of the last publication of links and counters.
+    kept_ns: Nanos,
+}
+
+/// The condition of a worker after a turn in which it could sleep.
+#[derive(Clone, Copy)]
+struct Rest {
+    /// Whether frames wait for a device.
+    waiting: bool,
+    /// Longest sleep.
+    left_ns: Nanos,
+}
+
+/// The result of one turn of every worker.
+struct Round {
+    /// Packets received.
+    received: usize,
+    /// If all workers may sleep: whether one has frames that wait for a device, and the longest sleep.
+    rest: Option<Rest>,
+}
+
+/// The settings of a thread.
+#[derive(Clone, Copy)]
+pub struct ThreadSettings {
+    pub pace: Pace,
+    /// Whether the thread sleeps while there is no work.
+    pub sleeps: bool,
+}
+
+impl<'a> State<'a> {
+    fn new(member: &'a Member) -> Self {
+        Self { member, active_ns: member.clock.now(), kept_ns: Nanos::ZERO }
     }
 
-    fn turn(&self, worker: &mut Worker, now: Nanos) -> Turn {
+    /// Runs a turn of the worker, and publishes its links and counters if it is time. Returns the number of
+    /// received packets, and a value if the worker may sleep.
+    #[inline]
+    fn turn(&mut self, worker: &mut Worker, settings: ThreadSettings) -> (usize, Option<Rest>) {
+        let Pace { spin_ns, keeping_ns, keeping_soon_ns } = settings.pace;
+        let now = self.member.clock.now();
+        let turn = self.forward(worker, now);
+        if turn.received + turn.sent + turn.applied + turn.worked + turn.released > 0 {
+            self.active_ns = now;
+        }
+        if now.saturating_sub(self.kept_ns) >= keeping_ns {
+            worker.housekeeping();
+            self.kept_ns = now;
+        }
+        if !settings.sleeps || now.saturating_sub(self.active_ns) < spin_ns {
+            return (turn.received, None);
+        }
+        // Publish soon after the last packets, but not before every sleep, because housekeeping makes system
+        // calls.
+        let period_ns =
+            |state: &Self| if state.active_ns >= state.kept_ns { keeping_soon_ns } else { keeping_ns };
+        if now.saturating_sub(self.kept_ns) >= period_ns(self) {
+            worker.housekeeping();
+            self.kept_ns = now;
+        }
+        let left_ns = (self.kept_ns + period_ns(self)).saturating_sub(now);
+        // Frames in an egress queue wait for the queue's rate, so sleep until the queue may send.
+        let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
+        (turn.received, Some(Rest { waiting: turn.waiting, left_ns }))
+    }
+
+    fn forward(&self, worker: &mut Worker, now: Nanos) -> Turn {
+        let others = &self.member.others;
         let turn = worker.turn(now);
         let searches = worker.take_searches();
         if worker.has_events() || searches || worker.handed_over().next().is_some() {
             worker.rest();
             let published = PublishFence::new();
             for peer in worker.handed_over() {
-                if let Some(peer) = self.others.workers.get(peer) {
+                if let Some(peer) = others.workers.get(peer) {
                     peer.0.wake(&published);
                 }
             }
-            if let Some(search) = self.others.search.as_ref().filter(|_| searches) {
+            if let Some(search) = others.search.as_ref().filter(|_| searches) {
                 search.wake(&published);
             }
-            if worker.has_events() && self.others.control.asleep.take(&published) {
-                self.others.control.wake.wake();
+            if worker.has_events() && others.control.asleep.take(&published) {
+                others.control.wake.wake();
             }
         }
         turn
     }
+}
 
-    fn sleep<'w>(
-        &'w self,
-        worker: MutexGuard<'w, Worker>,
-        descriptors: &mut Vec<RawFd>,
-        turn: Turn,
-        at_most: Duration,
-    ) -> MutexGuard<'w, Worker> {
-        let shared = &self.shared.0;
-        let prepare = |worker: &Worker| {
-            descriptors.clear();
-            descriptors.push(shared.alarm().descriptor());
-            worker.descriptors(descriptors);
-            let too_many = descriptors.len() > MAX_DESCRIPTORS;
-            descriptors.truncate(MAX_DESCRIPTORS);
-            let limit = match turn.waiting {
-                _ if worker.must_poll() || too_many => POLLING,
-                true => RETRY,
-                false => at_most,
-            };
-            (descriptors, limit.min(at_most))
-        };
-        let mut worker = shared.sleep(worker, prepare, |(descriptors, limit)| {
-            if wait(descriptors, Some(limit)).is_err() {
-                // If waiting for the descriptors failed, poll again after a pause.
-                thread::sleep(POLLING);
-            }
-        });
-        worker.rest();
-        worker
+/// Runs workers on the calling thread until all of them are stopped. `alarm` is the alarm of all members.
+pub fn run(members: &[Member], alarm: &Arc<Wake>, settings: ThreadSettings) {
+    let mut workers: Vec<_> = members.iter().map(|member| &member.shared.0).collect();
+    let mut guards: Vec<_> = workers.iter().map(|worker| worker.lock()).collect();
+    let mut states: Vec<_> = members.iter().map(State::new).collect();
+    let mut descriptors = Vec::new();
+    loop {
+        if let Some(at) = workers.iter().position(|worker| worker.is_stopped()) {
+            guards.remove(at).housekeeping();
+            workers.remove(at);
+            // The datapath may have ended without waiting for this worker.
+            let _ = states.remove(at).member.released.send(());
+            continue;
+        }
+        if workers.is_empty() {
+            return;
+        }
+        let Round { received, rest } = round(&mut guards, &mut states, settings);
+        if let Some(rest) = rest {
+            sleep(&workers, &mut guards, alarm, &mut descriptors, rest);
+        } else if received == 0 {
+            std::hint::spin_loop();
+        }
     }
+}
+
+/// Runs a turn of every worker.
+fn round(guards: &mut [MutexGuard<'_, Worker>], states: &mut [State<'_>], settings: ThreadSettings) -> Round {
+    let alone = guards.len() == 1;
+    let (mut received, mut awake) = (0, false);
+    let mut all = Rest { waiting: false, left_ns: Nanos::MAX };
+    for (worker, state) in guards.iter_mut().zip(states) {
+        let (packets, rest) = state.turn(worker, settings);
+        received += packets;
+        match rest {
+            Some(rest) => {
+                all.waiting |= rest.waiting;
+                all.left_ns = all.left_ns.min(rest.left_ns);
+            }
+            None => awake = true,
+        }
+        if !alone {
+            // The turns of other workers are no preemption of this one.
+            worker.rest();
+        }
+    }
+    Round { received, rest: (!awake).then_some(all) }
+}
+
+fn sleep<'w>(
+    workers: &[&'w SharedWorker<Worker, Arc<Wake>>],
+    guards: &mut Vec<MutexGuard<'w, Worker>>,
+    alarm: &Arc<Wake>,
+    descriptors: &mut Vec<RawFd>,
+    rest: Rest,
+) {
+    let at_most = Duration::from(rest.left_ns);
+    let prepare = |workers: &[MutexGuard<'_, Worker>]| {
+        descriptors.clear();
+        descriptors.push(alarm.descriptor());
+        workers.iter().for_each(|worker| worker.descriptors(descriptors));
+        let too_many = descriptors.len() > MAX_DESCRIPTORS;
+        descriptors.truncate(MAX_DESCRIPTORS);
+        let limit = match rest.waiting {
+            _ if too_many || workers.iter().any(|worker| worker.must_poll()) => POLLING,
+            true => RETRY,
+            false => at_most,
+        };
+        (descriptors, limit.min(at_most))
+    };
+    sleep_all(workers, guards, alarm, prepare, |(descriptors, limit)| {
+        if wait(descriptors, Some(limit)).is_err() {
+            // If waiting for the descriptors failed, poll again after a pause.
+            thread::sleep(POLLING);
+        }
+    });
+    guards.iter_mut().for_each(|worker| worker.rest());
 }
