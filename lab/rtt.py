@@ -98,17 +98,18 @@ PEERS = {
 class Turn:
     """Results of the switches of one road in one turn."""
 
-    def __init__(self, road, pings, cpu):
+    def __init__(self, road, pings, cpu, options=()):
         road.resume()
         try:
             self._ping(road, WARM_UP, cpu)
             began_s, waited_s = time.monotonic(), road.waited_s()
-            times = self._ping(road, ["-i", "0.002", "-c", str(pings)], cpu)
+            times = self._ping(road, ["-i", "0.002", "-c", str(pings), *options], cpu)
             self.waited = (road.waited_s() - waited_s) / (time.monotonic() - began_s)
         finally:
             road.pause()
         if not times:
             raise Failed("%s: no ping was answered" % road.switch)
+        self.times_us = times
         self.median_us, self.p99_us = statistics.median(times), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
 
@@ -124,11 +125,11 @@ class Turn:
         return [1000 * float(time) for time in re.findall(r"time=([\d.]+) ms", text_of(path))]
 
 
-def turn_of(road, pings, cpu):
-    """Returns an undisturbed turn, or the least disturbed of several."""
+def turn_of(road, pings, cpu, options=()):
+    """Returns an undisturbed turn, or the least disturbed of several. `options` are further options of ping."""
     turns = []
     while len(turns) < TRIES and all(turn.waited > WAITED_MOST for turn in turns):
-        turns.append(Turn(road, pings, cpu))
+        turns.append(Turn(road, pings, cpu, options))
     best = min(turns, key=lambda turn: turn.waited)
     best.set_aside = len(turns) - 1
     return best

@@ -11,6 +11,8 @@ from rooms import Failed, done, wait_until
 
 # Folder into which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
+# Time for a switch to load its flows.
+START_S = 120
 # Ports a and b are connected, and pings are low-latency. Open vSwitch gets the same flows without this mark.
 FLOWS = """
 priority=20,icmp,in_port=%(a)d,nw_dst=10.0.0.2/32,%(mark)sactions=output:%(b)d
@@ -110,20 +112,24 @@ class Shunt(Road):
     thread = "worker"
 
     def begin(self):
-        shunt = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
-        if not os.access(shunt, os.X_OK):
-            raise Failed("%s is missing: run make first" % shunt)
         config = 'control = "%s"\n[[worker]]\ncpu = %d\nidle = "%s"\n' % (self.path("control"), self.cpus[1], self.idle)
         config += "[[datapath]]\nid = 1\n" + self.settings
         for number in (number for pair in self.pairs for number in pair):
             config += '[[datapath.port]]\nnumber = %d\nname = "p%d"\n' % (number, number)
             config += 'driver = "%s"\ndevice = "p%d"\nworkers = [0]\n' % (self.driver, number)
         flows = "".join(self.flows % {"mark": "low_latency,", "a": a, "b": b} for a, b in self.pairs)
+        self.run(["run", "-c", self.write("switch.toml", config), "--flows", self.write("flows", flows)])
+
+    def run(self, arguments, datapaths=1):
+        """Starts shunt and waits until all datapaths are ready."""
+        shunt = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
+        if not os.access(shunt, os.X_OK):
+            raise Failed("%s is missing: run make first" % shunt)
         with open(self.path("log"), "w+", encoding="utf-8") as log:
-            command = [shunt, "run", "-c", self.write("switch.toml", config), "--flows", self.write("flows", flows)]
-            self.process = self.rooms.start(self.switch, command, self.cpus, log)
+            self.process = self.rooms.start(self.switch, [shunt, *arguments], self.cpus, log)
             try:
-                wait_until("shunt is ready", lambda: "ready" in text_of(self.path("log")), self.process)
+                ready = lambda: text_of(self.path("log")).count("shunt: ready") == datapaths  # noqa: E731
+                wait_until("shunt is ready", ready, self.process, START_S)
             except Failed as failed:
                 raise Failed("%s: %s" % (failed, text_of(self.path("log")))) from None
 

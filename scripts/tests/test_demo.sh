@@ -64,7 +64,10 @@ interrupt() {
     done
     kill -"$signal" -- "-$pid"
     wait "$pid" || status=$?
-    [ "$status" -eq "$expected" ] || fail "after SIG$signal at '$text' the demo's exit code was $status, not $expected"
+    if [ "$status" -ne "$expected" ]; then
+        cat "$out" >&2
+        fail "after SIG$signal at '$text' the demo's exit code was $status, not $expected"
+    fi
     expect_clean "$pid"
     expect_no_files
     printf 'ok: SIG%s at "%s", nothing left behind\n' "$signal" "$text"
