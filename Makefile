@@ -128,6 +128,8 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	lab/mininet.py
 	lab/lanes.py
 	lab/rtt.py
+	lab/keyflow.py
+	lab/fat_tree.py
 
 .PHONY: lab-cache
 lab-cache: ## run the experiments with the port cache in virtual time; writes plots to target/report/port-cache

@@ -30,14 +30,14 @@ from report import ROOT, Report
 from stateless import KEYFLOW, config_lines, plan, sections_of  # isort: skip
 from rooms import Failed, Rooms, wait_until
 from rtt import turn_of, Turn, road_of
-from switches import MAC_FLOWS, OpenVswitch, Shunt, mac, text_of
+from switches import MAC_FLOWS, Datapaths, OpenVswitch, mac
 
 REPORT = os.path.join(ROOT, "target/report/keyflow.jsonl")
 HOPS = [1, 2, 3, 5, 10]
 FILLS = [0, 25, 50, 75, 100]
 # Number of entries of a full table.
 FULL = 200_000
-# Frames of 64 bytes with the checksum: 22 bytes of data after the Ethernet, IP and ICMP headers.
+# Frames of 64 bytes: headers of 14, 20 and 8 bytes, 18 bytes of data, and the checksum.
 SIZE = ["-s", "18"]
 # MTU of links between switches, whose frames have a header of KeyFlow.
 MTU = 1600
@@ -52,25 +52,20 @@ def fillers(percent, a, b):
     )
 
 
-class Chain(Shunt):
+class Chain(Datapaths):
     """Datapaths of one process in a row, whose entries forward by the hosts' MAC addresses."""
 
     fill = 0
 
-    def begin(self):
-        config = "[[worker]]\ncpu = %d\nidle = %s\n" % (self.cpus[1], json.dumps(self.idle))
-        filling = self.write("fillers", fillers(self.fill, 1, 2)) and text_of(self.path("fillers"))
+    def datapaths(self):
         for (_, end), (begin, _) in zip(self.pairs, self.pairs[1:]):
             for device in (end, begin):
                 self.rooms.ip(self.switch, "link set p%d mtu %d" % (device, MTU))
-        for hop, pair in enumerate(self.pairs, 1):
-            config += "[[datapath]]\nid = %d\ncontrol = %s\n" % (hop, json.dumps(self.path("s%d" % hop)))
-            config += "flows = %s\n" % json.dumps(self.write("flows%d" % hop, self.rules(hop) + filling))
-            config += "".join(line + "\n" for line in self.stateless(hop))
-            for number, device in enumerate(pair, 1):
-                config += '[[datapath.port]]\nnumber = %d\nname = "p%d"\n' % (number, number)
-                config += 'driver = "%s"\ndevice = "p%d"\nworkers = [0]\n' % (self.driver, device)
-        self.run(["run", "-c", self.write("switches.toml", config)], len(self.pairs))
+        filling = fillers(self.fill, 1, 2)
+        return [
+            ("s%d" % hop, [(1, "p%d" % a), (2, "p%d" % b)], self.rules(hop) + filling, self.stateless(hop))
+            for hop, (a, b) in enumerate(self.pairs, 1)
+        ]
 
     def rules(self, _hop):
         """Returns the lines of a switch's flow file, without the entries that fill the table."""
@@ -84,7 +79,7 @@ class Chain(Shunt):
 class KeyFlow(Chain):
     """A chain whose first switch pushes a key that the last one pops."""
 
-    def begin(self):
+    def datapaths(self):
         hops = len(self.pairs)
         names = ["s%d" % hop for hop in range(1, hops + 1)]
         links = [{"a": a, "a_port": 2, "b": b, "b_port": 1} for a, b in zip(names, names[1:])]
@@ -93,7 +88,7 @@ class KeyFlow(Chain):
             planned = plan(self.folder, "keyflow", graph, "--width", "128")
             (self.plan,) = planned["plans"]
             self.sections = sections_of(planned)
-        super().begin()
+        return super().datapaths()
 
     def stateless(self, hop):
         if len(self.pairs) == 1:
@@ -123,9 +118,9 @@ class Ovs(OpenVswitch):
 
     fill = 0
 
-    def begin(self):
+    def bridges(self):
         self.flows = MAC_FLOWS + fillers(self.fill, 1, 2)
-        super().begin()
+        return super().bridges()
 
 
 class OvsXdp(Ovs):

@@ -3,6 +3,7 @@
 Linux bridges.
 """
 
+import json
 import os
 import signal
 
@@ -134,6 +135,27 @@ class Shunt(Road):
                 raise Failed("%s: %s" % (failed, text_of(self.path("log")))) from None
 
 
+class Datapaths(Shunt):
+    """Shunt with one datapath for each switch, in one process."""
+
+    def begin(self):
+        config = "[[worker]]\ncpu = %d\nidle = %s\n" % (self.cpus[1], json.dumps(self.idle))
+        datapaths = self.datapaths()
+        for number, (name, ports, flows, lines) in enumerate(datapaths, 1):
+            config += "[[datapath]]\nid = %d\ncontrol = %s\n" % (number, json.dumps(self.path(name)))
+            config += "flows = %s\n" % json.dumps(self.write(name + ".flows", flows))
+            config += "".join(line + "\n" for line in lines)
+            for port, device in ports:
+                config += '[[datapath.port]]\nnumber = %d\nname = "p%d"\n' % (port, port)
+                config += 'driver = "%s"\ndevice = "%s"\nworkers = [0]\n' % (self.driver, device)
+        self.run(["run", "-c", self.write("switches.toml", config)], len(datapaths))
+
+    def datapaths(self):
+        """Returns the name of each datapath, its ports as pairs of number and device, the lines of its flow
+        file, and further lines of its configuration."""
+        raise NotImplementedError
+
+
 class LanesOn(Shunt):
     """Shunt with both lanes."""
 
@@ -176,16 +198,24 @@ class OpenVswitch(Road):
         self.process = start("ovs-vswitchd", socket, "--disable-system")
         if self.setting:
             run("ovs-vsctl", "--db=" + socket, "--timeout=20", "set", "Open_vSwitch", ".", self.setting % (1 << self.cpus[1]))
-        for hop, pair in enumerate(self.pairs):
-            name = "br%d" % hop
+        for name, ports, flows in self.bridges():
             setup = "add-br %s -- set bridge %s datapath_type=netdev fail_mode=secure protocols=OpenFlow13" % (name, name)
-            for number, port in enumerate(pair, 1):
-                setup += " -- add-port %s p%d" % (name, port)
-                setup += " -- set interface p%d type=%s ofport_request=%d" % (port, self.port_type, number)
+            for number, device in ports:
+                setup += " -- add-port %s %s" % (name, device)
+                setup += " -- set interface %s type=%s ofport_request=%d" % (device, self.port_type, number)
             run("ovs-vsctl", "--db=" + socket, "--timeout=20", *setup.split())
             wait_until("%s is ready" % name, lambda name=name: os.path.exists(self.path(name + ".mgmt")), self.process)
-            flows = self.write(name + ".flows", self.flows % {"mark": "", "a": 1, "b": 2})
-            run("ovs-ofctl", "-O", "OpenFlow13", "add-flows", "unix:" + self.path(name + ".mgmt"), flows)
+            flows = self.write(name + ".flows", flows)
+            run("ovs-ofctl", "-O", "OpenFlow13", "--bundle", "add-flows", "unix:" + self.path(name + ".mgmt"), flows)
+
+    def bridges(self):
+        """Returns the name of each bridge, its ports as pairs of number and device, and the lines of its
+        flows."""
+        flows = self.flows % {"mark": "", "a": 1, "b": 2}
+        return [
+            ("br%d" % hop, [(number, "p%d" % port) for number, port in enumerate(pair, 1)], flows)
+            for hop, pair in enumerate(self.pairs)
+        ]
 
 
 class Bridge(Road):
