@@ -20,7 +20,7 @@ RESULTS = [ROOT / "target" / "rtl" / "sim" / bench / "results.xml" for bench in 
 PAGE = ROOT / "docs" / "hardware.md"
 # Folders of modules that share one.
 FOLDERS = {"splitter": "parser"} | dict.fromkeys(("message_filter", "message_engine", "reply_writer", "packet_in"), "control")
-UNITS = {"lut": "LUTs", "ff": "flip-flops", "bram": "BRAM36", "uram": "URAM"}
+UNITS = {"lut": "LUTs", "ff": "flip-flops", "bram": "BRAM36", "uram": "URAM", "dsp": "DSP"}
 
 # What must hold, and the test of the data plane's benches that asserts it.
 TESTS = [

@@ -141,32 +141,40 @@ module action_unit
         before_place[l*16+i] = 4'(l) < first[7:4] || (4'(l) == first[7:4] && 4'(i) < first[3:0]);
   endfunction
 
-  // Stage 2: shift by 0 to 3 bytes; bytes before the edit and data, each in its lane: the place modulo 16; TTL;
+  // Stage 2: shift by 0 to 15 bytes; bytes before the edit and data, each in its lane: the place modulo 16; TTL;
   // source of each byte.
-  localparam logic [1:0] SHIFTED = 2'd0, SHIFTED_BY_LINE = 2'd1, KEPT = 2'd2, PUT = 2'd3;
-  localparam int unsigned FINE_BITS = (FRAME_BYTES + 28) * 8, SHIFTED_BITS = (FRAME_BYTES + 16) * 8;
+  localparam logic [1:0] KEPT = 2'd0, PUT = 2'd1, SHIFTED = 2'd2, SHIFTED_BY_LINE = 2'd3;
+  // Bytes behind this number come from behind the header's end.
+  localparam int unsigned SHIFTED_BYTES = FRAME_BYTES + 12;
   stage_t s2, n2;
   // Byte 12 is the frame's first.
-  wire [FINE_BITS+23:0] wide = {{12{8'd0}}, s1.header.ext.frame, {19{8'd0}}};
-  wire [FINE_BITS-1:0] fine;
-  logic [FINE_BITS-1:0] fine_q;
-  for (genvar i = 0; i < FINE_BITS / 8; i++) begin : gen_fine
-    wire [3:0][7:0] from;
-    for (genvar k = 0; k < 4; k++) assign from[k] = wide[FINE_BITS+23-(i+k)*8-:8];
-    mux4 #(.PRIMITIVE(PRIMITIVE && i >= 9 && i < FRAME_BYTES + 12)) mux_i (
-        .select(s1.shift[1:0]),
-        .from(from),
-        .selected(fine[FINE_BITS-1-i*8-:8])
-    );
-  end
-  logic [127:0] ring, old_q, put_q;
+  wire [SHIFTED_BYTES*8-1:0] shifted;
+  byte_shift #(
+      .BYTES(SHIFTED_BYTES),
+      .PRIMITIVE(PRIMITIVE)
+  ) shift_i (
+      .by(s1.shift[3:0]),
+      .from({96'd0, s1.header.ext.frame, 120'd0}),
+      .shifted(shifted)
+  );
+  logic [SHIFTED_BYTES*8-1:0] shifted_q;
+  // The ring of data and four free lanes, turned so that data begin in the lane of the edit's first byte.
+  wire [127:0] ring;
+  byte_shift #(
+      .BYTES(16),
+      .PRIMITIVE(PRIMITIVE)
+  ) ring_i (
+      .by(~s1.at[3:0]),
+      .from({s1.data[DATA_BITS-9:0], 32'd0, s1.data, 32'd0}),
+      .shifted(ring)
+  );
+  logic [127:0] old_q, put_q;
   logic [15:0] replaced;
   logic [7:0] ttl, ttl_q, move;
   logic [15:0][7:0] ttl_lanes;
   logic [FRAME_BYTES-1:0] kept, changed;
   logic [FRAME_BYTES-1:0][1:0] source, source_q;
   always_comb begin
-    ring = 128'({s1.data, 32'd0, s1.data, 32'd0} >> {s1.at[3:0], 3'b000});
     // Lanes whose byte is replaced by a byte of data.
     for (int i = 0; i < 16; i++) replaced[i] = 4'(i) - s1.at[3:0] < s1.insert;
     for (int i = 0; i < 16; i++) ttl_lanes[i] = pick(s1.header.ext.frame, i, s1.ttl_at[7:4], TTL_LINES);
@@ -174,7 +182,7 @@ module action_unit
     kept = before_place(s1.edit ? s1.at : 8'hff);
     changed = ~before_place(s1.end_at);
     for (int i = 0; i < FRAME_BYTES; i++)
-      source[i] = kept[i] ? KEPT : !changed[i] ? PUT : s1.shift[4] ? SHIFTED_BY_LINE : SHIFTED;
+      source[i] = changed[i] ? (s1.shift[4] ? SHIFTED_BY_LINE : SHIFTED) : kept[i] ? KEPT : PUT;
     // Offsets behind the edit move with their headers.
     move = s1.edit ? 8'd12 - 8'(s1.shift) : 8'd0;
     n2 = s1;
@@ -186,7 +194,7 @@ module action_unit
   end
   always_ff @(posedge clk) begin
     s2 <= n2;
-    fine_q <= fine;
+    shifted_q <= shifted;
     source_q <= source;
     ttl_q <= ttl;
     for (int i = 0; i < 16; i++) begin
@@ -197,23 +205,15 @@ module action_unit
     end
   end
 
-  // Stage 3: shift by multiples of 4 bytes; the edited frame; sum of the changes in 16-bit words of the frame.
+  // Stage 3: shift by a line; the edited frame; sum of the changes in 16-bit words of the frame.
   header_t h3, n3;
-  wire [SHIFTED_BITS-1:0] shifted;
-  for (genvar i = 0; i < SHIFTED_BITS / 8; i++) begin : gen_shifted
-    wire [3:0][7:0] from;
-    for (genvar k = 0; k < 4; k++) assign from[k] = fine_q[FINE_BITS-1-(i+k*4)*8-:8];
-    mux4 #(.PRIMITIVE(PRIMITIVE && i < FRAME_BYTES + 12)) mux_i (
-        .select(s2.shift[3:2]),
-        .from(from),
-        .selected(shifted[SHIFTED_BITS-1-i*8-:8])
-    );
-  end
   wire [FRAME_BITS-1:0] edited;
   for (genvar i = 0; i < FRAME_BYTES; i++) begin : gen_edited
     wire [3:0][7:0] from;
-    assign from[SHIFTED] = shifted[SHIFTED_BITS-1-i*8-:8];
-    assign from[SHIFTED_BY_LINE] = shifted[SHIFTED_BITS-1-(i+16)*8-:8];
+    assign from[SHIFTED] = shifted_q[SHIFTED_BYTES*8-1-i*8-:8];
+    // Less than 16 bytes behind the header's end, there is nothing.
+    if (i + 16 < SHIFTED_BYTES) assign from[SHIFTED_BY_LINE] = shifted_q[SHIFTED_BYTES*8-1-(i+16)*8-:8];
+    else assign from[SHIFTED_BY_LINE] = 8'd0;
     assign from[KEPT] = s2.header.ext.frame[FRAME_BITS-1-i*8-:8];
     assign from[PUT] = put_q[127-(i%16)*8-:8];
     mux4 #(.PRIMITIVE(PRIMITIVE)) mux_i (
@@ -279,7 +279,7 @@ module action_unit
   always_ff @(posedge clk) h4 <= n4;
   assign out_header = h4;
 
-  wire _unused = &{1'b0, action.reserved, wide, s2.edit, s2.at, s2.end_at, s2.data, s2.insert, at[9:8],
+  wire _unused = &{1'b0, action.reserved, s2.edit, s2.shift, s2.at, s2.end_at, s2.data, s2.insert, at[9:8],
                       ttl_at[9:8]};
 endmodule
 
