@@ -17,6 +17,10 @@ rtl/parser/splitter.sv
 rtl/parser/parser.sv
 rtl/selector/selector.sv
 rtl/priority_encoder/priority_encoder.sv
+rtl/tcam/CARRY8.sv
+rtl/tcam/DSP48E2.sv
+rtl/tcam/pair_and.sv
+rtl/tcam/pair_cell.sv
 rtl/tcam/tcam.sv
 rtl/action_memory/action_memory.sv
 rtl/action_unit/action_unit.sv

@@ -39,57 +39,93 @@ module tcam
   if (ENTRIES < 16 || ENTRIES > 4096 || (ENTRIES & (ENTRIES - 1)) != 0)
     $fatal(1, "tcam: ENTRIES must be a power of two, 16 to 4096");
 
-  localparam int unsigned PARTS = (CHUNKS + 5) / 6;
   localparam int unsigned PADDED = ROWS * ROW_ENTRIES;
+  // With memory cells, the first chunks are in cells of seven chunks for two entries; 6 to 12 chunks are left. They
+  // are in cells of one chunk for a row: the last chunk must be writable alone.
+  localparam int unsigned PAIR_CELLS = PRIMITIVE && CHUNKS > 12 ? (CHUNKS - 6) / 7 : 0;
+  localparam int unsigned PAIR_CHUNKS = PAIR_CELLS * 7;
 
   wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key);
-  // Accept bits of the chunks, grouped by 6 for one LUT each. Missing chunks accept.
-  wire [PADDED-1:0][PARTS*6-1:0] accepts;
-  logic [ENTRIES-1:0] lines_q;
+  wire [CHUNKS-1:0][CHUNK_BITS-1:0] chunks = padded_key;
+  // Accept bits of each entry. Those of entry 1 of a pair are not visible outside of the pair's cells.
+  wire [PADDED-1:0][CHUNKS-1:0] accepts;
+  wire [ROWS-1:0] writes;
+  wire [ENTRIES-1:0] lines_q;
 
   for (genvar r = 0; r < ROWS; r++) begin : gen_row
-    wire writes = write && row == ROW_BITS'(r);
-    wire last_writes = writes || (write_last && (clearing || row == ROW_BITS'(r)));
-    for (genvar c = 0; c < PARTS * 6; c++) begin : gen_chunk
-      if (c < CHUNKS) begin : gen_memory
-        wire [ROW_ENTRIES-1:0] accepted;
-        lutram #(
-            .WIDTH(ROW_ENTRIES),
-            .PRIMITIVE(PRIMITIVE)
-        ) memory_i (
-            .clk(clk),
-            .write(c == CHUNKS - 1 ? last_writes : writes),
-            .write_at(address),
-            .write_data(bits[c]),
-            .read_at(padded_key[c*CHUNK_BITS+:CHUNK_BITS]),
-            .read_data(accepted)
-        );
-        for (genvar e = 0; e < ROW_ENTRIES; e++) begin : gen_entry
-          assign accepts[r*ROW_ENTRIES+e][c] = accepted[e];
-        end
-      end else begin : gen_missing
-        for (genvar e = 0; e < ROW_ENTRIES; e++) begin : gen_entry
-          assign accepts[r*ROW_ENTRIES+e][c] = 1'b1;
-        end
+    wire here = row == ROW_BITS'(r);
+    assign writes[r] = write && here;
+    wire last_writes = writes[r] || (write_last && (clearing || here));
+    for (genvar c = PAIR_CHUNKS; c < CHUNKS; c++) begin : gen_chunk
+      wire [ROW_ENTRIES-1:0] accepted;
+      lutram #(
+          .WIDTH(ROW_ENTRIES),
+          .PRIMITIVE(PRIMITIVE)
+      ) memory_i (
+          .clk(clk),
+          .write(c == CHUNKS - 1 ? last_writes : writes[r]),
+          .write_at(address),
+          .write_data(bits[c]),
+          .read_at(chunks[c]),
+          .read_data(accepted)
+      );
+      for (genvar e = 0; e < ROW_ENTRIES; e++) begin : gen_entry
+        assign accepts[r*ROW_ENTRIES+e][c] = accepted[e];
       end
     end
   end
 
-  if (PADDED > ENTRIES) begin : gen_unused
-    // The last row has places without an entry.
-    wire _unused = &{1'b0, accepts[PADDED-1:ENTRIES]};
+  if (PAIR_CELLS != 0) begin : gen_pairs
+    // The accept bits of an entry need no LUTs but those for the chunks in cells of a row: those of entry 1 of a
+    // pair are in a carry chain, those of entry 0 in a DSP cell.
+    wire [ENTRIES/2-1:0][PAIR_CHUNKS:0] even;
+    for (genvar k = 0; k < PADDED / 2; k++) begin : gen_pair
+      if (k < ENTRIES / 2) begin : gen_cells
+        localparam int unsigned ROW = k * 2 / ROW_ENTRIES, PLACE = k * 2 % ROW_ENTRIES;
+        wire [PAIR_CELLS:0] match;
+        assign match[0] = &accepts[2*k+1][CHUNKS-1:PAIR_CHUNKS];
+        for (genvar p = 0; p < PAIR_CELLS; p++) begin : gen_cell
+          wire [6:0][1:0] pair;
+          for (genvar c = 0; c < 7; c++) assign pair[c] = bits[p*7+c][PLACE+:2];
+          pair_cell cell_i (
+              .clk(clk),
+              .write(writes[ROW]),
+              .write_at(address),
+              .write_data(pair),
+              .chunks(chunks[p*7+:7]),
+              .accepts(accepts[2*k][p*7+:7]),
+              .in_match(match[p]),
+              .out_match(match[p+1])
+          );
+        end
+        logic line_q;
+        always_ff @(posedge clk) line_q <= match[PAIR_CELLS];
+        assign lines_q[2*k+1] = line_q;
+        assign even[k] = {&accepts[2*k][CHUNKS-1:PAIR_CHUNKS], accepts[2*k][PAIR_CHUNKS-1:0]};
+      end else begin : gen_none
+        assign accepts[2*k][PAIR_CHUNKS-1:0] = '0;
+      end
+      assign accepts[2*k+1][PAIR_CHUNKS-1:0] = '0;
+    end
+    for (genvar k = 0; k < ENTRIES / 2; k += 2) begin : gen_and
+      pair_and #(
+          .WIDTH(PAIR_CHUNKS + 1)
+      ) and_i (
+          .clk(clk),
+          .bits(even[k+:2]),
+          .all({lines_q[2*k+2], lines_q[2*k]})
+      );
+    end
+  end else begin : gen_entries
+    for (genvar e = 0; e < ENTRIES; e++) begin : gen_line
+      logic line_q;
+      always_ff @(posedge clk) line_q <= &accepts[e];
+      assign lines_q[e] = line_q;
+    end
   end
 
-  // An entry matches if a carry passes all its parts: carry chains take no further LUTs.
-  for (genvar e = 0; e < ENTRIES; e++) begin : gen_line
-    wire [PARTS-1:0] parts;
-    for (genvar p = 0; p < PARTS; p++) begin : gen_part
-      assign parts[p] = &accepts[e][p*6+:6];
-    end
-    wire [PARTS:0] carried = {1'b0, parts} + 1'b1;
-    always_ff @(posedge clk) lines_q[e] <= carried[PARTS];
-    wire _unused = &{1'b0, carried};
-  end
+  // The last row has places without an entry.
+  wire _unused = &{1'b0, accepts};
 
   wire found;
   assign hit = found && !clearing;
