@@ -272,7 +272,9 @@ module datapath
   assign record_done = record_valid && record_ready;
 
   wire to_port, to_controller, discarded, bad_edit, ttl_expired;
-  deparser deparser_i (
+  deparser #(
+      .PRIMITIVE(PRIMITIVE)
+  ) deparser_i (
       .clk(clk),
       .rst(rst),
       .miss_output(miss_output),
