@@ -6,6 +6,9 @@ rtl/lutram/lutram.sv
 rtl/mux/LUT6_2.sv
 rtl/mux/mux4.sv
 rtl/mux/mux2.sv
+rtl/mux/MUXF7.sv
+rtl/mux/MUXF8.sv
+rtl/mux/mux16.sv
 rtl/byte_shift/byte_shift.sv
 rtl/fifo/fifo.sv
 rtl/delay_line/delay_line.sv

@@ -53,7 +53,9 @@ module ppu
   extended_t extended;
   assign extended = extend(in_header.ext);
   logic [KEY_BITS-1:0] key;
-  selector selector_i (
+  selector #(
+      .PRIMITIVE(PRIMITIVE)
+  ) selector_i (
       .clk(clk),
       .slices(slices_q),
       .extended(extended),
