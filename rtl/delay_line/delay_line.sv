@@ -35,6 +35,7 @@ module delay_line #(
   // The oldest word is at the place that is overwritten in this cycle.
   lutram #(
       .WIDTH(WIDTH),
+      .ONE_ADDRESS(1'b1),
       .PRIMITIVE(PRIMITIVE)
   ) memory_i (
       .clk(clk),
