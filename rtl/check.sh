@@ -68,6 +68,13 @@ versions() {
     "$python" -c 'import cocotb; print("cocotb", cocotb.__version__)'
 }
 
+# Notes the outcome of a step for the report.
+record() {
+    mkdir -p target/report
+    printf '{"step": "%s", "verdict": "%s", "seconds": %d, "at": %d}\n' \
+        "$1" "$2" $((SECONDS - started)) "$(date +%s)" >>target/report/rtl_steps.jsonl
+}
+
 usage() {
     printf 'usage: %s lint|simulate|reference|device|volume|faults|all_faults|prove|synthesise|report...\n' "$0" >&2
     exit 2
@@ -84,5 +91,8 @@ printf '== rtl: versions of the tools\n'
 versions
 for step in "$@"; do
     printf '== rtl: %s\n' "$step"
+    started=$SECONDS
+    record "$step" failed
     "$step"
+    record "$step" passed
 done

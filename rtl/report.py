@@ -15,23 +15,44 @@ from pathlib import Path
 from synth import DEVICE, MODULES, PAPER, REPORT, ROOT, label
 
 PROOFS = ROOT / "target" / "report" / "rtl_proofs.jsonl"
+STEPS = ROOT / "target" / "report" / "rtl_steps.jsonl"
 # The step `volume` replaces the results of the bench `datapath` by those of one test.
-RESULTS = [ROOT / "target" / "rtl" / "sim" / bench / "results.xml" for bench in ("datapath_cells", "datapath")]
+BENCHES = ("device", "control", "nic_shell", "datapath_cells", "datapath")
+RESULTS = [ROOT / "target" / "rtl" / "sim" / bench / "results.xml" for bench in BENCHES]
 PAGE = ROOT / "docs" / "hardware.md"
 # Folders of modules that share one.
 FOLDERS = {"splitter": "parser"} | dict.fromkeys(("message_filter", "message_engine", "reply_writer", "packet_in"), "control")
 UNITS = {"lut": "LUTs", "ff": "flip-flops", "bram": "BRAM36", "uram": "URAM", "dsp": "DSP"}
 
-# What must hold, and the test of the data plane's benches that asserts it.
+# Number of a requirement, what must hold, and the test of a bench that asserts it.
 TESTS = [
-    ("64 bytes back to back, all PPUs edit: one frame per cycle; 16 + 12 x PPUs cycles, so 64 with 4 PPUs (at most 100)",
+    (2, "64 bytes back to back, all PPUs edit: one frame per cycle; 16 + 12 x PPUs cycles, so 64 with 4 (at most 100)",
      "frames_of_64_bytes_leave_in_every_cycle"),
-    ("65 to 1518 bytes at bus rate", "longer_frames_leave_at_bus_rate"),
-    ("update of an entry in at most 64 cycles without stalling a search", "an_update_never_stalls_and_is_never_half_seen"),
-    ("back-pressure and gaps change no frame", "back_pressure_and_gaps_change_no_frame"),
-    ("ingress faster than egress: whole frames dropped and counted", "ingress_faster_than_egress_drops_whole_frames"),
-    ("random programs equal the model", "random_programs_equal_the_model"),
+    (2, "65 to 1518 bytes at bus rate", "longer_frames_leave_at_bus_rate"),
+    (2, "60 to 1518 bytes that grow by an edit, at bus rate", "frames_that_grow_leave_at_bus_rate"),
+    (3, "update of an entry in at most 64 cycles without stalling a search",
+     "an_update_never_stalls_and_is_never_half_seen"),
+    (5, "random programs equal the model", "random_programs_equal_the_model"),
+    (6, "Flow_request to Flow_reply in at most 200 cycles", "a_flow_request_is_answered_in_time"),
+    (8, "runts, giants, aborted and malformed frames are dropped", "bad_frames_are_dropped_whole_and_counted"),
+    (8, "back-pressure and gaps change no frame", "back_pressure_and_gaps_change_no_frame"),
+    (8, "back-pressure of each channel changes no frame", "back_pressure_in_random_patterns_changes_no_frame"),
+    (8, "ingress faster than egress: whole frames dropped and counted", "ingress_faster_than_egress_drops_whole_frames"),
+    (8, "overload: drops at known places, no corrupted frame", "overload_drops_frames_at_known_places_and_corrupts_none"),
+    (8, "malformed and spoofed datagrams", "malformed_and_spoofed_frames_are_dropped_with_their_reason"),
+    (8, "repeated, late and stale datagrams", "duplicates_late_and_stale_messages_do_no_harm"),
+    (8, "restart of the daemon", "a_daemon_that_restarts_finds_the_state_and_old_datagrams_do_no_harm"),
 ]
+# The same of steps.
+STEP_OF = [
+    (5, "captures and compiled flow tables equal `reference`", "reference"),
+    (5, "100,000 frames in 100 random programs equal the model", "volume"),
+    (5, "planted faults are caught", "faults"),
+    (7, "the simulated device forwards between ports, programmed by a daemon", "device"),
+]
+# The steps of `make rtl` before the report, and what they may take together, in seconds.
+ALL_STEPS = ("lint", "simulate", "reference", "device", "volume", "faults", "prove", "synthesise")
+TIME_MAX = 40 * 60
 
 
 def number(value):
@@ -80,29 +101,56 @@ def differing(texts, write):
     return wrong
 
 
+def newest_source():
+    """Time of the last change to the RTL."""
+    return max(file.stat().st_mtime for file in (ROOT / "rtl").glob("*/*.sv"))
+
+
 def lines_of(path):
     """Objects of a report, none if it does not exist or is older than the RTL."""
-    newest = max(file.stat().st_mtime for file in (ROOT / "rtl").glob("*/*.sv"))
-    if not path.exists() or path.stat().st_mtime < newest:
+    if not path.exists() or path.stat().st_mtime < newest_source():
         return []
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.suffix == ".jsonl" else [path]
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def tests():
+    """Verdicts of the requirements that tests of benches assert."""
+    cases = {}
+    for path in RESULTS:
+        if path.exists() and path.stat().st_mtime >= newest_source():
+            cases |= {case.get("name"): "missed" if case.find("failure") is not None else "met"
+                      for case in tree.parse(path).iter("testcase")}
+    return [(must, what, cases.get(test, "not run")) for must, what, test in TESTS]
+
+
+def steps():
+    """Verdicts of the requirements that steps assert, and times of the steps that ended since the last change."""
+    last = {row["step"]: row for row in lines_of(STEPS) if row["at"] >= newest_source()}
+    if "all_faults" in last:
+        last.setdefault("faults", last["all_faults"])
+    verdicts = {"passed": "met", "failed": "missed"}
+    rows = [(must, what, verdicts[last[step]["verdict"]] if step in last else "not run") for must, what, step in STEP_OF]
+    passed = {step: last[step]["seconds"] for step in ALL_STEPS if step in last and last[step]["verdict"] == "passed"}
+    total = sum(passed.values())
+    times = ", ".join(f"{step} {seconds} s" for step, seconds in passed.items())
+    verdict = "not run" if len(passed) < len(ALL_STEPS) else "met" if total <= TIME_MAX else "missed"
+    return [(1, f"all steps in {total} s (at most {TIME_MAX} s): {times or 'none passed'}", verdict), *rows]
+
+
+def resources(area):
+    """Verdicts of the resources."""
+    return [(4, f"{UNITS[kind]}: {row['ours']} % of {DEVICE[kind]:,} (at most {row['bar']:g} %, paper {PAPER[kind]} %)",
+             row["verdict"])
+            for row in area for kind in PAPER if row["case"] == f"total {kind}"] or [(4, "resources", "not run")]
 
 
 def main():
     """Prints the table, and checks the pages."""
-    out = []
-    cases = {}
-    for path in (path for file in RESULTS for path in lines_of(file)):
-        cases |= {case.get("name"): "missed" if case.find("failure") is not None else "met"
-                  for case in tree.parse(path).iter("testcase")}
-    out += [(what, cases.get(test, "not run")) for what, test in TESTS]
-    proofs = lines_of(PROOFS)
-    out += [(f"proof: {row['case']}", row["verdict"]) for row in proofs] or [("proofs", "not run")]
     area = lines_of(REPORT)
-    out += [(f"{UNITS[kind]}: {row['ours']} % of {DEVICE[kind]:,} (at most {row['bar']:g} %, paper {PAPER[kind]} %)", row["verdict"])
-            for row in area for kind in PAPER if row["case"] == f"total {kind}"] or [("resources", "not run")]
-    for what, verdict in out:
-        print(f"{verdict:<8} {what}")
+    proofs = [(3, f"proof: {row['case']}", row["verdict"]) for row in lines_of(PROOFS)] or [(3, "proofs", "not run")]
+    rows = [*steps(), *tests(), *resources(area), *proofs]
+    for must, what, verdict in sorted(rows, key=lambda row: row[0]):
+        print(f"must {must}  {verdict:<8} {what}")
     wrong = differing(pages(area), "--write" in sys.argv) if area else []
     for page in wrong:
         print(f"{page.relative_to(ROOT)}: the table differs from the synthesis; run rtl/report.py --write")
