@@ -13,6 +13,7 @@ rtl/byte_shift/byte_shift.sv
 rtl/fifo/fifo.sv
 rtl/delay_line/delay_line.sv
 rtl/frame_buffer/frame_buffer.sv
+rtl/nic_shell/beat_counter.sv
 rtl/nic_shell/frame_fifo.sv
 rtl/nic_shell/frame_mux.sv
 rtl/nic_shell/nic_shell.sv

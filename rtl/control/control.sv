@@ -20,7 +20,9 @@ module control
     parameter int unsigned LOWER = 11,
     parameter int unsigned UPPER = 24,
     // Beats in the message buffer, a power of two, at least 64.
-    parameter int unsigned MESSAGE_BEATS = 512
+    parameter int unsigned MESSAGE_BEATS = 512,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire                    clk,
     input  wire                    rst,
@@ -194,7 +196,8 @@ module control
       .outcome(outcome)
   );
   reply_writer #(
-      .WORDS(WORDS)
+      .WORDS(WORDS),
+      .PRIMITIVE(PRIMITIVE)
   ) writer_i (
       .clk(clk),
       .rst(rst),
@@ -215,7 +218,9 @@ module control
       .out_keep(mux_keep[1]),
       .out_last(mux_last[1])
   );
-  packet_in packet_in_i (
+  packet_in #(
+      .PRIMITIVE(PRIMITIVE)
+  ) packet_in_i (
       .clk(clk),
       .rst(rst),
       .addresses(addresses),
@@ -236,7 +241,8 @@ module control
       .too_long(too_long)
   );
   frame_mux #(
-      .INPUTS(3)
+      .INPUTS(3),
+      .PRIMITIVE(PRIMITIVE)
   ) mux_i (
       .clk(clk),
       .rst(rst),

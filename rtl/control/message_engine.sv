@@ -347,10 +347,11 @@ module message_engine
           // A place that does not exist is reported as an entry that does not exist.
           start_code <= 8'(MESSAGE_FLOW_REPLY);
           start_bytes <= 7'd68;
-          start_body <= {
-              read_ppu, 7'd0, reply_valid && reply_exists, read_index,
-              reply_valid ? {reply_value, 4'd0, reply_mask, 4'd0, 16'd0, reply_action, reply_packets} : 512'd0, 32'd0
-          };
+          start_body[575-:32] <= {read_ppu, 7'd0, reply_valid && reply_exists, read_index};
+          if (reply_valid)
+            start_body[543-:512] <= {
+                reply_value, 4'd0, reply_mask, 4'd0, 16'd0, reply_action, reply_packets
+            };
           if (reply_valid || refused) begin
             start_valid <= 1'b1;
             state <= REPLY;

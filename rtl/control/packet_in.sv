@@ -13,7 +13,9 @@ module packet_in
   import control_pkg::*;
 #(
     // Beats of frames that wait, a power of two, at least 64.
-    parameter int unsigned BEATS = 512
+    parameter int unsigned BEATS = 512,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire                  clk,
     input  wire                  rst,
@@ -61,11 +63,6 @@ module packet_in
   wire take = in_valid && in_ready;
   logic in_frame;
   logic [7:0] beats;
-  logic [6:0] kept;
-  always_comb begin
-    kept = '0;
-    for (int i = 0; i < BUS_BYTES; i++) kept += 7'(in_keep[i]);
-  end
   logic a_valid, a_first, a_last, a_stored;
   logic [BUS_BITS-1:0] a_data;
   logic [6:0] a_kept;
@@ -75,7 +72,7 @@ module packet_in
     a_first <= !in_frame;
     a_last <= in_last;
     a_stored <= take && beats < 8'(FRAME_BEATS_MAX);
-    a_kept <= kept;
+    a_kept <= 7'(last_byte(in_keep)) + 7'd1;
     a_egress <= in_egress;
     for (int i = 0; i < BUS_BYTES; i++) a_data[BUS_BITS-1-i*8-:8] <= in_keep[i] ? in_data[i*8+:8] : 8'd0;
     if (rst) begin
@@ -167,7 +164,14 @@ module packet_in
       datagram_header(addresses, 8'(MESSAGE_PACKET_IN), id, message_bytes, ip_sum, sum);
   // Bytes of the frame that are not in the carry register exist as long as more bytes are left than it holds.
   wire needs_data = left > 16'(PACKET_BYTE);
-  wire [CARRY_BITS-1:0] carried = first ? {header, body} : carry;
+  wire [CARRY_BITS-1:0] carried, begins = {header, body};
+  for (genvar b = 0; b < CARRY_BITS; b += 8) begin : gen_carried
+    mux2 #(.PRIMITIVE(PRIMITIVE)) mux_i (
+        .select(first),
+        .from({begins[b+:8], carry[b+:8]}),
+        .selected(carried[b+:8])
+    );
+  end
   assign frame_ready = state == IDLE;
   assign out_valid = state == SEND && (!needs_data || data_valid);
   assign out_data = flip({carried, needs_data ? data[BUS_BITS-1-:FIRST_BITS] : FIRST_BITS'(0)});

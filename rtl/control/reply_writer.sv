@@ -14,7 +14,9 @@ module reply_writer
     // Number of counters in a Stats_reply, 1 to COUNTERS_MAX.
     parameter int unsigned WORDS = 32,
     // Maximum bits of a body other than that of a Stats_reply, a multiple of 64.
-    parameter int unsigned BODY_BITS = 576
+    parameter int unsigned BODY_BITS = 576,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire                    clk,
     input  wire                    rst,
@@ -72,7 +74,16 @@ module reply_writer
   assign start_ready = state == IDLE;
   wire [15:0] message_bytes = body_bytes + 16'(MESSAGE_HEADER_BYTES);
 
-  // Words of the body.
+  // Words of the body. It is read until the first word is taken.
+  wire [BODY_BITS-1:0] next_body;
+  for (genvar b = 0; b < BODY_BITS; b += 8) begin : gen_body
+    mux2 #(.PRIMITIVE(PRIMITIVE)) mux_i (
+        .select(state == IDLE),
+        .from({start_body[b+:8], b < 64 ? 8'd0 : body[(b<64?0:b-64)+:8]}),
+        .selected(next_body[b+:8])
+    );
+  end
+  always_ff @(posedge clk) body <= next_body;
   logic [63:0] memory[COUNTERS_MAX];
   always_ff @(posedge clk) if (stored_valid) memory[stored_at[AT_BITS-2:0]] <= word;
   localparam int unsigned COUNTER_BITS = WORDS > 1 ? $clog2(WORDS) : 1;
@@ -106,7 +117,6 @@ module reply_writer
           filled <= '0;
           code <= start_code;
           id <= start_id;
-          body <= start_body;
           from_counters <= start_counters;
           body_bytes <= start_counters ? 16'(WORDS * 8) : 16'(start_bytes);
           words <= start_counters ? AT_BITS'(WORDS) : AT_BITS'((8'(start_bytes) + 8'd7) >> 3);
@@ -117,7 +127,6 @@ module reply_writer
           stored_valid <= at != words;
           stored_at <= at;
           word <= from_counters ? counter : body[BODY_BITS-1-:64];
-          body <= body << 64;
           at <= at + 1'b1;
           if (stored_valid) sum <= sum + 32'(word[63:48]) + 32'(word[47:32]) + 32'(word[31:16]) + 32'(word[15:0]);
           if (at == words) state <= SUM;

@@ -86,7 +86,8 @@ module device
   nic_shell #(
       .CHANNELS(CHANNELS),
       .INGRESS_BEATS(INGRESS_BEATS),
-      .EGRESS_BEATS(EGRESS_BEATS)
+      .EGRESS_BEATS(EGRESS_BEATS),
+      .PRIMITIVE(PRIMITIVE)
   ) shell_i (
       .clk(clk),
       .rst(rst),
@@ -183,7 +184,8 @@ module device
       .ENTRIES(ENTRIES),
       .LOWER(LOWER),
       .UPPER(UPPER),
-      .MESSAGE_BEATS(MESSAGE_BEATS)
+      .MESSAGE_BEATS(MESSAGE_BEATS),
+      .PRIMITIVE(PRIMITIVE)
   ) control_i (
       .clk(clk),
       .rst(rst),

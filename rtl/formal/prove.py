@@ -59,7 +59,7 @@ ARBITER = dict(
         ("nic_shell/frame_mux.sv", "chosen = in_frame ? current : found_above", "chosen = found_above"),
         ("nic_shell/frame_mux.sv", "INPUT_BITS'(i) > current", "INPUT_BITS'(i) >= current"),
         ("nic_shell/frame_mux.sv", "in_frame <= !in_last[chosen];\n        current <= chosen;", "in_frame <= !in_last[chosen];"),
-        ("nic_shell/frame_mux.sv", "    if (go) begin\n      out_data", "    begin\n      out_data"),
+        ("nic_shell/frame_mux.sv", "    if (go) begin\n      {out_keep", "    begin\n      {out_keep"),
         ("nic_shell/frame_mux.sv", "in_ready[chosen] = go", "in_ready[chosen] = 1'b1"),
         ("nic_shell/frame_mux.sv", "chosen = in_frame ? current : found_above ? first_above : first",
          "chosen = in_frame || !in_valid[current] ? current : found_above ? first_above : first"),

@@ -57,11 +57,6 @@ module frame_buffer
   logic [BUS_BITS-1:0] beat_data;
   logic [6:0] beat_bytes;
   logic [7:0] beat_port;
-  logic [6:0] kept;
-  always_comb begin
-    kept = '0;
-    for (int i = 0; i < BUS_BYTES; i++) kept += 7'(in_keep[i]);
-  end
   // Only the last beat may be short, its bytes are the first ones, and it is not empty.
   wire contiguous = in_keep[0] && ((in_keep + 1'b1) & in_keep) == 0;
   // A source that is not reset goes on with its frame, so a reset does not change `in_frame`.
@@ -81,7 +76,8 @@ module frame_buffer
     beat_valid <= in_valid && !rst;
     beat_last <= in_last;
     beat_bad <= malformed || (in_last && in_bad);
-    beat_bytes <= kept;
+    // Of a malformed beat, the number is not used.
+    beat_bytes <= 7'(last_byte(in_keep)) + 7'd1;
     beat_port <= in_port;
     for (int i = 0; i < BUS_BYTES; i++)
       beat_data[(BUS_BYTES-1-i)*8+:8] <= in_keep[i] ? in_data[i*8+:8] : 8'd0;

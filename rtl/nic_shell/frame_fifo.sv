@@ -2,7 +2,7 @@
 // FIFO of whole frames for a channel. A frame leaves after its last beat has arrived, so its beats leave
 // without gaps. A frame for which there is no room is dropped whole and counted.
 //
-// Latency: 3 cycles from a frame's last beat to its first output beat. Throughput: one beat per cycle.
+// Latency: 2 cycles from a frame's last beat to its first output beat. Throughput: one beat per cycle.
 
 `default_nettype none
 
@@ -18,19 +18,18 @@ module frame_fifo
 ) (
     input  wire                  clk,
     input  wire                  rst,
-    // AXI4-Stream; always accepted.
+    // Beats of a `beat_counter`; always accepted.
     input  wire                  in_valid,
     input  wire  [BUS_BITS-1:0]  in_data,
-    input  wire  [BUS_BYTES-1:0] in_keep,
+    input  wire  [6:0]           in_bytes,
     input  wire                  in_last,
-    // With the last beat: the frame is aborted or has a bad FCS.
     input  wire                  in_bad,
     input  wire  [INFO_BITS-1:0] in_info,
-    // AXI4-Stream. A malformed `in_keep` leaves as `out_bad`.
+    // A beat has one byte more than `out_bytes_less_1`.
     output wire                  out_valid,
     input  wire                  out_ready,
     output wire  [BUS_BITS-1:0]  out_data,
-    output wire  [BUS_BYTES-1:0] out_keep,
+    output wire  [5:0]           out_bytes_less_1,
     output wire                  out_last,
     output wire                  out_bad,
     output wire  [INFO_BITS-1:0] out_info,
@@ -46,29 +45,7 @@ module frame_fifo
   localparam int unsigned AT_BITS = $clog2(BEATS);
   localparam int unsigned WORD_BITS = BUS_BITS + 8 + INFO_BITS;
 
-  // Stage 1: the beat and its number of bytes.
-  logic beat_valid, beat_last, beat_bad, malformed_before;
-  logic [BUS_BITS-1:0] beat_data;
-  logic [INFO_BITS-1:0] beat_info;
-  logic [6:0] beat_bytes, kept;
-  always_comb begin
-    kept = '0;
-    for (int i = 0; i < BUS_BYTES; i++) kept += 7'(in_keep[i]);
-  end
-  wire contiguous = in_keep[0] && ((in_keep + 1'b1) & in_keep) == 0;
-  wire malformed = !contiguous || (!in_last && !in_keep[BUS_BYTES-1]);
-  always_ff @(posedge clk) begin
-    beat_last <= in_last;
-    beat_bad <= malformed || malformed_before || (in_last && in_bad);
-    beat_data <= in_data;
-    beat_bytes <= kept == '0 ? 7'd1 : kept;
-    beat_info <= in_info;
-    beat_valid <= in_valid && !rst;
-    if (rst) malformed_before <= 1'b0;
-    else if (in_valid) malformed_before <= !in_last && (malformed_before || malformed);
-  end
-
-  // Stage 2: memory. `committed` is the end of the last whole frame. UltraRAM spares block RAM (512 beats) and
+  // Memory. `committed` is the end of the last whole frame. UltraRAM spares block RAM (512 beats) and
   // LUT RAM (64 beats).
   (* ram_style = "ultra" *)
   logic [WORD_BITS-1:0] memory[BEATS];
@@ -76,17 +53,17 @@ module frame_fifo
   logic full, cut;
   logic [15:0] beats, bytes;
   wire no_space = write_at - read_at == BEATS[AT_BITS:0];
-  wire cuts = CUT_BEATS != 0 && beats == 16'(CUT_BEATS) - 16'd1 && !beat_last;
-  wire ends = beat_last || cuts;
-  wire store = beat_valid && !full && !cut && !no_space;
+  wire cuts = CUT_BEATS != 0 && beats == 16'(CUT_BEATS) - 16'd1 && !in_last;
+  wire ends = in_last || cuts;
+  wire store = in_valid && !full && !cut && !no_space;
   wire commit = store && ends;
-  wire [5:0] bytes_less_1 = 6'(beat_bytes - 7'd1);
+  wire [5:0] bytes_less_1 = 6'(in_bytes - 7'd1);
   always_ff @(posedge clk)
-    if (store) memory[write_at[AT_BITS-1:0]] <= {beat_info, beat_bad || cuts, ends, bytes_less_1, beat_data};
+    if (store) memory[write_at[AT_BITS-1:0]] <= {in_info, in_bad || cuts, ends, bytes_less_1, in_data};
   always_ff @(posedge clk) begin
     stored <= !rst && commit;
-    stored_bytes <= bytes + 16'(beat_bytes);
-    dropped <= !rst && beat_valid && beat_last && !cut && (full || no_space);
+    stored_bytes <= bytes + 16'(in_bytes);
+    dropped <= !rst && in_valid && in_last && !cut && (full || no_space);
     if (rst) begin
       write_at <= '0;
       committed <= '0;
@@ -94,13 +71,13 @@ module frame_fifo
       cut <= 1'b0;
       beats <= '0;
       bytes <= '0;
-    end else if (beat_valid) begin
-      full <= !beat_last && (full || (no_space && !cut));
-      cut <= !beat_last && (cut || commit);
-      beats <= beat_last ? 16'd0 : beats == '1 ? beats : beats + 16'd1;
-      bytes <= beat_last ? 16'd0 : bytes + 16'(beat_bytes);
+    end else if (in_valid) begin
+      full <= !in_last && (full || (no_space && !cut));
+      cut <= !in_last && (cut || commit);
+      beats <= in_last ? 16'd0 : beats == '1 ? beats : beats + 16'd1;
+      bytes <= in_last ? 16'd0 : bytes + 16'(in_bytes);
       if (commit) committed <= write_at + 1'b1;
-      if (beat_last && !commit && !cut) write_at <= committed;
+      if (in_last && !commit && !cut) write_at <= committed;
       else if (store) write_at <= write_at + 1'b1;
     end
   end
@@ -109,13 +86,8 @@ module frame_fifo
   logic [WORD_BITS-1:0] word;
   logic word_valid;
   wire read = read_at != committed && (!word_valid || out_ready);
-  wire [5:0] out_bytes_less_1;
   assign out_valid = word_valid;
   assign {out_info, out_bad, out_last, out_bytes_less_1, out_data} = word;
-  wire [6:0] out_bytes = 7'(out_bytes_less_1) + 7'd1;
-  for (genvar i = 0; i < BUS_BYTES; i++) begin : gen_keep
-    assign out_keep[i] = 7'(i) < out_bytes;
-  end
   always_ff @(posedge clk) if (read) word <= memory[read_at[AT_BITS-1:0]];
   always_ff @(posedge clk) begin
     if (rst) begin

@@ -13,7 +13,9 @@ module frame_mux
     // Number of inputs, 2 to 32.
     parameter int unsigned INPUTS = 2,
     // Bits of information that travels with a frame, at least 1.
-    parameter int unsigned INFO_BITS = 1
+    parameter int unsigned INFO_BITS = 1,
+    // Multiplexer cells, as in `mux4`, for data and keep bits of up to 5 inputs.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire                               clk,
     input  wire                               rst,
@@ -66,10 +68,42 @@ module frame_mux
     in_ready[chosen] = go;
   end
 
+  wire [BUS_BYTES+BUS_BITS-1:0] selected;
+  if (PRIMITIVE && INPUTS <= 5) begin : gen_cells
+    wire [4:0][BUS_BYTES+BUS_BITS-1:0] words;
+    for (genvar i = 0; i < 5; i++)
+      assign words[i] = i < INPUTS ? {in_keep[i%INPUTS], in_data[i%INPUTS]} : {in_keep[0], in_data[0]};
+    for (genvar b = 0; b < BUS_BYTES + BUS_BITS; b += 8) begin : gen_byte
+      if (INPUTS == 2)
+        mux2 #(.PRIMITIVE(1'b1)) mux_i (
+            .select(chosen[0]),
+            .from({words[1][b+:8], words[0][b+:8]}),
+            .selected(selected[b+:8])
+        );
+      else begin : gen_four
+        wire [7:0] first_four;
+        mux4 #(.PRIMITIVE(1'b1)) mux_i (
+            .select(chosen[1:0]),
+            .from({words[3][b+:8], words[2][b+:8], words[1][b+:8], words[0][b+:8]}),
+            .selected(first_four)
+        );
+        if (INPUTS <= 4) assign selected[b+:8] = first_four;
+        else
+          mux2 #(.PRIMITIVE(1'b1)) last_i (
+              .select(chosen[INPUT_BITS-1]),
+              .from({words[4][b+:8], first_four}),
+              .selected(selected[b+:8])
+          );
+      end
+    end
+    wire _unused = &{1'b0, words};
+  end else begin : gen_behaviour
+    assign selected = {in_keep[chosen], in_data[chosen]};
+  end
+
   always_ff @(posedge clk) begin
     if (go) begin
-      out_data <= in_data[chosen];
-      out_keep <= in_keep[chosen];
+      {out_keep, out_data} <= selected;
       out_last <= in_last[chosen];
       out_bad <= in_bad[chosen];
       out_info <= in_info[chosen];

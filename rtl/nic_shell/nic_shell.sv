@@ -20,7 +20,9 @@ module nic_shell
     // Beats in the ingress FIFO of a channel, a power of two, 32 to 1024.
     parameter int unsigned INGRESS_BEATS = 64,
     // Beats in the egress FIFO of a channel and of the control plane, a power of two, 64 to 4096.
-    parameter int unsigned EGRESS_BEATS = 512
+    parameter int unsigned EGRESS_BEATS = 512,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire                                 clk,
     input  wire                                 rst,
@@ -75,6 +77,10 @@ module nic_shell
   if (EGRESS_BEATS < 64 || EGRESS_BEATS > 4096)
     $fatal(1, "nic_shell: EGRESS_BEATS must be a power of two, 64 to 4096");
 
+  function automatic logic [BUS_BYTES-1:0] keep_of(input logic [5:0] bytes_less_1);
+    for (int i = 0; i < BUS_BYTES; i++) keep_of[i] = 6'(i) <= bytes_less_1;
+  endfunction
+
   // A frame longer than the FIFO reaches the data plane cut and marked, and is counted there.
   localparam int unsigned CUT_BEATS = INGRESS_BEATS - 1;
   localparam int unsigned FIFOS = CHANNELS + 1;
@@ -89,14 +95,14 @@ module nic_shell
   // Ingress. Input CHANNELS of the multiplexer is the control plane.
   wire [FIFOS-1:0] mux_valid, mux_ready, mux_last, mux_bad;
   wire [FIFOS-1:0][BUS_BITS-1:0] mux_data;
-  wire [FIFOS-1:0][BUS_BYTES-1:0] mux_keep;
   wire [FIFOS-1:0][7:0] mux_port;
+  wire [FIFOS-1:0][5:0] mux_bytes;
   for (genvar c = 0; c < CHANNELS; c++) begin : gen_ingress
     assign mux_port[c] = 8'(c + 1);
-    frame_fifo #(
-        .BEATS(INGRESS_BEATS),
-        .CUT_BEATS(CUT_BEATS)
-    ) fifo_i (
+    wire beat_valid, beat_last, beat_bad;
+    wire [BUS_BITS-1:0] beat_data;
+    wire [6:0] beat_bytes;
+    beat_counter counter_i (
         .clk(clk),
         .rst(rst),
         .in_valid(rx_valid[c]),
@@ -105,10 +111,29 @@ module nic_shell
         .in_last(rx_last[c]),
         .in_bad(rx_bad[c]),
         .in_info(1'b0),
+        .out_valid(beat_valid),
+        .out_data(beat_data),
+        .out_bytes(beat_bytes),
+        .out_last(beat_last),
+        .out_bad(beat_bad),
+        .out_info()
+    );
+    frame_fifo #(
+        .BEATS(INGRESS_BEATS),
+        .CUT_BEATS(CUT_BEATS)
+    ) fifo_i (
+        .clk(clk),
+        .rst(rst),
+        .in_valid(beat_valid),
+        .in_data(beat_data),
+        .in_bytes(beat_bytes),
+        .in_last(beat_last),
+        .in_bad(beat_bad),
+        .in_info(1'b0),
         .out_valid(mux_valid[c]),
         .out_ready(mux_ready[c]),
         .out_data(mux_data[c]),
-        .out_keep(mux_keep[c]),
+        .out_bytes_less_1(mux_bytes[c]),
         .out_last(mux_last[c]),
         .out_bad(mux_bad[c]),
         .out_info(),
@@ -119,31 +144,39 @@ module nic_shell
   end
   assign mux_valid[CHANNELS] = out_valid && !out_direct;
   assign mux_data[CHANNELS] = out_data;
-  assign mux_keep[CHANNELS] = out_keep;
+  assign mux_bytes[CHANNELS] = last_byte(out_keep);
   assign mux_last[CHANNELS] = out_last;
   assign mux_bad[CHANNELS] = 1'b0;
   assign mux_port[CHANNELS] = out_port;
+  // A number of bytes needs a narrower multiplexer than keep bits.
+  wire [FIFOS-1:0][13:0] mux_info;
+  wire [5:0] in_bytes_less_1;
+  for (genvar i = 0; i < FIFOS; i++) begin : gen_info
+    assign mux_info[i] = {mux_bytes[i], mux_port[i]};
+  end
   frame_mux #(
       .INPUTS(FIFOS),
-      .INFO_BITS(8)
+      .INFO_BITS(14),
+      .PRIMITIVE(PRIMITIVE)
   ) ingress_i (
       .clk(clk),
       .rst(rst),
       .in_valid(mux_valid),
       .in_ready(mux_ready),
       .in_data(mux_data),
-      .in_keep(mux_keep),
+      .in_keep({FIFOS{BUS_BYTES'(0)}}),
       .in_last(mux_last),
       .in_bad(mux_bad),
-      .in_info(mux_port),
+      .in_info(mux_info),
       .out_valid(in_valid),
       .out_ready(1'b1),
       .out_data(in_data),
-      .out_keep(in_keep),
+      .out_keep(),
       .out_last(in_last),
       .out_bad(in_bad),
-      .out_info(in_port)
+      .out_info({in_bytes_less_1, in_port})
   );
+  assign in_keep = keep_of(in_bytes_less_1);
 
   // Egress: the data plane and direct Packet_outs.
   wire direct_ready, leaving_valid, leaving_last;
@@ -154,7 +187,8 @@ module nic_shell
   assign out_ready = out_direct ? direct_ready : mux_ready[CHANNELS];
   frame_mux #(
       .INPUTS(2),
-      .INFO_BITS(EGRESS_BITS)
+      .INFO_BITS(EGRESS_BITS),
+      .PRIMITIVE(PRIMITIVE)
   ) egress_i (
       .clk(clk),
       .rst(rst),
@@ -174,25 +208,49 @@ module nic_shell
       .out_info(leaving_egress)
   );
 
+  // All egress FIFOs get the same beats.
+  wire beat_valid, beat_last;
+  wire [BUS_BITS-1:0] beat_data;
+  wire [6:0] beat_bytes;
+  egress_t beat_egress;
+  beat_counter #(
+      .INFO_BITS(EGRESS_BITS)
+  ) counter_i (
+      .clk(clk),
+      .rst(rst),
+      .in_valid(leaving_valid),
+      .in_data(leaving_data),
+      .in_keep(leaving_keep),
+      .in_last(leaving_last),
+      .in_bad(1'b0),
+      .in_info(leaving_egress),
+      .out_valid(beat_valid),
+      .out_data(beat_data),
+      .out_bytes(beat_bytes),
+      .out_last(beat_last),
+      .out_bad(),
+      .out_info(beat_egress)
+  );
+
   wire [FIFOS-1:0] to;
   wire [FIFOS-1:0] egress_valid, egress_ready, egress_last;
   wire [FIFOS-1:0][BUS_BITS-1:0] egress_data;
-  wire [FIFOS-1:0][BUS_BYTES-1:0] egress_keep;
+  wire [FIFOS-1:0][5:0] egress_bytes;
   wire [FIFOS-1:0][EGRESS_BITS-1:0] egress_info;
-  wire to_port = leaving_egress.output_kind == 2'(OUTPUT_PORT);
-  assign to[CHANNELS] = leaving_egress.output_kind == 2'(OUTPUT_CONTROLLER);
+  wire to_port = beat_egress.output_kind == 2'(OUTPUT_PORT);
+  assign to[CHANNELS] = beat_egress.output_kind == 2'(OUTPUT_CONTROLLER);
   for (genvar c = 0; c < CHANNELS; c++) begin : gen_to
-    assign to[c] = to_port && leaving_egress.port == 8'(c + 1);
+    assign to[c] = to_port && beat_egress.port == 8'(c + 1);
     assign tx_valid[c] = egress_valid[c];
     assign egress_ready[c] = tx_ready[c];
     assign tx_data[c] = egress_data[c];
-    assign tx_keep[c] = egress_keep[c];
+    assign tx_keep[c] = keep_of(egress_bytes[c]);
     assign tx_last[c] = egress_last[c];
   end
   assign up_valid = egress_valid[CHANNELS];
   assign egress_ready[CHANNELS] = up_ready;
   assign up_data = egress_data[CHANNELS];
-  assign up_keep = egress_keep[CHANNELS];
+  assign up_keep = keep_of(egress_bytes[CHANNELS]);
   assign up_last = egress_last[CHANNELS];
   assign up_egress = egress_info[CHANNELS];
   for (genvar f = 0; f < FIFOS; f++) begin : gen_egress
@@ -202,16 +260,16 @@ module nic_shell
     ) fifo_i (
         .clk(clk),
         .rst(rst),
-        .in_valid(leaving_valid && to[f]),
-        .in_data(leaving_data),
-        .in_keep(leaving_keep),
-        .in_last(leaving_last),
+        .in_valid(beat_valid && to[f]),
+        .in_data(beat_data),
+        .in_bytes(beat_bytes),
+        .in_last(beat_last),
         .in_bad(1'b0),
-        .in_info(leaving_egress),
+        .in_info(beat_egress),
         .out_valid(egress_valid[f]),
         .out_ready(egress_ready[f]),
         .out_data(egress_data[f]),
-        .out_keep(egress_keep[f]),
+        .out_bytes_less_1(egress_bytes[f]),
         .out_last(egress_last[f]),
         .out_bad(),
         .out_info(egress_info[f]),
@@ -222,7 +280,7 @@ module nic_shell
   end
 
   // Counters.
-  wire no_channel = leaving_valid && leaving_last && to == '0;
+  wire no_channel = beat_valid && beat_last && to == '0;
   always_ff @(posedge clk) begin
     if (rst) begin
       counters <= '0;

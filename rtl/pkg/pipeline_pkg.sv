@@ -78,6 +78,12 @@ package pipeline_pkg;
     logic [1:0]               drop;
   } record_t;
 
+  // Number of the last byte of a beat whose keep bits are contiguous, by halving.
+  function automatic logic [5:0] last_byte(input logic [BUS_BYTES-1:0] keep);
+    last_byte = '0;
+    for (int bit_at = 5; bit_at >= 0; bit_at--) last_byte[bit_at] = keep[last_byte | 6'(1 << bit_at)];
+  endfunction
+
   // Adds two 16-bit numbers in one's complement.
   function automatic logic [15:0] add_ones(input logic [15:0] a, input logic [15:0] b);
     logic [16:0] sum;

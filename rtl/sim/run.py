@@ -21,10 +21,10 @@ BUILD = ROOT / "target" / "rtl" / "sim"
 # time grows with it.
 BENCHES = {
     "datapath": ("datapath", "datapath", {"PPUS": 3, "ENTRIES": 16}),
-    "nic_shell": ("nic_shell", "nic_shell", {"CHANNELS": 4, "INGRESS_BEATS": 64, "EGRESS_BEATS": 64}),
+    "nic_shell": ("nic_shell", "nic_shell", {"CHANNELS": 4, "INGRESS_BEATS": 64, "EGRESS_BEATS": 64, "PRIMITIVE": 1}),
     "hit_counter": ("hit_counter", "hit_counter", {"ENTRIES": 16}),
     "device": ("device", "device", {"CHANNELS": 4, "PPUS": 2, "ENTRIES": 16, "EGRESS_BEATS": 64}),
-    "control": ("control", "control", {"PPUS": 3, "ENTRIES": 16, "LOWER": 2, "UPPER": 6, "MESSAGE_BEATS": 64}),
+    "control": ("control", "control", {"PPUS": 3, "ENTRIES": 16, "LOWER": 2, "UPPER": 6, "MESSAGE_BEATS": 64, "PRIMITIVE": 1}),
     "datapath_cells": ("datapath", "datapath", {"PPUS": 1, "ENTRIES": 32, "PRIMITIVE": 1}),
 }
 
