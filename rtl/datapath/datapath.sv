@@ -106,7 +106,8 @@ module datapath
   wire [$clog2(BUFFER_BEATS):0] payload_used;
   header_t split_header;
   splitter #(
-      .IN_FLIGHT_MAX(IN_FLIGHT_MAX)
+      .IN_FLIGHT_MAX(IN_FLIGHT_MAX),
+      .PRIMITIVE(PRIMITIVE)
   ) splitter_i (
       .clk(clk),
       .rst(rst),
@@ -246,7 +247,10 @@ module datapath
   // Egress.
   wire fixed_valid, record_valid, record_ready;
   record_t fixed_record, record;
-  checksum_fixer fixer_i (
+  checksum_fixer #(
+      .PPUS(PPUS),
+      .PRIMITIVE(PRIMITIVE)
+  ) fixer_i (
       .clk(clk),
       .rst(rst),
       .in_valid(chain_valid[PPUS]),

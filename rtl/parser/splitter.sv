@@ -12,7 +12,9 @@ module splitter
   import pipeline_pkg::*;
 #(
     // Headers between this module and the deparser, 1 to 255.
-    parameter int unsigned IN_FLIGHT_MAX = 128
+    parameter int unsigned IN_FLIGHT_MAX = 128,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire                clk,
     input  wire                rst,
@@ -50,6 +52,15 @@ module splitter
   wire emits = take && state != PAYLOAD && (state == SECOND || in_last);
   wire in_payload = take && state == PAYLOAD;
 
+  wire [BUS_BITS-1:0] first_now;
+  for (genvar b = 0; b < BUS_BITS; b += 8) begin : gen_first
+    mux2 #(.PRIMITIVE(PRIMITIVE)) mux_i (
+        .select(state == FIRST),
+        .from({in_data[b+:8], first[b+:8]}),
+        .selected(first_now[b+:8])
+    );
+  end
+
   header_t started;
   always_comb begin
     started = '0;
@@ -57,7 +68,7 @@ module splitter
     started.ext.frame_bytes = in_bytes;
     started.ext.timestamp = state == FIRST ? cycle : arrival;
     started.ext.frame[FRAME_BYTES*8-1-:RAW_BYTES*8] =
-        state == FIRST ? {in_data, {BUS_BITS{1'b0}}} : {first, in_data};
+        {first_now, state == FIRST ? BUS_BITS'(0) : in_data};
     started.copied = in_bytes > 16'(RAW_BYTES) ? 8'(RAW_BYTES) : in_bytes[7:0];
     started.ppu = 8'hff;
   end
