@@ -92,6 +92,11 @@ name = "p2"
 CONFIG
 background first sw "$shunt" run -c "$folder/apart.toml"
 first=$started
+# One program serves an interface.
+if in_room sw timeout 20 "$shunt" run -c "$folder/switch.toml" >"$folder/taken.log" 2>&1; then
+    fail 'two programs serve the same interface'
+fi
+grep -q 'another switch serves the device' "$folder/taken.log" || fail 'the refusal names no other switch'
 wait_until 'the device is programmed' device_is apart 'state: ready, rewritten 1 times'
 pings 1 2 || fail 'no pings pass the device of another process'
 kill -KILL "$first"

@@ -50,6 +50,17 @@ pub enum PortError {
         /// Name of the device.
         device: String,
     },
+    /// Another program that forwards serves the interface.
+    #[error(
+        "port {port}: another switch serves the device \"{device}\" in this network namespace, and the two would feed \
+         each other; stop it first, or give this port another device"
+    )]
+    Taken {
+        /// Name of the port.
+        port: String,
+        /// Name of the device.
+        device: String,
+    },
     /// The process lacks the permission to open the device.
     #[error("port {port}: no permission to {what}; run as root or with {needs}")]
     NoPermission {

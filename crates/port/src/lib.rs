@@ -16,6 +16,7 @@ pub mod mem;
 pub mod pcap;
 pub mod wait;
 
+mod device_lock;
 mod drivers;
 mod error;
 mod fault;
@@ -28,6 +29,7 @@ mod statistics;
 mod sys;
 mod watch;
 
+pub use device_lock::DeviceLock;
 pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};

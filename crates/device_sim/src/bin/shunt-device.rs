@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use device_sim::{CHANNELS, DeviceChannel, Simulation, SimulationSettings};
-use port::Spec;
+use port::{DeviceLock, Spec};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tracing_subscriber::EnvFilter;
 
@@ -99,8 +99,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let stop = on_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let socket = UdpSocket::bind(arguments.listen)
         .map_err(|error| format!("cannot listen at {}: {error}", arguments.listen))?;
-    let mut channels = Vec::new();
+    let (mut channels, mut locks) = (Vec::new(), Vec::new());
     for spec in &arguments.ports {
+        locks.push(DeviceLock::take(spec).map_err(|error| error.to_string())?);
         let mut queues = port::open(spec).map_err(|error| error.to_string())?;
         let queue = queues.pop().ok_or_else(|| format!("port {}: no queue was opened", spec.number))?;
         channels.push(DeviceChannel { port: spec.number as u8, queue });

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Output, Stdio};
 
+use port::{DeviceLock, Spec};
+
 use crate::rig::{Daemon, wait_until};
 
 fn command(arguments: &[&str]) -> Command {
@@ -60,6 +62,24 @@ fn wrong_usage_is_explained() {
     let (output, text) = run(&["--listen", &address]);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains(&format!("cannot listen at {address}")), "{text}");
+}
+
+/// The command claims an interface before it opens it, so the test needs no privileges.
+#[test]
+fn an_interface_that_another_switch_serves_is_refused() {
+    let spec = Spec {
+        number: 1,
+        name: "1".into(),
+        driver: port::af_packet::NAME.into(),
+        device: "lo".into(),
+        queues: 1,
+        outstanding_bytes: usize::MAX,
+    };
+    let claim = DeviceLock::take(&spec).unwrap();
+    assert!(claim.is_some());
+    let (output, text) = run(&["--listen", "127.0.0.1:0", "--port", "1=lo"]);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("another switch serves the device \"lo\""), "{text}");
 }
 
 #[test]

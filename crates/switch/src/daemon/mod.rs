@@ -5,7 +5,6 @@
 
 mod clock;
 mod crew;
-mod device_lock;
 mod link_watch;
 mod links;
 mod load;
@@ -17,7 +16,6 @@ mod start;
 mod stop;
 mod thread;
 
-pub use device_lock::DeviceLock;
 pub use ports::{OpenPort, open};
 pub use start::{Daemon, check};
 pub use stop::Stop;
@@ -37,17 +35,6 @@ pub enum DaemonError {
     /// A port could not be opened.
     #[error(transparent)]
     Port(#[from] port::PortError),
-    /// Another switch serves the port's device.
-    #[error(
-        "port {port}: another switch serves the device \"{device}\" in this network namespace, and the two would feed \
-         each other; stop it first, or give this port another device"
-    )]
-    Taken {
-        /// Port name.
-        port: String,
-        /// Device of the port.
-        device: String,
-    },
     /// The control socket could not be created, or an OpenFlow endpoint could not be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),

@@ -2,9 +2,8 @@
 //! Opens the ports of a configuration.
 
 use super::DaemonError;
-use super::device_lock::{DeviceLock, DeviceLockError};
 use config::{Config, ConfiguredPort};
-use port::{Link, Queue};
+use port::{DeviceLock, Link, Queue};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -53,20 +52,11 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
             let (number, name) = (port.number, port.name.clone());
             return Ok(OpenPort { number, name, queues: Vec::new(), device_lock: None });
         }
-        let device_lock = device_lock(port)?;
-        let queues = port::open(&port.spec())?;
+        let spec = port.spec();
+        let device_lock = DeviceLock::take(&spec)?;
+        let queues = port::open(&spec)?;
         let queues = port.workers.iter().copied().zip(queues).collect();
         Ok(OpenPort { number: port.number, name: port.name.clone(), queues, device_lock })
     };
     config.datapath.ports.iter().map(open_one).collect()
-}
-
-fn device_lock(port: &ConfiguredPort) -> Result<Option<DeviceLock>, DaemonError> {
-    if !port::is_of_interfaces(&port.driver) {
-        return Ok(None);
-    }
-    DeviceLock::take(&port.device).map_err(|error| match error {
-        DeviceLockError::Taken => DaemonError::Taken { port: port.name.clone(), device: port.device.clone() },
-        DeviceLockError::Io(source) => DaemonError::Io { what: "claim a port's device", source },
-    })
 }
