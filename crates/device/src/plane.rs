@@ -492,9 +492,6 @@ impl<L: DeviceLink> DevicePlane<L> {
             return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
         }
         let in_port = in_port_of(port);
-        if self.ports.get(&in_port).is_some_and(|state| state.no_packet_in) {
-            return *self.lost.entry(DropReason::NoPacketIn).or_default() += 1;
-        }
         let Some(sender) = self.compiler.sender(ppu, code) else {
             return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
         };
@@ -502,6 +499,25 @@ impl<L: DeviceLink> DevicePlane<L> {
             return *self.lost.entry(DropReason::PacketInFull).or_default() += 1;
         }
         let entry = Arc::clone(&sender.flow);
+        let is_miss = entry.priority == 0 && entry.matching.is_any();
+        let reason = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
+        self.report(bytes, in_port, |frame| PacketInEvent {
+            frame,
+            table: sender.table,
+            entry: sender.entry,
+            reason,
+            max_len: max_len(&entry),
+            metadata: sender.metadata,
+            tunnel_id: 0,
+            question: None,
+        });
+    }
+
+    /// Queues a packet for the controller, unless too many packets wait.
+    fn report(&mut self, bytes: &[u8], in_port: PortNo, event: impl FnOnce(Frame) -> PacketInEvent) {
+        if self.ports.get(&in_port).is_some_and(|state| state.no_packet_in) {
+            return *self.lost.entry(DropReason::NoPacketIn).or_default() += 1;
+        }
         let room = self.events.len() < EVENTS_MAX;
         let frame = if room { self.pool.get() } else { None };
         let Some(mut frame) = frame else {
@@ -512,17 +528,7 @@ impl<L: DeviceLink> DevicePlane<L> {
             return *self.lost.entry(DropReason::NoBuffer).or_default() += 1;
         }
         frame.meta.in_port = in_port.0;
-        let is_miss = entry.priority == 0 && entry.matching.is_any();
-        self.events.push_back(Event::PacketIn(PacketInEvent {
-            frame,
-            table: sender.table,
-            entry: sender.entry,
-            reason: if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action },
-            max_len: max_len(&entry),
-            metadata: sender.metadata,
-            tunnel_id: 0,
-            question: None,
-        }));
+        self.events.push_back(Event::PacketIn(event(frame)));
     }
 
     /// Returns whether the caller knows the sender by its ID: the entry exists, or was not released yet.

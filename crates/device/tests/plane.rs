@@ -9,7 +9,7 @@ use device::plane::{DeviceLink, DevicePlane, DeviceState};
 use device::session::{DeviceSession, DeviceTimes};
 use flow::operation::{PacketOut, Releases};
 use flow::syntax::{ParseOptions, parse_actions, parse_flow};
-use flow::{Action, FlowModCommand, Match, Nanos, PortNo, TableId, port_no};
+use flow::{Action, DropReason, FlowModCommand, Match, Nanos, PacketInReason, PortNo, TableId, port_no};
 use model::{AsyncMessage, Model, ModelConfig, ModelError, PortConfig, PortDesc};
 
 /// A link without delay, which loses every n-th datagram to the device.
@@ -229,6 +229,55 @@ fn packets_reach_the_controller_and_come_back() {
     let event = switch.model.next_async_message();
     assert!(matches!(event, Some(AsyncMessage::PacketIn(packet)) if packet.cookie == 0x77));
     assert!(!matches!(switch.model.plane_mut().next_event(), Some(Event::Learn(_))));
+}
+
+/// The device needs not to answer, because it takes no part.
+#[test]
+fn a_packet_out_to_the_controller_comes_back_as_a_packet_in() {
+    for is_connected in [false, true] {
+        let mut switch = Switch::apart(agent(), 0, 5);
+        switch.link().open = is_connected;
+        switch.run(50);
+        // Messages about the ports.
+        while switch.model.next_async_message().is_some() {}
+        let actions = "set_field:02:00:00:00:00:08->eth_dst,CONTROLLER:20";
+        let actions = parse_actions(actions, &Match::any(), ParseOptions::default()).unwrap().apply;
+        for in_port in [PortNo(3), port_no::CONTROLLER] {
+            let packet =
+                PacketOut { in_port, actions: actions.clone(), bytes: frame(1), releases: Releases::Nothing };
+            switch.model.packet_out(packet).unwrap();
+            switch.run(1);
+            let Some(AsyncMessage::PacketIn(packet)) = switch.model.next_async_message() else {
+                panic!("no packet-in");
+            };
+            assert_eq!(packet.frame.bytes(), frame(8));
+            assert_eq!((packet.frame.meta.in_port, packet.max_len), (in_port.0, 20));
+            assert_eq!(
+                (packet.cookie, packet.table, packet.reason),
+                (u64::MAX, TableId(0), PacketInReason::Action)
+            );
+            switch.model.recycle(packet.frame);
+            assert!(switch.model.next_async_message().is_none(), "one packet-in");
+        }
+        assert!(
+            switch.model.plane_mut().link_mut().agent.next_frame().is_none(),
+            "nothing leaves the device"
+        );
+    }
+}
+
+#[test]
+fn a_port_without_packet_ins_sends_none_for_packet_outs() {
+    let mut switch = Switch::new(agent(), 0, 5);
+    let config = PortConfig { no_packet_in: true, ..PortConfig::default() };
+    switch.model.set_port_config(switch.now, PortNo(3), config).unwrap();
+    while switch.model.next_async_message().is_some() {}
+    let actions = vec![Action::output(port_no::CONTROLLER)];
+    let packet = PacketOut { in_port: PortNo(3), actions, bytes: frame(1), releases: Releases::Nothing };
+    switch.model.packet_out(packet).unwrap();
+    switch.run(1);
+    assert!(switch.model.next_async_message().is_none());
+    assert_eq!(switch.model.totals().copies_dropped.of(DropReason::NoPacketIn), 1);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use dataplane::PacketInEvent;
 use flow::operation::PacketOut;
 use flow::{
     Action, DropReason, EntryChange, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match,
-    PortNo, TableId, port_no,
+    PacketInReason, PortNo, TableId, port_no,
 };
 
 use crate::compile::{Compiler, PpuLayout};
@@ -73,15 +74,34 @@ impl<L: DeviceLink> DevicePlane<L> {
         }
         let mut edits = Vec::new();
         for action in &packet.actions {
-            let Action::Output { port, .. } = *action else {
+            let Action::Output { port, max_len } = *action else {
                 edits.push(action.clone());
                 continue;
             };
             let Some(frame) = edited(&edits, &packet.bytes) else {
                 return self.lose_packet(DropReason::UnsupportedAction);
             };
-            self.output(port, in_port, frame);
+            if port == port_no::CONTROLLER {
+                self.to_controller(in_port, &frame, max_len);
+            } else {
+                self.output(port, in_port, frame);
+            }
         }
+    }
+
+    /// Sends a packet-out back to the controller as a packet-in of no entry, as the workers do. The device
+    /// takes no part.
+    fn to_controller(&mut self, in_port: PortNo, frame: &[u8], max_len: u16) {
+        self.report(frame, in_port, |frame| PacketInEvent {
+            frame,
+            table: TableId(0),
+            entry: EntryId::NONE,
+            reason: PacketInReason::Action,
+            max_len,
+            metadata: 0,
+            tunnel_id: 0,
+            question: None,
+        });
     }
 
     fn output(&mut self, port: PortNo, in_port: PortNo, frame: Vec<u8>) {
@@ -96,7 +116,6 @@ impl<L: DeviceLink> DevicePlane<L> {
                 let from = if port_no::is_real(in_port) { in_port } else { PortNo(0) };
                 return self.send_packet(from, true, frame);
             }
-            port_no::CONTROLLER => return self.lose_packet(DropReason::UnsupportedAction),
             port_no::IN_PORT => vec![in_port],
             port_no::ALL | port_no::FLOOD | port_no::NORMAL => {
                 let targets = open(self, port != port_no::ALL);
