@@ -6,7 +6,8 @@
 //! After too many repetitions, the session is down, and greets the device again. Events follow the order of
 //! the requests.
 //!
-//! A packet is sent when all commands before it were executed. It is not repeated.
+//! A packet is sent when all commands before it were executed. It is not repeated. After
+//! [`PACKETS_UNANSWERED_MAX`] packets, an Echo_request follows, and further packets wait for its reply.
 //!
 //! Transaction IDs count up. A Hello with a new ID begins a session of the device, and commands need newer
 //! IDs than it ([`message`](crate::message)). So a late duplicate does no harm, and the first ID must differ
@@ -41,6 +42,9 @@ pub const READS_MAX: usize = 16;
 const DOUBLINGS_MAX: u32 = 3;
 /// Maximum number of packets that wait for commands before them.
 const PACKETS_MAX: usize = 1_024;
+/// Maximum number of packets that are sent without a sign that the device took them. Each has up to 1,600
+/// bytes, so 16 fit into the buffers of the device's socket and of the device.
+pub const PACKETS_UNANSWERED_MAX: usize = 16;
 
 impl Default for DeviceTimes {
     /// Returns times for a device in the local network. A thread of the daemon may stall for 20 ms.
@@ -151,6 +155,8 @@ pub struct DeviceSession {
     waiting: VecDeque<Body>,
     /// Packets in `waiting`.
     packets: usize,
+    /// Packets that were sent since the last request for whose answer later packets wait.
+    unanswered: usize,
     heard: Nanos,
     datagrams: VecDeque<Vec<u8>>,
     events: VecDeque<DeviceEvent>,
@@ -169,6 +175,7 @@ impl DeviceSession {
             under_way: VecDeque::new(),
             waiting: VecDeque::new(),
             packets: 0,
+            unanswered: 0,
             heard: Nanos(0),
             datagrams: VecDeque::new(),
             events: VecDeque::new(),
@@ -286,9 +293,17 @@ impl DeviceSession {
             if !may {
                 return;
             }
+            let is_packet = matches!(body, Body::PacketOut { .. });
+            if is_packet && self.unanswered >= PACKETS_UNANSWERED_MAX {
+                if self.under_way.is_empty() {
+                    self.start(now, Body::EchoRequest(Vec::new()));
+                }
+                return;
+            }
             let Some(body) = self.waiting.pop_front() else { return };
-            if matches!(body, Body::PacketOut { .. }) {
+            if is_packet {
                 self.packets -= 1;
+                self.unanswered += 1;
                 self.last_id = self.last_id.wrapping_add(1);
                 self.send(self.last_id, body);
             } else {
@@ -331,6 +346,10 @@ impl DeviceSession {
     fn start(&mut self, now: Nanos, body: Body) {
         self.last_id = self.last_id.wrapping_add(1);
         let id = self.last_id;
+        if !is_read(&body) {
+            // Packets wait for its answer, which shows that the device took all packets before it.
+            self.unanswered = 0;
+        }
         self.send(id, body.clone());
         self.under_way.push_back(UnderWay { id, body, sent: now, tries: 1, answer: None });
     }

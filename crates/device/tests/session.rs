@@ -4,7 +4,7 @@
 
 use device::command::PpuCommand;
 use device::emulator::{DeviceAgent, Emulator};
-use device::session::{DeviceEvent, DeviceSession, DeviceTimes, READS_MAX};
+use device::session::{DeviceEvent, DeviceSession, DeviceTimes, PACKETS_UNANSWERED_MAX, READS_MAX};
 use device::{ActionWord, Body, DeviceMessage, OutputKind, TernaryKey};
 use fastrand::Rng;
 use flow::Nanos;
@@ -333,4 +333,51 @@ fn packets_follow_the_commands_before_them_and_reads_overlap() {
     assert!(indices.eq(0..16), "in the order of the requests");
     answer(&mut session, &mut agent, &rest, now);
     assert!(matches!(&sent(&mut session)[..], [DeviceMessage { body: Body::FlowMod { .. }, .. }]));
+}
+
+/// A socket's buffer holds a limited number of datagrams, and the system discards further ones.
+#[test]
+fn a_burst_of_packets_does_not_overflow_the_sockets_buffer() {
+    const PACKETS: u16 = 400;
+    let mut session = DeviceSession::new(DeviceTimes::default(), 7);
+    let mut agent = DeviceAgent::new(Emulator::new(2, 16));
+    let (mut now, mut in_buffer_max, mut left) = (Nanos(1), 0, Vec::new());
+    let mut executed = false;
+    let exchange = |session: &mut DeviceSession, agent: &mut DeviceAgent, now: Nanos| {
+        session.poll(now);
+        let datagrams: Vec<_> = std::iter::from_fn(|| session.next_datagram()).collect();
+        let packets = datagrams.iter().filter_map(|datagram| DeviceMessage::decode(datagram).ok());
+        let packets = packets.filter(|message| matches!(message.body, Body::PacketOut { .. })).count();
+        datagrams.iter().for_each(|datagram| agent.receive(true, datagram));
+        while let Some(reply) = agent.next_datagram() {
+            session.receive(&reply, now);
+        }
+        packets
+    };
+    exchange(&mut session, &mut agent, now);
+    assert!(session.is_up());
+    for number in 0..PACKETS {
+        let mut frame = vec![0; 60];
+        frame[20..22].copy_from_slice(&number.to_be_bytes());
+        session.packet_out(1, false, frame);
+        if number % 3 == 0 {
+            session.read(0, 3);
+        }
+    }
+    session.execute(0, PpuCommand::Remove { index: 3 });
+    for _ in 0..PACKETS {
+        now.0 += 100_000;
+        in_buffer_max = in_buffer_max.max(exchange(&mut session, &mut agent, now));
+        while let Some((port, frame)) = agent.next_frame() {
+            assert_eq!(port, 1);
+            left.push(u16::from_be_bytes([frame[20], frame[21]]));
+        }
+        while let Some(event) = session.next_event() {
+            executed |= event == DeviceEvent::Executed { done: true };
+        }
+    }
+    assert_eq!(left, (0..PACKETS).collect::<Vec<_>>());
+    assert!(executed, "the command behind the packets was executed");
+    assert!(in_buffer_max <= PACKETS_UNANSWERED_MAX, "{in_buffer_max} packets at once");
+    assert_eq!((session.pending(), session.counters().unsent), (0, 0));
 }

@@ -183,6 +183,29 @@ fn packets_reach_the_controller_and_come_back() {
     assert!(!matches!(daemon.model.plane_mut().next_event(), Some(Event::Learn(_))));
 }
 
+/// The bytes of all packets together exceed the receive buffer of the device's socket several times.
+#[test]
+fn a_burst_of_packets_leaves_the_device_whole_and_in_order() {
+    const PACKETS: u32 = 400;
+    let mut rig = Rig::new(2);
+    let mut daemon = Daemon::new(rig.address, 5);
+    daemon.settle();
+    let actions = vec![Action::output(PortNo(2))];
+    for number in 0..PACKETS {
+        let (actions, bytes) = (actions.clone(), frame(1, 1_400, number));
+        let packet = PacketOut { in_port: PortNo(1), actions, bytes, releases: Releases::Nothing };
+        daemon.model.packet_out(packet).unwrap();
+    }
+    daemon.change("in_port=1,actions=output:2");
+    let mut left = Vec::new();
+    daemon.run_until("all packets", |_| {
+        left.extend(std::iter::from_fn(|| rig.pop(2)));
+        left.len() >= PACKETS as usize
+    });
+    assert!(left.iter().enumerate().all(|(number, left)| *left == frame(1, 1_400, number as u32)));
+    daemon.settle();
+}
+
 #[test]
 fn the_device_forwards_while_the_daemon_restarts() {
     let mut rig = Rig::new(3);
