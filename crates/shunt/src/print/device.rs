@@ -16,6 +16,9 @@ pub fn device(out: &mut dyn Write, report: &DeviceReport) -> io::Result<()> {
         "state: {}, rewritten {} times, {} requests without an answer",
         report.state, report.rewrites, report.pending
     )?;
+    if let Some(fault) = &report.fault {
+        writeln!(out, "cannot reach the device: {fault}")?;
+    }
     for (head, counters) in [("session", &report.session), ("device", &report.counters)] {
         let counted = counters.iter().filter(|(_, count)| **count > 0);
         let rows: Vec<_> = counted.map(|(name, count)| vec![name.clone(), count.to_string()]).collect();

@@ -197,6 +197,9 @@ pub struct TableRow {
 pub struct DeviceReport {
     /// `silent` (it does not answer), `wrong size`, `reading` (its entries are read) or `ready`.
     pub state: String,
+    /// Error of the system since the last datagram of the device, such as a missing route.
+    #[serde(default)]
+    pub fault: Option<String>,
     /// PPUs of each table.
     pub tables: Vec<u8>,
     /// Entries of each PPU.

@@ -230,6 +230,7 @@ pub fn device(model: &mut Model<Plane>) -> Option<DeviceReport> {
     let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
     Some(DeviceReport {
         state: state.to_owned(),
+        fault: plane.link().fault().map(str::to_owned),
         tables: plane.layout().sizes(),
         entries: plane.layout().entries(),
         wrong_size,

@@ -118,7 +118,12 @@ impl DeviceDatapath {
             return;
         }
         match state {
-            DeviceState::Silent => tracing::warn!("the device does not answer; rules are kept for it"),
+            DeviceState::Silent => match self.plane.link().fault() {
+                Some(fault) => {
+                    tracing::warn!("the device does not answer ({fault}); rules are kept for it");
+                }
+                None => tracing::warn!("the device does not answer; rules are kept for it"),
+            },
             DeviceState::WrongSize { ppus, entries } => tracing::error!(
                 "the device has {ppus} PPUs of {entries} entries, but datapath.device says otherwise, so it gets no rules"
             ),
