@@ -8,7 +8,7 @@ quicker. The modules inside a synthesised module are black boxes if they are syn
 is no place and route, so nothing is said about timing.
 
 synth.py            synthesises all modules, writes target/report/rtl.jsonl, and fails if a module needs more
-                    LUTs than its ceiling in rtl/ceilings.json
+                    LUTs than its ceiling in rtl/ceilings.json, or if the sum exceeds a limit
 synth.py --accept   takes the measured LUTs as new ceilings
 """
 
@@ -50,7 +50,7 @@ MODULES = [
     ("datapath", 1, {"PPUS": PPUS} | SIZED | CELLS),
     ("nic_shell", 1, CELLS),
     ("message_filter", 1, {}),
-    ("message_engine", 1, {}),
+    ("message_engine", 1, CELLS),
     ("reply_writer", 1, {"WORDS": 53} | CELLS),  # the counters of 4 channels
     ("packet_in", 1, CELLS),
     ("control", 1, CELLS),
@@ -184,7 +184,7 @@ def main():
     grown = [name for name, lut in measured.items() if lut > ceilings.get(name, 0) * (1 + SLACK)]
     for name in grown:
         print(f"{name}: {measured[name]} LUTs are more than the ceiling of {ceilings.get(name, 0)} in rtl/ceilings.json")
-    return int(bool(grown))
+    return int(bool(grown) or any(row.get("verdict") == "missed" for row in rows))
 
 
 if __name__ == "__main__":

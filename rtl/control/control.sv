@@ -148,7 +148,8 @@ module control
   wire [2:0][BUS_BYTES-1:0] mux_keep;
   message_engine #(
       .PPUS(PPUS),
-      .ENTRIES(ENTRIES)
+      .ENTRIES(ENTRIES),
+      .PRIMITIVE(PRIMITIVE)
   ) engine_i (
       .clk(clk),
       .rst(rst),

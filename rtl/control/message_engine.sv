@@ -17,7 +17,9 @@ module message_engine
 #(
     // Number of PPUs and entries of each, for Hello.
     parameter int unsigned PPUS = 4,
-    parameter int unsigned ENTRIES = 512
+    parameter int unsigned ENTRIES = 512,
+    // Multiplexer cells, as in `mux4`.
+    parameter bit PRIMITIVE = 1'b0
 ) (
     input  wire                  clk,
     input  wire                  rst,
@@ -50,7 +52,7 @@ module message_engine
     input  wire                  start_ready,
     output logic [7:0]           start_code,
     output wire  [31:0]          start_id,
-    output logic [575:0]         start_body,
+    output wire  [575:0]         start_body,
     output logic [6:0]           start_bytes,
     output logic                 start_counters,
     // Echo replies (AXI4-Stream).
@@ -182,11 +184,20 @@ module message_engine
   wire [BODY_BYTE*8-1:0] echo_header =
       datagram_header(addresses, 8'(MESSAGE_ECHO_REPLY), id, message_bytes, ip_sum, echo_sum);
   assign echo_valid = state == ECHO && (echo_from_head || in_valid);
-  assign echo_data = flip(echo_from_head ? {echo_header, head[ECHO_BYTES*8-1:0]} : in_data);
+  wire [BUS_BITS-1:0] echo_head = {echo_header, head[ECHO_BYTES*8-1:0]}, echo_beat;
+  for (genvar b = 0; b < BUS_BITS; b += 8) begin : gen_echo
+    mux2 #(.PRIMITIVE(PRIMITIVE)) mux_i (
+        .select(echo_from_head),
+        .from({echo_head[b+:8], in_data[b+:8]}),
+        .selected(echo_beat[b+:8])
+    );
+  end
+  assign echo_data = flip(echo_beat);
   assign echo_keep = keep_of(left);
   assign echo_last = left <= 16'd64;
   assign out_valid = state == PACKET && (!needs_data || in_valid);
-  assign out_data = flip({carry, needs_data ? in_data[BUS_BITS-1-:PACKET_BYTE*8] : (PACKET_BYTE * 8)'(0)});
+  // Without `needs_data`, the keep bits hide what follows the carried bytes.
+  assign out_data = flip({carry, in_data[BUS_BITS-1-:PACKET_BYTE*8]});
   assign out_keep = keep_of(left);
   assign out_last = left <= 16'd64;
   assign out_port = body[479-:8];
@@ -200,6 +211,16 @@ module message_engine
   assign read_ppu = body[479-:8];
   assign read_index = index;
   assign start_id = id;
+
+  // Body of a reply: its first word, and the entry that was read.
+  logic [31:0] start_head;
+  logic [511:0] start_entry;
+  assign start_body = {start_head, start_entry, 32'd0};
+  always_ff @(posedge clk) begin
+    if (state == DECODE) start_entry <= '0;
+    else if (state == REPLY_READ && reply_valid)
+      start_entry <= {reply_value, 4'd0, reply_mask, 4'd0, 16'd0, reply_action, reply_packets};
+  end
 
   always_ff @(posedge clk) begin
     body_ok_q <= body_ok;
@@ -247,7 +268,7 @@ module message_engine
         DECODE: begin
           // The window and the check of the body are read.
           start_counters <= 1'b0;
-          start_body <= '0;
+          start_head <= '0;
           start_bytes <= 7'd4;
           first <= 1'b1;
           carry <= head[CARRY_BITS-1:0];
@@ -265,7 +286,7 @@ module message_engine
             case (code)
               8'(MESSAGE_HELLO): begin
                 start_code <= 8'(MESSAGE_HELLO);
-                start_body[575-:32] <= {8'(PPUS), 8'd0, 16'(ENTRIES)};
+                start_head <= {8'(PPUS), 8'd0, 16'(ENTRIES)};
                 start_valid <= 1'b1;
                 state <= REPLY;
                 if (!session || id != hello) begin
@@ -292,7 +313,7 @@ module message_engine
                   state <= finished;
                 end else if (is_seen) begin
                   outcome <= OUTCOME_DUPLICATE;
-                  start_body[575-:8] <= {7'd0, seen_q.done};
+                  start_head[31:24] <= {7'd0, seen_q.done};
                   start_valid <= seen_q.flow_mod;
                   state <= seen_q.flow_mod ? REPLY : finished;
                 end else if (is_late) begin
@@ -332,7 +353,7 @@ module message_engine
           if (done || refused) begin
             remember <= 1'b1;
             remember_done <= done;
-            start_body[575-:8] <= {7'd0, done};
+            start_head[31:24] <= {7'd0, done};
             start_valid <= 1'b1;
             state <= REPLY;
           end
@@ -347,11 +368,7 @@ module message_engine
           // A place that does not exist is reported as an entry that does not exist.
           start_code <= 8'(MESSAGE_FLOW_REPLY);
           start_bytes <= 7'd68;
-          start_body[575-:32] <= {read_ppu, 7'd0, reply_valid && reply_exists, read_index};
-          if (reply_valid)
-            start_body[543-:512] <= {
-                reply_value, 4'd0, reply_mask, 4'd0, 16'd0, reply_action, reply_packets
-            };
+          start_head <= {read_ppu, 7'd0, reply_valid && reply_exists, read_index};
           if (reply_valid || refused) begin
             start_valid <= 1'b1;
             state <= REPLY;
