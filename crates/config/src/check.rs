@@ -11,7 +11,7 @@ use crate::file::{self, ConfigFile};
 use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
-use crate::ports::{Around, ports};
+use crate::ports::{Around, has_no_device, ports};
 use crate::settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, WorkerConfig};
 use crate::socket::SocketPurpose;
 use crate::value::in_range;
@@ -27,7 +27,7 @@ const MTU: RangeInclusive<i64> = 68..=65_500;
 /// Maximum number of workers of a daemon.
 const WORKERS: usize = 64;
 /// Maximum number of datapaths of a daemon.
-const DATAPATHS: usize = 256;
+const DATAPATHS: usize = 1_024;
 /// Maximum number of CPUs on Linux.
 const CPUS: i64 = 8_192;
 
@@ -45,8 +45,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
     let has_dpdk = dpdk_of.is_some();
     let dpdk = dpdk(dpdk_of, mistakes);
     let mut worker_notes = Vec::new();
-    // Devices forward without workers.
-    let needs_workers = datapaths.is_empty() || datapaths.iter().any(|datapath| datapath.device.is_none());
+    // Devices forward without workers, and ports without devices carry no packets.
+    let needs_workers = datapaths.is_empty() || datapaths.iter().any(is_served_by_workers);
     let workers = if worker.is_empty() && !needs_workers {
         Some(Vec::new())
     } else {
@@ -77,6 +77,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
                 notes.push("worker has no effect: devices forward the packets.".to_owned());
             }
             workers.clear();
+        } else if carries_nothing(&datapath.ports) {
+            workers.clear();
         }
         let one = Config { control, portable, dpdk, workers, pace: Pace::default(), datapath, notes };
         made.iter().for_each(|(_, other)| apart(&key, other, &one, mistakes));
@@ -97,6 +99,17 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         made.iter_mut().for_each(keep_used_workers);
     }
     made
+}
+
+/// Returns whether workers forward the packets of a datapath. A datapath without ports has a worker, because
+/// a controller may send packets through its tables.
+fn is_served_by_workers(d: &file::DatapathSection) -> bool {
+    d.device.is_none() && (d.port.is_empty() || !d.port.iter().all(has_no_device))
+}
+
+/// Returns whether there are ports, but no worker serves any of them.
+fn carries_nothing(ports: &[ConfiguredPort]) -> bool {
+    !ports.is_empty() && ports.iter().all(|port| port.workers.is_empty())
 }
 
 /// Returns the path of a datapath's control socket. The `control` key of the file applies only to the first
@@ -161,7 +174,7 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
 
 /// Removes the workers that serve no port of this datapath, and renumbers the others.
 fn keep_used_workers(config: &mut Config) {
-    if config.datapath.device.is_some() {
+    if config.datapath.device.is_some() || carries_nothing(&config.datapath.ports) {
         return;
     }
     let ports = &mut config.datapath.ports;

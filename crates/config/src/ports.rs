@@ -10,6 +10,9 @@ use crate::settings::ConfiguredPort;
 use crate::value::{in_range, port_name};
 use flow::{EgressQueue, Limits, PortNo, QueueId, port_no};
 
+/// Value of `driver` for a port without a device.
+const NO_DRIVER: &str = "none";
+
 /// Settings of the daemon against which ports are checked.
 pub struct Around {
     /// Number of workers, or `None` if it is unknown.
@@ -78,7 +81,11 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     if let Some(device) = around.device {
         refuse_of_workers(at, p, device, mistakes);
     }
-    if let Some(DeviceKind::Udp { .. }) = around.device {
+    let is_bare = around.device.is_none() && has_no_device(p);
+    if is_bare {
+        refuse_without_device(at, p, mistakes);
+    }
+    if is_bare || matches!(around.device, Some(DeviceKind::Udp { .. })) {
         return Some(ConfiguredPort {
             number: PortNo(number? as u32),
             name: name?,
@@ -120,6 +127,27 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     };
     around.scope.port(at, &port, mistakes);
     Some(port)
+}
+
+/// Returns whether no device carries the packets of a port.
+pub(crate) fn has_no_device(p: &file::PortSection) -> bool {
+    p.driver.as_deref() == Some(NO_DRIVER)
+}
+
+/// Reports the settings of a port without a device that need one.
+fn refuse_without_device(at: &str, p: &file::PortSection, mistakes: &mut Mistakes) {
+    let settings = [
+        ("device", p.device.is_some()),
+        ("workers", p.workers.is_some()),
+        ("outstanding_bytes", p.outstanding_bytes.is_some()),
+        ("queue", !p.queue.is_empty()),
+    ];
+    for (name, _) in settings.iter().filter(|(_, is_given)| *is_given) {
+        mistakes.wrong(
+            format!("{at}.{name}"),
+            "a port with driver = \"none\" carries no packets; omit it, or name another driver",
+        );
+    }
 }
 
 /// Reports the settings of a port that need workers.
@@ -204,8 +232,10 @@ fn queue(at: &str, queue: &file::QueueSection, mistakes: &mut Mistakes) -> Optio
 }
 
 fn driver(name: &str) -> Result<(), String> {
-    let known =
-        || port::DRIVERS.iter().map(|driver| format!("\"{}\"", driver.name)).collect::<Vec<_>>().join(", ");
+    let known = || {
+        let drivers = port::DRIVERS.iter().map(|driver| driver.name).chain([NO_DRIVER]);
+        drivers.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+    };
     if port::DRIVERS.iter().any(|driver| driver.name == name) {
         Ok(())
     } else if name == "rtl" {
@@ -215,5 +245,75 @@ fn driver(name: &str) -> Result<(), String> {
         ))
     } else {
         Err(format!("there is no driver \"{name}\"; use one of {}", known()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    /// A file with two datapaths, of which the second one has these ports.
+    fn file(worker: &str, ports: &str) -> String {
+        format!(
+            "control = \"/tmp/a.sock\"\n{worker}\n[[datapath]]\nid = 1\n\
+             [[datapath.port]]\nnumber = 1\nname = \"p1\"\ndriver = \"none\"\n\
+             [[datapath]]\nid = 2\ncontrol = \"/tmp/b.sock\"\n{ports}"
+        )
+    }
+
+    fn ports(of_second: &str) -> String {
+        format!("[[datapath.port]]\nnumber = 1\nname = \"p1\"\ndriver = \"none\"\n{of_second}")
+    }
+
+    /// The mistakes in a file.
+    fn problems(text: &str) -> String {
+        let mistakes = Config::parse_all(text).unwrap_err();
+        mistakes.iter().map(|mistake| format!("{mistake}\n")).collect()
+    }
+
+    #[test]
+    fn datapaths_without_devices_need_no_workers() {
+        let configs = Config::parse_all(&file("", &ports(""))).unwrap();
+        assert!(configs.iter().all(|config| config.workers.is_empty()));
+        let port = &configs[1].datapath.ports[0];
+        assert_eq!((port.driver.as_str(), port.workers.len()), ("", 0));
+        // With a port that has a device, the second datapath needs the worker, and the first does not.
+        let mixed = ports(
+            "[[datapath.port]]\nnumber = 2\nname = \"p2\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [0]\n",
+        );
+        let configs = Config::parse_all(&file("[[worker]]", &mixed)).unwrap();
+        let workers: Vec<_> = configs.iter().map(|config| config.workers.len()).collect();
+        assert_eq!(workers, [0, 1]);
+        let text = problems(&file("", &mixed));
+        assert!(text.contains("worker: there is none"), "{text}");
+        // A controller may send packets through the tables of a datapath without ports.
+        let text = problems(&file("", ""));
+        assert!(text.contains("worker: there is none"), "{text}");
+        assert_eq!(Config::parse_all(&file("[[worker]]", "")).unwrap()[1].workers.len(), 1);
+    }
+
+    #[test]
+    fn a_port_without_a_device_has_no_settings_of_one() {
+        for setting in [
+            "device = \"veth1\"",
+            "workers = [0]",
+            "outstanding_bytes = 0",
+            "[[datapath.port.queue]]\nid = 1",
+        ] {
+            let text = problems(&file("[[worker]]", &ports(setting)));
+            assert!(text.contains("driver = \"none\" carries no packets"), "{setting}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_at_most_1024_datapaths() {
+        let file = |count: usize| -> String {
+            let datapath =
+                |n: usize| format!("[[datapath]]\nid = {n}\ncontrol = \"/tmp/{n}.sock\"\n{}", ports(""));
+            (1..=count).map(datapath).collect()
+        };
+        assert_eq!(Config::parse_all(&file(1_024)).unwrap().len(), 1_024);
+        let text = problems(&file(1_025));
+        assert!(text.contains("there are 1025; the maximum is 1024"), "{text}");
     }
 }
