@@ -26,6 +26,7 @@ use config::{Config, Endpoint, Idle};
 use crew::Crew;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
+use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -99,8 +100,8 @@ impl DaemonError {
 
 /// Runs a switch in the foreground until SIGTERM or SIGINT.
 ///
-/// Each datapath gets a separate daemon, with a separate control thread and control socket. The datapaths
-/// share the threads of workers. When all daemons forward packets, the function prints one line per datapath
+/// Each datapath gets a separate daemon, with a separate control socket. The datapaths share the threads of
+/// workers and the control threads. When all daemons forward packets, the function prints one line per datapath
 /// to stderr. A flow file is allowed only if there is a single datapath.
 ///
 /// # Errors
@@ -130,17 +131,24 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
 }
 
 /// Serves all datapaths until they are stopped. If one datapath fails, all other datapaths are stopped.
+///
+/// There are as many control threads as CPUs, or as datapaths if these are fewer.
 fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), DaemonError> {
-    let mut daemons = daemons.into_iter();
-    let Some(first) = daemons.next() else { return Ok(()) };
+    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let mut groups: Vec<Vec<Daemon>> = (0..cpus.min(daemons.len())).map(|_| Vec::new()).collect();
+    for (number, daemon) in daemons.into_iter().enumerate() {
+        groups[number % cpus].push(daemon);
+    }
+    let mut groups = groups.into_iter();
+    let Some(first) = groups.next() else { return Ok(()) };
     std::thread::scope(|scope| {
         let mut others = Vec::new();
         let mut served = Ok(());
-        for daemon in daemons {
+        for group in groups {
             let thread = std::thread::Builder::new().name("control".into());
             let spawned = thread.spawn_scoped(scope, move || {
                 let _ending = Ending(end);
-                daemon.serve(stop)
+                serve::serve(group, stop)
             });
             match spawned {
                 Ok(thread) => others.push(thread),
@@ -151,7 +159,7 @@ fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), 
             }
         }
         let ending = Ending(end);
-        served = served.and(first.serve(stop));
+        served = served.and(serve::serve(first, stop));
         drop(ending);
         others
             .into_iter()

@@ -21,7 +21,6 @@ use flow::{Nanos, PortNo};
 use model::{Changed, Model};
 use port::wait::Wake;
 use port::{DeviceLock, Link};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +34,8 @@ const CLIENTS_WAITING: i32 = 64;
 
 /// Longest time in ns that the start waits for a device.
 const DEVICE_WAIT_NS: Nanos = Nanos(2_000_000_000);
+/// Time without a table to compile after which the thread that compiles tables ends.
+const BASES_IDLE: Duration = Duration::from_secs(5);
 /// Pause between two looks for datagrams of the device at the start.
 const DEVICE_PAUSE: Duration = Duration::from_micros(200);
 
@@ -64,13 +65,36 @@ pub struct Daemon {
     _device_locks: Vec<DeviceLock>,
 }
 
-/// Starts the thread that compiles tables in the background. The thread ends when the sender is dropped.
-fn bases() -> io::Result<Sender<BackgroundTask>> {
-    let (sender, tasks) = channel::<BackgroundTask>();
-    std::thread::Builder::new()
-        .name("bases".into())
-        .spawn(move || tasks.into_iter().for_each(|task| task()))?;
-    Ok(sender)
+/// Compiles tables in the background. Its thread starts with the first table, and ends when there was none
+/// for a while, so that many datapaths do not need as many threads.
+#[derive(Default)]
+struct Bases(Option<Sender<BackgroundTask>>);
+
+impl Bases {
+    fn compile(&mut self, task: BackgroundTask) {
+        let unsent = match &self.0 {
+            Some(bases) => bases.send(task).err().map(|unsent| unsent.0),
+            None => Some(task),
+        };
+        let Some(task) = unsent else { return };
+        let (sender, tasks) = channel::<BackgroundTask>();
+        let run = move || {
+            while let Ok(task) = tasks.recv_timeout(BASES_IDLE) {
+                task();
+            }
+        };
+        match std::thread::Builder::new().name("bases".into()).spawn(run) {
+            Ok(_) => {
+                // The thread waits for its first task.
+                drop(sender.send(task));
+                self.0 = Some(sender);
+            }
+            Err(error) => {
+                tracing::warn!("a table is not compiled in the background: {error}");
+                task();
+            }
+        }
+    }
 }
 
 /// The workers that forward packets, and the search worker, if there is one.
@@ -134,8 +158,8 @@ fn forward_by_workers(
         .collect::<Result<_, _>>()
         .map_err(DaemonError::io("create the wake-up descriptor of a worker"))?;
     let (workers, search) = share(&mut plane, workers, alarms)?;
-    let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
-    plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| drop(bases.send(task))));
+    let mut bases = Bases::default();
+    plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| bases.compile(task)));
     Ok(Forwarding { plane: Plane::Workers(Box::new(plane)), workers, search, device_descriptor: None })
 }
 
@@ -249,8 +273,7 @@ impl Daemon {
         let interfaces = config.datapath.ports.iter().filter_map(interface).collect();
         let link_thread = LinkThread::start(interfaces, Arc::clone(&control))
             .map_err(DaemonError::io("watch the ports' links"))?;
-        let model_handle = ModelHandle::new(model, Arc::clone(&control))
-            .map_err(DaemonError::io("start the thread for long changes"))?;
+        let model_handle = ModelHandle::new(model, Arc::clone(&control));
         let daemon = Self {
             model_handle,
             clock,
