@@ -163,6 +163,16 @@ impl FlowFile {
         self.asked.iter().flat_map(FileLine::ports).collect()
     }
 
+    /// Returns the flows, groups and meters.
+    ///
+    /// # Errors
+    ///
+    /// Returns the mistakes in the text with their line numbers.
+    pub fn into_lines(mut self) -> Result<Vec<FileLine>, FlowFileError> {
+        self.finish()?;
+        Ok(self.asked)
+    }
+
     /// Loads the whole file in one operation, or loads nothing.
     ///
     /// # Errors

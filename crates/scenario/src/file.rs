@@ -128,6 +128,7 @@ const KEYS: &[Key] = &[
     ("returns_by", NUMBER, "returns_by = 3"),
     ("network", "a table", "[network]"),
     ("plan", STRING, "plan = \"plan.json\""),
+    ("state", STRING, "state = \"dumped\""),
     ("forwarding", STRING, "forwarding = \"entries\""),
     ("delay", STRING, "delay = \"10us\""),
     ("rate_bps", NUMBER, "rate_bps = 10000000000"),

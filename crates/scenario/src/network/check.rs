@@ -5,7 +5,7 @@ use super::file::NetworkSection;
 use super::plan::{Numberings, PathPlan};
 use super::switches::{self, ForwardBy, SwitchSettings};
 use super::traffic::{self, Traffic};
-use super::{Names, NetworkScenario, acts, protection};
+use super::{Names, NetworkScenario, acts, dumped, protection};
 use crate::file::SwitchSection;
 use config::mistakes::{Mistakes, wrong};
 use config::value::{duration, in_range};
@@ -44,6 +44,11 @@ pub fn scenario(
         let problem = "needs a plan of two epochs; write one with plan keyflow --renumber";
         mistakes.wrong("network.renumber", problem);
     }
+    if renumbered && section.state.is_some() {
+        let problem =
+            "has the state of one moment, so the network cannot be renumbered; leave out network.renumber";
+        mistakes.wrong("network.state", problem);
+    }
     let links = link_defaults.as_ref().filter(|_| by == Some(ForwardBy::Entries));
     let settings = links.and_then(|l| switches::settings(section, datapaths, plan.graph(), l, mistakes));
     let flows = by.filter(|by| *by == ForwardBy::Entries).map(|_| section.traffic.flows.unwrap_or(1));
@@ -81,7 +86,13 @@ pub fn scenario(
     if let Some(renumber) = &section.renumber {
         acts.extend(mistakes.take(acts::renumber(renumber, later, seed)).into_iter().flatten());
     }
-    let setups = stages.pop().unwrap_or_default();
+    let setups = match &section.state {
+        Some(folder) => {
+            let folder = path.parent().unwrap_or(Path::new(".")).join(folder);
+            mistakes.take(dumped::setups(&folder, graph))?
+        }
+        None => stages.pop().unwrap_or_default(),
+    };
     let mut network = Network { flows, acts, ..switches_and_links(&plan, &link_defaults, seed) };
     network.nodes.iter_mut().zip(setups).for_each(|(node, setup)| node.setup = setup);
     Some(NetworkScenario {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 pub struct NetworkSection {
     pub plan: Option<String>,
     pub forwarding: Option<String>,
+    pub state: Option<String>,
     pub warm_up: Option<String>,
     pub ring: Option<i64>,
     pub delay: Option<String>,

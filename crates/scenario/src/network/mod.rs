@@ -6,6 +6,7 @@
 
 mod acts;
 mod check;
+mod dumped;
 pub mod file;
 mod plan;
 mod protection;

@@ -68,6 +68,7 @@ impl ForwardBy {
         let plan_only = [
             ("network.failure", !section.failure.is_empty()),
             ("network.renumber", section.renumber.is_some()),
+            ("network.state", section.state.is_some()),
             ("network.detection", section.detection.is_some()),
             ("network.traffic.paths", section.traffic.paths.is_some()),
             ("network.require.protected_links", require.protected_links.is_some()),
