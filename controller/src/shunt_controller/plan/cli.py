@@ -14,6 +14,7 @@ from shunt_controller.plan import (
     command_polka,
 )
 from shunt_controller.plan.errors import PlanError
+from shunt_controller.run.command import run as run_applications
 
 COMMANDS = (command_keyflow, command_polka, command_fat_tree, command_check, command_compare)
 
@@ -51,7 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def controller(arguments: Sequence[str] | None = None) -> int:
     """Entry point of ``shunt-controller``."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["run"]:
+        # os-ken parses the options of applications.
+        return run_applications(given[1:])
     parser = argparse.ArgumentParser(prog="shunt-controller", description="Tools for Shunt's controllers.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_commands(commands.add_parser("plan", help="plans for stateless forwarding: KeyFlow, PolKA, Tag-and-Forward"))
-    return run(parser.parse_args(arguments))
+    commands.add_parser("run", help="run applications that control a network (see: shunt-controller run --help)")
+    return run(parser.parse_args(given))

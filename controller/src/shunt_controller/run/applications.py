@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The applications of ``shunt-controller run``, by name."""
+
+from typing import NamedTuple
+
+
+class Application(NamedTuple):
+    """An application: the module of its class, and one line of help."""
+
+    module: str
+    help: str
+
+
+APPLICATIONS = {
+    "discovery": Application("shunt_controller.apps.discovery", "discover the network and log its links and hosts"),
+}
