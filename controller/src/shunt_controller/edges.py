@@ -166,9 +166,9 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             need(set(returns) <= set(ports), f"{switch} has the return ports {returns}, which are not among its output ports {ports}")
             need(not returns or number > 0, f"{switch} has the return ports {returns} although a route begins there; only waypoints have return ports")
             for host in at[to]:
-                found[switch] += _to(table, host, actions=push, **_by(ports))
+                found[switch] += _to(table, host, actions=push, **ways_by(ports))
                 for port in returns:
-                    for entry in _to(table, host, actions=push, **_by(ports, port)):
+                    for entry in _to(table, host, actions=push, **ways_by(ports, port)):
                         match = {"in_port": port, **entry.match}
                         found[switch].append(entry._replace(priority=PRIORITY + 1, match=match))
 
@@ -180,7 +180,7 @@ def _push(made: dict[str, Any], segment: dict[str, Any]) -> Action:
     return PushKey(key, whole(made["width_bits"]), whole(segment["hop_limit"]), whole(made["epoch"]))
 
 
-def _by(ports: list[int], in_port: int | None = None) -> dict[str, Any]:
+def ways_by(ports: list[int], in_port: int | None = None) -> dict[str, Any]:
     """Sends by the first port that is up. To output by the ingress port, OpenFlow requires OFPP_IN_PORT."""
     ways = tuple(Way(port, sent_by=ofp.OFPP_IN_PORT if port == in_port else None) for port in ports)
     if len(ways) == 1:

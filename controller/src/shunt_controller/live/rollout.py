@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings the switches of a network from one configuration to another, so that no packet is lost on the way.
+First, everything new is added in stages: what the end of a route needs before what its start needs. When all
+switches have confirmed a stage, the next one begins. Then packets that were sent by the old configuration get
+time to leave the network. At last, what is old is removed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from shunt_controller.live.state import FlowId, State, staged, stages
+
+
+class Rollout:
+    """The configurations of switches by datapath ID: actual ones, and desired ones. Switches are only changed
+    after :meth:`known` has been called for them. All times are in seconds."""
+
+    def __init__(self, drain_s: float = 1.0, patience_s: float = 2.0) -> None:
+        self._drain_s, self._patience_s = drain_s, patience_s
+        self.actual: dict[int, State] = {}
+        self.desired: dict[int, State] = {}
+        self._waiting: dict[int, State] = {}
+        self._sent_s = 0.0
+        self._changed_s = float("-inf")
+        """When the last stage was confirmed that changed something."""
+        self.keep_until_s = float("-inf")
+        """Nothing is removed before this time."""
+        self.is_settled = True
+        """Whether all switches have the desired configuration, as of the last call of :meth:`next`."""
+
+    def want(self, desired: Mapping[int, State]) -> None:
+        """Sets the desired configurations. Switches that are not named are left alone."""
+        self.desired = dict(desired)
+        self.is_settled = False
+
+    def known(self, switch: int, state: State) -> None:
+        """Records the configuration that a switch has."""
+        self.actual[switch] = state
+        self._waiting.pop(switch, None)
+        self.is_settled = False
+
+    def gone(self, switch: int) -> None:
+        """Records that a switch cannot be changed."""
+        self.actual.pop(switch, None)
+        self._waiting.pop(switch, None)
+
+    def removed(self, switch: int, flow: FlowId) -> None:
+        """Records that a switch has removed an entry."""
+        for states in (self.actual, self._waiting):
+            if switch in states and flow in states[switch].flows:
+                flows = {key: kept for key, kept in states[switch].flows.items() if key != flow}
+                states[switch] = replace(states[switch], flows=flows)
+
+    def done(self, switch: int, now_s: float) -> None:
+        """Records that a switch has the configuration that was sent last."""
+        target = self._waiting.pop(switch, None)
+        if target is not None and switch in self.actual:
+            self.actual[switch] = target
+            self._changed_s = now_s
+
+    def next(self, now_s: float) -> dict[int, State]:
+        """Returns the configurations that are to be sent now."""
+        if self._waiting and now_s - self._sent_s < self._patience_s:
+            return {}
+        for switch in self._waiting:
+            # Its configuration is not known any more. The caller reads it.
+            self.actual.pop(switch, None)
+        self._waiting = {}
+        both = self.desired.keys() & self.actual.keys()
+        for stage in stages({switch: self.desired[switch] for switch in both}):
+            targets = {switch: staged(self.actual[switch], self.desired[switch], stage) for switch in both}
+            if self._send(targets, now_s):
+                return dict(self._waiting)
+        targets = {switch: self.desired[switch] for switch in both}
+        has_old = any(self.actual[switch] != target for switch, target in targets.items())
+        self.is_settled = not has_old
+        is_time = now_s - self._changed_s >= self._drain_s and now_s >= self.keep_until_s
+        if has_old and is_time and self._send(targets, now_s):
+            return dict(self._waiting)
+        return {}
+
+    def _send(self, targets: Mapping[int, State], now_s: float) -> bool:
+        self._waiting = {switch: target for switch, target in targets.items() if self.actual[switch] != target}
+        self._sent_s = now_s
+        return bool(self._waiting)
+
+    @property
+    def is_added(self) -> bool:
+        """Whether all switches have everything that is desired. They may have more."""
+        return not self._waiting and all(
+            staged(self.actual[switch], desired, 1 << 30) == self.actual[switch]
+            for switch, desired in self.desired.items()
+            if switch in self.actual
+        )

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configurations of switches in the messages of OpenFlow: the messages that change one configuration into
+another, and the configuration that is described by statistics."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from os_ken.ofproto import ofproto_v1_3 as ofp
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+from shunt_controller.edges import Entry, Group
+from shunt_controller.live.state import Flow, State, flow_id, present
+from shunt_controller.sections import Bank, Polka, Section
+from shunt_controller.stateless import StatelessMod
+
+_COMMANDS_ANY = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
+
+
+def of_entries(entries: Iterable[Entry], stages: Iterable[int], sections: Iterable[Section], idle_s: Iterable[int]) -> State:
+    """Returns a planned configuration. `stages` and `idle_s` have one item per entry; an entry with an idle
+    time is removed after so many seconds without packets, if it is not 0."""
+    flows, groups = {}, dict[int, Group]()
+    for entry, stage, seconds in zip(entries, stages, idle_s, strict=True):
+        flow = Flow(flow_id(entry.table, entry.priority, entry.match), body(instructions(entry)), seconds, entry.match, entry, stage)
+        flows[flow.id] = flow
+        if entry.group is not None:
+            groups[entry.group.number] = entry.group
+    kept = {section.place: section for section in sections if present(section)}
+    return State(kept, {number: group_body(*_group_parts(group)) for number, group in groups.items()}, flows, groups)
+
+
+def of_statistics(sections: Sequence[Section] | None, groups: Iterable[Any], flows: Iterable[Any]) -> State:
+    """Returns the configuration that a switch has reported: sections, and items of the replies to requests for
+    group descriptions and flow statistics."""
+    found = {}
+    for one in flows:
+        match = dict(one.match.items())
+        key = flow_id(one.table_id, one.priority, match)
+        found[key] = Flow(key, body(one.instructions), one.idle_timeout, match)
+    kept = {section.place: section for section in sections or [] if present(section)}
+    return State(kept, {one.group_id: group_body(one.type, one.buckets) for one in groups}, found)
+
+
+def messages(datapath: Any, actual: State, target: State, cookie: int) -> list[Any]:
+    """Returns the messages that change a configuration into another. What is removed is removed last."""
+    found: list[Any] = []
+    changed = [section for place, section in target.sections.items() if actual.sections.get(place) != section]
+    changed += [_absent(place) for place in actual.sections if place not in target.sections and _can_be_absent(place)]
+    if changed:
+        found.append(StatelessMod(datapath, changed))
+    for number, group in target.groups.items():
+        if actual.groups.get(number) != group:
+            command = ofp.OFPGC_MODIFY if number in actual.groups else ofp.OFPGC_ADD
+            kind, buckets = _group_parts(target.planned[number])
+            found.append(parser.OFPGroupMod(datapath, command, kind, number, buckets))
+    for key, flow in target.flows.items():
+        if actual.flows.get(key) != flow and flow.entry is not None:
+            found.append(_flow_mod(datapath, flow, ofp.OFPFC_ADD, cookie, instructions(flow.entry)))
+    for key, flow in actual.flows.items():
+        if key not in target.flows:
+            found.append(_flow_mod(datapath, flow, ofp.OFPFC_DELETE_STRICT, 0, []))
+    for number in actual.groups:
+        if number not in target.groups:
+            found.append(parser.OFPGroupMod(datapath, ofp.OFPGC_DELETE, 0, number, []))
+    return found
+
+
+def _can_be_absent(place: tuple[int, int]) -> bool:
+    return place[0] in (Bank.kind, Polka.kind)
+
+
+def _absent(place: tuple[int, int]) -> Section:
+    return Bank(place[1], None) if place[0] == Bank.kind else Polka(None)
+
+
+def _flow_mod(datapath: Any, flow: Flow, command: int, cookie: int, made: list[Any]) -> Any:
+    flags = ofp.OFPFF_SEND_FLOW_REM if flow.idle_s and command == ofp.OFPFC_ADD else 0
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=cookie,
+        table_id=flow.id.table,
+        command=command,
+        idle_timeout=flow.idle_s,
+        priority=flow.id.priority,
+        flags=flags,
+        match=parser.OFPMatch(**flow.match),
+        instructions=made,
+        **_COMMANDS_ANY,
+    )
+
+
+def instructions(entry: Entry) -> list[Any]:
+    """Returns the instructions of an entry."""
+    actions: list[Any] = list(entry.actions)
+    if entry.group is not None:
+        actions.append(parser.OFPActionGroup(entry.group.number))
+    elif entry.port is not None:
+        # The controller gets whole packets, because packet buffers may be lost.
+        actions.append(parser.OFPActionOutput(entry.port, ofp.OFPCML_NO_BUFFER))
+    found = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)] if actions else []
+    return found if entry.goto is None else [*found, parser.OFPInstructionGotoTable(entry.goto)]
+
+
+def body(made: Iterable[Any]) -> tuple[Any, ...]:
+    """Returns instructions in a form that can be compared."""
+    found: list[Any] = []
+    for one in made:
+        if isinstance(one, parser.OFPInstructionActions):
+            if one.actions:
+                found.append(("actions", one.type, actions_body(one.actions)))
+        elif isinstance(one, parser.OFPInstructionGotoTable):
+            found.append(("goto", one.table_id))
+        else:
+            found.append(("other", _bytes(one)))
+    return tuple(sorted(found, key=repr))
+
+
+def actions_body(actions: Iterable[Any]) -> tuple[Any, ...]:
+    """Returns actions in a form that can be compared. Only outputs to the controller have a length."""
+    found: list[Any] = []
+    for action in actions:
+        if isinstance(action, parser.OFPActionOutput):
+            found.append(("output", action.port, action.max_len if action.port == ofp.OFPP_CONTROLLER else 0))
+        elif isinstance(action, parser.OFPActionGroup):
+            found.append(("group", action.group_id))
+        else:
+            found.append(("other", _bytes(action)))
+    return tuple(found)
+
+
+def group_body(kind: int, buckets: Iterable[Any]) -> tuple[Any, ...]:
+    """Returns a group in a form that can be compared."""
+    return kind, tuple((bucket.weight, bucket.watch_port, actions_body(bucket.actions)) for bucket in buckets)
+
+
+def _group_parts(group: Group) -> tuple[int, list[Any]]:
+    kind, weight = (ofp.OFPGT_FF, 0) if group.failover else (ofp.OFPGT_SELECT, 1)
+    return kind, [
+        parser.OFPBucket(weight, way.port, ofp.OFPG_ANY, [*way.actions, parser.OFPActionOutput(way.port if way.sent_by is None else way.sent_by)])
+        for way in group.ways
+    ]
+
+
+def _bytes(part: Any) -> bytes:
+    buffer = bytearray()
+    part.serialize(buffer, 0)
+    return bytes(buffer)
