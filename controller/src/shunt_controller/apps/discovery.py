@@ -100,6 +100,11 @@ class Discovery(OSKenApp):  # type: ignore[misc]
         with self._lock:
             return dict(self._datapaths)
 
+    def is_edge(self, port: Port) -> bool:
+        """Returns whether a port leads to no switch. This is known some time after the port has come up."""
+        with self._lock:
+            return self._state.is_edge(port, time.monotonic())
+
     def restore(self, hosts: Iterable[tuple[str, Port]]) -> None:
         """Adds hosts, given by MAC address and port, that a switch has entries for since before the controller
         was started."""

@@ -28,6 +28,8 @@ class Facts(NamedTuple):
     """IP address whose MAC address the packet asks for."""
     asker: str | None = None
     """IP address of the sender of the question."""
+    announces: bool = False
+    """Whether the packet is an ARP reply or a neighbour advertisement."""
     is_tagged: bool = False
     """Whether the packet has a VLAN tag."""
 
@@ -50,7 +52,7 @@ def _facts(found: packet.Packet) -> Facts:
     if question is not None:
         claims = () if question.src_ip in _NO_ADDRESS or question.src_mac != ether.src else (question.src_ip,)
         is_asked = question.opcode == arp.ARP_REQUEST and question.src_ip != question.dst_ip
-        return facts._replace(claims=claims, asks=question.dst_ip if is_asked else None, asker=question.src_ip)
+        return facts._replace(claims=claims, asks=question.dst_ip if is_asked else None, asker=question.src_ip, announces=question.opcode == arp.ARP_REPLY)
     message, ip = found.get_protocol(icmpv6.icmpv6), found.get_protocol(ipv6.ipv6)
     if message is None or ip is None or ip.hop_limit != HOP_LIMIT:
         return facts
@@ -59,7 +61,7 @@ def _facts(found: packet.Packet) -> Facts:
         # A host that asks from no address checks whether its address is in use. Only the user may answer.
         return facts._replace(claims=claims, asks=message.data.dst if claims else None, asker=ip.src)
     if message.type_ == icmpv6.ND_NEIGHBOR_ADVERT:
-        return facts._replace(claims=(message.data.dst,))
+        return facts._replace(claims=(message.data.dst,), announces=True)
     return facts
 
 

@@ -13,4 +13,5 @@ class Application(NamedTuple):
 
 APPLICATIONS = {
     "discovery": Application("shunt_controller.apps.discovery", "discover the network and log its links and hosts"),
+    "keyflow": Application("shunt_controller.apps.keyflow", "forward packets between all hosts by KeyFlow"),
 }
