@@ -36,7 +36,7 @@ from shunt_controller.live.state import State as Configuration
 from shunt_controller.live.state import flow_id
 from shunt_controller.live.topology import Port
 from shunt_controller.plan.keys import WIDTHS_BITS
-from shunt_controller.sections import Trusted
+from shunt_controller.sections import Bank, Trusted
 
 cfg.CONF.register_cli_opts(
     [
@@ -88,7 +88,7 @@ class KeyFlow(OSKenApp):  # type: ignore[misc]
         self.report = Reports(self.log)
         self.discovery: Discovery = kwargs["discovery"]
         self.state = State(settings(), self.report)
-        self.switches = Switches(KEYFLOW, self.log, self._known, self._done)
+        self.switches = Switches(KEYFLOW, (Trusted.kind, Bank.kind), self.log, self._known, self._done)
         self.packets_dropped = 0
         """Number of packets that were dropped because too many were waiting."""
         self._queue: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()

@@ -4,7 +4,7 @@ has stateless forwarding, otherwise by single messages."""
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from shunt_controller.apps.cookies import is_of_another
 from shunt_controller.experimenter import ExtensionError
 from shunt_controller.live.state import State
 from shunt_controller.live.wire import messages, of_statistics
-from shunt_controller.sections import Section
 from shunt_controller.stateless import StatelessReply, StatelessRequest, joined
 
 ATTEMPTS_MAX = 3
@@ -62,11 +61,19 @@ class Switch:
 class Switches:
     """The connected switches of an application. All methods must be called by the same thread.
 
-    `known` is called with a datapath ID and a configuration when a switch has been read, and `done` with a
+    The application owns the sections of the given kinds, all groups, and all entries except those of other
+    applications of this package. `known` is called with a datapath ID and a configuration when a switch has been read, and `done` with a
     datapath ID when it has confirmed a change."""
 
-    def __init__(self, cookie: int, log: logging.Logger, known: Callable[[int, State], None], done: Callable[[int], None]) -> None:
-        self._cookie, self._log, self._known, self._done = cookie, log, known, done
+    def __init__(
+        self,
+        cookie: int,
+        kinds: Collection[int],
+        log: logging.Logger,
+        known: Callable[[int, State], None],
+        done: Callable[[int], None],
+    ) -> None:
+        self._cookie, self._kinds, self._log, self._known, self._done = cookie, frozenset(kinds), log, known, done
         self._bundles = itertools.count(1)
         self.connected: dict[int, Switch] = {}
 
@@ -108,6 +115,7 @@ class Switches:
         switch = self.connected[number]
         datapath, made = switch.datapath, messages(switch.datapath, actual, target, self._cookie)
         barrier = parser.OFPBarrierRequest(datapath)
+        self._log.info("switch %x: %d changes", number, len(made))
         if not switch.has_lane:
             switch.change = _Change(None, 0)
             switch.change.barrier_xid = _send(datapath, [*made, barrier])[-1]
@@ -150,8 +158,8 @@ class Switches:
         if switch.reading is not None and xid == switch.reading.barrier_xid:
             reading, switch.reading = switch.reading, None
             switch.has_lane = reading.has_lane and bool(reading.replies)
-            sections: Iterable[Section] = joined(reading.replies) or [] if switch.has_lane else []
-            self._known(number, of_statistics(list(sections), reading.groups, reading.flows))
+            sections = joined(reading.replies) or [] if switch.has_lane else []
+            self._known(number, of_statistics(sections, reading.groups, reading.flows, self._kinds))
         elif switch.change is not None and xid == switch.change.barrier_xid:
             change, switch.change = switch.change, None
             if not change.error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from shunt_controller.edges import Entry, Group
-from shunt_controller.sections import Bank, Polka, Section, Trusted
+from shunt_controller.sections import Bank, Gates, Mtu, Polka, Section, Trusted
 
 INGRESS = 1 << 16
 """Stage of entries that handle packets from hosts. It is the last one."""
@@ -61,7 +61,8 @@ class State:
 
 def present(section: Section) -> bool:
     """Returns whether a section has content."""
-    return not (isinstance(section, Bank | Polka) and section.residues is None)
+    empty = (isinstance(section, Bank | Polka) and section.residues is None) or (isinstance(section, Gates) and section.gates is None)
+    return not (empty or (isinstance(section, Trusted) and not section.ports) or (isinstance(section, Mtu) and not section.bytes_of))
 
 
 def flow_id(table: int, priority: int, match: Mapping[str, Any]) -> FlowId:

@@ -21,6 +21,8 @@ class Timing:
     hold_max_s: float = 30.0
     calm_s: float = 60.0
     """Time without a failure after which the earlier failures of a link are forgotten."""
+    late_s: float = 30.0
+    """Time after the connection of a switch in which a port with hosts may turn out to lead to this switch."""
     absent_s: float = 15.0
     """Time for which a switch remains in the topology after its connection has ended."""
     host_hold_s: float = 10.0

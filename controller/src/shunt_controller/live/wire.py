@@ -2,7 +2,7 @@
 """Configurations of switches in the messages of OpenFlow: the messages that change one configuration into
 another, and the configuration that is described by statistics."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
@@ -10,7 +10,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.edges import Entry, Group
 from shunt_controller.live.state import Flow, State, flow_id, present
-from shunt_controller.sections import Bank, Polka, Section
+from shunt_controller.sections import Bank, Gates, Mtu, Polka, Section, Trusted
 from shunt_controller.stateless import StatelessMod
 
 _COMMANDS_ANY = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
@@ -29,15 +29,15 @@ def of_entries(entries: Iterable[Entry], stages: Iterable[int], sections: Iterab
     return State(kept, {number: group_body(*_group_parts(group)) for number, group in groups.items()}, flows, groups)
 
 
-def of_statistics(sections: Sequence[Section] | None, groups: Iterable[Any], flows: Iterable[Any]) -> State:
-    """Returns the configuration that a switch has reported: sections, and items of the replies to requests for
-    group descriptions and flow statistics."""
+def of_statistics(sections: Iterable[Section], groups: Iterable[Any], flows: Iterable[Any], kinds: Collection[int]) -> State:
+    """Returns the configuration that a switch has reported: sections of some kinds, and items of the replies to
+    requests for group descriptions and flow statistics."""
     found = {}
     for one in flows:
         match = dict(one.match.items())
         key = flow_id(one.table_id, one.priority, match)
         found[key] = Flow(key, body(one.instructions), one.idle_timeout, match)
-    kept = {section.place: section for section in sections or [] if present(section)}
+    kept = {section.place: section for section in sections if section.kind in kinds and present(section)}
     return State(kept, {one.group_id: group_body(one.type, one.buckets) for one in groups}, found)
 
 
@@ -45,7 +45,7 @@ def messages(datapath: Any, actual: State, target: State, cookie: int) -> list[A
     """Returns the messages that change a configuration into another. What is removed is removed last."""
     found: list[Any] = []
     changed = [section for place, section in target.sections.items() if actual.sections.get(place) != section]
-    changed += [_absent(place) for place in actual.sections if place not in target.sections and _can_be_absent(place)]
+    changed += [_absent(place) for place in actual.sections if place not in target.sections]
     if changed:
         found.append(StatelessMod(datapath, changed))
     for number, group in target.groups.items():
@@ -65,12 +65,11 @@ def messages(datapath: Any, actual: State, target: State, cookie: int) -> list[A
     return found
 
 
-def _can_be_absent(place: tuple[int, int]) -> bool:
-    return place[0] in (Bank.kind, Polka.kind)
-
-
 def _absent(place: tuple[int, int]) -> Section:
-    return Bank(place[1], None) if place[0] == Bank.kind else Polka(None)
+    """Returns the section without content."""
+    kind, epoch = place
+    without: dict[int, Section] = {Trusted.kind: Trusted(()), Mtu.kind: Mtu({}), Polka.kind: Polka(None), Gates.kind: Gates(None)}
+    return Bank(epoch, None) if kind == Bank.kind else without[kind]
 
 
 def _flow_mod(datapath: Any, flow: Flow, command: int, cookie: int, made: list[Any]) -> Any:

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Builds a network of switches and hosts for a controller that discovers it.
+#
+# A test sources this file after lib.sh.
+# shellcheck source=scripts/tests/lib.sh
+: "${folder:?lib.sh is sourced first}" "${prefix:?lib.sh is sourced first}"
+readonly python=$PWD/target/tools/os-ken/bin/python
+needs "$python"
+export PYTHONPATH=$PWD/controller/src
+
+# make_network SWITCHES LINK... -- HOST...: creates the namespaces and the configuration of a network. Switches
+# are numbered from 1, which is also their datapath ID. LINK is "1:2 3:4", for port 2 of switch 1 and port 4 of
+# switch 3. HOST is "1:9", for port 9 of switch 1; host N has the address 10.0.0.N. Device s1p2 is port 2 of
+# switch 1, and device pN is the port of host N.
+make_network() {
+    local switches=$1 link host a b n=0
+    local -a links=() hosts=()
+    shift
+    while [ "$1" != -- ]; do links+=("$1") && shift; done
+    shift
+    hosts=("$@")
+    make_hosts "${#hosts[@]}"
+    for ((n = 1; n <= switches; n++)); do : >"$folder/ports.$n"; done
+    for link in "${links[@]}"; do
+        read -r a b <<<"$link"
+        # The MTU leaves space for keys.
+        ip -n "$prefix-sw" link add "s${a/:/p}" mtu 1600 type veth peer name "s${b/:/p}" mtu 1600
+        ip -n "$prefix-sw" link set "s${a/:/p}" up
+        ip -n "$prefix-sw" link set "s${b/:/p}" up
+        add_port "${a%:*}" "${a#*:}" "s${a/:/p}"
+        add_port "${b%:*}" "${b#*:}" "s${b/:/p}"
+    done
+    n=0
+    for host in "${hosts[@]}"; do add_port "${host%:*}" "${host#*:}" "p$((++n))"; done
+    printf '[[worker]]\n' >"$folder/switches.toml"
+    for ((n = 1; n <= switches; n++)); do
+        printf '[[datapath]]\nid = %s\ncontrol = "%s"\n[datapath.openflow]\ncontrollers = ["tcp:%s"]\nfail_mode = "secure"\n' \
+            "$n" "$folder/s$n.sock" "$controller"
+        cat "$folder/ports.$n"
+    done >>"$folder/switches.toml"
+}
+add_port() {
+    printf '[[datapath.port]]\nnumber = %s\nname = "%s"\ndriver = "af_packet"\ndevice = "%s"\nworkers = [0]\n' \
+        "$2" "$3" "$3" >>"$folder/ports.$1"
+}
+
+# start_switches: starts all switches in one process. $switches is its process ID.
+start_switches() {
+    shunt=$(test_build)
+    background switches sw "$shunt" run -c "$folder/switches.toml"
+    switches=$started
+    wait_until 'all switches are ready' all_ready
+}
+all_ready() { [ "$(grep -c 'shunt: ready' "$folder/switches.log")" -eq "$(grep -c '^\[\[datapath\]\]' "$folder/switches.toml")" ]; }
+
+# start_controller OPTION...: starts `shunt-controller run` in the room of the switches. $app is its process ID.
+start_controller() {
+    background app sw "$python" -m shunt_controller run "$@"
+    app=$started
+}
+
+# say NUMBER WORD...: runs a command of `shunt` on a switch.
+say() {
+    local number=$1
+    shift
+    "$shunt" --control "$folder/s$number.sock" "$@"
+}
+
+# captured DEVICE FILTER NAME: captures packets of a device in room sw to NAME.pcap.
+captured() {
+    background "$3" sw tcpdump --immediate-mode -U -n -i "$1" -w "$folder/$3.pcap" "$2"
+    wait_until "tcpdump listens at $1" logged "$3" 'listening on'
+}
+# seen NAME FILTER: prints the number of captured packets that match the filter.
+seen() { tcpdump -n -r "$folder/$1.pcap" "$2" 2>"$folder/waited.log" | wc -l; }
+
+# has_lines NAME TEXT COUNT: returns whether at least COUNT lines of NAME.log contain the text.
+has_lines() { [ "$(grep -c -- "$2" "$folder/$1.log")" -ge "$3" ]; }
+
+# begin_pings FROM TO: starts pings between hosts, 50 per second. end_pings prints the number of lost ones.
+begin_pings() {
+    : >"$folder/stream.log"
+    background stream "h$1" ping -i 0.02 -W 2 "10.0.0.$2"
+    stream=$started
+    wait_until 'pings pass' logged stream 'time='
+}
+end_pings() {
+    kill -INT "$stream"
+    wait "$stream" || true
+    sed -n 's/^\([0-9]*\) packets transmitted, \([0-9]*\) received.*/\1 \2/p' "$folder/stream.log" |
+        { read -r sent received && echo $((sent - received)); }
+}
