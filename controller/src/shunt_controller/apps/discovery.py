@@ -84,6 +84,8 @@ class Discovery(OSKenApp):  # type: ignore[misc]
         # Guards everything below. Messages are sent and events are published without it.
         self._lock = threading.Lock()
         self._state = discovery.Discovery(self.timing, lambda: secrets.token_bytes(lldp.NONCE_BYTES), self.report)
+        # Held while a topology is published, so that an older one never follows a newer one.
+        self._publishing = threading.Lock()
         self._debounce = Debounce(QUIET_S, MOST_S)
         self._datapaths: dict[int, Any] = {}
         self.topology = Topology()
@@ -218,17 +220,18 @@ class Discovery(OSKenApp):  # type: ignore[misc]
                 datapath.send_msg(out)
 
     def _publish(self) -> None:
-        now_s = time.monotonic()
-        with self._lock:
-            if self._state.update(now_s):
-                self._debounce.change(now_s, urgent=not self.topology.links <= self._state.topology().links)
-            if not self._debounce.due(now_s):
-                return
-            before, self.topology = self.topology, self._state.topology()
-            topology = self.topology
-        if topology != before:
-            self._log_links(before, topology)
-            self.send_event_to_observers(EventTopology(topology))
+        """Publishes the topology if changes are due."""
+        with self._publishing:
+            now_s = time.monotonic()
+            with self._lock:
+                if self._state.update(now_s):
+                    self._debounce.change(now_s, urgent=not self.topology.links <= self._state.topology().links)
+                if not self._debounce.due(now_s):
+                    return
+                before, self.topology = self.topology, self._state.topology()
+            if self.topology != before:
+                self._log_links(before, self.topology)
+                self.send_event_to_observers(EventTopology(self.topology))
 
     def _log_links(self, before: Topology, after: Topology) -> None:
         for word, links in (("found", after.links - before.links), ("lost", before.links - after.links)):

@@ -41,7 +41,7 @@ from shunt_controller.sections import Bank, Trusted
 cfg.CONF.register_cli_opts(
     [
         cfg.StrOpt("mode", default="proactive", choices=["proactive", "reactive"], help="when keys are installed"),
-        cfg.IntOpt("width", default=0, help="bits of a key: 64, 128, 192 or 256 (default: 64, with --protect 128)"),
+        cfg.IntOpt("width", choices=list(WIDTHS_BITS), help="bits of a key (default: 64, with --protect 128)"),
         cfg.BoolOpt("protect", default=False, help="give keys detours around failures"),
         cfg.IntOpt("reserve", default=4, min=0, max=1024, help="further links of a switch for which its ID leaves room"),
         cfg.IntOpt("idle-timeout", default=60, min=1, max=65535, help="seconds until an unused entry is removed, if reactive"),
@@ -189,6 +189,8 @@ class KeyFlow(OSKenApp):  # type: ignore[misc]
             return
         if self.state.update():
             self._was_settled = False
+            for number in self.switches.refusing:
+                self.switches.retry(number)
             routes, identifiers = self.state.routes, self.state.identifiers
             self.log.info("planned %d routes, %d switches with IDs, epoch %d", len(routes.routes), len(identifiers.ids), identifiers.epoch)
         for number, target in self.state.rollout.next(now_s).items():
@@ -292,6 +294,4 @@ def settings() -> Settings:
     """Returns the settings from the command line."""
     conf = cfg.CONF
     width_bits = conf.width or (128 if conf.protect else 64)
-    if width_bits not in WIDTHS_BITS:
-        raise SystemExit(f"run: --width is 64, 128, 192 or 256, not {width_bits}")
     return Settings(conf.mode == "reactive", width_bits, conf.protect, conf.reserve, conf.idle_timeout)

@@ -37,9 +37,8 @@ class _Reading:
 class _Change:
     """A change that a switch has not confirmed."""
 
-    bundle: int | None
-    """ID of the bundle, or None if single messages were sent."""
-    barrier_xid: int
+    xids: list[int]
+    """Transaction IDs of the messages. The last one is that of a barrier."""
     error: str = ""
 
 
@@ -117,15 +116,13 @@ class Switches:
         barrier = parser.OFPBarrierRequest(datapath)
         self._log.info("switch %x: %d changes", number, len(made))
         if not switch.has_lane:
-            switch.change = _Change(None, 0)
-            switch.change.barrier_xid = _send(datapath, [*made, barrier])[-1]
+            switch.change = _Change(_send(datapath, [*made, barrier]))
             return
         bundle, flags = next(self._bundles), ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
-        switch.change = _Change(bundle, 0)
         opened = parser.ONFBundleCtrlMsg(datapath, bundle, ofp.ONF_BCT_OPEN_REQUEST, flags, [])
         added = [parser.ONFBundleAddMsg(datapath, bundle, flags, message, []) for message in made]
         committed = parser.ONFBundleCtrlMsg(datapath, bundle, ofp.ONF_BCT_COMMIT_REQUEST, flags, [])
-        switch.change.barrier_xid = _send(datapath, [opened, *added, committed, barrier])[-1]
+        switch.change = _Change(_send(datapath, [opened, *added, committed, barrier]))
 
     def received(self, message: Any) -> None:
         """Handles an answer of a switch."""
@@ -160,7 +157,7 @@ class Switches:
             switch.has_lane = reading.has_lane and bool(reading.replies)
             sections = joined(reading.replies) or [] if switch.has_lane else []
             self._known(number, of_statistics(sections, reading.groups, reading.flows, self._kinds))
-        elif switch.change is not None and xid == switch.change.barrier_xid:
+        elif switch.change is not None and xid == switch.change.xids[-1]:
             change, switch.change = switch.change, None
             if not change.error:
                 switch.refusals, switch.problem = 0, ""
@@ -176,9 +173,15 @@ class Switches:
     def _refused(switch: Switch, message: Any) -> None:
         if switch.reading is not None and message.xid == switch.reading.request_xid:
             switch.reading.has_lane = False
-        elif switch.change is not None:
+        elif switch.change is not None and message.xid in switch.change.xids:
             code = getattr(message, "code", None)
-            switch.change.error = switch.change.error or f"error {message.type}/{getattr(message, 'exp_type', 0) if code is None else code}"
+            text = f"error {message.type}/{getattr(message, 'exp_type', 0) if code is None else code}"
+            switch.change.error = switch.change.error or text
+
+    @property
+    def refusing(self) -> list[int]:
+        """The switches that have refused their configuration too often."""
+        return [number for number, switch in self.connected.items() if switch.refusals >= ATTEMPTS_MAX]
 
     def retry(self, number: int) -> None:
         """Reads a switch again that did not answer or has refused its configuration."""

@@ -52,7 +52,8 @@ def _facts(found: packet.Packet) -> Facts:
     if question is not None:
         claims = () if question.src_ip in _NO_ADDRESS or question.src_mac != ether.src else (question.src_ip,)
         is_asked = question.opcode == arp.ARP_REQUEST and question.src_ip != question.dst_ip
-        return facts._replace(claims=claims, asks=question.dst_ip if is_asked else None, asker=question.src_ip, announces=question.opcode == arp.ARP_REPLY)
+        asks, is_reply = question.dst_ip if is_asked else None, question.opcode == arp.ARP_REPLY
+        return facts._replace(claims=claims, asks=asks, asker=question.src_ip, announces=is_reply)
     message, ip = found.get_protocol(icmpv6.icmpv6), found.get_protocol(ipv6.ipv6)
     if message is None or ip is None or ip.hop_limit != HOP_LIMIT:
         return facts

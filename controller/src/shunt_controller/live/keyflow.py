@@ -4,16 +4,20 @@ switches."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import gcd
 
 from shunt_controller.live.identifiers import Identifiers, extended, renumbered
 from shunt_controller.live.keyentries import Wanted, configurations
-from shunt_controller.live.keyroutes import Routes, plan
+from shunt_controller.live.keyroutes import Known, Routes, plan
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
 from shunt_controller.live.topology import Topology
 from shunt_controller.plan.demand import LOCAL
-from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.sections import TABLES, Bank
+
+KNOWN_PER_PAIR, KNOWN_MIN = 4, 1000
+"""Routes that are remembered for later plans: at most this many per pair, and this many in addition."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class KeyFlow:
         """In a reactive network, the packets that have been asked for."""
         self.is_stale = False
         """Whether something has changed since the last plan."""
+        self._known_routes: Known = {}
+        self._known_for: tuple[object, ...] = ()
+        """The IDs, lanes and key width for which the known routes are valid."""
+        self._conflict = ""
+        """Why the IDs that switches had cannot be used; empty if they can."""
 
     def set_topology(self, topology: Topology) -> None:
         """Sets the topology."""
@@ -59,6 +68,11 @@ class KeyFlow:
         was = switch in self.lanes
         (self.lanes.add if has_lane else self.lanes.discard)(switch)
         self.is_stale |= was != has_lane
+        if switch not in self.identifiers.ids:
+            # The switch may have connected late after a restart of the controller.
+            adopted = _adopted(self.identifiers, switch, state)
+            if not _common_factor(adopted.ids):
+                self.identifiers = adopted
         self.rollout.known(switch, state)
         if self.settings.is_reactive:
             for flow in state.flows.values():
@@ -67,19 +81,13 @@ class KeyFlow:
 
     def restore(self) -> None:
         """Takes over the IDs and labels that switches have since before the controller was started."""
-        found: dict[int, dict[int, Bank]] = {0: {}, 1: {}}
-        for switch, state in self.rollout.actual.items():
-            for section in state.sections.values():
-                if isinstance(section, Bank):
-                    found[section.epoch][switch] = section
-        epoch = max(found, key=lambda one: (len(found[one]), -one))
-        ids, labels = {}, {}
-        for switch, bank in found[epoch].items():
-            residues = bank.residues
-            if residues and not residues.polynomial and sorted(residues.labels) == list(range(len(residues.labels))):
-                ids[switch] = residues.id
-                labels[switch] = tuple(LOCAL if port == TABLES else port for _, port in sorted(residues.labels.items()))
-        self.identifiers, self.is_stale = Identifiers(epoch, ids, labels), True
+        found: dict[int, Identifiers] = {}
+        for epoch in (0, 1):
+            found[epoch] = Identifiers(epoch)
+            for switch, state in self.rollout.actual.items():
+                found[epoch] = _adopted(found[epoch], switch, state)
+        self.identifiers = max(found.values(), key=lambda one: (len(one.ids), -one.epoch))
+        self._conflict, self.is_stale = _common_factor(self.identifiers.ids), True
 
     def ask(self, switch: int, mac: str) -> bool:
         """Records that a packet to a host has entered the network at a switch. Returns whether this is new and
@@ -110,7 +118,11 @@ class KeyFlow:
             at = {host.mac: host.at.switch for host in self.topology.hosts}
             wanted = self._all_wanted(at)
             pairs = {(one.switch, at[one.mac]) for one in wanted if one.mac in at and at[one.mac] != one.switch}
-            routes = plan(self.topology, identifiers, lanes, pairs, self.settings.width_bits, self.settings.protect)
+            valid_for = identifiers, lanes, self.settings.width_bits
+            if valid_for != self._known_for or len(self._known_routes) > KNOWN_PER_PAIR * len(pairs) + KNOWN_MIN:
+                self._known_routes, self._known_for = {}, valid_for
+            known, protect = self._known_routes, self.settings.protect
+            routes = plan(self.topology, identifiers, lanes, pairs, self.settings.width_bits, protect, known)
             idle_s = self.settings.idle_s if self.settings.is_reactive else 0
             made = configurations(self.topology, identifiers, lanes, routes, wanted, self.settings.width_bits, idle_s)
         except PlanError as error:
@@ -135,10 +147,33 @@ class KeyFlow:
         in use."""
         old, reserve = self.identifiers, self.settings.reserve
         try:
+            need(not self._conflict, self._conflict)
             return extended(old, self.topology, lanes, reserve)
         except PlanError as error:
             place = Bank.kind, 1 - old.epoch
             if any(place in state.sections for state in self.rollout.actual.values()):
                 return None
             self._report(f"renumber {error}", f"all switches get new IDs, under epoch {1 - old.epoch}: {error}")
+            self._conflict = ""
             return renumbered(old, self.topology, lanes, reserve)
+
+
+def _adopted(identifiers: Identifiers, switch: int, state: State) -> Identifiers:
+    """Adds the ID and the labels that a switch has for the epoch, if they are usable."""
+    bank = state.sections.get((Bank.kind, identifiers.epoch))
+    residues = bank.residues if isinstance(bank, Bank) else None
+    if residues is None or residues.polynomial or sorted(residues.labels) != list(range(len(residues.labels))):
+        return identifiers
+    labels = tuple(LOCAL if port == TABLES else port for _, port in sorted(residues.labels.items()))
+    return Identifiers(identifiers.epoch, {**identifiers.ids, switch: residues.id}, {**identifiers.labels, switch: labels})
+
+
+def _common_factor(ids: Mapping[int, int]) -> str:
+    """Returns a sentence about two IDs with a common factor. Returns an empty string if there are none."""
+    product = 1
+    for switch, value in sorted(ids.items()):
+        if gcd(product, value) != 1:
+            other = next(one for one in sorted(ids) if gcd(ids[one], value) != 1)
+            return f"the IDs of switches {other:x} and {switch:x}, {ids[other]} and {value}, have a common factor"
+        product *= value
+    return ""

@@ -54,6 +54,11 @@ class Routed(NamedTuple):
     steps: tuple[Step, ...]
 
 
+Known = dict[tuple[tuple[int, ...], tuple[int, ...]], Routed]
+"""Routes without detours by the switches and the output ports of their paths. They are valid for the same IDs,
+labels, lanes and key width."""
+
+
 @dataclass
 class Routes:
     """Routes between pairs of switches."""
@@ -72,30 +77,30 @@ def plan(
     pairs: Iterable[tuple[int, int]],
     width_bits: int,
     protect: bool = False,
+    known: Known | None = None,
 ) -> Routes:
     """Plans one shortest route for each pair of different switches. Pairs in different parts of the network
     have no route. With `protect`, keys have as many detours as fit, in parts of the network in which all
-    switches have the lane."""
+    switches have the lane. New routes are added to `known`."""
     network, found = topology.network(), Routes()
     part_of = {switch_of(network.nodes[node]): at for at, part in enumerate(network.components) for node in part}
     by_part: dict[int, list[tuple[int, int]]] = {}
     for pair in sorted(set(pairs)):
-        known = all(switch in part_of for switch in pair)
-        if known and part_of[pair[0]] == part_of[pair[1]]:
+        if all(switch in part_of for switch in pair) and part_of[pair[0]] == part_of[pair[1]]:
             by_part.setdefault(part_of[pair[0]], []).append(pair)
         else:
             found.refused[pair] = "no path leads from the one to the other"
     for at, members in by_part.items():
         part = network.part(network.components[at], "")
-        _Part(part, identifiers, lanes, width_bits).plan(members, protect, found)
+        _Part(part, identifiers, lanes, width_bits, {} if known is None else known).plan(members, protect, found)
     return found
 
 
 class _Part:
     """A connected part of the network."""
 
-    def __init__(self, network: Network, identifiers: Identifiers, lanes: Collection[int], width_bits: int) -> None:
-        self.network, self.width_bits = network, width_bits
+    def __init__(self, network: Network, identifiers: Identifiers, lanes: Collection[int], width_bits: int, known: Known) -> None:
+        self.network, self.width_bits, self.known = network, width_bits, known
         self.switches = [switch_of(name) for name in network.nodes]
         self.has_lane = [switch in lanes for switch in self.switches]
         ids = [identifiers.ids.get(switch, 0) if switch in lanes else 0 for switch in self.switches]
@@ -119,10 +124,18 @@ class _Part:
             segments = [[] for _ in paths]
         for pair, path, planned in zip(pairs, paths, segments, strict=True):
             try:
-                steps = self._steps(path, planned or self._segments(path))
-                found.routes[pair] = Routed(tuple(self.switches[node] for node in path), tuple(steps))
+                switches = tuple(self.switches[node] for node in path)
+                found.routes[pair] = Routed(switches, self._steps(path, planned)) if planned else self._known(path, switches)
             except PlanError as error:
                 found.refused[pair] = str(error)
+
+    def _known(self, path: list[int], switches: tuple[int, ...]) -> Routed:
+        """Returns the route without detours of a path."""
+        neighbours = self.network.neighbours
+        key = switches, tuple(neighbours[node][following] for node, following in zip(path, path[1:], strict=False))
+        if key not in self.known:
+            self.known[key] = Routed(switches, self._steps(path, self._segments(path)))
+        return self.known[key]
 
     def _segments(self, path: list[int]) -> list[Segment]:
         """Splits the part of a path from its first to its last switch with the lane into as few segments as
@@ -149,7 +162,7 @@ class _Part:
         nodes = path[coded[0] : coded[-1] + 1]
         return Segment(nodes, neighbours[nodes[0]][nodes[1]], key, bits, len(coded) - 2)
 
-    def _steps(self, path: list[int], segments: list[Segment]) -> list[Step]:
+    def _steps(self, path: list[int], segments: list[Segment]) -> tuple[Step, ...]:
         """Returns what the switches of a path do, except the delivery to the host by the last one."""
         steps = []
         pushing = {segment.nodes[0]: (number, segment) for number, segment in enumerate(segments)}
@@ -167,4 +180,4 @@ class _Part:
                 steps.append(Step(switch, ARRIVED, (self.network.neighbours[node][following],)))
             elif not self.has_lane[node] or not segments:
                 steps.append(Step(switch, FROM_HOSTS, (self.network.neighbours[node][following],)))
-        return steps
+        return tuple(steps)

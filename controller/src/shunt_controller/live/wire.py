@@ -16,17 +16,17 @@ from shunt_controller.stateless import StatelessMod
 _COMMANDS_ANY = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
 
 
-def of_entries(entries: Iterable[Entry], stages: Iterable[int], sections: Iterable[Section], idle_s: Iterable[int]) -> State:
-    """Returns a planned configuration. `stages` and `idle_s` have one item per entry; an entry with an idle
-    time is removed after so many seconds without packets, if it is not 0."""
-    flows, groups = {}, dict[int, Group]()
-    for entry, stage, seconds in zip(entries, stages, idle_s, strict=True):
-        flow = Flow(flow_id(entry.table, entry.priority, entry.match), body(instructions(entry)), seconds, entry.match, entry, stage)
-        flows[flow.id] = flow
-        if entry.group is not None:
-            groups[entry.group.number] = entry.group
+def flow_of(entry: Entry, stage: int = 0, idle_s: int = 0) -> Flow:
+    """Returns a planned entry. If `idle_s` is not 0, it is removed after so many seconds without packets."""
+    return Flow(flow_id(entry.table, entry.priority, entry.match), body(instructions(entry)), idle_s, entry.match, entry, stage)
+
+
+def of_flows(flows: Iterable[Flow], sections: Iterable[Section]) -> State:
+    """Returns a planned configuration."""
+    found = {flow.id: flow for flow in flows}
+    groups = {flow.entry.group.number: flow.entry.group for flow in found.values() if flow.entry and flow.entry.group}
     kept = {section.place: section for section in sections if present(section)}
-    return State(kept, {number: group_body(*_group_parts(group)) for number, group in groups.items()}, flows, groups)
+    return State(kept, {number: group_body(*_group_parts(group)) for number, group in groups.items()}, found, groups)
 
 
 def of_statistics(sections: Iterable[Section], groups: Iterable[Any], flows: Iterable[Any], kinds: Collection[int]) -> State:
