@@ -5,6 +5,7 @@ SIGTERM and Ctrl-C. Exit codes: 1 failure, 2 usage error."""
 
 import importlib
 import logging
+import os
 import signal
 import socket
 import sys
@@ -69,7 +70,11 @@ def _start(modules: list[str], names: list[str], options: list[str]) -> int:
     conf.set_default("echo_request_interval", ECHO_INTERVAL_S)
     conf.set_default("maximum_unreplied_echo_requests", ECHOES_UNANSWERED)
     program = f"shunt-controller run {' '.join(names)}"
-    conf(options, project="os_ken", prog=program, default_config_files=[], default_config_dirs=[])
+    try:
+        conf(options, project="os_ken", prog=program, default_config_files=[], default_config_dirs=[])
+    except SystemExit as error:
+        # os-ken has printed the help or the reason.
+        return 2 if error.code else 0
     problem = _unusable(conf.ofp_listen_host, conf.ofp_tcp_listen_port)
     if problem:
         print(f"run: cannot listen at {conf.ofp_listen_host}:{conf.ofp_tcp_listen_port}: {problem}", file=sys.stderr)
@@ -86,5 +91,5 @@ def _unusable(host: str, port: int) -> str | None:
     try:
         socket.create_server((host, port)).close()
     except OSError as error:
-        return error.strerror or str(error)
+        return os.strerror(error.errno) if error.errno else str(error)
     return None
