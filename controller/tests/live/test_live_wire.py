@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of configurations in messages: a switch that executes the messages has the planned configuration."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model import network
+from os_ken.ofproto import ofproto_protocol
+from os_ken.ofproto import ofproto_v1_3 as ofp
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+from shunt_controller.apps.cookies import DISCOVERY, KEYFLOW, LOW_LATENCY, is_of_another
+from shunt_controller.live.keyflow import KeyFlow, Settings
+from shunt_controller.live.state import State, staged
+from shunt_controller.live.wire import messages, of_statistics
+from shunt_controller.sections import Bank, Trusted
+from shunt_controller.stateless import StatelessMod
+
+KINDS = (Trusted.kind, Bank.kind)
+
+
+class Switch:
+    """Executes messages, after they have been written to bytes and read again."""
+
+    def __init__(self, datapath) -> None:
+        self.datapath, self.sections, self.groups, self.flows = datapath, {}, {}, {}
+
+    def execute(self, made: list) -> None:
+        for message in made:
+            if isinstance(message, StatelessMod):
+                self.sections |= {section.place: section for section in message.sections}
+                continue
+            message.xid = 1
+            message.serialize()
+            if isinstance(message, parser.OFPGroupMod):
+                self._group(message)
+            else:
+                self._flow(parser.OFPFlowMod.parser(self.datapath, 4, message.msg_type, message.msg_len, 1, bytes(message.buf)))
+
+    def _group(self, mod) -> None:
+        if mod.command == ofp.OFPGC_DELETE:
+            del self.groups[mod.group_id]
+            return
+        assert (mod.command == ofp.OFPGC_MODIFY) == (mod.group_id in self.groups)
+        buckets = []
+        for bucket in mod.buckets:
+            buffer = bytearray()
+            bucket.serialize(buffer, 0)
+            buckets.append(parser.OFPBucket.parser(bytes(buffer), 0))
+        self.groups[mod.group_id] = parser.OFPGroupDescStats(mod.type, mod.group_id, buckets)
+
+    def _flow(self, mod) -> None:
+        buffer = bytearray()
+        mod.match.serialize(buffer, 0)
+        match = parser.OFPMatch.parser(bytes(buffer), 0)
+        key = mod.table_id, mod.priority, str(sorted(match.items()))
+        if mod.command == ofp.OFPFC_DELETE_STRICT:
+            del self.flows[key]
+            return
+        instructions = []
+        for one in mod.instructions:
+            buffer = bytearray()
+            one.serialize(buffer, 0)
+            instructions.append(parser.OFPInstruction.parser(bytes(buffer), 0))
+        self.flows[key] = parser.OFPFlowStats(
+            table_id=mod.table_id, priority=mod.priority, idle_timeout=mod.idle_timeout, cookie=mod.cookie, match=match, instructions=instructions
+        )
+
+    def state(self) -> State:
+        return of_statistics(list(self.sections.values()), self.groups.values(), self.flows.values(), KINDS)
+
+
+@given(st.sampled_from([(False, False), (True, False), (False, True)]), st.integers(0, 4), st.integers(0, 4))
+@settings(max_examples=30, deadline=None)
+def test_a_switch_that_executes_the_messages_is_as_planned(modes, first, second):
+    pairs = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 1), (2, 4)]
+    protect, reactive = modes
+    made = KeyFlow(Settings(protect=protect, is_reactive=reactive, width_bits=128), lambda kind, text: None)
+    switches = {number: Switch(ofproto_protocol.ProtocolDesc(version=4)) for number in range(1, 6)}
+    for without in (first, second):
+        topology = network(pairs, [1, 3], frozenset({without}))
+        made.set_topology(topology)
+        for number, switch in switches.items():
+            made.known(number, switch.state(), True)
+        for host in topology.hosts:
+            made.ask(4 - host.at.switch, host.mac)
+        made.update()
+        for number, switch in switches.items():
+            for target in (staged(switch.state(), made.rollout.desired[number], 0), made.rollout.desired[number]):
+                switch.execute(messages(switch.datapath, switch.state(), target, KEYFLOW))
+                assert switch.state() == target
+                assert messages(switch.datapath, switch.state(), target, KEYFLOW) == []
+
+
+@pytest.mark.parametrize(("cookie", "is_kept"), [(DISCOVERY, True), (LOW_LATENCY + 7, True), (KEYFLOW, False), (0, False), (7, False)])
+def test_only_entries_of_other_applications_are_kept(cookie, is_kept):
+    assert is_of_another(cookie, KEYFLOW) == is_kept
