@@ -5,7 +5,10 @@
 #
 # A test sources this file after lib.sh.
 # shellcheck source=scripts/tests/lib.sh
-: "${folder:?lib.sh is sourced first}" "${prefix:?lib.sh is sourced first}"
+: "${folder:?lib.sh is sourced first}" "${prefix:?}" "${controller:?}"
+other=''
+# IDs of the processes that were started last.
+switches='' app='' stream=''
 readonly python=$PWD/target/tools/os-ken/bin/python
 needs "$python"
 export PYTHONPATH=$PWD/controller/src
@@ -13,7 +16,7 @@ export PYTHONPATH=$PWD/controller/src
 # make_network SWITCHES LINK... -- HOST...: creates the namespaces and the configuration of a network. Switches
 # are numbered from 1, which is also their datapath ID. LINK is "1:2 3:4", for port 2 of switch 1 and port 4 of
 # switch 3. HOST is "1:9", for port 9 of switch 1; host N has the address 10.0.0.N. Device s1p2 is port 2 of
-# switch 1, and device pN is the port of host N.
+# switch 1, and device pN is the port of host N. Switch $other is not Shunt, and has no configuration.
 make_network() {
     local switches=$1 link host a b n=0
     local -a links=() hosts=()
@@ -36,6 +39,7 @@ make_network() {
     for host in "${hosts[@]}"; do add_port "${host%:*}" "${host#*:}" "p$((++n))"; done
     printf '[[worker]]\n' >"$folder/switches.toml"
     for ((n = 1; n <= switches; n++)); do
+        if [ "$n" = "$other" ]; then continue; fi
         printf '[[datapath]]\nid = %s\ncontrol = "%s"\n[datapath.openflow]\ncontrollers = ["tcp:%s"]\nfail_mode = "secure"\n' \
             "$n" "$folder/s$n.sock" "$controller"
         cat "$folder/ports.$n"
@@ -50,6 +54,7 @@ add_port() {
 start_switches() {
     shunt=$(test_build)
     background switches sw "$shunt" run -c "$folder/switches.toml"
+    # shellcheck disable=SC2034,SC2154
     switches=$started
     wait_until 'all switches are ready' all_ready
 }
@@ -58,6 +63,7 @@ all_ready() { [ "$(grep -c 'shunt: ready' "$folder/switches.log")" -eq "$(grep -
 # start_controller OPTION...: starts `shunt-controller run` in the room of the switches. $app is its process ID.
 start_controller() {
     background app sw "$python" -m shunt_controller run "$@"
+    # shellcheck disable=SC2034
     app=$started
 }
 
@@ -92,3 +98,6 @@ end_pings() {
     sed -n 's/^\([0-9]*\) packets transmitted, \([0-9]*\) received.*/\1 \2/p' "$folder/stream.log" |
         { read -r sent received && echo $((sent - received)); }
 }
+
+# without_loss FROM TO: sends three pings between hosts. Returns whether all are answered.
+without_loss() { pings "$1" "$2" && logged ping ' 0% packet loss'; }

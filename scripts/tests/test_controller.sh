@@ -21,9 +21,7 @@ pings_all() {
     local a b
     for a in 1 2 3; do
         for b in 1 2 3; do
-            if [ "$a" != "$b" ]; then
-                pings "$a" "$b" && logged ping ' 0% packet loss' || return 1
-            fi
+            if [ "$a" != "$b" ]; then without_loss "$a" "$b" || return 1; fi
         done
     done
 }
@@ -35,18 +33,18 @@ ok 'all hosts reach each other'
 for n in 2 3; do
     if say $n flows dump | grep -e 'dl_dst=' -e 'dl_src='; then fail "core switch $n has entries of hosts"; fi
 done
-say 1 flows dump | grep -q 'dl_dst=02:00:00:00:00:02 actions=push_key' || fail 'switch 1 pushes no key'
+say 1 flows dump | grep 'dl_dst=02:00:00:00:00:02 actions=push_key' >/dev/null || fail 'switch 1 pushes no key'
 ok 'core switches have no entries of hosts'
 
 # The path from 1 to 4 is over switch 2 or 3.
 path=2
-say 1 flows dump | grep -q 'dl_dst=02:00:00:00:00:02 actions=push_key.*,output:1$' || path=3
+say 1 flows dump | grep 'dl_dst=02:00:00:00:00:02 actions=push_key.*,output:1$' >/dev/null || path=3
 begin_pings 1 2
 ip -n "$prefix-sw" link set "s4p$((path - 1))" down
 sleep 1.5
 lost=$(end_pings)
 [ "$lost" -lt 25 ] || fail "$lost pings, of 50 per second, are lost when a link fails"
-say 1 flows dump | grep -q "dl_dst=02:00:00:00:00:02 actions=push_key.*,output:$((4 - path))\$" || fail 'keys are not changed after a failure'
+say 1 flows dump | grep "dl_dst=02:00:00:00:00:02 actions=push_key.*,output:$((4 - path))\$" >/dev/null || fail 'keys are not changed after a failure'
 pings_all || fail 'pings are lost after the failure of a link'
 ok "after the failure of a link there are new keys; $lost pings of 50 per second were lost"
 ip -n "$prefix-sw" link set "s4p$((path - 1))" up
@@ -94,8 +92,8 @@ mv "$folder/app.log" "$folder/app-2.log"
 : >"$folder/app.log"
 start_switches
 begin=$(date +%s%N)
-wait_until 'hosts reach each other after the switches have lost their state' in_room h1 ping -q -c 1 -W 1 10.0.0.3
+wait_until 'hosts reach each other after the switches have lost their state' in_room h1 ping -q -c 1 -W 0.2 10.0.0.3
 took_ms=$((($(date +%s%N) - begin) / 1000000))
-[ "$took_ms" -lt 1000 ] || fail "after a restart of the switches, hosts reach each other only after $took_ms ms"
+[ "$took_ms" -lt 2000 ] || fail "after a restart of the switches, hosts reach each other only after $took_ms ms"
 ok "after a restart of all switches without state, hosts reach each other within $took_ms ms"
 if grep -q Traceback "$folder"/app*.log; then fail 'the controller has an internal error'; fi
