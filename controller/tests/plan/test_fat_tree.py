@@ -13,6 +13,8 @@ from shunt_controller.plan.documents import write
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.files import to_json
 from shunt_controller.plan.network import Network, Wire, build
+from shunt_controller.plan.wiring import Shape, nearest
+from test_wiring import cables
 
 
 def figure() -> fattree.FatTree:
@@ -361,3 +363,16 @@ def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
 def test_errors_are_explained(arguments, says, capsys):
     assert main(arguments) == 1
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("k", "planes", "uplinks", "places"), [(4, 1, 2, 2), (4, 2, 1, 6), (6, 2, 3, 5), (6, 3, 2, 3)])
+def test_tags_arrive_in_oversubscribed_trees(k, planes, uplinks, places):
+    shape = Shape(k, planes, uplinks)
+    links, _ = cables(shape)
+    network = Network("tree", tuple(f"n{node}" for node in range(shape.switches)), ("core",) * shape.switches, tuple(links))
+    wiring = nearest(shape.switches, links)
+    servers = {edge: fattree.filled(network, edge, [], places) for pod in wiring.edges for edge in pod}
+    outside = {core: fattree.filled(network, core, [], 1) for plane in wiring.cores for core in plane}
+    numbering = gates.number(fattree.FatTree(network, k, wiring.edges, wiring.aggregations, wiring.cores, servers, outside))
+    proof = tags.prove(numbering)
+    assert proof.walks and not proof.failed

@@ -40,7 +40,8 @@ class FatTree:
     cores: list[list[int]]
     """Core switches, by plane."""
     servers: dict[int, list[Place]]
-    """The k/2 server places of each edge switch."""
+    """The server places of each edge switch. All edge switches have the same number, k/2 unless the tree is
+    oversubscribed."""
     outside: dict[int, list[Place]]
     """External links of each core switch, if there are any."""
 
@@ -48,6 +49,16 @@ class FatTree:
     def half(self) -> int:
         """Half of k."""
         return self.k // 2
+
+    @property
+    def places(self) -> int:
+        """Number of server places of each edge switch."""
+        return len(self.servers[self.edges[0][0]])
+
+    @property
+    def uplinks(self) -> int:
+        """Number of links of each aggregation switch to core switches: k/2 unless the tree is oversubscribed."""
+        return len(self.cores[0])
 
     def pod_of(self) -> dict[int, int]:
         """Returns the pod of each edge and aggregation switch."""
@@ -233,8 +244,9 @@ class _Finder:
 def filled(network: Network, node: int, places: list[Place], count: int) -> list[Place]:
     """Returns the places, with the lowest free ports of the node in place of missing ones."""
     port, found = 0, list(places)
+    taken = {place.port for place in places}
     while len(found) < count:
         port += 1
-        if port not in network.ports[node]:
+        if port not in network.ports[node] and port not in taken:
             found.append(Place(port, None))
     return found

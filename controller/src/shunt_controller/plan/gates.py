@@ -3,7 +3,7 @@
 the gate of the port that leads to the target.
 
 The bottom-up pass numbers server ports with an arithmetic progression. A port to a lower switch gets the
-highest gate of that switch, so the difference d grows by the factor k/2 with each layer. The top-down pass
+highest gate of that switch, so the difference d grows by the number of lower ports with each layer. The top-down pass
 does the same from the cores' external ports. A switch computes f(g, d) for a gate g, which rounds up to a
 multiple of d.
 
@@ -82,7 +82,12 @@ class Numbering:
 def passes(tree: FatTree, outside: int) -> tuple[int, int]:
     """Returns the largest d of each pass: that of the cores for the bottom-up pass, and that of the edge
     switches' uplinks for the top-down pass."""
-    return STEP * tree.half * tree.half, STEP * outside * tree.half
+    return STEP * tree.places * len(tree.edges[0]), STEP * outside * tree.uplinks
+
+
+def _highest(tree: FatTree, server_first: int) -> int:
+    """Returns the highest server gate."""
+    return server_first + STEP * (tree.places * sum(map(len, tree.edges)) - 1)
 
 
 def outside_of(tree: FatTree) -> int:
@@ -93,7 +98,7 @@ def outside_of(tree: FatTree) -> int:
 def breaches(tree: FatTree, server_first: int, external_first: int, outside: int) -> list[str]:
     """Returns a description of each violation of the rule for the first terms of passes."""
     largest_up, largest_down = passes(tree, outside)
-    highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
+    highest = _highest(tree, server_first)
     found = []
     if server_first - STEP < 0 or (server_first - STEP) % largest_up:
         found.append(f"server gates begin at {server_first}, which is not {STEP} more than a multiple of {largest_up}")
@@ -110,7 +115,7 @@ def number(
     """Numbers the gates of a tree. By default, external gates start after the first multiple of their largest
     d that is above all server gates. The rule for first terms is verified only if `checked`."""
     outside = outside_of(tree)
-    highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
+    highest = _highest(tree, server_first)
     if external_first is None:
         largest = passes(tree, outside)[1]
         external_first = (highest // largest + 1) * largest + STEP
@@ -130,7 +135,7 @@ def _need_room(tree: FatTree, header: Header, highest: int, external_first: int,
         highest <= down_max,
         f"k = {tree.k} has server gates up to {highest}, and DOWN has {header.down_bits} bits, up to {down_max}{other}",
     )
-    external_last = external_first + STEP * (outside * tree.half * tree.half - 1)
+    external_last = external_first + STEP * (outside * sum(map(len, tree.cores)) - 1)
     is_used = any(tree.outside.values())
     need(
         not is_used or external_last <= down_max,
@@ -141,7 +146,7 @@ def _need_room(tree: FatTree, header: Header, highest: int, external_first: int,
 
 
 def _number(tree: FatTree, server_first: int, external_first: int, outside: int) -> dict[int, Switch]:
-    half, neighbours = tree.half, tree.network.neighbours
+    neighbours = tree.network.neighbours
     gates: dict[int, list[Gate]] = {
         node: [] for layer in (tree.edges, tree.aggregations, tree.cores) for row in layer for node in row
     }
@@ -188,9 +193,9 @@ def _number(tree: FatTree, server_first: int, external_first: int, outside: int)
             for switch in tree.aggregations[pod]:
                 lift(edge, switch, "")
     steps = {
-        "edge": (STEP, STEP * outside * half, 0),
-        "aggregation": (STEP * half, STEP * outside, 0),
-        "core": (STEP * half * half, 0, STEP),
+        "edge": (STEP, STEP * outside * tree.uplinks, 0),
+        "aggregation": (STEP * tree.places, STEP * outside, 0),
+        "core": (STEP * tree.places * len(tree.edges[0]), 0, STEP),
     }
     layers = {"edge": tree.edges, "aggregation": tree.aggregations, "core": tree.cores}
     return {
