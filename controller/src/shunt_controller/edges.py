@@ -219,7 +219,7 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
         for down, target in targets.items():
             tags = near if target["pod"] == edge["pod"] else far
             need(bool(tags), f"the plan has no tags from {edge['name']} to {target['name']}")
-            ways = tuple(way(port, up, down) for port, up in _spread(tags, ways_max, 31 * number + down // 2))
+            ways = tuple(way(port, up, down) for port, up in spread(tags, ways_max, 31 * number + down // 2))
             how[down] = {"group": Group(down, ways)} if len(ways) > 1 else ways[0]._asdict()
         for host in elsewhere:
             found[edge["name"]] += _to(FROM_HOSTS, host, **how[gate_at[host.switch, host.port]])
@@ -230,7 +230,7 @@ def _tags(edge: dict[str, Any], ups: list[list[int]]) -> list[tuple[int, int]]:
     return [(port, up) for port, plane in zip(edge["uplinks"], ups, strict=True) for up in plane]
 
 
-def _spread(tags: list[tuple[int, int]], most: int, first: int) -> list[tuple[int, int]]:
+def spread(tags: list[tuple[int, int]], most: int, first: int) -> list[tuple[int, int]]:
     """Returns at most `most` of the tags. They are spread over all planes and differ for each `first`."""
     count = len(tags)
     return tags if count <= most else [tags[(first + at * count // most) % count] for at in range(most)]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tag-and-Forward in a running network: from the topology to the configurations of switches."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from shunt_controller.live.rollout import Rollout
+from shunt_controller.live.state import State
+from shunt_controller.live.tagentries import Tags
+from shunt_controller.live.topology import Link, Topology
+from shunt_controller.live.tree import Ports, links_of, ports_of, problems, recognized
+from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.fattree import FatTree
+from shunt_controller.plan.gates import PAPER, WIDE, Numbering, number
+from shunt_controller.sections import Flag, Gates
+
+PROBLEMS_MAX = 5
+"""Maximum number of problems that a report lists."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of Tag-and-Forward."""
+
+    is_wide: bool = False
+    """Whether tags have the wide format, which larger trees need."""
+    qids: Mapping[int, int] = field(default_factory=dict)
+    """QID of IP packets by their DSCP. Other packets have QID 0."""
+
+
+class TagForward:
+    """The plan of a network. `report` gets an identification of each event and a sentence about it."""
+
+    def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
+        self.settings, self._report = settings, report
+        self.topology = Topology()
+        self.lanes: dict[int, bool] = {}
+        """Whether switches have stateless forwarding, also if they are not connected at the moment."""
+        self.rollout = Rollout()
+        self.tree: FatTree | None = None
+        self.numbering: Numbering | None = None
+        self.problems: list[str] = []
+        """What keeps the network from being the fat tree that is numbered, or any fat tree."""
+        self.is_stale = False
+        """Whether something has changed since the last plan."""
+        self._ports = Ports()
+        self._known: dict[int, frozenset[int]] = {}
+        self._tags: Tags | None = None
+        self._links: frozenset[Link] = frozenset()
+
+    def set_topology(self, topology: Topology) -> None:
+        """Sets the topology."""
+        if topology != self.topology:
+            self.topology, self.is_stale = topology, True
+            for switch, ports in topology.switches.items():
+                self._known[switch] = self._known.get(switch, frozenset()) | ports
+
+    def known(self, switch: int, state: State, has_lane: bool) -> None:
+        """Records the configuration that a switch has."""
+        self.is_stale |= self.lanes.get(switch) != has_lane
+        self.lanes[switch] = has_lane
+        self.rollout.known(switch, state)
+
+    def restore(self) -> None:
+        """Takes over the ports of servers and to the outside, in the order of the gates that switches have since
+        before the controller was started."""
+        servers, outside = {}, {}
+        for switch, state in self.rollout.actual.items():
+            section = state.sections.get((Gates.kind, 0))
+            if not isinstance(section, Gates) or section.gates is None:
+                continue
+            gates = sorted((gate.gate, gate.flag, port) for port, gate in section.gates.ports.items())
+            servers[switch] = tuple(port for _, flag, port in gates if flag == Flag.SERVER)
+            outside[switch] = tuple(port for _, flag, port in gates if flag == Flag.EXTERNAL)
+            self._known[switch] = self._known.get(switch, frozenset()) | {*servers[switch], *outside[switch]}
+        self._ports, self.is_stale = Ports(servers, outside), True
+
+    def update(self) -> bool:
+        """Plans if something has changed. Returns whether there is a new plan. If there is none because of a
+        problem, the network stays as it is."""
+        if not self.is_stale:
+            return False
+        self.is_stale = False
+        try:
+            self._recognize()
+            if self._tags is None:
+                return False
+            alive = self._links & self.topology.links
+            made = self._tags.configurations(self.topology.hosts, alive)
+        except PlanError as error:
+            self.problems = [str(error)]
+            self._report(f"plan {error}", f"the network stays as it is, because it cannot be planned: {error}")
+            return False
+        if made == self.rollout.desired:
+            return False
+        self.rollout.want(made)
+        return True
+
+    def _recognize(self) -> None:
+        """Recognizes the tree again if there are other switches, links or ports than before. Links that have
+        failed do not change the tree."""
+        if self.tree is not None and self.topology.links < self._links:
+            self.problems = [f"{_link(link)} does not work" for link in sorted(self._links - self.topology.links)]
+            return
+        tree = recognized(self.topology, self._ports)
+        without = sorted(switch for switch in self.topology.switches if self.lanes.get(switch) is False)
+        if tree is None or without:
+            self.problems = [f"switch {switch:x} has no stateless forwarding" for switch in without] or problems(self.topology)
+            rest = len(self.problems) - PROBLEMS_MAX
+            text = "; ".join(self.problems[:PROBLEMS_MAX]) + (f"; and {rest} more" if rest > 0 else "")
+            stays = "the network stays as it is, because it is no fat tree" if self.tree else "waiting for a fat tree"
+            self._report(f"tree {text}", f"{stays}: {text}")
+            return
+        self.problems = []
+        if self.tree is not None and (tree.servers, tree.outside, links_of(tree)) == (self.tree.servers, self.tree.outside, self._links):
+            return
+        numbering = number(tree, WIDE if self.settings.is_wide else PAPER)
+        self.tree, self.numbering, self._links = tree, numbering, links_of(tree)
+        self._ports = ports_of(tree, self._known)
+        self._tags = Tags(numbering, self._known, self.settings.qids)
+
+
+def _link(link: Link) -> str:
+    a, b = link
+    return f"the link from port {a.number} of switch {a.switch:x} to port {b.number} of switch {b.switch:x}"
