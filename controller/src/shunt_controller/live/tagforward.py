@@ -69,7 +69,7 @@ class TagForward:
             section = state.sections.get((Gates.kind, 0))
             if not isinstance(section, Gates) or section.gates is None:
                 continue
-            gates = sorted((gate.gate, gate.flag, port) for port, gate in section.gates.ports.items())
+            gates = sorted((gate.number, gate.flag, port) for port, gate in section.gates.ports.items())
             servers[switch] = tuple(port for _, flag, port in gates if flag == Flag.SERVER)
             outside[switch] = tuple(port for _, flag, port in gates if flag == Flag.EXTERNAL)
             self._known[switch] = self._known.get(switch, frozenset()) | {*servers[switch], *outside[switch]}
