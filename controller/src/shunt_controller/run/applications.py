@@ -15,4 +15,5 @@ APPLICATIONS = {
     "discovery": Application("shunt_controller.apps.discovery", "discover the network and log its links and hosts"),
     "keyflow": Application("shunt_controller.apps.keyflow", "forward packets between all hosts by KeyFlow"),
     "tag-and-forward": Application("shunt_controller.apps.tag_and_forward", "forward packets in a fat tree by Tag-and-Forward"),
+    "low-latency": Application("shunt_controller.apps.low_latency", "mark flow entries by the rules of a file"),
 }
