@@ -94,7 +94,8 @@ begin_pings() {
 }
 end_pings() {
     kill -INT "$stream"
-    wait "$stream" || true
+    # The caller's subshell cannot wait for a process that is not its child.
+    wait_until 'ping has ended' logged stream 'packets transmitted'
     sed -n 's/^\([0-9]*\) packets transmitted, \([0-9]*\) received.*/\1 \2/p' "$folder/stream.log" |
         { read -r sent received && echo $((sent - received)); }
 }
