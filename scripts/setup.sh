@@ -13,9 +13,9 @@ readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck pkg-config:pkg-config)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
 # Mininet's recommended packages are not installed, because they would start Open vSwitch.
-readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
+readonly lab_needs=(mn:mininet iperf:iperf npm:npm killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
 readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace
-    valgrind:valgrind python3:python3)
+    valgrind:valgrind python3:python3 chromium:chromium curl:curl)
 readonly bench_needs=(valgrind:valgrind python3:python3 ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly peers_needs=(ovs-ofctl:openvswitch-common ovsdb-server:openvswitch-common pkg-config:pkg-config python3:python3
     taskset:util-linux setpriv:util-linux stdbuf:coreutils ldd:libc-bin)
@@ -156,6 +156,16 @@ install_environment() {
     cp "$list" "$folder/installed.txt"
 }
 
+# Installs the graph library of the controller's status page.
+install_cytoscape() {
+    local version=3.35.0 folder=target/tools/web
+    grep -q "\"version\": \"$version\"" "$folder/node_modules/cytoscape/package.json" 2>/dev/null && return
+    printf 'setup: installing Cytoscape.js to %s\n' "$folder"
+    mkdir -p "$folder"
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "cytoscape@$version" ||
+        fail 'npm could not install cytoscape'
+}
+
 purpose=${1:-}
 case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
@@ -189,6 +199,7 @@ if [ "$purpose" = fuzz ]; then install_cargo_fuzz; fi
 if [ "$purpose" = lab ] || [ "$purpose" = test ]; then
     unpack_testcontroller
     unpack_vswitchd
+    install_cytoscape
 fi
 # The planners run in the environment of os-ken, which has networkx.
 case "$purpose" in networks | lab | test | bench) install_client os-ken ;; esac
