@@ -10,6 +10,7 @@ from model import network
 from shunt_controller.live import lldp
 from shunt_controller.live.discovery import Discovery
 from shunt_controller.live.lldp import Probe
+from shunt_controller.live.probes import Probes
 from shunt_controller.live.timing import Timing
 from shunt_controller.live.topology import Link, Port, Topology
 
@@ -86,6 +87,43 @@ def test_hosts_make_no_link(topology, data):
         cables.receive(bytes(frame), data.draw(st.sampled_from(edges)))
         cables.run(data.draw(st.sampled_from([0.1, 2.0])))
         assert cables.links == topology.links
+
+
+def test_hosts_that_pass_all_frames_on_to_each_other_make_no_link():
+    cables = Cables(network([(1, 2)], [1, 2]))
+    one, two = Port(1, 101), Port(2, 102)
+    cables.run(2)
+    for mac, port in ((A, one), (B, two)):
+        assert cables.state.learn(mac, port, (), cables.now_s)
+    cables.peers |= {one: two, two: one}
+    cables.run(60)
+    assert len(cables.links) == 1 and len(cables.state.hosts) == 2
+    assert any("a host is at port 101 of switch 1" in text for text in cables.texts)
+    # An operator has replaced the hosts by a cable.
+    flap(cables, one)
+    flap(cables, two)
+    cables.run(2)
+    assert len(cables.links) == 2 and not cables.state.hosts
+
+
+def test_a_frame_that_returns_to_its_port_is_refused():
+    cables = Cables(network([(1, 2)], [1]))
+    cables.run(2)
+    cables.receive(cables.seen[Port(1, 101)][-1], Port(1, 101))
+    assert cables.state.refused == 1 and "or a copy" in cables.texts[-1]
+
+
+def test_a_nonce_is_accepted_once_and_while_it_is_one_of_the_last_two():
+    nonces = iter([b"1", b"2", b"3"])
+    probes, port = Probes(TIMING, lambda: next(nonces)), Port(1, 1)
+    probes.up(port, 0.0)
+    sent = [probe for now_s in (0.0, 0.3, 1.0) for probe in probes.due(now_s)]
+    assert [probe.nonce for probe in sent] == [b"1", b"2", b"3"]
+    assert not probes.accept(sent[0]), "too old"
+    assert probes.accept(sent[2]) and not probes.accept(sent[2])
+    assert probes.accept(sent[1]) and not probes.accept(Probe(Port(1, 2), b"2"))
+    probes.down(port)
+    assert not probes.accept(sent[1]) and not list(probes.due(9.0))
 
 
 def test_one_direction_is_no_link():
