@@ -60,7 +60,6 @@ def test_marks_replace_each_other():
     for mark in (True, False):
         made = marked([output, LowLatency(not mark)], mark)
         assert made[0] is output and mark_of(made) is mark and len(made) == 2
-    assert marked([output, LowLatency(True)], None) == [output]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@
 The entries may be those of other controllers. Their other instructions, counters and time-outs are not changed.
 The application reads all entries of a switch once per second and marks those that lack their mark, so that
 entries which are added again are marked again. The file is read again when it changes, or on SIGHUP. If it has
-an error, the rules that were read before stay in force.
+an error, the rules that were read before stay in force. An entry to which no rule applies any more gets the mark
+that it had before, or `normal` if it had none.
 
 A mark is set by a flow-mod MODIFY_STRICT with the instructions that the switch has reported. If another
 controller changes the instructions of an entry in the few milliseconds after the report, its change is lost.
@@ -217,10 +218,11 @@ class Marking(OSKenApp):  # type: ignore[misc]
             if rule is None and key not in switch.own:
                 wanted = has
             else:
-                wanted = rule.mark if rule else switch.own.pop(key)
+                # A modify cannot remove a mark.
+                wanted = rule.mark if rule else bool(switch.own.pop(key))
             if rule is not None or wanted != has:
                 self._verdict(switch, flow, key, rule, has)
-            if wanted == has or key in switch.refused:
+            if wanted is None or wanted == has or key in switch.refused:
                 continue
             if rule is not None:
                 switch.own.setdefault(key, has)
@@ -232,7 +234,7 @@ class Marking(OSKenApp):  # type: ignore[misc]
             # The next reading confirms the marks.
             switch.asked_s = time.monotonic() - POLL_S + TICK_S
 
-    def _send(self, switch: _Switch, flow: Any, match: dict[str, Any], key: FlowId, wanted: bool | None) -> None:
+    def _send(self, switch: _Switch, flow: Any, match: dict[str, Any], key: FlowId, wanted: bool) -> None:
         change = parser.OFPFlowMod(
             switch.datapath,
             # The entry must still have its cookie.

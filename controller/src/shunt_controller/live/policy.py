@@ -96,10 +96,9 @@ def mark_of(instructions: Iterable[Any]) -> bool | None:
     return next((one.low_latency for one in instructions if isinstance(one, LowLatency)), None)
 
 
-def marked(instructions: Iterable[Any], mark: bool | None) -> list[Any]:
-    """Returns instructions with another mark, or without one."""
-    others = [one for one in instructions if not isinstance(one, LowLatency)]
-    return others if mark is None else [*others, LowLatency(mark)]
+def marked(instructions: Iterable[Any], mark: bool) -> list[Any]:
+    """Returns instructions with another mark."""
+    return [*(one for one in instructions if not isinstance(one, LowLatency)), LowLatency(mark)]
 
 
 def parse(text: str, is_yaml: bool = False) -> tuple[Rule, ...]:

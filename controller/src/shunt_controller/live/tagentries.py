@@ -21,7 +21,7 @@ from shunt_controller.edges import BUCKETS_MAX, FROM_HOSTS, GROUPS_MAX, PRIORITY
 from shunt_controller.live.keyentries import ANNOUNCED, TO_SWITCH
 from shunt_controller.live.state import INGRESS, State
 from shunt_controller.live.topology import Host, Link, Port, switch_of
-from shunt_controller.live.wire import of_entries
+from shunt_controller.live.wire import flow_of, of_flows
 from shunt_controller.plan.errors import need
 from shunt_controller.plan.gates import ASSISTS, EXTERNAL, SERVER, WIDE, Gate, Numbering
 from shunt_controller.plan.tags import f
@@ -89,7 +89,7 @@ class Tags:
             made = self._push(node, remote, works)
             entries += made
             stages += [INGRESS] * len(made)
-        return of_entries(entries, stages, self._sections(node), [0] * len(entries))
+        return of_flows(map(flow_of, entries, stages), self._sections(node))
 
     def _common(self, node: int) -> tuple[list[Entry], list[int]]:
         entries = [Entry(0, TO_SWITCH, {"in_port": port}) for port in self._tree.network.ports[node]]

@@ -171,7 +171,7 @@ class _Search:
             if len(self.near[node]) == self.shape.planes:
                 groups.setdefault(frozenset(self.near[node]), []).append(node)
         taken: set[int] = set()
-        found = []
+        found: list[tuple[list[int], list[int]]] = []
         for above, edges in groups.items():
             if len(edges) == self.shape.edges and len(found) < self.shape.k and not taken & (above | set(edges)):
                 taken |= above | set(edges)
@@ -203,7 +203,7 @@ class _Search:
         rest.sort(key=lambda node: (-len(self.near[node] & is_core), -len(self.near[node]), node))
         count = (shape.k - len(pods)) * shape.planes
         above, edges = set(rest[:count]), set(rest[count:])
-        found = []
+        found: list[tuple[list[int], list[int]]] = []
         while len(pods) + len(found) < shape.k:
             seeds = sorted(edges, key=lambda node: (-len(self.near[node] & above), node))
             seed = seeds[0 if found else start % len(seeds)]
