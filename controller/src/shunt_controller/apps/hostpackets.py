@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets that hosts send and switches have no entry for: the controller answers questions for MAC addresses by
-ARP and ND, and forwards other packets until there is an entry."""
+"""Packets that hosts send and switches have no entry for: the controller answers questions for MAC
+addresses by ARP and ND, and forwards other packets until there is an entry."""
 
 import time
 from collections.abc import Callable
@@ -32,8 +32,8 @@ class Packet(NamedTuple):
 
 
 def packet_of(message: Any) -> Packet | None:
-    """Returns the packet of a packet-in. Returns None for packets that are not to be forwarded: LLDP, packets for
-    the next switch only, and copies of packets that the switch handles itself."""
+    """Returns the packet of a packet-in. Returns None for packets that are not to be forwarded: LLDP,
+    packets for the next switch only, and copies of packets that the switch handles itself."""
     facts = frames.read(bytes(message.data))
     if facts is None or facts.eth_type == LLDP or frames.is_reserved(facts.dst):
         return None

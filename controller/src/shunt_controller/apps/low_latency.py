@@ -3,11 +3,11 @@
 
     shunt-controller run low-latency --policy policy.toml
 
-The entries may be those of other controllers. Their other instructions, counters and time-outs are not changed.
-The application reads all entries of a switch once per second and marks those that lack their mark, so that
-entries which are added again are marked again. The file is read again when it changes, or on SIGHUP. If it has
-an error, the rules that were read before stay in force. An entry to which no rule applies any more gets the mark
-that it had before, or `normal` if it had none.
+The entries may be those of other controllers. Their other instructions, counters and time-outs are not
+changed. The application reads all entries of a switch once per second and marks those that lack their mark,
+so that entries which are added again are marked again. The file is read again when it changes, or on
+SIGHUP. If it has an error, the rules that were read before stay in force. An entry to which no rule applies
+any more gets the mark that it had before, or `normal` if it had none.
 
 A mark is set by a flow-mod MODIFY_STRICT with the instructions that the switch has reported. If another
 controller changes the instructions of an entry in the few milliseconds after the report, its change is lost.
@@ -169,7 +169,8 @@ class Marking(OSKenApp):  # type: ignore[misc]
 
     def _begin(self, datapath: Any) -> None:
         switch = self._switches[datapath.id] = _Switch(datapath)
-        # The switch reports marks only after it has received one. No entry has this cookie, so none is modified.
+        # The switch reports marks only after it has received one. No entry has this cookie, so none is
+        # modified.
         everything = (1 << 64) - 1
         probe = parser.OFPFlowMod(
             datapath, cookie=LOW_LATENCY, cookie_mask=everything, command=ofp.OFPFC_MODIFY_STRICT, instructions=[LowLatency(False)]

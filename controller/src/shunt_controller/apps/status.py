@@ -3,9 +3,9 @@
 
     shunt-controller run tag-and-forward status
 
-docs/controllers.md describes the JSON. The page needs the library Cytoscape.js, which `scripts/setup.sh lab`
-installs. Without it, the page shows tables only. Other applications take part by a method `status` that returns
-a JSON value; it is called by another thread.
+docs/controllers.md describes the JSON. The page needs the library Cytoscape.js, which `scripts/setup.sh
+lab` installs. Without it, the page shows tables only. Other applications take part by a method `status`
+that returns a JSON value; it is called by another thread.
 """
 
 import http.server
@@ -129,8 +129,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(404, "text/plain", b"there is no such page\n")
 
     def _is_local(self) -> bool:
-        """Returns whether the request names this host by a loopback name. Pages of other sites that resolve their
-        own name to a loopback address must not read the state."""
+        """Returns whether the request names this host by a loopback name. Pages of other sites that resolve
+        their own name to a loopback address must not read the state."""
         name = self.headers.get("Host", "").rsplit(":", 1)[0] if not self.headers.get("Host", "").endswith("]") else self.headers["Host"]
         try:
             return name == "localhost" or ipaddress.ip_address(name.strip("[]")).is_loopback

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tag-and-Forward for a fat tree that is discovered: gates for all switches, and tags for packets between hosts.
+"""Tag-and-Forward for a fat tree that is discovered: gates for all switches, and tags for packets between
+hosts.
 
     shunt-controller run tag-and-forward
 
-The application waits until the network is a fat tree, and reports the cables that differ from one. It reads the
-configuration of each switch that connects and changes only what differs. After its own restart, packets are
-therefore forwarded as before.
+The application waits until the network is a fat tree, and reports the cables that differ from one. It reads
+the configuration of each switch that connects and changes only what differs. After its own restart, packets
+are therefore forwarded as before.
 """
 
 import logging
@@ -53,8 +54,8 @@ shunt_controller.register()
 
 
 class TagAndForward(OSKenApp):  # type: ignore[misc]
-    """Runs :class:`shunt_controller.live.tagforward.TagForward`. One thread does all work, so that os-ken's threads
-    answer echo requests while a plan is made."""
+    """Runs :class:`shunt_controller.live.tagforward.TagForward`. One thread does all work, so that os-ken's
+    threads answer echo requests while a plan is made."""
 
     OFP_VERSIONS = [ofp.OFP_VERSION]
     _CONTEXTS = {"discovery": Discovery}
@@ -155,6 +156,8 @@ class TagAndForward(OSKenApp):  # type: ignore[misc]
             return
         if self.state.update():
             self._planned_s = now_s
+            for number in self.switches.refusing:
+                self.switches.retry(number)
         sent = rollout.next(now_s)
         for number, target in sent.items():
             self._read_s[number] = now_s

@@ -9,8 +9,8 @@
     mark = "low-latency"            # or "normal"
     table = 0                       # optional, also: switches = [1, 2], a list of datapath IDs
 
-A rule applies to the entries that match only packets of the rule. The first rule that applies decides. YAML files
-have the same content: a list named `rule`.
+A rule applies to the entries that match only packets of the rule. The first rule that applies decides. YAML
+files have the same content: a list named `rule`.
 """
 
 import ipaddress
@@ -73,8 +73,8 @@ def first(rules: Iterable[Rule], switch: int, table: int, match: Mapping[str, Fi
 
 
 def fields(match: Iterable[tuple[str, Any]]) -> dict[str, Field]:
-    """Returns the fields of a match, given by names and values of os-ken. Raises ValueError for a field that does
-    not exist, or a value that it cannot have."""
+    """Returns the fields of a match, given by names and values of os-ken. Raises ValueError for a field
+    that does not exist, or a value that it cannot have."""
     found = {}
     for name, given in match:
         try:

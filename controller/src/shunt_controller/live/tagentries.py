@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configuration of each switch for Tag-and-Forward in a running network.
 
-- Table 0 sends packets of known hosts, recognised by port and source address, to table 1. Packets of other hosts
-  go to the controller. ARP replies and neighbour advertisements are also copied to it. Packets without a tag at
-  ports to switches are dropped.
-- Table 1 of an edge switch sends packets from hosts to a host at this switch, or to a select group of tags that
-  lead to another switch. The group of a host has the number of the host's gate, plus :data:`QID_UNIT` for each
-  value of QID. Table 1 of a core switch pushes tags on packets from the outside.
+- Table 0 sends packets of known hosts, recognised by port and source address, to table 1. Packets of other
+  hosts go to the controller. ARP replies and neighbour advertisements are also copied to it. Packets
+  without a tag at ports to switches are dropped.
+- Table 1 of an edge switch sends packets from hosts to a host at this switch, or to a select group of tags
+  that lead to another switch. The group of a host has the number of the host's gate, plus :data:`QID_UNIT`
+  for each value of QID. Table 1 of a core switch pushes tags on packets from the outside.
 
 A group has only tags whose paths have no failed link. A group without any tag drops packets.
 """
@@ -37,8 +37,8 @@ _IP = (0x0800, 0x86DD)
 
 
 class Tags:
-    """Configurations of the switches of a numbered tree. `known` has the ports of each switch that exist: only
-    they get gates. `qids` has the QID of packets by their DSCP; other packets have QID 0."""
+    """Configurations of the switches of a numbered tree. `known` has the ports of each switch that exist:
+    only they get gates. `qids` has the QID of packets by their DSCP; other packets have QID 0."""
 
     def __init__(self, numbering: Numbering, known: Mapping[int, Collection[int]], qids: Mapping[int, int]) -> None:
         self._numbering, self._known, self._qids = numbering, known, dict(sorted(qids.items()))
@@ -53,7 +53,8 @@ class Tags:
         self._way = cache(lambda port, qid, up, down: Way(port, (push(qid, up, down),)))
 
     def gate_at(self, port: Port) -> Gate | None:
-        """Returns the gate of a port for a server or of a port to the outside. Returns None for other ports."""
+        """Returns the gate of a port for a server or of a port to the outside. Returns None for other
+        ports."""
         node = self._node.get(port.switch)
         gate = None if node is None else self._numbering.switches[node].by_port.get(port.number)
         return gate if gate is not None and gate.flag in (SERVER, EXTERNAL) else None

@@ -62,8 +62,8 @@ class TagForward:
         self.rollout.known(switch, state)
 
     def restore(self) -> None:
-        """Takes over the ports of servers and to the outside, in the order of the gates that switches have since
-        before the controller was started."""
+        """Takes over the ports of servers and to the outside, in the order of the gates that switches have
+        since before the controller was started."""
         servers, outside = {}, {}
         for switch, state in self.rollout.actual.items():
             section = state.sections.get((Gates.kind, 0))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognizes a fat tree in a discovered topology, or names the cables that keep the network from being one."""
+"""Recognizes a fat tree in a discovered topology, or names the cables that keep the network from being
+one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,8 +55,8 @@ def _wiring(topology: Topology) -> Wiring | None:
 
 
 def recognized(topology: Topology, before: Ports, wiring: Wiring | None = None) -> FatTree | None:
-    """Returns the fat tree that a topology is, with the ports that `before` has in the same order. Returns None
-    if it is not exactly a fat tree (:func:`problems` states why)."""
+    """Returns the fat tree that a topology is, with the ports that `before` has in the same order. Returns
+    None if it is not exactly a fat tree (:func:`problems` states why)."""
     wiring = wiring or _wiring(topology)
     if wiring is None or wiring.differences or _misplaced_hosts(topology, wiring, sorted(topology.switches)):
         return None

@@ -57,7 +57,8 @@ class FatTree:
 
     @property
     def uplinks(self) -> int:
-        """Number of links of each aggregation switch to core switches: k/2 unless the tree is oversubscribed."""
+        """Number of links of each aggregation switch to core switches: k/2 unless the tree is
+        oversubscribed."""
         return len(self.cores[0])
 
     def pod_of(self) -> dict[int, int]:

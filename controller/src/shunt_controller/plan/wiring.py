@@ -2,9 +2,10 @@
 """Finds the fat tree that a network is closest to, for any order of switches and ports, and names the cables
 that differ from it.
 
-Trees may be oversubscribed. A tree of even k has k pods with k/2 edge switches each. It has 1 to k/2 planes,
-which is the number of aggregation switches of a pod and of uplinks of an edge switch. A plane has 1 to k/2 core
-switches, which is the number of uplinks of an aggregation switch. Edge switches may have any number of servers.
+Trees may be oversubscribed. A tree of even k has k pods with k/2 edge switches each. It has 1 to k/2
+planes, which is the number of aggregation switches of a pod and of uplinks of an edge switch. A plane has 1
+to k/2 core switches, which is the number of uplinks of an aggregation switch. Edge switches may have any
+number of servers.
 
 The search begins with the pods that are wired without a fault. They identify the core switches, and thereby
 the switches of the other pods. At last, pairs of switches change places as long as more cables fit.
