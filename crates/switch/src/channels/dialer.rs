@@ -62,6 +62,14 @@ impl Dialer {
         }
     }
 
+    /// Returns the time at which [`Self::step`] has something to do, if no descriptor is ready earlier.
+    pub fn due(&self) -> Option<Nanos> {
+        match self.state {
+            State::Waiting { until_ns } | State::Connecting { until_ns, .. } => Some(until_ns),
+            State::Connected { .. } => None,
+        }
+    }
+
     /// Returns whether no connection exists or is being established.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Waiting { .. })
@@ -178,6 +186,7 @@ mod tests {
                 result = dialer.step(now);
             }
             assert!(result.unwrap().is_err());
+            assert_eq!(dialer.due(), Some(now + pause_ns));
             assert!(dialer.step(now + pause_ns - Nanos(1)).is_none() && dialer.descriptor().is_none());
             now += pause_ns;
         }
@@ -188,6 +197,7 @@ mod tests {
         let Stream::Tcp(stream) = stream else { panic!("{stream:?}") };
         assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
         assert!(!dialer.is_open() && !dialer.is_idle());
+        assert_eq!(dialer.due(), None);
         dialer.opened();
         assert!(dialer.is_open() && !dialer.is_idle());
         dialer.lost(now);

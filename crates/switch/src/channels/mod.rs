@@ -122,6 +122,19 @@ impl Channels {
         }
     }
 
+    /// Returns the time at which a controller must be dialed, or connections may be accepted again.
+    pub fn due(&self) -> Option<Nanos> {
+        let paused = self.acceptors.iter().any(Acceptor::is_ready).then_some(self.accept_paused_until_ns);
+        let dialers = self.dialers.iter().filter(|dialer| !self.is_held(dialer));
+        dialers.filter_map(Dialer::due).chain(paused).min()
+    }
+
+    /// Returns whether a controller is not dialed now: a second POF controller would empty the switch and end
+    /// the session of the first.
+    fn is_held(&self, dialer: &Dialer) -> bool {
+        dialer.protocol() == Protocol::Pof && dialer.is_idle() && self.agents.has_pof_controller()
+    }
+
     /// Returns whether a channel waits for a change to become active.
     pub fn waits_for_barrier(&mut self) -> bool {
         let agents = &mut self.agents;

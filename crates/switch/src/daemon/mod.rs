@@ -30,6 +30,10 @@ use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+/// Number of lines about ready datapaths that are written together. The log holds a limited number of
+/// lines, and loses further ones.
+const READY_LINES: usize = 64;
+
 /// An error that prevents the daemon from starting or ends it.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -124,8 +128,11 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
     if let Some(config) = configs.first() {
         start::start_workers(crew, config, &mut daemons)?;
     }
-    for (config, daemon) in configs.iter().zip(&daemons) {
-        crate::log::say(&format!("shunt: ready, {}", ready_line(config, daemon)));
+    for lines in configs.iter().zip(&daemons).collect::<Vec<_>>().chunks(READY_LINES) {
+        for (config, daemon) in lines {
+            crate::log::say(&format!("shunt: ready, {}", ready_line(config, daemon)));
+        }
+        crate::log::flush();
     }
     serve_all(daemons, &stop, &end)
 }

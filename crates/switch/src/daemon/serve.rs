@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const CLIENTS: usize = 64;
 /// Time between two checks of links and threads, in ns, and the longest sleep.
 const TEND_NS: Nanos = Nanos(100_000_000);
+/// Longest sleep of a datapath without workers and device. Only timeouts of connections end late by it.
+const QUIET_NS: Nanos = Nanos(1_000_000_000);
 /// Longest sleep while a client waits for traces of real packets, in ns.
 const RECORDS_NS: Nanos = Nanos(5_000_000);
 /// Longest sleep while a client waits for a change to become active, in ns.
@@ -146,7 +148,7 @@ impl Served {
         if let Some(work) = self.daemon.channels.take_work() {
             self.daemon.model_handle.lend(work);
         }
-        self.due = Instant::now() + Duration::from(sleep_ns.min(TEND_NS));
+        self.due = Instant::now() + Duration::from(sleep_ns);
         Ok(())
     }
 
@@ -170,8 +172,12 @@ impl Served {
             return BARRIER_NS;
         }
         let waits = self.clients.iter().any(Connection::waits_for_records);
-        let longest_ns = if waits { RECORDS_NS } else { TEND_NS };
-        let due = model.next_deadline().into_iter().chain(device_due).min();
+        let longest_ns = match () {
+            () if waits => RECORDS_NS,
+            () if daemon.workers.is_empty() && device_due.is_none() => QUIET_NS,
+            () => TEND_NS,
+        };
+        let due = model.next_deadline().into_iter().chain(device_due).chain(daemon.channels.due()).min();
         due.map_or(longest_ns, |at| at.saturating_sub(daemon.clock.now())).min(longest_ns)
     }
 
