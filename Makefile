@@ -115,11 +115,13 @@ bench-peers: ## compare Shunt with Open vSwitch with DPDK, testpmd and DPDK's li
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,scale,libraries,stages}.jsonl
 
 .PHONY: networks
-networks: ## simulate large networks in virtual time; writes figures to target/report
+networks: ## simulate large networks in virtual time, and run many datapaths; writes figures to target/report
 	scripts/setup.sh networks
 	cargo build --release --package shunt
 	bench/networks.py
 	bench/protected.py
+	bench/datapaths.py
+	bench/loaded.py
 
 .PHONY: lab
 lab: ## run the experiments of lab/; writes figures to target/report; needs root

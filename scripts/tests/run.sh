@@ -8,8 +8,8 @@ cd "$(dirname "$0")/../.."
 
 readonly folder=${1:-scripts/tests}
 # Simulations occupy one CPU for minutes. Meanwhile the other CPU runs tests that wait for most of their time,
-# that measure no time, and whose namespaces have names of their own.
-readonly long=test_rtl beside=(test_half_open test_pof)
+# whose limits of time are wide, and whose namespaces have names of their own.
+readonly long=test_rtl beside=(test_datapaths test_half_open test_pof)
 
 for name in "$long" "${beside[@]}"; do
     [ -x "$folder/$name.sh" ] || {
