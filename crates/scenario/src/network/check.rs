@@ -2,7 +2,7 @@
 //! Checks of a network scenario.
 
 use super::file::NetworkSection;
-use super::plan::{Numberings, PathPlan};
+use super::plan::{Graph, Numberings, PathPlan, Setups};
 use super::switches::{self, ForwardBy, SwitchSettings};
 use super::traffic::{self, Traffic};
 use super::{Names, NetworkScenario, acts, dumped, protection};
@@ -40,15 +40,7 @@ pub fn scenario(
     let refuse = |problem: String| wrong("network.plan", format!("{}: {problem}", plan_path.display()));
     let mut plan = mistakes.take(PathPlan::open(&plan_path).map_err(|error| refuse(error.to_string())))?;
 
-    if renumbered && !plan.renumbers() {
-        let problem = "needs a plan of two epochs; write one with plan keyflow --renumber";
-        mistakes.wrong("network.renumber", problem);
-    }
-    if renumbered && section.state.is_some() {
-        let problem =
-            "has the state of one moment, so the network cannot be renumbered; leave out network.renumber";
-        mistakes.wrong("network.state", problem);
-    }
+    check_renumber(section, &plan, mistakes);
     let links = link_defaults.as_ref().filter(|_| by == Some(ForwardBy::Entries));
     let settings = links.and_then(|l| switches::settings(section, datapaths, plan.graph(), l, mistakes));
     let flows = by.filter(|by| *by == ForwardBy::Entries).map(|_| section.traffic.flows.unwrap_or(1));
@@ -86,13 +78,7 @@ pub fn scenario(
     if let Some(renumber) = &section.renumber {
         acts.extend(mistakes.take(acts::renumber(renumber, later, seed)).into_iter().flatten());
     }
-    let setups = match &section.state {
-        Some(folder) => {
-            let folder = path.parent().unwrap_or(Path::new(".")).join(folder);
-            mistakes.take(dumped::setups(&folder, graph))?
-        }
-        None => stages.pop().unwrap_or_default(),
-    };
+    let setups = mistakes.take(setups(section, path, graph, stages))?;
     let mut network = Network { flows, acts, ..switches_and_links(&plan, &link_defaults, seed) };
     network.nodes.iter_mut().zip(setups).for_each(|(node, setup)| node.setup = setup);
     Some(NetworkScenario {
@@ -108,6 +94,36 @@ pub fn scenario(
         numberings,
         require: section.require.clone(),
     })
+}
+
+/// Checks whether the network can be renumbered, if the scenario does so.
+fn check_renumber(section: &NetworkSection, plan: &PathPlan, mistakes: &mut Mistakes) {
+    if section.renumber.is_none() {
+        return;
+    }
+    if !plan.renumbers() {
+        let problem = "needs a plan of two epochs; write one with plan keyflow --renumber";
+        mistakes.wrong("network.renumber", problem);
+    }
+    if section.state.is_some() {
+        let problem =
+            "has the state of one moment, so the network cannot be renumbered; leave out network.renumber";
+        mistakes.wrong("network.state", problem);
+    }
+}
+
+/// Returns the settings of all switches before the first packet: the dumped state, or else the first stage of
+/// the plan.
+fn setups(
+    section: &NetworkSection,
+    path: &Path,
+    graph: &Graph,
+    mut stages: Vec<Setups>,
+) -> Result<Setups, Mistake> {
+    match &section.state {
+        Some(folder) => dumped::setups(&path.parent().unwrap_or(Path::new(".")).join(folder), graph),
+        None => Ok(stages.pop().unwrap_or_default()),
+    }
 }
 
 /// Returns the network of a plan, without entries, flows and acts.

@@ -105,8 +105,8 @@ impl DaemonError {
 /// Runs a switch in the foreground until SIGTERM or SIGINT.
 ///
 /// Each datapath gets a separate daemon, with a separate control socket. The datapaths share the threads of
-/// workers and the control threads. When all daemons forward packets, the function prints one line per datapath
-/// to stderr. A flow file is allowed only if there is a single datapath.
+/// workers and the control threads. When all daemons forward packets, the function prints one line per
+/// datapath to stderr. A flow file is allowed only if there is a single datapath.
 ///
 /// # Errors
 ///
