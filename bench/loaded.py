@@ -139,8 +139,9 @@ def load(folder: Path, plan: dict[str, Any], processes: int) -> tuple[float, flo
         kb = sum(status(process.pid, "VmRSS") for process, _ in running)
         for number, name in enumerate(names, 1):
             say = [SHUNT, "--control", f"{folder}/{number}.sock"]
-            run([*say, "flows", "dump"], folder / "state" / f"{name}.flows")
-            run([*say, "show", "stateless", "--json"], folder / "state" / f"{name}.json")
+            file = name.replace("%", "%25").replace("/", "%2F")
+            run([*say, "flows", "dump"], folder / "state" / f"{file}.flows")
+            run([*say, "show", "stateless", "--json"], folder / "state" / f"{file}.json")
     return ready_s, loaded_s, kb
 
 

@@ -23,15 +23,19 @@ struct Shown {
 
 /// Reads the state of all switches of a network from a folder. The file `NAME.flows` has the meters, groups
 /// and flows of switch NAME, and `NAME.json` its stateless sections. Without `NAME.json`, it has none.
+/// In file names, `%2F` stands for a slash, and `%25` for a percent sign.
 pub fn setups(folder: &Path, graph: &Graph) -> Result<Setups, Mistake> {
     graph.switches.iter().map(|name| setup(folder, name)).collect()
 }
 
+/// Returns the name of a switch as part of a file's name.
+fn file_name(switch: &str) -> String {
+    switch.replace('%', "%25").replace('/', "%2F")
+}
+
 fn setup(folder: &Path, name: &str) -> Result<Setup, Mistake> {
     let refuse = |problem: String| wrong("network.state", problem);
-    if name.contains('/') {
-        return Err(refuse(format!("the name of switch {name} contains a slash, so it cannot have files")));
-    }
+    let name = file_name(name);
     let flows = folder.join(format!("{name}.flows"));
     let file = FlowFile::open(&flows)
         .map_err(|error| refuse(format!("{}: cannot read the flows: {error}", flows.display())))?;
@@ -78,12 +82,15 @@ mod tests {
 
     impl Folder {
         fn new(of_plan: &str, test: &str) -> Self {
+            Self::of(&plan(of_plan).to_string(), test)
+        }
+
+        fn of(text: &str, test: &str) -> Self {
             let folder = std::env::temp_dir().join(format!("shunt-dumped-{}-{test}", std::process::id()));
             fs::create_dir_all(folder.join("state")).unwrap();
             let made = Self(folder);
-            let text = plan(of_plan).to_string();
-            fs::write(made.0.join("plan.json"), &text).unwrap();
-            let plan = PathPlan::read(&text).unwrap();
+            fs::write(made.0.join("plan.json"), text).unwrap();
+            let plan = PathPlan::read(text).unwrap();
             let hosts = 0..plan.graph().hosts.len();
             let pairs: Vec<_> = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b))).collect();
             let pairs: Vec<_> =
@@ -100,7 +107,7 @@ mod tests {
         }
 
         fn file(&self, switch: &str, kind: &str) -> PathBuf {
-            self.0.join(format!("state/{switch}.{kind}"))
+            self.0.join(format!("state/{}.{kind}", file_name(switch)))
         }
 
         fn read(&self, rest: &str) -> Result<NetworkScenario, String> {
@@ -147,6 +154,15 @@ mod tests {
         let folder = Folder::new("tree.json", "flows");
         fs::write(folder.file("es1", "flows"), "").unwrap();
         assert!(folder.run().lost > 0);
+    }
+
+    #[test]
+    fn names_of_switches_may_contain_slashes() {
+        assert_eq!(file_name("Southfield/Detroit 100%"), "Southfield%2FDetroit 100%25");
+        let folder = Folder::of(&plan("tree.json").to_string().replace("\"es1\"", "\"e/s1\""), "slash");
+        assert!(folder.file("e/s1", "flows").exists());
+        let outcome = folder.run();
+        assert!(outcome.sent > 100 && outcome.lost == 0, "{outcome:?}");
     }
 
     #[test]
