@@ -82,7 +82,7 @@ impl<L: DeviceLink> DevicePlane<L> {
                 return self.lose_packet(DropReason::UnsupportedAction);
             };
             if port == port_no::CONTROLLER {
-                self.to_controller(in_port, &frame, max_len);
+                self.send_to_controller(in_port, &frame, max_len);
             } else {
                 self.output(port, in_port, frame);
             }
@@ -91,7 +91,7 @@ impl<L: DeviceLink> DevicePlane<L> {
 
     /// Sends a packet-out back to the controller as a packet-in of no entry, as the workers do. The device
     /// takes no part.
-    fn to_controller(&mut self, in_port: PortNo, frame: &[u8], max_len: u16) {
+    fn send_to_controller(&mut self, in_port: PortNo, frame: &[u8], max_len: u16) {
         self.report(frame, in_port, |frame| PacketInEvent {
             frame,
             table: TableId(0),
