@@ -12,7 +12,7 @@ source scripts/tests/live.sh
 # Switches 1 and 4 have hosts. From one to the other there is a path over 2, and another over 3.
 make_network 4 '1:1 2:1' '1:2 3:1' '2:2 4:1' '3:2 4:2' '2:3 3:3' -- 1:9 4:9 1:8
 start_switches
-start_controller keyflow --lldp-period 1
+start_controller keyflow status --lldp-period 1
 wait_until 'all links are found' has_lines app 'link found' 5
 wait_until 'the network is planned' logged app 'are as planned'
 
@@ -36,6 +36,17 @@ done
 say 1 flows dump | grep 'dl_dst=02:00:00:00:00:02 actions=push_key' >/dev/null || fail 'switch 1 pushes no key'
 ok 'core switches have no entries of hosts'
 
+in_room sw curl -sS http://127.0.0.1:8653/v1/status >"$folder/status.json"
+"$python" - "$folder/status.json" <<'PYTHON' || fail "the status is wrong: $(cat "$folder/status.json")"
+import json, sys
+state = json.load(open(sys.argv[1], encoding="utf-8"))
+(keyflow,) = [one for kind, one in state["applications"].items() if kind == "keyflow"]
+assert len(keyflow["switches"]) == 4 and not keyflow["problems"], keyflow
+assert all(one["state"] == "as planned" and one["id"] > 1 for one in keyflow["switches"].values()), keyflow
+assert keyflow["routes"] == 2 and len(state["topology"]["links"]) == 5, state
+PYTHON
+ok 'the status reports IDs and routes'
+
 # The path from 1 to 4 is over switch 2 or 3.
 path=2
 say 1 flows dump | grep 'dl_dst=02:00:00:00:00:02 actions=push_key.*,output:1$' >/dev/null || path=3
@@ -56,7 +67,7 @@ kill "$app"
 wait "$app" || true
 mv "$folder/app.log" "$folder/app-1.log"
 sleep 1
-start_controller keyflow --lldp-period 1
+start_controller keyflow status --lldp-period 1
 wait_until 'the restarted controller has planned the network' logged app 'are as planned'
 sleep 1
 lost=$(end_pings)

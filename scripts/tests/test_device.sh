@@ -93,10 +93,14 @@ CONFIG
 background first sw "$shunt" run -c "$folder/apart.toml"
 first=$started
 # One program serves an interface.
-if in_room sw timeout 20 "$shunt" run -c "$folder/switch.toml" >"$folder/taken.log" 2>&1; then
-    fail 'two programs serve the same interface'
-fi
-grep -q 'another switch serves the device' "$folder/taken.log" || fail 'the refusal names no other switch'
+sed -e "s/$openflow_listen/127.0.0.1:6655/" -e "s/control.sock/other.sock/" "$folder/switch.toml" >"$folder/other.toml"
+for command in "$shunt run -c $folder/other.toml" "$device --listen 127.0.0.1:6701 --port 1=p1"; do
+    # shellcheck disable=SC2086
+    if in_room sw timeout 20 $command >"$folder/taken.log" 2>&1; then
+        fail "two programs serve the same interface: $command"
+    fi
+    grep -q 'another switch serves the device' "$folder/taken.log" || fail "the refusal of $command names no other switch"
+done
 wait_until 'the device is programmed' device_is apart 'state: ready, rewritten 1 times'
 pings 1 2 || fail 'no pings pass the device of another process'
 kill -KILL "$first"

@@ -93,8 +93,8 @@ def test_an_internal_error_is_reported():
     server.server_close()
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None or not LIBRARY.exists(), reason="chromium or Cytoscape.js is not installed")
 def test_the_page_draws_the_network_and_texts_do_not_become_html(server, tmp_path):
+    assert shutil.which("chromium") and LIBRARY.exists(), "run scripts/setup.sh test, which installs chromium and Cytoscape.js"
     host, port = server.server_address[:2]
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--virtual-time-budget=5000", "--dump-dom"]
     run = subprocess.run([*command, f"http://{host}:{port}/"], capture_output=True, text=True, timeout=120, check=True)

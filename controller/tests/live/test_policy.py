@@ -2,6 +2,7 @@
 """Policies that mark entries: which entries a rule covers, and what is wrong with a file."""
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_3_parser as parser
@@ -96,7 +97,6 @@ def test_any_text_is_a_policy_or_an_error(text):
 
 
 def test_yaml_has_the_same_content():
-    yaml = pytest.importorskip("yaml")
     rules = parse(yaml.safe_dump({"rule": [{"name": "a", "match": {"eth_type": 0x0800}, "mark": "normal"}]}), is_yaml=True)
     assert rules == (Rule("a", {"eth_type": Field(0x0800, 0xFFFF)}, False),)
     with pytest.raises(PolicyError, match="line 4: rule 2: match must be"):

@@ -14,7 +14,7 @@ from shunt_controller.apps.switches import Switches
 from shunt_controller.live import frames
 from shunt_controller.live.bucket import Buckets
 from shunt_controller.live.lldp import ETHERTYPE as LLDP
-from shunt_controller.live.topology import Port, Topology
+from shunt_controller.live.topology import Host, Port, Topology
 
 HELD_MAX, HELD_S = 256, 2.5
 """Packets that are held until it is known whether their port leads to a host, and for how long."""
@@ -44,13 +44,15 @@ def packet_of(message: Any) -> Packet | None:
 
 class HostPackets:
     """Handles packets of hosts. All methods must be called by the same thread. `topology` returns the current
-    topology."""
+    topology. `relays` is called for each packet to a known host, and returns whether the packet is delivered."""
 
-    def __init__(self, discovery: Discovery, switches: Switches, topology: Callable[[], Topology]) -> None:
-        self._discovery, self._switches, self._topology = discovery, switches, topology
+    def __init__(
+        self, discovery: Discovery, switches: Switches, topology: Callable[[], Topology], relays: Callable[[Packet, Host], bool]
+    ) -> None:
+        self._discovery, self._switches, self._topology, self._relays = discovery, switches, topology, relays
         self._held: list[Packet] = []
         self._floods = Buckets(FLOODS_PER_S, 2 * FLOODS_PER_S)
-        self._relays = Buckets(RELAYS_PER_S, 2 * RELAYS_PER_S)
+        self._deliveries = Buckets(RELAYS_PER_S, 2 * RELAYS_PER_S)
 
     def step(self) -> None:
         """Handles packets again that are held."""
@@ -73,7 +75,7 @@ class HostPackets:
                 self._send(packet.at.switch, [packet.at.number], frames.answer(facts, owners[0].mac))
             elif self._floods.allows(packet.at, now_s):
                 self._flood(packet, topology)
-        elif to.at != packet.at and self._relays.allows(packet.at, now_s):
+        elif self._relays(packet, to) and to.at != packet.at and self._deliveries.allows(packet.at, now_s):
             self._send(to.at.switch, [to.at.number], packet.data)
 
     def _flood(self, packet: Packet, topology: Topology) -> None:
