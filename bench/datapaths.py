@@ -95,18 +95,24 @@ class Controller:
         return bool(received)
 
 
+def datapath_lines(folder: Path, number: int, controller: int) -> list[str]:
+    """Returns the configuration of a datapath without its ports. `controller` is the TCP port of its
+    controller."""
+    return [
+        "[[datapath]]",
+        f"id = {number}",
+        f'control = "{folder}/{number}.sock"',
+        "[datapath.openflow]",
+        f'controllers = ["tcp:127.0.0.1:{controller}"]',
+        'fail_mode = "secure"',
+    ]
+
+
 def configuration(folder: Path, datapaths: int, ports: int, controller: int, port: str) -> str:
     """Returns the configuration. `port` has the settings of a port besides its number and name."""
     lines = ["[[worker]]"] if "workers" in port else []
     for number in range(1, datapaths + 1):
-        lines += [
-            "[[datapath]]",
-            f"id = {number}",
-            f'control = "{folder}/{number}.sock"',
-            "[datapath.openflow]",
-            f'controllers = ["tcp:127.0.0.1:{controller}"]',
-            'fail_mode = "secure"',
-        ]
+        lines += datapath_lines(folder, number, controller)
         for at in range(1, ports + 1):
             lines += ["[[datapath.port]]", f"number = {at}", f'name = "p{at}"', port]
     return "\n".join(lines) + "\n"

@@ -79,14 +79,7 @@ def write_configurations(folder: Path, plan: dict[str, Any], processes: int, con
     texts: list[list[str]] = [[] for _ in range(processes)]
     for number, (name, of_switch) in enumerate(ports.items(), 1):
         lines = texts[number % processes]
-        lines += [
-            "[[datapath]]",
-            f"id = {number}",
-            f'control = "{folder}/{number}.sock"',
-            "[datapath.openflow]",
-            f'controllers = ["tcp:127.0.0.1:{controller}"]',
-            'fail_mode = "secure"',
-        ]
+        lines += datapaths.datapath_lines(folder, number, controller)
         for port in sorted(of_switch):
             lines += ["[[datapath.port]]", f"number = {port}", f'name = "p{port}"', 'driver = "none"']
     made = []

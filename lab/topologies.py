@@ -8,7 +8,7 @@
 
 Rows of switches are a part of Mininet: --topo linear,10. Switches have the datapath IDs 1, 2, ... in the order
 of the file, and the port numbers of the file. Without numbers, ports are numbered as planners number them.
-Hosts have the names h1, h2, ..., and are at the ports after those of links.
+Hosts have the names h1, h2, ..., and their ports have higher numbers than the ports of links.
 """
 
 import json

@@ -17,7 +17,7 @@ module pair_cell
     input  wire  [6:0][CHUNK_BITS-1:0] chunks,
     // Chunks that entry 0 accepts.
     output wire  [6:0]                 accepts,
-    // Whether entry 1 accepts all seven chunks, and those of the cells before.
+    // Whether entry 1 accepts the seven chunks of this cell and all chunks of the cells before it.
     input  wire                        in_match,
     output wire                        out_match
 );

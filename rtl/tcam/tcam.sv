@@ -76,8 +76,8 @@ module tcam
   end
 
   if (PAIR_CELLS != 0) begin : gen_pairs
-    // The accept bits of an entry need no LUTs but those for the chunks in cells of a row: those of entry 1 of a
-    // pair are in a carry chain, those of entry 0 in a DSP cell.
+    // The accept bits of pair cells take no LUTs: a carry chain combines the bits of entry 1, and a DSP cell
+    // the bits of entry 0. Only the chunks in cells of a row take LUTs.
     wire [ENTRIES/2-1:0][PAIR_CHUNKS:0] even;
     for (genvar k = 0; k < PADDED / 2; k++) begin : gen_pair
       if (k < ENTRIES / 2) begin : gen_cells

@@ -192,3 +192,19 @@ tcp() {
     in_room "h$1" timeout 20 iperf3 --client "10.0.0.$2" --time 1 >"$folder/iperf.log" 2>&1
     grep -q receiver "$folder/iperf.log"
 }
+
+# say NUMBER WORD...: runs a command of `shunt` on one of several switches, whose sockets are sNUMBER.sock.
+say() {
+    local number=$1
+    shift
+    "$shunt" --control "$folder/s$number.sock" "$@"
+}
+
+# captured DEVICE FILTER NAME: captures packets of a device in room sw to NAME.pcap.
+captured() {
+    background "$3" sw tcpdump --immediate-mode -U -n -i "$1" -w "$folder/$3.pcap" "$2"
+    wait_until "tcpdump listens at $1" logged "$3" 'listening on'
+}
+# seen NAME FILTER: prints the number of captured packets that match the filter.
+seen() { tcpdump -n -r "$folder/$1.pcap" "$2" 2>"$folder/waited.log" | wc -l; }
+has_seen() { [ "$(seen "$@")" -gt 0 ]; }

@@ -67,21 +67,6 @@ start_controller() {
     app=$started
 }
 
-# say NUMBER WORD...: runs a command of `shunt` on a switch.
-say() {
-    local number=$1
-    shift
-    "$shunt" --control "$folder/s$number.sock" "$@"
-}
-
-# captured DEVICE FILTER NAME: captures packets of a device in room sw to NAME.pcap.
-captured() {
-    background "$3" sw tcpdump --immediate-mode -U -n -i "$1" -w "$folder/$3.pcap" "$2"
-    wait_until "tcpdump listens at $1" logged "$3" 'listening on'
-}
-# seen NAME FILTER: prints the number of captured packets that match the filter.
-seen() { tcpdump -n -r "$folder/$1.pcap" "$2" 2>"$folder/waited.log" | wc -l; }
-
 # has_lines NAME TEXT COUNT: returns whether at least COUNT lines of NAME.log contain the text.
 has_lines() { [ "$(grep -c -- "$2" "$folder/$1.log")" -ge "$3" ]; }
 

@@ -71,19 +71,3 @@ PYTHON
         fail 'the configuration of a switch differs from the plan'
     ok "$(wc -l <"$folder/names") switches have the sections and entries of the plan, and no others"
 }
-
-# say NUMBER WORD...: runs a command of `shunt` on a switch of the plan, numbered from 1.
-say() {
-    local number=$1
-    shift
-    "$shunt" --control "$folder/s$number.sock" "$@"
-}
-
-# captured DEVICE FILTER NAME: captures packets of a device to NAME.pcap.
-captured() {
-    background "$3" sw tcpdump --immediate-mode -U -n -i "$1" -w "$folder/$3.pcap" "$2"
-    wait_until "tcpdump listens at $1" logged "$3" 'listening on'
-}
-# seen NAME FILTER: prints the number of captured packets that match the filter.
-seen() { tcpdump -n -r "$folder/$1.pcap" "$2" 2>"$folder/waited.log" | wc -l; }
-has_seen() { [ "$(seen "$@")" -gt 0 ]; }

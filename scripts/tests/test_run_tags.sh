@@ -24,7 +24,7 @@ for pod in 0 1 2 3; do
 done
 make_network 20 "${links[@]}" -- 1:1 1:2 2:1 8:2
 start_switches
-# The cable between an edge switch and an aggregation switch of another pod than those of the hosts.
+# The cable is between an edge switch and an aggregation switch, in a pod without hosts of this test.
 ip -n "$prefix-sw" link set s3p3 down
 start_controller tag-and-forward --lldp-period 1
 wait_until 'the missing cable is named' logged app 'waiting for a fat tree: a cable is missing between .*switch 3 and .*switch b'
@@ -60,7 +60,7 @@ lost=$(end_pings)
 [ "$lines" -gt 0 ]
 ok 'a restart of the controller changes nothing and loses no packet'
 
-# One core link of h1's pod: tags through it are removed from the groups of all edge switches.
+# A core link of h1's pod fails. The groups of all edge switches lose the tags that lead through it.
 begin_pings 1 4
 for port in s9p3 s9p4 s10p3; do ip -n "$prefix-sw" link set "$port" down; done
 wait_until 'groups of the edge switch have changed' logged app 'switch 1: [1-9][0-9]* changes'

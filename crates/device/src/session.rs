@@ -42,8 +42,8 @@ pub const READS_MAX: usize = 16;
 const DOUBLINGS_MAX: u32 = 3;
 /// Maximum number of packets that wait for commands before them.
 const PACKETS_MAX: usize = 1_024;
-/// Maximum number of packets that are sent without a sign that the device took them. Each has up to 1,600
-/// bytes, so 16 fit into the buffers of the device's socket and of the device.
+/// Maximum number of packets that are sent before an answer shows that the device has taken them. Each has up
+/// to 1,600 bytes, so 16 fit into the buffers of the device's socket and of the device.
 pub const PACKETS_UNANSWERED_MAX: usize = 16;
 
 impl Default for DeviceTimes {

@@ -3,7 +3,7 @@
 
     shunt-controller run low-latency --policy policy.toml
 
-The entries may be those of other controllers. Their other instructions, counters and time-outs are not
+Entries of other controllers are marked, too. Their other instructions, counters and time-outs are not
 changed. The application reads all entries of a switch once per second and marks those that lack their mark,
 so that entries which are added again are marked again. The file is read again when it changes, or on
 SIGHUP. If it has an error, the rules that were read before stay in force. An entry to which no rule applies

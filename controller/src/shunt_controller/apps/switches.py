@@ -60,9 +60,9 @@ class Switch:
 class Switches:
     """The connected switches of an application. All methods must be called by the same thread.
 
-    The application owns the sections of the given kinds, all groups, and all entries except those of other
-    applications of this package. `known` is called with a datapath ID and a configuration when a switch has been read, and `done` with a
-    datapath ID when it has confirmed a change."""
+    The application owns the sections of the given kinds, all groups, and all entries except entries of other
+    applications of this package. `known` is called with a datapath ID and a configuration when a switch has
+    been read, and `done` with a datapath ID when it has confirmed a change."""
 
     def __init__(
         self,

@@ -56,8 +56,8 @@ def configurations(
     width_bits: int,
     idle_s: int = 0,
 ) -> dict[int, State]:
-    """Returns the configuration of each switch. If `idle_s` is not 0, entries at the start of routes are removed
-    after so many seconds without packets."""
+    """Returns the configuration of each switch. If `idle_s` is not 0, switches remove entries at the start of
+    routes after that time without packets."""
     trusted: dict[int, set[int]] = {switch: set() for switch in topology.switches}
     for port in topology.peers:
         trusted.setdefault(port.switch, set()).add(port.number)

@@ -62,7 +62,7 @@ class Rollout:
         if self._waiting and now_s - self._sent_s < self._patience_s:
             return {}
         for switch in self._waiting:
-            # Its configuration is not known any more. The caller reads it.
+            # The switch may or may not have executed the change, so the caller must read its configuration.
             self.actual.pop(switch, None)
         self._waiting = {}
         both = self.desired.keys() & self.actual.keys()

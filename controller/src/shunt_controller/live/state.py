@@ -34,7 +34,7 @@ class Flow:
     entry: Entry | None = field(default=None, compare=False)
     """The planned entry. None if the entry was read from a switch."""
     stage: int = field(default=0, compare=False)
-    """When a new or changed entry is added: after those of all lower stages, on all switches."""
+    """When a new or changed entry is added: after the entries of all lower stages, on all switches."""
 
 
 Place = tuple[int, int]

@@ -17,7 +17,7 @@ _COMMANDS_ANY = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
 
 
 def flow_of(entry: Entry, stage: int = 0, idle_s: int = 0) -> Flow:
-    """Returns a planned entry. If `idle_s` is not 0, it is removed after so many seconds without packets."""
+    """Returns a planned entry. If `idle_s` is not 0, the switch removes it after that time without packets."""
     return Flow(flow_id(entry.table, entry.priority, entry.match), body(instructions(entry)), idle_s, entry.match, entry, stage)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs os-ken applications: ``shunt-controller run NAME... [OPTION...]``. The options are those of os-ken
-(--ofp-listen-host, --ofp-tcp-listen-port) and of the applications; --help lists them. The program ends on
+"""Runs os-ken applications: ``shunt-controller run NAME... [OPTION...]``. os-ken and the applications define
+the options, such as --ofp-listen-host and --ofp-tcp-listen-port; --help lists them. The program ends on
 SIGTERM and Ctrl-C. Exit codes: 1 failure, 2 usage error."""
 
 import importlib
