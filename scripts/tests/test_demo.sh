@@ -3,8 +3,8 @@
 # The demo must pass twice at the same time. It must leave no namespace, process or temporary file, even when
 # interrupted in any of its phases.
 set -euo pipefail
-# Job control gives each demo its own process group. If this test was started in the background, SIGINT is
-# ignored, so `env` restores its default effect.
+# Job control gives each demo its own process group. If this test was started in the background or by nohup,
+# SIGINT or SIGHUP is ignored, so `env` restores their default effects.
 set -m
 
 folder=$(mktemp -d)
@@ -53,7 +53,7 @@ interrupt() {
     set -m
     mkdir "$TMPDIR"
     : >"$out"
-    env --default-signal=INT scripts/demo.sh >"$out" 2>&1 &
+    env --default-signal=INT,HUP,TERM scripts/demo.sh >"$out" 2>&1 &
     pid=$!
     until grep -q -- "$text" "$out"; do
         kill -0 "$pid" 2>/dev/null || {
