@@ -92,6 +92,7 @@ name = "p2"
 CONFIG
 background first sw "$shunt" run -c "$folder/apart.toml"
 first=$started
+wait_until 'the device is programmed' device_is apart 'state: ready, rewritten 1 times'
 # One program serves an interface.
 sed -e "s/$openflow_listen/127.0.0.1:6655/" -e "s/control.sock/other.sock/" "$folder/switch.toml" >"$folder/other.toml"
 for command in "$shunt run -c $folder/other.toml" "$device --listen 127.0.0.1:6701 --port 1=p1"; do
@@ -101,7 +102,6 @@ for command in "$shunt run -c $folder/other.toml" "$device --listen 127.0.0.1:67
     fi
     grep -q 'another switch serves the device' "$folder/taken.log" || fail "the refusal of $command names no other switch"
 done
-wait_until 'the device is programmed' device_is apart 'state: ready, rewritten 1 times'
 pings 1 2 || fail 'no pings pass the device of another process'
 kill -KILL "$first"
 wait "$first" || true
