@@ -6,6 +6,7 @@ Linux bridges.
 import json
 import os
 import signal
+import time
 
 from report import ROOT
 from rooms import Failed, done, wait_until
@@ -14,6 +15,8 @@ from rooms import Failed, done, wait_until
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
 # Time for a switch to load its flows.
 START_S = 120
+# Time in which a signal for a process group reaches all its processes.
+SIGNAL_S = 0.5
 # Ports a and b are connected, and pings are low-latency. Open vSwitch gets the same flows without this mark.
 FLOWS = """
 priority=20,icmp,in_port=%(a)d,nw_dst=10.0.0.2/32,%(mark)sactions=output:%(b)d
@@ -85,8 +88,13 @@ class Road:
         if self.process is None or self.thread is None:
             return self.process and self.process.pid
         folder = "/proc/%d/task" % self.process.pid
-        names = ((tid, text_of("%s/%s/comm" % (folder, tid))) for tid in os.listdir(folder))
-        return next(int(tid) for tid, name in names if name.startswith(self.thread))
+        try:
+            names = ((tid, text_of("%s/%s/comm" % (folder, tid))) for tid in os.listdir(folder))
+            return next(int(tid) for tid, name in names if name.startswith(self.thread))
+        except (OSError, StopIteration):
+            # Ctrl-C ends the switch, too. This process may get the signal a moment later.
+            time.sleep(SIGNAL_S)
+            raise Failed("%s: the forwarding thread has ended" % self.switch) from None
 
     def pause(self, number=signal.SIGSTOP):
         """Pauses the switches, so that busy-polling switches leave the CPU to others."""
