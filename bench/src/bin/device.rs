@@ -6,6 +6,8 @@
 //!
 //! - Daemon's share: from the first byte of a FLOW_MOD with a BARRIER_REQUEST to the BARRIER_REPLY, without
 //!   the time in which the device works on messages.
+//! - Exchange: from a datagram to its answer by a thread that never sleeps, as the time that the machine itself
+//!   needs.
 //! - Reaction: from a Packet_in of the device to the execution of the entry that the controller adds, by a
 //!   controller in this process, and by the learning application on os-ken.
 
@@ -15,10 +17,12 @@ mod daemon;
 mod stub;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::net::UdpSocket;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -28,6 +32,8 @@ use stub::Stub;
 
 /// Entries that are added before the table is emptied.
 const ENTRIES: u32 = 400;
+/// Length of an exchanged datagram in bytes, about that of a command.
+const EXCHANGED_BYTES: usize = 128;
 /// Longest time of a round.
 const LONG: Duration = Duration::from_secs(10);
 /// Share of the daemon at the 99th percentile, in us.
@@ -64,6 +70,7 @@ fn main() -> Result<()> {
     }
     let cpus = allowed_cpus()?;
     let (first, last) = cpus.first().zip(cpus.last()).ok_or("no CPU is allowed")?;
+    report("exchange of datagrams without the daemon", &exchanges(*first, *last, arguments.rounds)?, None)?;
     let mut stub = Stub::new()?;
     pin_to(*last)?;
     let daemon = Daemon::start(&mut stub)?;
@@ -91,6 +98,50 @@ fn enter_namespaces() -> Result<io::Error> {
     }
     command.args(["--net", "--mount", "--"]).arg(std::env::current_exe()?);
     Ok(command.args(std::env::args_os().skip(1)).arg("--inside").exec())
+}
+
+/// Exchanges datagrams of the length of a command with a thread on another CPU. Returns times in us.
+fn exchanges(here: usize, there: usize, rounds: u32) -> Result<Vec<f64>> {
+    let (near, far) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    near.connect(far.local_addr()?)?;
+    far.connect(near.local_addr()?)?;
+    near.set_nonblocking(true)?;
+    far.set_nonblocking(true)?;
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let answers = scope.spawn(|| -> io::Result<()> {
+            pin_to(there).map_err(io::Error::other)?;
+            let mut buffer = [0; EXCHANGED_BYTES];
+            while !is_over.load(Ordering::Relaxed) {
+                match far.recv(&mut buffer) {
+                    Ok(_) => drop(far.send(&buffer)?),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        });
+        let times =
+            pin_to(here).map_err(Into::into).and_then(|()| (0..rounds).map(|_| exchange(&near)).collect());
+        is_over.store(true, Ordering::Relaxed);
+        answers.join().map_err(|_| "the answering thread panicked")??;
+        times
+    })
+}
+
+fn exchange(near: &UdpSocket) -> Result<f64> {
+    let mut buffer = [0; EXCHANGED_BYTES];
+    let start = Instant::now();
+    near.send(&buffer)?;
+    while let Err(error) = near.recv(&mut buffer) {
+        if error.kind() != ErrorKind::WouldBlock {
+            return Err(error.into());
+        }
+        if start.elapsed() > LONG {
+            return Err("a datagram was lost".into());
+        }
+    }
+    Ok(us(start.elapsed()))
 }
 
 /// Adds entries one by one, each with a barrier.
