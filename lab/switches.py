@@ -89,9 +89,16 @@ class Road:
             return self.process and self.process.pid
         folder = "/proc/%d/task" % self.process.pid
         try:
-            names = ((tid, text_of("%s/%s/comm" % (folder, tid))) for tid in os.listdir(folder))
-            return next(int(tid) for tid, name in names if name.startswith(self.thread))
-        except (OSError, StopIteration):
+            for tid in os.listdir(folder):
+                try:
+                    name = text_of("%s/%s/comm" % (folder, tid))
+                except OSError:
+                    # Another thread has ended since the threads were listed.
+                    continue
+                if name.startswith(self.thread):
+                    return int(tid)
+            raise ProcessLookupError
+        except OSError:
             # Ctrl-C ends the switch, too. This process may get the signal a moment later.
             time.sleep(SIGNAL_S)
             raise Failed("%s: the forwarding thread has ended" % self.switch) from None
