@@ -1,34 +1,35 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every test of a folder: run.sh [FOLDER] (default: this folder). The tests run one after another, except
-# that some run beside test_rtl.sh. Needs root.
+# Runs every test of a folder: run.sh [FOLDER] (default: this folder). Two tests run at a time, so that tests
+# which wait for most of their time do not leave the CPUs idle. Prints the output of each test when it has ended,
+# and its time in seconds. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 readonly folder=${1:-scripts/tests}
-# Simulations occupy one CPU for minutes. Meanwhile the other CPU runs tests that wait for most of their time,
-# whose limits of time are wide, and whose namespaces have names of their own.
-readonly long=test_rtl beside=(test_datapaths test_half_open test_pof)
+# The second lane. Its tests wait for most of their time, their limits of time are wide, and their namespaces have
+# names of their own. All other tests are in the first lane.
+readonly beside=(
+    test_controller test_controller_hybrid test_controller_modes test_datapaths test_faucet test_half_open
+    test_load_plan test_load_row test_load_tags test_os_ken_learning test_os_ken_rest test_pof test_run_policy
+    test_run_tags test_testcontroller
+)
 
-for name in "$long" "${beside[@]}"; do
+for name in "${beside[@]}"; do
     [ -x "$folder/$name.sh" ] || {
         printf 'run: %s is missing; correct the list in this script\n' "$folder/$name.sh" >&2
         exit 1
     }
 done
+first=()
+for path in "$folder"/test_*.sh; do
+    name=$(basename "$path" .sh)
+    [[ " ${beside[*]} " == *" $name "* ]] || first+=("$name")
+done
 
-run() {
-    printf '== %s\n' "$folder/$1.sh"
-    "$folder/$1.sh"
-}
-runs_beside() { [[ " ${beside[*]} " == *" $1 "* ]]; }
-run_beside() {
-    local name
-    for name in "${beside[@]}"; do run "$name" || return 1; done
-}
-
-log=$(mktemp)
+logs=$(mktemp -d)
+readonly logs
 others=''
 clean_up() {
     # A second Ctrl-C must not interrupt the clean-up.
@@ -37,29 +38,48 @@ clean_up() {
         kill -TERM -- "-$others" 2>/dev/null || true
         while kill -0 -- "-$others" 2>/dev/null; do sleep 0.1; done
     fi
-    rm -f "$log"
+    # The other lane may have printed more after the failure.
+    if [ -s "$logs/failed" ]; then printf 'run: failed: %s\n' "$(paste -sd ' ' "$logs/failed")" >&2; fi
+    rm -rf "$logs"
 }
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-for path in "$folder"/test_*.sh; do
-    name=$(basename "$path" .sh)
-    if runs_beside "$name"; then continue; fi
-    if [ "$name" != "$long" ]; then
-        run "$name"
-        continue
-    fi
-    # Job control gives the other tests a process group, which a signal can end, and SIGINT its default effect.
-    set -m
-    run_beside >"$log" 2>&1 &
-    others=$!
-    set +m
+# run NAME: runs a test, and prints its output in one piece, so that the lanes do not mix.
+run() {
+    local start=$SECONDS status=0
+    "$folder/$1.sh" >"$logs/$1" 2>&1 || status=$?
+    {
+        printf '== %s, %s s\n' "$folder/$1.sh" $((SECONDS - start))
+        cat "$logs/$1"
+    } >"$logs/$1.all"
+    cat "$logs/$1.all"
+    [ "$status" -eq 0 ] || printf '%s\n' "$1" >>"$logs/failed"
+    return "$status"
+}
+lane() {
+    local name
+    for name in "$@"; do run "$name" || return; done
+}
+
+# Job control gives the second lane a process group, which a signal can end, and SIGINT its default effect.
+set -m
+lane "${beside[@]}" &
+others=$!
+set +m
+for name in "${first[@]}"; do
     run "$name"
+    # Do not go on after a failure of the second lane.
+    if [ -n "$others" ] && ! kill -0 "$others" 2>/dev/null; then
+        wait "$others"
+        others=''
+    fi
+done
+if [ -n "$others" ]; then
     status=0
     wait "$others" || status=$?
     others=''
-    cat "$log"
     [ "$status" -eq 0 ] || exit "$status"
-done
+fi
