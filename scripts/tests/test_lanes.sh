@@ -35,7 +35,8 @@ ok 'a capture that is not Ethernet is refused'
 
 SHUNT=$(test_build)
 export SHUNT
-# Job control gives each run its own process group, in which SIGINT has its default effect.
+# Job control gives each run its own process group. If this test was started in the background, SIGINT is ignored,
+# so `env` restores its default effect.
 set -m
 # expect_nothing PID: fails if a process of the lab's run with this process ID is left.
 expect_nothing() {
@@ -43,7 +44,7 @@ expect_nothing() {
     if pgrep -g "$1" -r D,R,S,T -a; then fail "the lab left these processes"; fi
 }
 lab() {
-    lab/lanes.py --rounds 1 --pings 20 --report "$folder/figures" "$@" >"$folder/lab.log" 2>&1 &
+    env --default-signal=INT lab/lanes.py --rounds 1 --pings 20 --report "$folder/figures" "$@" >"$folder/lab.log" 2>&1 &
     started=$!
 }
 lab --flood 65000

@@ -5,7 +5,8 @@
 # controller, with a remote controller, and without a controller. Each switch must have its datapath ID, and
 # an interrupted run must leave nothing behind.
 set -euo pipefail
-# Job control gives each run its own process group, in which SIGINT has its default effect.
+# Job control gives each run its own process group. If this test was started in the background, SIGINT is ignored,
+# so `env` restores its default effect.
 set -m
 cd "$(dirname "$0")/../.."
 
@@ -112,7 +113,7 @@ export SHUNT=$program
 interrupt() {
     local signal=$1 expected=$2 pid status=0
     : >"$folder/out"
-    env "$mark" lab/mn.sh --topo tree,2 --test iperf >"$folder/out" 2>&1 &
+    env --default-signal=INT "$mark" lab/mn.sh --topo tree,2 --test iperf >"$folder/out" 2>&1 &
     pid=$!
     until grep -q 'Iperf: testing' "$folder/out"; do
         kill -0 "$pid" 2>/dev/null || fail 'mn ended before iperf'
