@@ -24,6 +24,8 @@ class Rollout:
         """When the last stage was confirmed that changed something."""
         self.keep_until_s = float("-inf")
         """Nothing is removed before this time."""
+        self.may_remove = True
+        """Whether anything may be removed."""
         self.is_settled = True
         """Whether all switches have the desired configuration, as of the last call of :meth:`next`."""
 
@@ -73,7 +75,7 @@ class Rollout:
         targets = {switch: self.desired[switch] for switch in both}
         has_old = any(self.actual[switch] != target for switch, target in targets.items())
         self.is_settled = not has_old
-        is_time = now_s - self._changed_s >= self._drain_s and now_s >= self.keep_until_s
+        is_time = self.may_remove and now_s - self._changed_s >= self._drain_s and now_s >= self.keep_until_s
         if has_old and is_time and self._send(targets, now_s):
             return dict(self._waiting)
         return {}

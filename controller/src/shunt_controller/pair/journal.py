@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is stored about the plan of a network, and when. Switches are changed in two steps, and each begins when
+the store has a record of it:
+
+1. The record has the basis of the plan in force, and the basis of the next plan. Switches then get what the
+   next plan adds. Packets of both plans are forwarded.
+2. The record has the basis of the next plan only. Switches then lose what only the plan before needed.
+
+The basis of a plan consists of what is chosen once and kept: IDs, labels and epoch for KeyFlow, the order of
+ports for Tag-and-Forward. Routes, keys and entries follow from it and from the topology. A controller that
+takes over in step 1 completes the next plan, or returns to the plan in force if the next one no longer suits the
+network. In step 2 it completes the next plan.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from shunt_controller.live.rollout import Rollout
+from shunt_controller.live.topology import Host, Port
+
+FORMAT, VERSION = "shunt-pair", 1
+Basis = Mapping[str, Any]
+"""The basis of a plan, as a JSON value."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The record of a plan."""
+
+    kind: str
+    """Name of the application."""
+    current: Basis | None = None
+    """Basis of the plan in force."""
+    next: Basis | None = None
+    """Basis of the plan that switches are given; None in step 2, and if there is no such plan."""
+    hosts: tuple[Host, ...] = ()
+
+    def encoded(self) -> bytes:
+        """Returns the record as JSON."""
+        hosts = [{"mac": host.mac, "switch": host.at.switch, "port": host.at.number, "addresses": list(host.addresses)} for host in self.hosts]
+        value = {"format": FORMAT, "version": VERSION, "kind": self.kind, "current": self.current, "next": self.next, "hosts": hosts}
+        return json.dumps(value, separators=(",", ":")).encode()
+
+    @classmethod
+    def decoded(cls, data: bytes, kind: str) -> "Entry":
+        """Returns the record of an application. Raises ValueError with the reason if the data is none."""
+        try:
+            value = json.loads(data)
+            is_one = value["format"] == FORMAT and value["version"] == VERSION and value["kind"] == kind
+            bases = value["current"], value["next"]
+            hosts = tuple(_host(one) for one in value["hosts"])
+        except (ValueError, TypeError, LookupError) as error:
+            raise ValueError(f"it is damaged: {type(error).__name__} {error}") from error
+        if not is_one or not all(basis is None or isinstance(basis, dict) for basis in bases):
+            raise ValueError(f"it has format {value['format']}, version {value['version']} and kind {value['kind']}")
+        return cls(kind, *bases, hosts)
+
+
+def _host(value: Any) -> Host:
+    mac, switch, port, addresses = value["mac"], value["switch"], value["port"], value["addresses"]
+    if type(mac) is not str or type(switch) is not int or type(port) is not int or not all(type(one) is str for one in addresses):
+        raise ValueError("a host has members of wrong types")
+    return Host(mac, Port(switch, port), tuple(addresses))
+
+
+class Planned(Protocol):
+    """A planner whose plans have a basis."""
+
+    rollout: Rollout
+
+    def basis(self) -> Basis | None:
+        """Returns the basis of the plan, or None without a plan."""
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """The hosts of the network."""
+
+
+class Journal:
+    """Decides when the steps of an application's plans may begin. `submit` begins to store a record. The caller
+    then calls :meth:`stored` when it is stored; a later record replaces one that is not."""
+
+    def __init__(self, kind: str, submit: Callable[[Entry], None]) -> None:
+        self._submit = submit
+        self._stored = Entry(kind)
+        self._submitted: Entry | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a record is not stored yet."""
+        return self._submitted is not None
+
+    def restore(self, entry: Entry) -> None:
+        """Takes the record of the controller that was the master before."""
+        self._stored, self._submitted = entry, None
+
+    def stored(self, entry: Entry) -> None:
+        """Takes the news that a record is stored."""
+        self._stored = entry
+        if self._submitted == entry:
+            self._submitted = None
+
+    def may_change(self, planner: Planned) -> bool:
+        """Returns whether switches may be changed now, and sets whether something may be removed."""
+        basis, rollout, stored = planner.basis(), planner.rollout, self._stored
+        if basis is None:
+            return True
+        if basis != (stored.current if stored.next is None else stored.next):
+            # A plan that is not in force yet is replaced; packets with its keys may still be in the network.
+            rollout.may_remove = False
+            self._store(replace(stored, next=basis, hosts=planner.hosts))
+            return False
+        if stored.next is None:
+            rollout.may_remove = True
+            if stored.hosts != planner.hosts:
+                self._store(replace(stored, hosts=planner.hosts))
+            return True
+        rollout.may_remove = False
+        is_added = rollout.desired and rollout.is_added
+        entry = replace(stored, current=basis, next=None) if is_added else stored
+        if is_added or stored.hosts != planner.hosts:
+            self._store(replace(entry, hosts=planner.hosts))
+        return True
+
+    def _store(self, entry: Entry) -> None:
+        if entry != self._submitted:
+            self._submitted = entry
+            self._submit(entry)
