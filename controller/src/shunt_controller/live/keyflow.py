@@ -2,16 +2,18 @@
 """KeyFlow in a running network: from the topology and the packets that hosts ask for to the configurations of
 switches."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
+from shunt_controller.live.basis import agree, identifiers_of, of_identifiers, suffice
 from shunt_controller.live.identifiers import Identifiers, extended, renumbered
 from shunt_controller.live.keyentries import Wanted, configurations
 from shunt_controller.live.keyroutes import Known, Routes, plan
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
-from shunt_controller.live.topology import Topology
+from shunt_controller.live.topology import Host, Topology
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.sections import TABLES, Bank
@@ -55,6 +57,7 @@ class KeyFlow:
         """The IDs, lanes and key width for which the known routes are valid."""
         self._conflict = ""
         """Why the IDs that switches had cannot be used; empty if they can."""
+        self._basis: tuple[Identifiers, dict[str, Any]] | None = None
 
     def set_topology(self, topology: Topology) -> None:
         """Sets the topology."""
@@ -88,6 +91,34 @@ class KeyFlow:
                 found[epoch] = _adopted(found[epoch], switch, state)
         self.identifiers = max(found.values(), key=lambda one: (len(one.ids), -one.epoch))
         self._conflict, self.is_stale = _common_factor(self.identifiers.ids), True
+
+    def adopt(self, bases: Iterable[Mapping[str, Any]]) -> None:
+        """Takes over the first of some stored bases that switches and the network agree with. Called after
+        :meth:`restore`, whose IDs remain if there is none."""
+        lanes = self.lanes & self.topology.switches.keys()
+        for basis in bases:
+            try:
+                found = identifiers_of(basis)
+            except ValueError as error:
+                self._report(f"stored {error}", f"a stored plan is not used: {error}")
+                continue
+            if agree(found, self.rollout.actual) and suffice(found, self.topology, lanes, self.settings.reserve):
+                self.identifiers, self._conflict, self.is_stale = found, "", True
+                return
+            self._report(f"unsuitable {found.epoch}", f"the stored plan of epoch {found.epoch} is not used: it does not suit the network")
+
+    def basis(self) -> dict[str, Any] | None:
+        """Returns the basis of the plan, or None without a plan."""
+        if not self.rollout.desired:
+            return None
+        if self._basis is None or self._basis[0] is not self.identifiers:
+            self._basis = self.identifiers, of_identifiers(self.identifiers)
+        return self._basis[1]
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """The hosts of the network."""
+        return self.topology.hosts
 
     def ask(self, switch: int, mac: str) -> bool:
         """Records that a packet to a host has entered the network at a switch. Returns whether this is new and

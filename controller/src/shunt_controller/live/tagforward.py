@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tag-and-Forward in a running network: from the topology to the configurations of switches."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
+from shunt_controller.live.tagbasis import of_ports, ports_in
 from shunt_controller.live.tagentries import Tags
-from shunt_controller.live.topology import Link, Topology
+from shunt_controller.live.topology import Host, Link, Topology
 from shunt_controller.live.tree import Ports, links_of, ports_of, problems, recognized
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.fattree import FatTree
@@ -44,6 +46,7 @@ class TagForward:
         self.is_stale = False
         """Whether something has changed since the last plan."""
         self._ports = Ports()
+        self._basis: tuple[Ports, dict[str, Any]] | None = None
         self._known: dict[int, frozenset[int]] = {}
         self._tags: Tags | None = None
         self._links: frozenset[Link] = frozenset()
@@ -74,6 +77,30 @@ class TagForward:
             outside[switch] = tuple(port for _, flag, port in gates if flag == Flag.EXTERNAL)
             self._known[switch] = self._known.get(switch, frozenset()) | {*servers[switch], *outside[switch]}
         self._ports, self.is_stale = Ports(servers, outside), True
+
+    def adopt(self, bases: Iterable[Mapping[str, Any]]) -> None:
+        """Takes over the first of some stored bases. Called after :meth:`restore`."""
+        for basis in bases:
+            try:
+                self._ports, self.is_stale = ports_in(basis), True
+            except ValueError as error:
+                self._report(f"stored {error}", f"a stored plan is not used: {error}")
+                continue
+            for part in (self._ports.servers, self._ports.outside):
+                for switch, ports in part.items():
+                    self._known[switch] = self._known.get(switch, frozenset()) | {*ports}
+            return
+
+    def basis(self) -> dict[str, Any] | None:
+        """Returns the basis of the plan, or None without a plan."""
+        if self._basis is None or self._basis[0] is not self._ports:
+            self._basis = self._ports, of_ports(self._ports)
+        return self._basis[1] if self.rollout.desired else None
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """The hosts of the network."""
+        return self.topology.hosts
 
     def update(self) -> bool:
         """Plans if something has changed. Returns whether there is a new plan. If there is none because of a
