@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A controller is killed at any step of a plan, and another one takes over. Switches and the store may or may not
+have executed what was sent to them last. All packets must be delivered at any time, and all switches end with the
+same plan, which the store has."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model import Model, network
+from test_live_keyflow import networks
+
+from shunt_controller.live.identifiers import Identifiers, renumbered
+from shunt_controller.live.keyflow import KeyFlow, Settings
+from shunt_controller.live.state import State
+from shunt_controller.live.topology import Host, Port, Topology
+from shunt_controller.pair.journal import Entry, Journal
+from shunt_controller.sections import Bank
+
+STEPS_MAX = 200
+
+
+class World:
+    """The switches and the store, which remain when a controller is killed. `check` is called after each
+    change."""
+
+    def __init__(self, topology: Topology, check: Callable[["World"], None] = lambda world: None) -> None:
+        self.topology, self.check = topology, check
+        self.states: dict[int, State] = {switch: State() for switch in topology.switches}
+        self.stored: bytes | None = None
+        self.steps = 0
+
+    @property
+    def entry(self) -> Entry:
+        """The stored record."""
+        return Entry("keyflow") if self.stored is None else Entry.decoded(self.stored, "keyflow")
+
+    def has(self, epoch: int) -> set[int]:
+        """Returns the switches with a bank of an epoch."""
+        return {switch for switch, state in self.states.items() if (Bank.kind, epoch) in state.sections}
+
+
+class Controller:
+    """A master: the planner and the journal, as the application runs them."""
+
+    def __init__(self, world: World, reserve: int = 4) -> None:
+        self.world = world
+        self.submitted: list[Entry] = []
+        self.reports: list[str] = []
+        self.planner = KeyFlow(Settings(reserve=reserve), lambda kind, text: self.reports.append(text))
+        self.journal = Journal("keyflow", self.submitted.append)
+        self.planner.set_topology(world.topology)
+        for switch, state in world.states.items():
+            self.planner.known(switch, state, True)
+        self.planner.restore()
+        entry = world.entry
+        self.journal.restore(entry)
+        self.planner.adopt(basis for basis in (entry.next, entry.current) if basis is not None)
+
+    def work(self, now_s: float, draw: Callable[[str], bool]) -> bool:
+        """Works for a moment. Returns whether the controller still lives: `draw` decides at each step."""
+        world = self.world
+        self.planner.update()
+        if self.submitted:
+            # Only the record that was submitted last is stored.
+            entry, self.submitted[:] = self.submitted[-1], []
+            if not draw("before the store"):
+                return False
+            world.stored = entry.encoded()
+            world.steps += 1
+            if not draw("before the answer of the store"):
+                return False
+            self.journal.stored(entry)
+        if not self.journal.may_change(self.planner):
+            return True
+        sent = self.planner.rollout.next(now_s)
+        for switch, state in sent.items():
+            if not draw("between switches"):
+                return False
+            world.states[switch] = state
+            world.steps += 1
+            world.check(world)
+            if draw("before the answer of a switch"):
+                self.planner.rollout.done(switch, now_s)
+            else:
+                return False
+        return True
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self.planner.rollout.is_settled and not self.journal.is_waiting and not self.submitted and self.world.entry.next is None
+
+    def finish(self, begin_s: float = 0.0) -> None:
+        """Works until nothing is left to be done."""
+        for step in range(STEPS_MAX):
+            self.work(begin_s + 2 * step, lambda what: True)
+            if step > 2 and self.is_finished:
+                return
+        raise AssertionError(f"the plan is not completed: {self.reports}")
+
+
+def delivering(topology: Topology, pairs: list[tuple[Host, Host]]) -> Callable[[World], None]:
+    """Returns a check that all pairs of hosts reach each other."""
+
+    def check(world: World) -> None:
+        model = Model(topology, world.states, set(world.states))
+        for src, dst in pairs:
+            assert model.deliver(model.enter(src, dst)) == dst.at
+
+    return check
+
+
+def check_whole(world: World, controller: Controller) -> None:
+    """Checks that all switches have one plan, which is the stored one."""
+    identifiers, entry = controller.planner.identifiers, world.entry
+    assert world.has(identifiers.epoch) == set(world.states) and not world.has(1 - identifiers.epoch)
+    assert all(state == controller.planner.rollout.desired[switch] for switch, state in world.states.items())
+    assert entry.next is None and entry.current == controller.planner.basis()
+
+
+@given(networks(6), st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_controller_may_be_killed_at_any_step(drawn, data):
+    pairs, at = drawn
+    topology = network(pairs, at)
+    world = World(topology)
+    Controller(world).finish()
+    world.check = delivering(topology, [(src, dst) for src in topology.hosts for dst in topology.hosts if src != dst])
+    world.check(world)
+    # Each master begins to give all switches new IDs, and all but the last one are killed.
+    for _ in range(data.draw(st.integers(1, 3))):
+        controller = Controller(world)
+        finished = controller.planner.identifiers
+        lives = data.draw(st.integers(0, 60))
+        begun, now_s, steps = False, 0.0, 0
+
+        def draw(what: str) -> bool:
+            nonlocal steps
+            steps += 1
+            return steps <= lives
+
+        while controller.work(now_s, draw) and steps <= lives:
+            now_s += 2
+            if controller.is_finished and not begun and now_s > 8:
+                begun = True
+                controller.planner.identifiers = renumbered(finished, topology, topology.switches.keys(), 4)
+                controller.planner.is_stale = True
+            elif controller.is_finished and now_s > 60:
+                break
+    last = Controller(world)
+    last.finish()
+    check_whole(world, last)
+
+
+def half_applied(lives: int) -> tuple[World, Identifiers, Identifiers]:
+    """Returns a network whose controller was killed after some steps of giving all switches new IDs, with the IDs
+    before and after."""
+    topology = network([(1, 2), (2, 3), (3, 4), (4, 1)], [1, 3])
+    world = World(topology)
+    first = Controller(world)
+    first.finish()
+    old = first.planner.identifiers
+    first.planner.identifiers = new = renumbered(old, topology, topology.switches.keys(), 4)
+    first.planner.is_stale = True
+    left = lives
+
+    def draw(what: str) -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0
+
+    for step in range(STEPS_MAX):
+        if not first.work(1000.0 + 2 * step, draw):
+            return world, old, new
+    raise AssertionError("the controller was not killed")
+
+
+def test_a_half_applied_plan_is_completed():
+    # Four steps store the plan and change one switch.
+    world, _, new = half_applied(5)
+    assert world.has(0) == {1, 2, 3, 4} and world.has(1) and world.has(1) != world.has(0)
+    second = Controller(world)
+    second.finish()
+    check_whole(world, second)
+    assert second.planner.identifiers == new
+
+
+def test_a_half_applied_plan_that_no_longer_suits_is_taken_back():
+    world, old, _ = half_applied(5)
+    stored = world.entry
+    # Of a switch that has not been changed yet, the stored ID has no room for its links.
+    other = min(set(world.states) - world.has(1))
+    damaged = {**stored.next, "switches": {**stored.next["switches"], f"{other:016x}": {"id": 2, "labels": [0]}}}
+    world.stored = Entry("keyflow", stored.current, damaged, stored.hosts).encoded()
+    second = Controller(world, reserve=0)
+    second.finish()
+    check_whole(world, second)
+    assert second.planner.identifiers.ids == old.ids and second.planner.identifiers.epoch == 0
+
+
+def test_no_switch_is_changed_before_new_ids_are_stored_and_nothing_is_removed_before_the_plan_is_in_force():
+    topology = network([(1, 2), (2, 3), (3, 1)], [1, 3])
+    world = World(topology)
+    controller = Controller(world)
+    for step in range(20):
+        controller.planner.update()
+        assert not controller.journal.may_change(controller.planner), "the store does not answer"
+        controller.submitted[:-1] = []
+    controller.finish()
+    controller.planner.identifiers = renumbered(controller.planner.identifiers, topology, topology.switches.keys(), 4)
+    controller.planner.is_stale = True
+    before = dict(world.states)
+    lost = 0
+
+    def refuse_second(what: str) -> bool:
+        """Lets the store answer once: for the beginning of the plan."""
+        nonlocal lost
+        if what == "before the store":
+            lost += 1
+            return lost == 1
+        return True
+
+    for step in range(60):
+        controller.work(1000.0 + 2 * step, refuse_second)
+    assert lost > 1 and world.has(0) == world.has(1) == {1, 2, 3}
+    assert all(before[switch].sections[Bank.kind, 0] == state.sections[Bank.kind, 0] for switch, state in world.states.items())
+
+
+def test_hosts_are_stored_and_read_back():
+    hosts = (Host("02:00:00:00:00:01", Port(1 << 63, 7), ("10.0.0.1", "fe80::1")), Host("02:00:00:00:00:02", Port(2, 3)))
+    entry = Entry("keyflow", {"epoch": 0, "switches": {}}, None, hosts)
+    assert Entry.decoded(entry.encoded(), "keyflow") == entry
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"format":"shunt-pair"}',
+        Entry("tag-and-forward").encoded(),
+        Entry("keyflow").encoded().replace(b'"version":1', b'"version":9'),
+        Entry("keyflow").encoded().replace(b'"current":null', b'"current":[]'),
+        Entry("keyflow").encoded().replace(b'"hosts":[]', b'"hosts":[{"mac":1,"switch":1,"port":1,"addresses":[]}]'),
+    ],
+)
+def test_damaged_records_are_refused_with_a_reason(data):
+    with pytest.raises(ValueError, match="it is damaged|it has format"):
+        Entry.decoded(data, "keyflow")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epoch": 2},
+        {"switches": []},
+        {"switches": {"x": {"id": 5, "labels": [0]}}},
+        {"switches": {"1": {"id": 5}}},
+        {"switches": {"1": {"id": "5", "labels": [0]}}},
+        {"switches": {"1": {"id": 5, "labels": ["a"]}}},
+        {"switches": {"1": {"id": 6, "labels": [0]}, "2": {"id": 9, "labels": [0]}}},
+    ],
+)
+def test_a_damaged_plan_is_reported_and_not_used(change):
+    world = World(network([(1, 2), (2, 3)], [1, 3]))
+    first = Controller(world)
+    first.finish()
+    stored = world.entry
+    world.stored = Entry("keyflow", {**stored.current, **change}, None, stored.hosts).encoded()
+    second = Controller(world)
+    assert any("a stored plan is not used" in text for text in second.reports)
+    second.finish()
+    check_whole(world, second)
+    assert second.planner.identifiers == first.planner.identifiers
+
+
+def test_a_stored_plan_that_differs_from_the_switches_is_not_used():
+    world = World(network([(1, 2), (2, 3)], [1, 3]))
+    first = Controller(world)
+    first.finish()
+    stored, states = world.entry, dict(world.states)
+    switches = stored.current["switches"]
+    names = sorted(switches)
+    swapped = {name: {**switches[name], "id": switches[other]["id"]} for name, other in zip(names, reversed(names), strict=True)}
+    world.stored = Entry("keyflow", {**stored.current, "switches": swapped}, None, stored.hosts).encoded()
+    second = Controller(world)
+    assert any("it does not suit the network" in text for text in second.reports)
+    second.finish()
+    assert world.states == states
+    check_whole(world, second)
