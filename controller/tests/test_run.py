@@ -27,9 +27,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["nothing"], "run: there is no application 'nothing'"),
         (["keyflow", "nothing"], "run: there is no application 'nothing'"),
         (["keyflow", "--width", "7"], "argument --width: Invalid Integer"),
+        (["keyflow", "--lease", "0"], "argument --lease: Invalid Float"),
         (["keyflow", "--lldp-period", "0"], "argument --lldp-period: Invalid Float"),
     ],
-    ids=["none", "unknown", "one unknown", "width", "period"],
+    ids=["none", "unknown", "one unknown", "width", "lease", "period"],
 )
 def test_wrong_usage_is_explained(arguments, sentence):
     ended = run(*arguments)
@@ -48,3 +49,18 @@ def test_a_port_in_use_is_explained():
 def test_help_lists_the_applications():
     ended = run("--help")
     assert ended.returncode == 0 and all(name in ended.stdout for name in APPLICATIONS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["keyflow", "--etcd", "localhost"], "run: --etcd: 'localhost' is no endpoint of etcd; one is http://127.0.0.1:2379, for example\n"),
+        (
+            ["keyflow", "low-latency", "--etcd", "http://127.0.0.1:1", "--policy", "none"],
+            "run: low-latency cannot be used with --etcd; start it as a controller of its own\n",
+        ),
+    ],
+)
+def test_wrong_use_of_several_controllers_is_explained(arguments, sentence):
+    ended = run(*arguments, "--ofp-tcp-listen-port", "0")
+    assert ended.returncode == 1 and ended.stderr.endswith(sentence) and "Traceback" not in ended.stderr, ended.stderr

@@ -28,11 +28,12 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps.cookies import DISCOVERY
+from shunt_controller.apps.mastership import Mastership
 from shunt_controller.apps.reports import Reports
 from shunt_controller.live import discovery, frames, lldp
 from shunt_controller.live.debounce import Debounce
 from shunt_controller.live.timing import Timing
-from shunt_controller.live.topology import Port, Topology
+from shunt_controller.live.topology import Host, Port, Topology
 
 cfg.CONF.register_cli_opts(
     [cfg.FloatOpt("lldp-period", default=Timing.period_s, min=0.1, max=3600, help="seconds between two LLDP frames of a port")]
@@ -68,11 +69,15 @@ class EventSwitchGone(EventBase):  # type: ignore[misc]
         self.datapath = datapath
 
 
+class EventStoodDown(EventBase):  # type: ignore[misc]
+    """This controller is no longer the master. All switches are as if they had not connected."""
+
+
 class Discovery(OSKenApp):  # type: ignore[misc]
     """Runs :class:`shunt_controller.live.discovery.Discovery` with the events of os-ken."""
 
     OFP_VERSIONS = [ofp.OFP_VERSION]
-    _EVENTS = [EventTopology, EventSwitchReady, EventSwitchGone]
+    _EVENTS = [EventTopology, EventSwitchReady, EventSwitchGone, EventStoodDown]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,18 +88,25 @@ class Discovery(OSKenApp):  # type: ignore[misc]
         self._key = secrets.token_bytes(32)
         # Guards everything below. Messages are sent and events are published without it.
         self._lock = threading.Lock()
-        self._state = discovery.Discovery(self.timing, lambda: secrets.token_bytes(lldp.NONCE_BYTES), self.report)
+        self._state = self._fresh()
         # Held while a topology is published, so that an older one never follows a newer one.
         self._publishing = threading.Lock()
         self._debounce = Debounce(QUIET_S, MOST_S)
         self._datapaths: dict[int, Any] = {}
         self.topology = Topology()
         """The topology that was published last."""
+        self.mastership = Mastership(self._begun, self._stand_down) if cfg.CONF.etcd else None
+        """The election of the master among several controllers; None if there is one controller."""
+
+    def _fresh(self) -> discovery.Discovery:
+        return discovery.Discovery(self.timing, lambda: secrets.token_bytes(lldp.NONCE_BYTES), self.report)
 
     def start(self) -> Any:
         """Starts the thread that sends LLDP frames. Called by os-ken."""
         super().start()
         threading.Thread(target=self._run, name="discovery", daemon=True).start()
+        if self.mastership is not None:
+            self.mastership.start()
 
     @property
     def datapaths(self) -> dict[int, Any]:
@@ -107,22 +119,38 @@ class Discovery(OSKenApp):  # type: ignore[misc]
         with self._lock:
             return self._state.is_edge(port, time.monotonic())
 
-    def restore(self, hosts: Iterable[tuple[str, Port]]) -> None:
-        """Adds hosts, given by MAC address and port, that a switch has entries for since before the controller
-        was started."""
+    def restore(self, hosts: Iterable[Host]) -> None:
+        """Adds hosts that were known before the controller was started."""
         now_s = time.monotonic()
         with self._lock:
-            for mac, at in hosts:
-                if self._state.restore(mac, at, now_s):
+            for host in hosts:
+                if self._state.restore(host, now_s):
                     self._debounce.change(now_s)
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def state_changed(self, event: Any) -> None:
         """Handles the begin and the end of a connection."""
         if event.state == DEAD_DISPATCHER:
+            if self.mastership is not None:
+                self.mastership.ended(event.datapath)
             self._ended(event.datapath)
+        elif self.mastership is not None:
+            self.mastership.connected(event.datapath)
         else:
             self._begun(event.datapath)
+
+    @set_ev_cls([ofp_event.EventOFPRoleReply, ofp_event.EventOFPErrorMsg], MAIN_DISPATCHER)
+    def role_answered(self, event: Any) -> None:
+        """Handles answers to requests for roles."""
+        if self.mastership is not None:
+            self.mastership.answered(event.msg)
+
+    def _stand_down(self) -> None:
+        """Forgets the network, because another controller is the master."""
+        with self._publishing:
+            with self._lock:
+                self._datapaths, self._state, self.topology = {}, self._fresh(), Topology()
+            self.send_event_to_observers(EventStoodDown())
 
     def _begun(self, datapath: Any) -> None:
         before = self.datapaths.get(datapath.id)

@@ -76,6 +76,8 @@ class Marking(OSKenApp):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.log = logging.getLogger("low-latency")
         self._report = Reports(self.log)
+        if cfg.CONF.get("etcd"):
+            raise SystemExit("run: low-latency cannot be used with --etcd; start it as a controller of its own")
         if not cfg.CONF.policy:
             raise SystemExit("run: --policy is required: the file with the rules")
         self._path = pathlib.Path(cfg.CONF.policy)

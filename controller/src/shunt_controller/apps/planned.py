@@ -9,7 +9,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
 from os_ken.base.app_manager import OSKenApp
@@ -18,19 +18,22 @@ from os_ken.controller.handler import MAIN_DISPATCHER, set_ev_cls
 from os_ken.ofproto import ofproto_v1_3 as ofp
 
 import shunt_controller
-from shunt_controller.apps.discovery import Discovery, EventSwitchGone, EventSwitchReady, EventTopology
+from shunt_controller.apps.discovery import Discovery, EventStoodDown, EventSwitchGone, EventSwitchReady, EventTopology
 from shunt_controller.apps.hostpackets import HostPackets, Packet, packet_of
 from shunt_controller.apps.reports import Reports
 from shunt_controller.apps.switches import ATTEMPTS_MAX, Switches, hosts_of
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
 from shunt_controller.live.topology import Host, Port, Topology
+from shunt_controller.pair.journal import Basis, Journal
 
 TICK_S = 0.02
 SETTLE_S = 1.2
 """No plan is made before this time has passed since a switch has connected."""
 KEEP_S = 15.0
 """Time after a restart during which nothing is removed, so that all switches and hosts can be found."""
+KEEP_STORED_S = 4.0
+"""The same time if another controller has stored its plan, which names all switches and hosts."""
 READ_S = 3.0
 """Time in which a switch must answer."""
 QUEUED_MAX = 1000
@@ -53,6 +56,16 @@ class Planner(Protocol):
 
     def restore(self) -> None:
         """Takes over what switches have since before the controller was started. Called before the first plan."""
+
+    def adopt(self, bases: Iterable[Basis]) -> None:
+        """Takes over the first basis that can be used, of a controller that was the master before."""
+
+    def basis(self) -> Basis | None:
+        """Returns the basis of the plan, or None without a plan."""
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """The hosts of the network."""
 
     def update(self) -> bool:
         """Plans if something has changed. Returns whether there is a new plan."""
@@ -85,6 +98,7 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self._queue: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
         self._has_begun = False
         self._read_s: dict[int, float] = {}
+        self._journal = self._new_journal()
 
     def planner(self) -> Planner:
         """Returns the planner with the settings from the command line."""
@@ -128,6 +142,11 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
     def switch_gone(self, event: EventSwitchGone) -> None:
         """Handles the end of a connection."""
         self.call(self._end, event.datapath)
+
+    @set_ev_cls(EventStoodDown)
+    def stood_down(self, event: EventStoodDown) -> None:
+        """Handles the end of the mastership."""
+        self.call(self._reset)
 
     @set_ev_cls(
         [
@@ -195,6 +214,8 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
             return
         if self.state.update():
             self.planned(now_s)
+        if self._journal is not None and not self._journal.may_change(self.state):
+            return
         for number, target in rollout.next(now_s).items():
             self._read_s[number] = now_s
             self.switches.change(number, rollout.actual[number], target)
@@ -208,7 +229,28 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         if any(not state.is_empty for state in self.state.rollout.actual.values()):
             self.state.rollout.keep_until_s = now_s + KEEP_S
         self.state.restore()
+        if self._journal is not None and self.discovery.mastership is not None:
+            entry = self.discovery.mastership.entry(self.NAME)
+            self._journal.restore(entry)
+            if entry.current is not None:
+                self.state.rollout.keep_until_s = min(self.state.rollout.keep_until_s, now_s + KEEP_STORED_S)
+            self.state.adopt(basis for basis in (entry.next, entry.current) if basis is not None)
+            self.discovery.restore(entry.hosts)
         return True
+
+    def _new_journal(self) -> Journal | None:
+        mastership = self.discovery.mastership
+        if mastership is None:
+            return None
+        journal = Journal(self.NAME, lambda entry: mastership.submit(entry, lambda stored: self.call(journal.stored, stored)))
+        return journal
+
+    def _reset(self) -> None:
+        """Forgets the network, because another controller is the master."""
+        self.state = self.planner()
+        self.switches.connected.clear()
+        self._read_s.clear()
+        self._has_begun, self._journal = False, self._new_journal()
 
     def _begin(self, datapath: Any) -> None:
         self.connected_s = self._read_s[datapath.id] = time.monotonic()
@@ -222,7 +264,7 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         has_lane = bool(self.switches.connected[number].has_lane)
         self.state.known(number, state, has_lane)
         if not self._has_begun:
-            self.discovery.restore((mac, Port(number, port)) for mac, port in hosts_of(state).items())
+            self.discovery.restore(Host(mac, Port(number, port)) for mac, port in hosts_of(state).items())
         kind = "has stateless forwarding" if has_lane else "forwards by flow entries only"
         self.log.info("switch %x %s; it has %d entries", number, kind, len(state.flows))
 

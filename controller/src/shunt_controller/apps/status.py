@@ -75,7 +75,9 @@ class Status(OSKenApp):  # type: ignore[misc]
             if app is not self and callable(getattr(app, "status", None)):
                 found = app.status()
                 applications[found["kind"]] = found
-        return {"format": FORMAT, "version": VERSION, "topology": of_topology(self._discovery.topology), "applications": applications}
+        mastership, topology = self._discovery.mastership, of_topology(self._discovery.topology)
+        pair = None if mastership is None else mastership.status()
+        return {"format": FORMAT, "version": VERSION, "mastership": pair, "topology": topology, "applications": applications}
 
 
 def of_topology(topology: Topology) -> dict[str, Any]:

@@ -120,13 +120,15 @@ class Discovery:
         self._hosts_since_s.setdefault(at, now_s)
         return self._hosts.learn(mac, at, addresses, now_s)
 
-    def restore(self, mac: str, at: Port, now_s: float) -> bool:
-        """Records a host that a switch already has entries for, after the controller has restarted."""
+    def restore(self, host: Host, now_s: float) -> bool:
+        """Records a host that was known before the controller has restarted. Returns whether hosts changed."""
+        at = host.at
         if at.number not in self._ports_up(at.switch) or self._links.has_heard(at):
             return False
         # Its entries show that the port did not lead to a switch that has connected only now.
         self._hosts_since_s[at] = math.inf
-        return mac not in {host.mac for host in self._hosts.current} and self._hosts.learn(mac, at, (), now_s)
+        is_elsewhere = self._hosts.place(host.mac) not in (None, at)
+        return not is_elsewhere and self._hosts.learn(host.mac, at, host.addresses, now_s)
 
     def is_edge(self, port: Port, now_s: float) -> bool:
         """Returns whether a port leads to no switch. A port that has just come up may still lead to one, and so

@@ -90,6 +90,11 @@ class Hosts:
         self._count.pop(port, None)
         return bool(found)
 
+    def place(self, mac: str) -> Port | None:
+        """Returns the port of a host, or None if the host is not known."""
+        known = self._known.get(mac)
+        return known.at if known else None
+
     def ports(self) -> frozenset[Port]:
         """Returns the ports at which there are hosts."""
         return frozenset(self._count)

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several controllers share a network: ``--etcd URL`` elects one of them as the master, which alone changes
+switches. The others stand by, with the role SLAVE at all switches.
+
+The master requests its role with the term of its election as generation ID. Switches refuse requests of older
+masters. :class:`Mastership` calls the application of discovery when a switch has granted the role. A controller
+that becomes the master therefore finds all switches as after a restart. Without ``--etcd``, there is no
+:class:`Mastership`.
+"""
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from os_ken import cfg
+from os_ken.ofproto import ofproto_v1_3 as ofp
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+from shunt_controller.apps.reports import Reports
+from shunt_controller.pair.election import TERM_MAX, Election, Read, Record, Timing, Write
+from shunt_controller.pair.etcd import Etcd, Found, StoreError
+from shunt_controller.pair.journal import Entry
+
+cfg.CONF.register_cli_opts(
+    [
+        cfg.ListOpt("etcd", default=[], help="endpoints of etcd, for several controllers, such as http://127.0.0.1:2379"),
+        cfg.StrOpt("etcd-prefix", default="/shunt/default", help="prefix of the keys in etcd; each network needs another one"),
+        cfg.StrOpt("controller-id", help="name of this controller in logs and in etcd (default: the host's name and the process ID)"),
+        cfg.FloatOpt("lease", default=Timing.lease_s, min=0.5, max=60, help="seconds without the master after which another controller takes over"),
+    ]
+)
+
+TICK_S = 0.02
+ROLE_S = 0.5
+"""Time in which a switch must answer a request for a role."""
+
+
+@dataclass
+class _Switch:
+    """A connected switch."""
+
+    role: int | None = None
+    """The role that the switch has granted, or reported; None if it is not known."""
+    asked: tuple[int, int] = (ofp.OFPCR_ROLE_EQUAL, 0)
+    """Role and generation ID that were requested last."""
+    asked_s: float = float("-inf")
+    confirmed_s: float = float("-inf")
+    """When the switch was asked, in the last request that it has answered with the role of master."""
+    has_begun: bool = False
+    """Whether discovery has the switch."""
+    is_asking: bool = False
+
+
+@dataclass
+class _Slot:
+    """The plan of an application."""
+
+    entry: Entry
+    done: Callable[[Entry], None]
+
+
+class Mastership:
+    """Runs :class:`Election` with etcd and the roles of OpenFlow. `begin` is called with each switch that has
+    granted the role of master. `stop` is called when this controller is no longer the master, before any switch
+    is granted again. Both are called by the thread of this class."""
+
+    def __init__(self, begin: Callable[[Any], None], stop: Callable[[], None]) -> None:
+        self.log = logging.getLogger("mastership")
+        self.report = Reports(self.log, 10.0)
+        self._begin, self._stop = begin, stop
+        try:
+            self._store = Etcd(cfg.CONF.etcd)
+        except ValueError as error:
+            raise SystemExit(f"run: --etcd: {error}") from error
+        self.name = cfg.CONF.controller_id or f"{socket.gethostname()}:{os.getpid()}"
+        # Two controllers that were given the same name are still different.
+        self._election = Election(f"{self.name}/{secrets.token_hex(4)}", Timing.of(cfg.CONF.lease))
+        self._prefix = cfg.CONF.etcd_prefix.rstrip("/")
+        self._lock = threading.Lock()
+        self._switches: dict[Any, _Switch] = {}
+        self._slots: dict[str, _Slot] = {}
+        self._term = 0
+        """The term for which roles are requested; 0 while this controller is not the master."""
+        self._entries: dict[str, Entry] = {}
+        self._problem = ""
+        self._began_s = 0.0
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self.log.info("controller %s stands by", self.name)
+        threading.Thread(target=self._run, name="mastership", daemon=True).start()
+
+    # Called by threads of os-ken and of applications.
+
+    def connected(self, datapath: Any) -> None:
+        """Adds a switch that has connected."""
+        with self._lock:
+            self._switches[datapath] = _Switch()
+        if not self._term:
+            self.log.info("switch %x is connected; controller %s stands by", datapath.id, self.name)
+
+    def ended(self, datapath: Any) -> None:
+        """Removes a switch whose connection has ended."""
+        with self._lock:
+            self._switches.pop(datapath, None)
+
+    def answered(self, message: Any) -> None:
+        """Handles the answer to a request for a role, and errors."""
+        with self._lock:
+            switch = self._switches.get(message.datapath)
+            if switch is None:
+                return
+            if not isinstance(message, parser.OFPErrorMsg):
+                self._granted(switch, message)
+            elif message.type == ofp.OFPET_BAD_REQUEST and message.code == ofp.OFPBRC_IS_SLAVE:
+                # The role has been taken away, so it is asked for.
+                switch.role, switch.asked_s = None, float("-inf")
+            elif message.type == ofp.OFPET_ROLE_REQUEST_FAILED and switch.is_asking:
+                # The generation ID is too old. The switch reports the newest one when it is asked for its role.
+                switch.role, switch.asked = None, (ofp.OFPCR_ROLE_NOCHANGE, 0)
+                switch.asked_s, switch.is_asking = float("-inf"), False
+
+    def _granted(self, switch: _Switch, reply: Any) -> None:
+        self._election.seen(reply.generation_id)
+        switch.is_asking, switch.role = False, reply.role
+        if reply.role == ofp.OFPCR_ROLE_MASTER and reply.generation_id == self._term:
+            switch.confirmed_s = switch.asked_s
+        elif self._term < reply.generation_id <= TERM_MAX and switch.has_begun:
+            self._problem = f"a switch has another master, of generation {reply.generation_id}"
+
+    def submit(self, entry: Entry, done: Callable[[Entry], None]) -> None:
+        """Begins to store the plan of an application. `done` is called when it is stored."""
+        with self._lock:
+            self._slots[entry.kind] = _Slot(entry, done)
+
+    def entry(self, kind: str) -> Entry:
+        """Returns the plan of an application that was stored when this controller became the master."""
+        with self._lock:
+            return self._entries.get(kind, Entry(kind))
+
+    def status(self) -> dict[str, Any]:
+        """Returns the state for the status page (docs/controllers.md)."""
+        record = self._election.record
+        return {"name": self.name, "is_master": bool(self._term), "term": record.term if record else 0}
+
+    # Called by the thread of this class.
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._elect()
+                self._follow()
+                self._save()
+                self._request_roles()
+            except Exception:
+                self.log.exception("an internal error of the election")
+                time.sleep(1)
+            time.sleep(TICK_S)
+
+    def _elect(self) -> None:
+        election = self._election
+        with self._lock:
+            request = election.request(time.monotonic())
+        if request is None:
+            return
+        key = f"{self._prefix}/leader"
+        try:
+            if isinstance(request, Read):
+                found = self._store.read(key)
+                with self._lock:
+                    election.found(Record.decoded(found.value), found.revision, time.monotonic())
+            else:
+                self._write(key, request)
+        except StoreError as error:
+            with self._lock:
+                election.failed()
+            duty = "the switches keep this controller as master, which goes on with the stored IDs" if self._term else "this controller stands by"
+            self.report(f"{error} {self._term}", f"{error}; {duty}")
+
+    def _write(self, key: str, request: Write) -> None:
+        written = self._store.write(key, request.record.encoded(), key, request.revision)
+        with self._lock:
+            now_s, guard = time.monotonic(), written.guard
+            self._election.written(request, written.is_done, written.revision if written.is_done else guard.revision, Record.decoded(guard.value), now_s)
+
+    def _follow(self) -> None:
+        """Begins or ends the mastership as the election has decided."""
+        election = self._election
+        if self._term and self._problem:
+            election.give_up()
+        if self._term and not election.is_master:
+            self.log.warning("controller %s is no longer the master: %s", self.name, self._problem or "its lease has ended, or another one is the master")
+            with self._lock:
+                self._term, self._problem = 0, ""
+                self._slots.clear()
+                for switch in self._switches.values():
+                    switch.has_begun = False
+            self._stop()
+        elif election.is_master and self._term != election.term:
+            if not self._term and not self._load():
+                return
+            self.log.info("controller %s is the master of term %d", self.name, election.term)
+            with self._lock:
+                self._term, self._problem = election.term, ""
+
+    def _load(self) -> bool:
+        """Reads the stored plans. Returns whether etcd has answered."""
+        found = {}
+        for kind in ("keyflow", "tag-and-forward"):
+            try:
+                stored = self._store.read(self._key(kind))
+            except StoreError as error:
+                self.report("load", f"{error}; the mastership begins when the stored plan is known")
+                return False
+            found[kind] = self._decoded(stored, kind)
+        with self._lock:
+            self._entries = found
+        return True
+
+    def _decoded(self, stored: Found, kind: str) -> Entry:
+        if stored.value is None:
+            return Entry(kind)
+        try:
+            return Entry.decoded(stored.value, kind)
+        except ValueError as error:
+            self.report(f"entry {kind}", f"the plan that etcd has at {self._key(kind)} is not used: {error}")
+            return Entry(kind)
+
+    def _key(self, kind: str) -> str:
+        return f"{self._prefix}/plan/{kind}"
+
+    def _save(self) -> None:
+        """Stores the plans that applications have submitted, if this controller is still the master."""
+        # After a failure, the next reading by the election shows whether etcd answers again.
+        if not self._term or not self._election.is_known:
+            return
+        with self._lock:
+            slots = list(self._slots.values())
+        for slot in slots:
+            guard, kind = f"{self._prefix}/leader", slot.entry.kind
+            try:
+                written = self._store.write(self._key(kind), slot.entry.encoded(), guard, self._election.revision)
+            except StoreError as error:
+                self.report("save", f"the plan is not stored: {error}; changes that need new IDs wait")
+                with self._lock:
+                    self._election.failed()
+                return
+            if not written.is_done:
+                # Another controller is the master, as the next reading shows.
+                return
+            with self._lock:
+                if self._slots.get(kind) is slot:
+                    del self._slots[kind]
+                self._entries[kind] = slot.entry
+            slot.done(slot.entry)
+
+    def _request_roles(self) -> None:
+        """Requests the roles that switches should grant, and calls `begin` for each that has granted it."""
+        now_s, election = time.monotonic(), self._election
+        begun, requests = [], []
+        with self._lock:
+            term = self._term
+            must_confirm = bool(term) and election.needs_confirmation(now_s)
+            for datapath, switch in self._switches.items():
+                wanted = self._wanted(switch, now_s, must_confirm)
+                if wanted is not None:
+                    switch.asked, switch.asked_s, switch.is_asking = wanted, now_s, True
+                    requests.append((datapath, wanted))
+                elif term and switch.role == ofp.OFPCR_ROLE_MASTER and switch.asked[1] == term and not switch.has_begun and not switch.is_asking:
+                    switch.has_begun = True
+                    begun.append(datapath)
+            if must_confirm and self._switches and all(one.role == ofp.OFPCR_ROLE_MASTER for one in self._switches.values()):
+                election.confirmed(min(one.confirmed_s for one in self._switches.values()))
+            is_whole = bool(begun) and all(one.has_begun for one in self._switches.values())
+            count = len(self._switches)
+        for datapath, (role, generation) in requests:
+            datapath.send_msg(parser.OFPRoleRequest(datapath, role, generation))
+        for datapath in begun:
+            self._begin(datapath)
+        if is_whole:
+            self.log.info("controller %s is the master of all %d connected switches", self.name, count)
+
+    def _wanted(self, switch: _Switch, now_s: float, must_confirm: bool) -> tuple[int, int] | None:
+        """Returns the role and generation ID that are to be requested now, or None."""
+        if switch.is_asking and now_s - switch.asked_s < ROLE_S:
+            return None
+        if switch.asked[0] == ofp.OFPCR_ROLE_NOCHANGE and switch.role is None:
+            return switch.asked
+        if self._term:
+            if self._election.generation > self._term:
+                # The switch would refuse this term. The election is about to begin a later one.
+                return None
+            if switch.asked == (ofp.OFPCR_ROLE_MASTER, self._term) and switch.role == ofp.OFPCR_ROLE_MASTER:
+                is_due = must_confirm and now_s - switch.asked_s >= self._election.timing.renew_s
+                return switch.asked if is_due else None
+            return ofp.OFPCR_ROLE_MASTER, self._term
+        record = self._election.record
+        term = max(record.term if record else 0, self._election.generation)
+        if not term or (switch.role == ofp.OFPCR_ROLE_SLAVE and switch.asked[0] == ofp.OFPCR_ROLE_SLAVE):
+            return None
+        return ofp.OFPCR_ROLE_SLAVE, term
