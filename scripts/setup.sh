@@ -94,6 +94,17 @@ install_dpdk() {
     if [ "${#packages[@]}" -gt 0 ]; then install_packages "${packages[@]}"; fi
 }
 
+# The package is not installed, because it would start its own server.
+unpack_etcd() {
+    if command -v etcd >/dev/null || [ -x target/tools/bin/etcd ]; then return; fi
+    local folder
+    folder=$(mktemp -d)
+    unpack etcd-server "$folder"
+    mkdir -p target/tools/bin
+    cp "$folder/usr/bin/etcd" target/tools/bin/
+    rm -rf "$folder"
+}
+
 # The package is not installed, because it would start its own switch. The libraries come with
 # openvswitch-common.
 unpack_vswitchd() {
@@ -203,7 +214,10 @@ if [ "$purpose" = lab ] || [ "$purpose" = test ]; then
 fi
 # The planners run in the environment of os-ken, which has networkx.
 case "$purpose" in networks | lab | test | bench) install_client os-ken ;; esac
-if [ "$purpose" = test ]; then install_client faucet; fi
+if [ "$purpose" = test ]; then
+    unpack_etcd
+    install_client faucet
+fi
 case "$purpose" in rtl | test) install_environment rtl rtl/requirements.txt ;; esac
 if [ "$purpose" = bench ]; then
     unpack_vswitchd

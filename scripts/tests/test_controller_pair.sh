@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Two controllers share a network by etcd. Twice, the master is killed while it gives all switches new IDs and
+# keys, under pings. The other controller must take over within 3 s, complete the plan, and lose no ping. Then
+# etcd is stopped: the master goes on, and a failed link is repaired. A master that was stopped for a time must
+# not change switches any more.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/tests/live.sh
+source scripts/tests/live.sh
+
+command -v etcd >/dev/null || fail 'etcd is missing: run scripts/setup.sh test first'
+readonly etcd_url=http://127.0.0.1:2379 within_ms=3000
+# IDs of the processes of etcd, and of the controllers by name.
+etcd=''
+declare -A controllers=()
+
+# The paths from 1 to 4 lead over 2 or 3. Further cables, which are connected later, need new IDs.
+links=('1:1 2:1' '1:2 3:1' '2:2 4:1' '3:2 4:2' '2:3 3:3')
+first_cables=() second_cables=()
+for n in 10 11 12 13 14 15; do
+    links+=("2:$n 3:$n") && first_cables+=("s2p$n")
+    links+=("1:$n 4:$n") && second_cables+=("s1p$n")
+done
+make_network 4 "${links[@]}" -- 1:9 4:9 1:8
+sed -i 's|^controllers = .*|controllers = ["tcp:127.0.0.1:6653", "tcp:127.0.0.1:6655"]|' "$folder/switches.toml"
+printf '%s\n' "${links[@]// /-}" >"$folder/cables"
+
+start_etcd() {
+    background etcd sw etcd --data-dir "$folder/etcd" --listen-client-urls "$etcd_url" \
+        --advertise-client-urls "$etcd_url" --listen-peer-urls http://127.0.0.1:2380 --logger zap --log-level error
+    etcd=$started
+    wait_until 'etcd answers' in_room sw curl -fsS "$etcd_url/health"
+}
+# start_one NAME PORT: starts a controller that listens at a port.
+start_one() {
+    : >"$folder/$1.log"
+    background "$1" sw "$python" -m shunt_controller run keyflow --lldp-period 1 --reserve 1 --ofp-tcp-listen-port "$2" \
+        --etcd "$etcd_url" --controller-id "$1"
+    controllers[$1]=$started
+}
+# kill_one NAME: kills a controller. $killed is the time.
+kill_one() {
+    killed=$(date +%s%N)
+    kill -KILL "${controllers[$1]}"
+    { wait "${controllers[$1]}" || true; } 2>/dev/null
+}
+# takes_over NAME: waits until a controller is the master of all switches, and checks the time since $killed.
+takes_over() {
+    local text="controller $1 is the master of all 4 connected switches" line
+    wait_within 10 "$1 is the master" logged "$1" "$text"
+    # A line begins with date and time, as in 2026-01-31 12:00:00,123.
+    line=$(grep "$text" "$folder/$1.log" | tail -n 1 | cut -d ' ' -f 1,2)
+    took_ms=$(($(date -d "${line/,/.}" +%s%3N) - killed / 1000000))
+    [ "$took_ms" -le "$within_ms" ] || fail "$1 took over only after $took_ms ms"
+}
+# whole EPOCH: returns whether all switches have one plan, of this epoch, which etcd has.
+whole() {
+    local n
+    in_room sw curl -fsS "$etcd_url/v3/kv/range" -d "{\"key\":\"$(printf /shunt/default/plan/keyflow | base64 -w 0)\"}" >"$folder/etcd.json"
+    for n in 1 2 3 4; do
+        say "$n" show stateless --json >"$folder/stateless.$n"
+        say "$n" flows dump >"$folder/flows.$n"
+    done
+    "$python" scripts/tests/peers/whole_plan.py "$folder" "$1"
+}
+# with_bank EPOCH: prints the number of switches with IDs of an epoch.
+with_bank() {
+    local n
+    for n in 1 2 3 4; do say "$n" show stateless --json; done | grep -c "\"epoch\": *$1" || true
+}
+# kill_during_change NAME PAUSE CABLE...: connects cables, and kills the master while it gives switches new IDs:
+# a time in seconds after it has sent the first of them.
+kill_during_change() {
+    local name=$1 pause=$2 device
+    shift 2
+    : >"$folder/$name.log"
+    for device in "$@"; do ip -n "$prefix-sw" link set "$device" up; done
+    # shellcheck disable=SC2016
+    timeout 20 bash -c 'tail -n +1 -f "$0" | grep -m 1 "new IDs" >/dev/null' "$folder/$name.log" || fail "$name chooses no new IDs"
+    sleep "$pause"
+    kill_one "$name"
+}
+
+start_etcd
+start_switches
+for device in "${first_cables[@]}" "${second_cables[@]}"; do ip -n "$prefix-sw" link set "$device" down; done
+start_one one 6653
+wait_until 'the first controller is the master' logged one 'is the master of term 1'
+start_one two 6655
+wait_until 'the second controller is connected' has_lines two 'is connected; controller two stands by' 4
+wait_until 'the network is planned' logged one 'are as planned'
+# found A B: returns whether hosts reach each other; the controller learns their locations.
+found() { in_room "h$1" ping -q -c 1 -W 1 "10.0.0.$2" >"$folder/ping.log"; }
+for pair in '1 2' '3 2'; do
+    # shellcheck disable=SC2086
+    wait_until "pings pass between hosts $pair" found $pair
+done
+wait_until 'all switches have one plan, which etcd has' whole 0
+if logged two 'is the master\|changes$'; then fail 'the standby has changed switches'; fi
+ok 'the first controller is the master, and the second one stands by'
+
+begin_pings 1 2
+kill_during_change one 0 "${first_cables[@]}"
+ok "the first controller is killed when $(with_bank 0) switches have old IDs, and $(with_bank 1) have new ones"
+takes_over two
+wait_until 'the plan of epoch 1 is complete' whole 1
+lost=$(end_pings)
+[ "$lost" -eq 0 ] || fail "$lost pings are lost when the master is killed"
+ok "the second controller took over within $took_ms ms, and completed the plan; no ping is lost"
+
+start_one one 6653
+wait_until 'the first controller is connected again' has_lines one 'is connected; controller one stands by' 4
+begin_pings 1 2
+kill_during_change two 0.3 "${second_cables[@]}"
+ok "the second controller is killed when $(with_bank 1) switches have old IDs, and $(with_bank 0) have new ones"
+takes_over one
+wait_until 'the plan of epoch 0 is complete' whole 0
+lost=$(end_pings)
+[ "$lost" -eq 0 ] || fail "$lost pings are lost when the master is killed for the second time"
+ok "the first controller took over within $took_ms ms, and completed the plan; no ping is lost"
+
+# ticks NAME: prints the CPU time of a controller in units of 10 ms.
+ticks() { awk '{ print $14 + $15 }' "/proc/${controllers[$1]}/stat"; }
+start_one two 6655
+wait_until 'the second controller is connected again' has_lines two 'is connected; controller two stands by' 4
+kill -KILL "$etcd"
+{ wait "$etcd" || true; } 2>/dev/null
+wait_until 'the failure of etcd is reported' logged one 'etcd at 127.0.0.1:2379 does not answer: Connection refused; the switches keep this'
+before=$(ticks one)
+sleep 2
+used=$(($(ticks one) - before))
+[ "$used" -lt 60 ] || fail "without etcd, the master needs $((used * 5)) ms of CPU time per second"
+begin_pings 1 2
+for device in "${second_cables[@]}"; do ip -n "$prefix-sw" link set "$device" down; done
+sleep 1.5
+lost=$(end_pings)
+[ "$lost" -lt 25 ] || fail "$lost pings, of 50 per second, are lost when links fail while there is no etcd"
+without_loss 1 2 || fail 'pings are lost after links have failed while there is no etcd'
+ok "without etcd, the master repairs the paths of failed links; $lost pings of 50 per second were lost"
+start_etcd
+sleep 2
+if logged one 'no longer the master' || logged two 'is the master'; then fail 'the master has changed while there was no etcd'; fi
+wait_until 'all switches have one plan, which etcd has' whole 0
+ok 'when etcd is back, the same controller is the master'
+
+begin_pings 1 2
+killed=$(date +%s%N)
+kill -STOP "${controllers[one]}"
+takes_over two
+kill -CONT "${controllers[one]}"
+wait_within 5 'the first controller stands by' logged one 'controller one is no longer the master'
+: >"$folder/one.log"
+wait_until 'all switches have one plan, which etcd has' whole 0
+sleep 1
+lost=$(end_pings)
+[ "$lost" -eq 0 ] || fail "$lost pings are lost when the master stops for a time"
+if logged one 'changes$\|is the master'; then fail 'a deposed master changes switches'; fi
+ok "the second controller took over within $took_ms ms when the first one stopped, which then stood by"
+for log in "$folder"/{one,two}.log; do
+    if grep -q 'Traceback\|internal error' "$log"; then fail 'a controller has an internal error'; fi
+done
