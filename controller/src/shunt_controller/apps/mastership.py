@@ -11,6 +11,7 @@ that becomes the master therefore finds all switches as after a restart. Without
 import logging
 import os
 import secrets
+import signal
 import socket
 import threading
 import time
@@ -39,6 +40,9 @@ cfg.CONF.register_cli_opts(
 TICK_S = 0.02
 ROLE_S = 0.5
 """Time in which a switch must answer a request for a role."""
+CHECK_S = 2.0
+"""Time between two requests of a master for the role that it has. A switch whose role another controller has
+taken away is therefore noticed even if nothing changes."""
 
 
 @dataclass
@@ -89,12 +93,23 @@ class Mastership:
         """The term for which roles are requested; 0 while this controller is not the master."""
         self._entries: dict[str, Entry] = {}
         self._problem = ""
-        self._began_s = 0.0
+        """Why this controller can no longer be the master; empty if it can."""
+        self._signal = 0
+        """The signal that ends the process; 0 until there is one."""
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Starts the thread. Called by the main thread. SIGTERM and SIGINT end the process when the mastership has
+        been given up."""
         self.log.info("controller %s stands by", self.name)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
         threading.Thread(target=self._run, name="mastership", daemon=True).start()
+
+    def _end(self, number: int, frame: Any) -> None:
+        """Gives up the mastership, so that another controller takes over at once. A second signal ends the process
+        without delay."""
+        signal.signal(number, signal.SIG_DFL)
+        self._signal = number
 
     # Called by threads of os-ken and of applications.
 
@@ -153,6 +168,9 @@ class Mastership:
 
     def _run(self) -> None:
         while True:
+            if self._signal:
+                self._give_up()
+                os.kill(os.getpid(), self._signal)
             try:
                 self._elect()
                 self._follow()
@@ -162,6 +180,13 @@ class Mastership:
                 self.log.exception("an internal error of the election")
                 time.sleep(1)
             time.sleep(TICK_S)
+
+    def _give_up(self) -> None:
+        if self._term:
+            self.log.info("controller %s gives up the mastership and ends", self.name)
+            with self._lock:
+                self._election.give_up()
+            self._elect()
 
     def _elect(self) -> None:
         election = self._election
@@ -297,8 +322,8 @@ class Mastership:
                 # The switch would refuse this term. The election is about to begin a later one.
                 return None
             if switch.asked == (ofp.OFPCR_ROLE_MASTER, self._term) and switch.role == ofp.OFPCR_ROLE_MASTER:
-                is_due = must_confirm and now_s - switch.asked_s >= self._election.timing.renew_s
-                return switch.asked if is_due else None
+                period_s = self._election.timing.renew_s if must_confirm else CHECK_S
+                return switch.asked if now_s - switch.asked_s >= period_s else None
             return ofp.OFPCR_ROLE_MASTER, self._term
         record = self._election.record
         term = max(record.term if record else 0, self._election.generation)
