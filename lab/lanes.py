@@ -55,6 +55,26 @@ TURN_LIMIT_S = 60
 FLOOD_LEAST_KPPS = 10
 
 
+def unpreempted(road, cpus, pings, interval_s):
+    """Sends pings. Returns the round-trip times of all answered ones in us, and of those that were not near a
+    gap."""
+    rooms, times, gaps = road.rooms, [], []
+    command = ["ping", "-n", "-D", "-i", str(interval_s), "-W", "1", "-c", str(pings), "10.0.0.2"]
+    process = rooms.start(road.hosts[0], command, cpus, subprocess.PIPE, text=True)
+    waited_s = road.waited_s()
+    for line in process.stdout:
+        if found := re.search(r"^\[([\d.]+)\].* time=([\d.]+) ms", line):
+            before_s, waited_s = waited_s, road.waited_s()
+            times.append(1000 * float(found[2]))
+            # A gap cannot be assigned to the ping of a line that is read too late.
+            late = time.time() - float(found[1]) > LATE_S
+            gaps.append(late or waited_s - before_s > GAP_S)
+    process.wait()
+    rooms.stop(process)
+    # If a line was read late, the gap may have come after its ping, so the gap also excludes the next ping.
+    return times, [us for at, us in enumerate(times) if not any(gaps[max(0, at - 1) : at + 1])]
+
+
 class Turn:
     """Results of one switch in one turn."""
 
@@ -65,7 +85,7 @@ class Turn:
             if flood:
                 self._start_flood(flood)
             before = self._counters()
-            times, whole = self._ping(pings)
+            times, whole = unpreempted(road, cpus, pings, 0.01)
             took_s, sent, arrived = (b - a for a, b in zip(before, self._counters()))
         finally:
             for process in self.flooding:
@@ -88,26 +108,6 @@ class Turn:
         command = ["iperf3", "-c", "10.0.0.2", "-u", "-b", "0", "-t", str(TURN_LIMIT_S)] + options.split()
         self.flooding.append(start(hosts[0], command, self.cpus))
         time.sleep(WARM_UP_S)
-
-    def _ping(self, pings):
-        """Returns the round-trip times of all answered pings in us, and of the pings that were not near a
-        gap."""
-        rooms, times, gaps = self.road.rooms, [], []
-        command = ["ping", "-n", "-D", "-i", "0.01", "-W", "1", "-c", str(pings), "10.0.0.2"]
-        process = rooms.start(self.road.hosts[0], command, self.cpus, subprocess.PIPE, text=True)
-        waited_s = self.road.waited_s()
-        for line in process.stdout:
-            if found := re.search(r"^\[([\d.]+)\].* time=([\d.]+) ms", line):
-                before_s, waited_s = waited_s, self.road.waited_s()
-                times.append(1000 * float(found[2]))
-                # A gap cannot be assigned to the ping of a line that is read too late.
-                late = time.time() - float(found[1]) > LATE_S
-                gaps.append(late or waited_s - before_s > GAP_S)
-        process.wait()
-        rooms.stop(process)
-        # If a line was read late, the gap may have come after its ping, so the gap also excludes the next
-        # ping.
-        return times, [us for at, us in enumerate(times) if not any(gaps[max(0, at - 1) : at + 1])]
 
     def _counters(self):
         return time.monotonic(), self.road.packets(0, "tx"), self.road.packets(1, "rx")

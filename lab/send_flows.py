@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sends 64-byte frames of many UDP flows through a device, as fast as the kernel takes them:
+"""Sends 64-byte frames of many UDP flows through a device, RATE per second, or as fast as the kernel takes them:
 
-    lab/send_flows.py DEVICE DESTINATION_MAC FLOWS SECONDS
+    lab/send_flows.py DEVICE DESTINATION_MAC FLOWS SECONDS [RATE]
 
 The flows are sent in turns. They differ in IPv4 addresses and ports. Their destinations are in 10.9.0.0/16, so
 a host without these addresses drops them silently. Prints the number of sent frames. Needs root.
 """
 
 import ctypes
+import math
 import os
 import socket
 import struct
@@ -17,6 +18,8 @@ import time
 
 # Frames per system call.
 BURST = 64
+# Time between two system calls at a given rate.
+PAUSE_S = 0.0005
 # Length without the checksum of the frame.
 LENGTH = 60
 
@@ -77,9 +80,14 @@ def main():
     )
     send = ctypes.CDLL(None, use_errno=True).sendmmsg
     step, end, sent, at = ctypes.sizeof(Message), time.monotonic() + seconds, 0, 0
-    begin = ctypes.addressof(messages)
-    while time.monotonic() < end:
-        taken = send(sender.fileno(), ctypes.c_void_p(begin + at * step), min(BURST, flows - at), 0)
+    begin, began_s = ctypes.addressof(messages), time.monotonic()
+    rate = float(sys.argv[5]) if len(sys.argv) > 5 else math.inf
+    while (now_s := time.monotonic()) < end:
+        due = min(BURST, (now_s - began_s) * rate - sent, flows - at)
+        if due < 1:
+            time.sleep(PAUSE_S)
+            continue
+        taken = send(sender.fileno(), ctypes.c_void_p(begin + at * step), int(due), 0)
         if taken < 0:
             error = ctypes.get_errno()
             if error in (11, 105):
