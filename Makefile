@@ -132,6 +132,9 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	lab/rtt.py
 	lab/keyflow.py
 	lab/fat_tree.py
+	lab/jitter.py
+	lab/first_packet.py
+	lab/remote_control.py
 
 .PHONY: lab-cache
 lab-cache: ## run the experiments with the port cache in virtual time; writes plots to target/report/port-cache
