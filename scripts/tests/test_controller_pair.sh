@@ -158,6 +158,13 @@ lost=$(end_pings)
 [ "$lost" -eq 0 ] || fail "$lost pings are lost when the master stops for a time"
 if logged one 'changes$\|is the master'; then fail 'a deposed master changes switches'; fi
 ok "the second controller took over within $took_ms ms when the first one stopped, which then stood by"
+
+killed=$(date +%s%N)
+kill -TERM "${controllers[two]}"
+takes_over one
+[ "$took_ms" -lt 1000 ] || fail "after SIGTERM, the other controller took over only after $took_ms ms"
+logged two 'controller two gives up the mastership and ends' || fail 'SIGTERM does not give up the mastership'
+ok "after SIGTERM, the other controller took over within $took_ms ms"
 for log in "$folder"/{one,two}.log; do
     if grep -q 'Traceback\|internal error' "$log"; then fail 'a controller has an internal error'; fi
 done
