@@ -85,9 +85,14 @@ class Connection:
     ofproto, ofproto_parser = ofp, parser
 
     def __init__(self, switch: Switch, number: int) -> None:
-        self.switch, self.id = switch, number
+        self.switch, self.id, self.socket = switch, number, self
+        self.is_open = True
         self.answers: list[object] = []
         switch.roles[self] = ofp.OFPCR_ROLE_EQUAL
+
+    def fileno(self) -> int:
+        """Returns the number of the socket; -1 if it is closed."""
+        return 0 if self.is_open else -1
 
     def send_msg(self, message: object) -> None:
         """Lets the switch execute a request."""
@@ -255,6 +260,21 @@ def test_without_etcd_the_master_remains_until_a_switch_has_another_one(clock):
     world.run(5)
     # Switches refuse terms before 50.
     assert world.master.mastership.status()["term"] > 50
+
+
+def test_without_etcd_the_master_remains_when_a_switch_ends(clock):
+    world = World(clock, "ab")
+    world.run(3)
+    first = world.master
+    world.store.is_away = True
+    ended = first.connections[0]
+    ended.is_open = False
+    world.run(10)
+    assert first.mastership.status()["is_master"] and len(first.begun) == 3
+    # A switch that does not answer, but has a connection, may have another master.
+    first.connections[1].send_msg = lambda message: None
+    world.run(2)
+    assert not first.mastership.status()["is_master"]
 
 
 def test_a_master_that_was_stopped_stands_by(clock):

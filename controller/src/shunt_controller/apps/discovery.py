@@ -28,7 +28,7 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps.cookies import DISCOVERY
-from shunt_controller.apps.mastership import Mastership
+from shunt_controller.apps.mastership import Mastership, is_open
 from shunt_controller.apps.reports import Reports
 from shunt_controller.live import discovery, frames, lldp
 from shunt_controller.live.debounce import Debounce
@@ -155,7 +155,7 @@ class Discovery(OSKenApp):  # type: ignore[misc]
     def _begun(self, datapath: Any) -> None:
         before = self.datapaths.get(datapath.id)
         if before is not None and before is not datapath:
-            if _is_open(before):
+            if is_open(before):
                 text = (
                     f"two switches have the datapath ID {datapath.id:x}, at {_address(before)} and {_address(datapath)}; "
                     "the second one is disconnected"
@@ -230,7 +230,7 @@ class Discovery(OSKenApp):  # type: ignore[misc]
             time.sleep(TICK_S)
             try:
                 for datapath in self.datapaths.values():
-                    if not _is_open(datapath):
+                    if not is_open(datapath):
                         self._ended(datapath)
                 self._send()
                 self._publish()
@@ -270,12 +270,6 @@ class Discovery(OSKenApp):  # type: ignore[misc]
 def is_up(port: Any) -> bool:
     """Returns whether a port of os-ken is up and may be used."""
     return not (port.state & ofp.OFPPS_LINK_DOWN or port.config & ofp.OFPPC_PORT_DOWN)
-
-
-def _is_open(datapath: Any) -> bool:
-    """Returns whether the connection of a switch exists. With threads, os-ken closes the socket at its end, but
-    reports the end only when the next message is sent."""
-    return bool(datapath.socket.fileno() >= 0)
 
 
 def _address(datapath: Any) -> str:

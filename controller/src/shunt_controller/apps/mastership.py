@@ -292,7 +292,8 @@ class Mastership:
         with self._lock:
             term = self._term
             must_confirm = bool(term) and election.needs_confirmation(now_s)
-            for datapath, switch in self._switches.items():
+            switches = {datapath: switch for datapath, switch in self._switches.items() if is_open(datapath)}
+            for datapath, switch in switches.items():
                 wanted = self._wanted(switch, now_s, must_confirm)
                 if wanted is not None:
                     switch.asked, switch.asked_s, switch.is_asking = wanted, now_s, True
@@ -300,10 +301,10 @@ class Mastership:
                 elif term and switch.role == ofp.OFPCR_ROLE_MASTER and switch.asked[1] == term and not switch.has_begun and not switch.is_asking:
                     switch.has_begun = True
                     begun.append(datapath)
-            if must_confirm and self._switches and all(one.role == ofp.OFPCR_ROLE_MASTER for one in self._switches.values()):
-                election.confirmed(min(one.confirmed_s for one in self._switches.values()))
-            is_whole = bool(begun) and all(one.has_begun for one in self._switches.values())
-            count = len(self._switches)
+            if must_confirm and switches and all(one.role == ofp.OFPCR_ROLE_MASTER for one in switches.values()):
+                election.confirmed(min(one.confirmed_s for one in switches.values()))
+            is_whole = bool(begun) and all(one.has_begun for one in switches.values())
+            count = len(switches)
         for datapath, (role, generation) in requests:
             datapath.send_msg(parser.OFPRoleRequest(datapath, role, generation))
         for datapath in begun:
@@ -330,3 +331,9 @@ class Mastership:
         if not term or (switch.role == ofp.OFPCR_ROLE_SLAVE and switch.asked[0] == ofp.OFPCR_ROLE_SLAVE):
             return None
         return ofp.OFPCR_ROLE_SLAVE, term
+
+
+def is_open(datapath: Any) -> bool:
+    """Returns whether the connection of a switch exists. With threads, os-ken closes the socket at its end, but
+    reports the end only when the next message is sent."""
+    return bool(datapath.socket.fileno() >= 0)

@@ -36,6 +36,8 @@ KEEP_STORED_S = 4.0
 """The same time if another controller has stored its plan, which names all switches and hosts."""
 READ_S = 3.0
 """Time in which a switch must answer."""
+STORE_S = 1.0
+"""Time in which etcd should store a record."""
 QUEUED_MAX = 1000
 """Number of queued events from which on packets are dropped."""
 
@@ -99,6 +101,8 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self._has_begun = False
         self._read_s: dict[int, float] = {}
         self._journal = self._new_journal()
+        self._stored_s = 0.0
+        """When no record had to be stored before switches may be changed."""
 
     def planner(self) -> Planner:
         """Returns the planner with the settings from the command line."""
@@ -211,11 +215,15 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
                 self._read_s[number] = now_s
                 self.switches.retry(number)
         if not self._has_begun and not self._begin_plan(now_s):
+            self._stored_s = now_s
             return
         if self.state.update():
             self.planned(now_s)
         if self._journal is not None and not self._journal.may_change(self.state):
+            if now_s - self._stored_s >= STORE_S:
+                self.report("not stored", "a plan with other IDs or gates waits until etcd has stored them; the switches keep those that they have")
             return
+        self._stored_s = now_s
         for number, target in rollout.next(now_s).items():
             self._read_s[number] = now_s
             self.switches.change(number, rollout.actual[number], target)
