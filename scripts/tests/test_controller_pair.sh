@@ -13,7 +13,7 @@ source scripts/tests/live.sh
 command -v etcd >/dev/null || fail 'etcd is missing: run scripts/setup.sh test first'
 readonly etcd_url=http://127.0.0.1:2379 within_ms=3000
 # IDs of the processes of etcd, and of the controllers by name.
-etcd=''
+etcd='' middle=''
 declare -A controllers=()
 
 # The paths from 1 to 4 lead over 2 or 3. Further cables, which are connected later, need new IDs.
@@ -70,21 +70,31 @@ with_bank() {
     local n
     for n in 1 2 3 4; do say "$n" show stateless --json; done | grep -c "\"epoch\": *$1" || true
 }
-# kill_during_change NAME PAUSE CABLE...: connects cables, and kills the master while it gives switches new IDs:
-# a time in seconds after it has sent the first of them.
-kill_during_change() {
-    local name=$1 pause=$2 device
-    shift 2
+# connect NAME CABLE...: connects cables, and waits until the master gives switches new IDs.
+connect() {
+    local name=$1 device
+    shift
     : >"$folder/$name.log"
     for device in "$@"; do ip -n "$prefix-sw" link set "$device" up; done
-    # shellcheck disable=SC2016
-    timeout 20 bash -c 'tail -n +1 -f "$0" | grep -m 1 "new IDs" >/dev/null' "$folder/$name.log" || fail "$name chooses no new IDs"
-    sleep "$pause"
-    kill_one "$name"
+    wait_within 20 "$name chooses new IDs" logged "$name" 'new IDs'
+}
+# start_halves: starts switches 1 and 4, and switches 2 and 3, in one process each. $middle is the latter's ID.
+start_halves() {
+    local half
+    shunt=$(test_build)
+    for half in '1 4' '2 3'; do
+        awk -v half=" $half " 'BEGIN { RS = "\\[\\[datapath\\]\\]\n" }
+            NR == 1 { printf "%s", $0; next }
+            { split($0, words, "[ \n]"); if (index(half, " " words[3] " ")) printf "[[datapath]]\n%s", $0 }' \
+            "$folder/switches.toml" >"$folder/switches-${half/ /-}.toml"
+        background switches sw "$shunt" run -c "$folder/switches-${half/ /-}.toml"
+    done
+    middle=$started
+    wait_until 'all switches are ready' all_ready
 }
 
 start_etcd
-start_switches
+start_halves
 for device in "${first_cables[@]}" "${second_cables[@]}"; do ip -n "$prefix-sw" link set "$device" down; done
 start_one one 6653
 wait_until 'the first controller is the master' logged one 'is the master of term 1'
@@ -101,9 +111,19 @@ wait_until 'all switches have one plan, which etcd has' whole 0
 if logged two 'is the master\|changes$'; then fail 'the standby has changed switches'; fi
 ok 'the first controller is the master, and the second one stands by'
 
+# The master waits for etcd before it changes switches. Then switches 2 and 3 do not answer.
 begin_pings 1 2
-kill_during_change one 0 "${first_cables[@]}"
-ok "the first controller is killed when $(with_bank 0) switches have old IDs, and $(with_bank 1) have new ones"
+kill -STOP "$etcd"
+connect one "${first_cables[@]}"
+wait_until 'the plan that waits is reported' logged one 'a plan with other IDs or gates waits until etcd has stored them'
+[ "$(with_bank 1)" -eq 0 ] || fail 'switches are changed before the plan is stored'
+kill -STOP "$middle"
+kill -CONT "$etcd"
+has_new() { say 1 show stateless --json | grep '"epoch": *1'; }
+wait_until 'switch 1 has new IDs' has_new
+kill_one one
+kill -CONT "$middle"
+ok 'the first controller is killed when it has changed switches 1 and 4, and not 2 and 3'
 takes_over two
 wait_until 'the plan of epoch 1 is complete' whole 1
 lost=$(end_pings)
@@ -113,7 +133,10 @@ ok "the second controller took over within $took_ms ms, and completed the plan; 
 start_one one 6653
 wait_until 'the first controller is connected again' has_lines one 'is connected; controller one stands by' 4
 begin_pings 1 2
-kill_during_change two 0.3 "${second_cables[@]}"
+connect two "${second_cables[@]}"
+all_new() { [ "$(with_bank 0)" -eq 4 ]; }
+wait_until 'all switches have new IDs' all_new
+kill_one two
 ok "the second controller is killed when $(with_bank 1) switches have old IDs, and $(with_bank 0) have new ones"
 takes_over one
 wait_until 'the plan of epoch 0 is complete' whole 0
