@@ -74,7 +74,8 @@ def wrapped(lines):
 
 def measured(about):
     """Returns the line that states when and where values were measured."""
-    return ["", "Measured on %s with `%s` (%s)." % (about["date"], about["command"], about["cpu"])]
+    load = "; load of the machine at the beginning: %s" % about["load"] if "load" in about else ""
+    return ["", "Measured on %s with `%s` (%s%s)." % (about["date"], about["command"], about["cpu"], load)]
 
 
 def report_of(reports, name):

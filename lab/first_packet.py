@@ -12,7 +12,7 @@ removed after a second, so each ping that comes later is a first packet. All kin
 measured in turns. Messages are counted in a network of its own, in which a relay passes them on.
 
 Values are written to target/report/experiments/first_packet.csv. Needs root, two CPUs, `make` before, and the
-programs that `scripts/setup.sh lab` installs. Takes about 8 minutes.
+programs that `scripts/setup.sh lab` installs. Takes about 6 minutes.
 """
 
 import argparse

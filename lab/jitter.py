@@ -11,7 +11,7 @@ paused. Pings near a gap, in which another thread had the CPU of the switches, a
 most pings.
 
 Values are written to target/report/experiments/jitter.csv. Needs root, two CPUs, `make` before, and the programs
-that `scripts/setup.sh lab` installs. Takes about 9 minutes.
+that `scripts/setup.sh lab` installs. Takes about 8 minutes.
 """
 
 import argparse

@@ -7,7 +7,7 @@ controller by half of the round trip in each direction. For comparison, switches
 controller are measured, too: their first packets wait for nobody.
 
 Values are written to target/report/experiments/remote_control.csv. Needs root, two CPUs, `make` before, and the
-programs that `scripts/setup.sh lab` installs. Takes about 6 minutes.
+programs that `scripts/setup.sh lab` installs. Takes about 3 minutes.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of experiments as CSV files in target/report/experiments. The first lines are comments with the CPU, the
-date and the command."""
+date, the command, and the load of the machine at the beginning (average of the last minute)."""
 
 import csv
 import os
@@ -32,7 +32,8 @@ class Results:
         self.columns = columns
         self._file = open(self.path + ".new", "w", encoding="utf-8", newline="")  # noqa: SIM115
         command = shlex.join([os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]])
-        for key, value in (("cpu", cpu()), ("date", time.strftime("%Y-%m-%d", time.gmtime())), ("command", command)):
+        date, load = time.strftime("%Y-%m-%d", time.gmtime()), "%.1f" % os.getloadavg()[0]
+        for key, value in (("cpu", cpu()), ("date", date), ("command", command), ("load", load)):
             self._file.write("# %s: %s\n" % (key, value))
         self._writer = csv.writer(self._file, lineterminator="\n")
         self._writer.writerow(columns)
