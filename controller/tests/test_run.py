@@ -38,6 +38,12 @@ def test_wrong_usage_is_explained(arguments, sentence):
     assert "Traceback" not in ended.stderr
 
 
+def test_a_policy_that_is_missing_is_explained():
+    ended = run("low-latency", "--policy", "none", "--ofp-tcp-listen-port", "0")
+    assert ended.returncode == 1 and "run: none: the file cannot be read: No such file or directory\n" in ended.stderr, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_port_in_use_is_explained():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -76,7 +76,7 @@ class Marking(OSKenApp):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.log = logging.getLogger("low-latency")
         self._report = Reports(self.log)
-        if cfg.CONF.get("etcd"):
+        if "etcd" in cfg.CONF and cfg.CONF.etcd:
             raise SystemExit("run: low-latency cannot be used with --etcd; start it as a controller of its own")
         if not cfg.CONF.policy:
             raise SystemExit("run: --policy is required: the file with the rules")
