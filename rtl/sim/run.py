@@ -17,8 +17,13 @@ import cocotb.config
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "target" / "rtl" / "sim"
 
-# Bench: folder, top module, parameters. Tables are small where their size does not matter, because simulation
-# time grows with it.
+# Tests of throughput and latency.
+RATE = (
+    "frames_of_64_bytes_leave_in_every_cycle", "longer_frames_leave_at_bus_rate", "frames_that_grow_leave_at_bus_rate",
+    "latency_grows_with_the_number_of_beats",
+)
+# Bench: folder, top module, parameters, and its tests if not all. Tables are small where their size does not matter,
+# because simulation time grows with it.
 BENCHES = {
     "datapath": ("datapath", "datapath", {"PPUS": 3, "ENTRIES": 16}),
     "nic_shell": ("nic_shell", "nic_shell", {"CHANNELS": 4, "INGRESS_BEATS": 64, "EGRESS_BEATS": 64, "PRIMITIVE": 1}),
@@ -26,6 +31,7 @@ BENCHES = {
     "device": ("device", "device", {"CHANNELS": 4, "PPUS": 2, "ENTRIES": 16, "EGRESS_BEATS": 64}),
     "control": ("control", "control", {"PPUS": 3, "ENTRIES": 16, "LOWER": 2, "UPPER": 6, "MESSAGE_BEATS": 64, "PRIMITIVE": 1}),
     "datapath_cells": ("datapath", "datapath", {"PPUS": 1, "ENTRIES": 32, "PRIMITIVE": 1}),
+    "datapath_4_ppus": ("datapath", "datapath", {"PPUS": 4, "ENTRIES": 32}, RATE),
 }
 
 
@@ -65,14 +71,15 @@ def build(name, top, parameters):
 
 def run(name):
     """Builds and runs a bench. Returns the number of failed tests."""
-    folder, top, parameters = BENCHES[name]
+    folder, top, parameters, *tests = BENCHES[name]
     program = build(name, top, parameters)
     results = program.parent / "results.xml"
     results.unlink(missing_ok=True)
     paths = [ROOT / "rtl" / folder, ROOT / "rtl" / "sim", sysconfig.get_path("purelib")]
     modules = sorted(path.stem for path in (ROOT / "rtl" / folder).glob("test_*.py"))
     environment = {
-        **os.environ, "MODULE": ",".join(modules), "TOPLEVEL": top, "TOPLEVEL_LANG": "verilog",
+        **({"TESTCASE": ",".join(tests[0])} if tests else {}), **os.environ,
+        "MODULE": ",".join(modules), "TOPLEVEL": top, "TOPLEVEL_LANG": "verilog",
         "COCOTB_RESULTS_FILE": str(results), "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "LIBPYTHON_LOC": subprocess.run(
             [sys.executable, "-m", "find_libpython"], capture_output=True, text=True, check=True
