@@ -15,6 +15,8 @@ readonly python=target/tools/rtl/bin/python
 lint() {
     local parameters
     verilator --lint-only -Wall rtl/lint.vlt -f rtl/files.f --top-module device
+    # No part of the device.
+    verilator --lint-only -Wall rtl/lint.vlt -f rtl/files.f --top-module tcam_paged
     # The memory cells that are synthesised, and the largest number of PPUs.
     for parameters in "-GPPUS=1 -GENTRIES=32 -GPRIMITIVE=1'b1" "-GPPUS=8 -GENTRIES=32"; do
         # shellcheck disable=SC2086

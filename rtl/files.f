@@ -26,6 +26,7 @@ rtl/tcam/DSP48E2.sv
 rtl/tcam/pair_and.sv
 rtl/tcam/pair_cell.sv
 rtl/tcam/tcam.sv
+rtl/tcam_paged/tcam_paged.sv
 rtl/action_memory/action_memory.sv
 rtl/action_unit/action_unit.sv
 rtl/ppu/ppu.sv

@@ -5,7 +5,10 @@
 `default_nettype none
 
 (* blackbox *)
-module RAM32M16 (
+module RAM32M16 #(
+    // Contents of port H at start: bits 2 x i and 2 x i + 1 are at address i. Other ports begin with 0.
+    parameter [63:0] INIT_H = 64'd0
+) (
     input  wire       WCLK,
     input  wire       WE,
     input  wire [4:0] ADDRA,
@@ -35,7 +38,7 @@ module RAM32M16 (
 );
 `ifndef SYNTHESIS
   logic [15:0] memory[32];
-  initial for (int i = 0; i < 32; i++) memory[i] = '0;
+  initial for (int i = 0; i < 32; i++) memory[i] = {INIT_H[2*i+:2], 14'd0};
   always_ff @(posedge WCLK) begin
     if (WE) memory[ADDRH] <= {DIH, DIG, DIF, DIE, DID, DIC, DIB, DIA};
   end

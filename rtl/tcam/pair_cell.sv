@@ -25,9 +25,10 @@ module pair_cell
   wire [7:0] carry;
   wire unused_bit;
   assign out_match = carry[7];
-  // Port H has the write address. Its bits are 1 at each address that was ever written, so they change nothing:
-  // an entry is shown after its row was written at all addresses.
-  RAM32M16 memory_i (
+  // Port H has the write address. Its bits are 1 from the start and in each write, so they change nothing.
+  RAM32M16 #(
+      .INIT_H('1)
+  ) memory_i (
       .WCLK (clk),
       .WE   (write),
       .ADDRA(chunks[0]),
