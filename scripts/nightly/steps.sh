@@ -48,7 +48,7 @@ step pof-packets "POF_PACKETS=1000000 cargo test --release --package switch --te
 step pof-storm "POF_STORM=100000 POF_STORM_RATE=60000 POF_STORM_MIN=50000 cargo test --release --package switch --test pof storm -- --nocapture"
 
 # The benches of the hardware pipeline that `make test` leaves out, random programs, and faults planted into its RTL.
-step rtl "RTL_BENCHES='datapath datapath_4_ppus' make --no-print-directory rtl RTL_STEPS='simulate volume all_faults prove'"
+step rtl "RTL_BENCHES='tcam_paged datapath datapath_4_ppus' make --no-print-directory rtl RTL_STEPS='simulate volume all_faults prove'"
 # More than 10,000,000 frames.
 step rtl-reference "SIM_PROGRAMS=2500 SIM_CASES=2000 cargo test --release --package device_sim --features datapath"
 step rtl-device "SIM_DEVICE_CASES=300 cargo test --release --package device_sim --features device"

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test bench of the TCAM with two cycles per search: compares each result and its cycle with a table."""
+
+import os
+import random
+from collections import Counter
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, RisingEdge
+
+import device
+from bench import CLOCK_NS
+
+ENTRIES = int(os.environ["ENTRIES"])
+KEY_BITS, PART_BITS = device.KEY_BITS, 4
+PARTS = -(-KEY_BITS // PART_BITS)
+ADDRESSES = 1 << PART_BITS
+LATENCY = 5
+ALL = (1 << KEY_BITS) - 1
+# An entry is its value and its mask; None is hidden.
+ANY = (0, 0)
+
+
+def accepts(entry, key):
+    """Whether an entry matches."""
+    return entry is not None and (entry[0] ^ key) & entry[1] == 0
+
+
+def random_entry(chance):
+    """An entry that compares most bits, and at least one of each part."""
+    mask = chance.getrandbits(KEY_BITS) | chance.getrandbits(KEY_BITS)
+    for part in range(PARTS):
+        mask |= 1 << min(part * PART_BITS + chance.randrange(PART_BITS), KEY_BITS - 1)
+    return chance.getrandbits(KEY_BITS) & mask, mask
+
+
+def key_of(chance, entry):
+    """A random key that an entry accepts."""
+    return entry[0] | chance.getrandbits(KEY_BITS) & ~entry[1] & ALL
+
+
+def near_miss(chance, entry, part):
+    """A key that an entry would accept without one bit of a part."""
+    compared = [bit for bit in range(KEY_BITS) if bit // PART_BITS == part and entry[1] >> bit & 1]
+    return key_of(chance, entry) ^ 1 << chance.choice(compared)
+
+
+class Tcam:
+    """Drives the module, cycle by cycle. Holds the table that a search must see in each cycle."""
+
+    def __init__(self, dut):
+        self.dut = dut
+        self.table = [None] * ENTRIES
+        self.keys, self.writes = [], []
+        # A search after its first cycle: its key, and the index found in page 0.
+        self.first = None
+        self.cycle, self.due = 0, {}
+        self.searches, self.hits = 0, Counter()
+        # Results, by index, of searches with a write in their second cycle.
+        self.during = Counter()
+
+    async def start(self):
+        """Starts the clock and hides all entries, as the writer of the tables does after a reset."""
+        dut = self.dut
+        cocotb.start_soon(Clock(dut.clk, CLOCK_NS, "ns").start())
+        dut.in_valid.value, dut.key.value, dut.write.value, dut.clearing.value = 0, 0, 0, 1
+        dut.pair.value, dut.address.value, dut.bits.value, dut.shown.value = 0, 0, 0, 0
+        for _ in range(8):
+            await RisingEdge(dut.clk)
+        for pair in range(ENTRIES // 2):
+            dut.write.value, dut.pair.value = 1, pair
+            await FallingEdge(dut.clk)
+            assert not dut.hit.value and not dut.out_valid.value
+            await RisingEdge(dut.clk)
+        dut.write.value, dut.clearing.value = 0, 0
+
+    def _find(self, page, key):
+        half = ENTRIES // 2
+        return next((i for i in range(page * half, (page + 1) * half) if accepts(self.table[i], key)), None)
+
+    async def step(self):
+        """One cycle: a part of the next search, if there is one, and the next write, if there is one."""
+        dut = self.dut
+        if self.keys:
+            dut.key.value = self.keys[0]
+        dut.in_valid.value = int(bool(self.keys))
+        write = self.writes.pop(0) if self.writes else None
+        dut.write.value = int(write is not None)
+        if write:
+            dut.pair.value, dut.address.value, dut.bits.value, dut.shown.value = write[:4]
+        await FallingEdge(dut.clk)
+        ready = int(dut.in_ready.value)
+        if self.first is not None:
+            assert ready, "a search takes more than two cycles"
+            key, found = self.first
+            found = self._find(1, key) if found is None else found
+            self.due[self.cycle - 1 + LATENCY] = found
+            self.during[found] += bool(write)
+            self.first = None
+            self.keys.pop(0)
+        elif self.keys:
+            assert not ready
+            self.first = self.keys[0], self._find(0, self.keys[0])
+        if self.cycle in self.due:
+            wanted = self.due.pop(self.cycle)
+            assert dut.out_valid.value, f"no result after {LATENCY} cycles"
+            got = int(dut.index.value) if dut.hit.value else None
+            assert got == wanted, f"cycle {self.cycle}: entry {got} instead of {wanted}"
+            self.searches += 1
+            self.hits[got] += 1
+        else:
+            assert not dut.out_valid.value
+        await RisingEdge(dut.clk)
+        self.cycle += 1
+        for index, entry in write[4] if write else ():
+            self.table[index] = entry
+
+    async def drain(self):
+        """Ends all searches and writes."""
+        while self.keys or self.writes or self.due:
+            await self.step()
+
+    def set(self, index, entry):
+        """Queues the writes of one update, in an empty queue. The other entry of the pair keeps its bits."""
+        first = index & ~1
+        now = self.table[first : first + 2]
+        new = [entry if first + at == index else now[at] for at in range(2)]
+        other = [int(e is not None and first + at != index) for at, e in enumerate(now)]
+        shown = [int(e is not None) for e in new]
+        steps = [(0, other, [(index, None)])]
+        if entry is not None:
+            steps += [(address, other, []) for address in range(1, ADDRESSES)] + [(0, shown, [(index, entry)])]
+        for address, bits, change in steps:
+            word = 0
+            for at, e in enumerate(new):
+                value, mask = e or (0, 0)
+                for part in range(PARTS):
+                    differs = (value >> part * PART_BITS ^ address) & mask >> part * PART_BITS & ADDRESSES - 1
+                    word |= int(not differs) << 2 * part + at
+            self.writes.append((first // 2, address, word, bits[0] | bits[1] << 1, change))
+        return len(steps)
+
+
+@cocotb.test()
+async def entries_are_found_and_near_misses_are_not(dut):
+    """Each entry with a matching key, and with one wrong bit in each part of the key."""
+    chance = random.Random(1)
+    tcam = Tcam(dut)
+    await tcam.start()
+    for index in range(ENTRIES):
+        # The update takes as many cycles as documented, and searches need not wait.
+        assert tcam.set(index, random_entry(chance)) == 17
+        await tcam.drain()
+    for index, entry in enumerate(list(tcam.table)):
+        tcam.keys.append(key_of(chance, entry))
+        for part in range(PARTS):
+            tcam.keys.append(near_miss(chance, entry, part))
+    begin = tcam.cycle
+    await tcam.drain()
+    missed = tcam.hits[None]
+    assert tcam.searches == ENTRIES * (PARTS + 1) and missed == ENTRIES * PARTS, tcam.hits
+    assert all(tcam.hits[index] == 1 for index in range(ENTRIES)), tcam.hits
+    assert tcam.cycle - begin == 2 * tcam.searches + LATENCY - 1, "searches do not follow each other"
+
+
+@cocotb.test()
+async def the_lowest_index_wins(dut):
+    """All entries accept each key; they are hidden and shown in random order between and during searches."""
+    chance = random.Random(2)
+    tcam = Tcam(dut)
+    await tcam.start()
+    for index in range(ENTRIES):
+        tcam.set(index, ANY)
+        await tcam.drain()
+    # Few entries stay shown, so that each of them is the lowest one at times.
+    for _ in range(3000):
+        shown = [at for at, entry in enumerate(tcam.table) if entry]
+        if not tcam.writes and len(shown) > 3:
+            tcam.set(chance.choice(shown), None)
+        elif not tcam.writes:
+            tcam.set(chance.randrange(ENTRIES), ANY)
+        if not tcam.keys and chance.random() < 0.9:
+            tcam.keys.append(chance.getrandbits(KEY_BITS))
+        await tcam.step()
+    await tcam.drain()
+    behind = sum(count for index, count in tcam.hits.items() if index is not None and index >= ENTRIES // 2)
+    assert tcam.searches > 1000 and len(tcam.hits) > ENTRIES // 3 and behind > 100, tcam.hits
+
+
+@cocotb.test()
+async def searches_see_updates_whole_and_do_not_wait(dut):
+    """A search in every second cycle, or with gaps, while one entry after the other changes in each cycle."""
+    chance = random.Random(3)
+    tcam = Tcam(dut)
+    await tcam.start()
+    half = ENTRIES // 2
+    # Page 0 is filled first: its entries must be found while addresses of page 1 are written for the first time.
+    order = list(range(ENTRIES)) + [chance.randrange(ENTRIES) for _ in range(300)]
+    found = Counter()
+    old = [None] * ENTRIES
+    for count, index in enumerate(order):
+        kind = chance.random()
+        before = tcam.table[index] or random_entry(chance)
+        after = None if count >= ENTRIES and kind < 0.2 else random_entry(chance)
+        if after and count >= ENTRIES and kind < 0.4:
+            # Few bits of a replaced entry change.
+            after = before[0] ^ (1 << chance.randrange(KEY_BITS)) & before[1], before[1]
+        length = tcam.set(index, after)
+        for _ in range(length):
+            if not tcam.keys and (count % 3 or chance.random() < 0.5):
+                # The entry itself, one that has its cells, or any other one.
+                near = [index, index, index ^ 1, index ^ half, index ^ half ^ 1, chance.randrange(ENTRIES)]
+                target = chance.choice(near)
+                entry = chance.choice((before, after or before)) if target == index else tcam.table[target]
+                entry = entry or old[target] or before
+                part = chance.randrange(PARTS)
+                tcam.keys.append(key_of(chance, entry) if chance.random() < 0.8 else near_miss(chance, entry, part))
+                found[near.index(target)] += 1
+            await tcam.step()
+        old[index] = before
+    during = sum(count for index, count in tcam.during.items() if index is not None)
+    await tcam.drain()
+    assert min(found[at] for at in (0, 2, 3, 4)) > 200, found
+    assert during > 800 and tcam.during[None] > 300, (during, tcam.during[None])
+    assert len(tcam.hits) > ENTRIES * 9 // 10, tcam.hits
+
+
+@cocotb.test()
+async def a_reset_hides_all_entries(dut):
+    """No search begins while entries are hidden, none is hit after it, and a new entry shows no other one."""
+    chance = random.Random(4)
+    tcam = Tcam(dut)
+    await tcam.start()
+    for index in range(ENTRIES):
+        tcam.set(index, ANY)
+        await tcam.drain()
+    dut.clearing.value, dut.in_valid.value = 1, 1
+    dut.address.value, dut.shown.value = 0, 0
+    for pair in range(ENTRIES // 2):
+        dut.write.value, dut.pair.value = 1, pair
+        await FallingEdge(dut.clk)
+        assert not dut.hit.value and (pair == 0 or not dut.in_ready.value)
+        await RisingEdge(dut.clk)
+    dut.clearing.value, dut.in_valid.value = 0, 0
+    tcam.table = [None] * ENTRIES
+    tcam.keys += [chance.getrandbits(KEY_BITS) for _ in range(100)]
+    await tcam.drain()
+    assert tcam.hits == {None: 100}, tcam.hits
+    for index in (ENTRIES - 1, 0):
+        tcam.set(index, ANY)
+        await tcam.drain()
+        tcam.keys += [chance.getrandbits(KEY_BITS) for _ in range(100)]
+        await tcam.drain()
+        assert tcam.hits[index] == 100, tcam.hits
