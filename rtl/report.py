@@ -12,12 +12,12 @@ import sys
 import xml.etree.ElementTree as tree
 from pathlib import Path
 
-from synth import DEVICE, MODULES, PAPER, REPORT, ROOT, label
+from synth import DEVICE, ENTRIES, MODULES, PAPER, PPUS, REPORT, ROOT, label
 
 PROOFS = ROOT / "target" / "report" / "rtl_proofs.jsonl"
 STEPS = ROOT / "target" / "report" / "rtl_steps.jsonl"
 # The step `volume` replaces the results of the bench `datapath` by those of one test.
-BENCHES = ("device", "control", "nic_shell", "datapath_cells", "datapath_4_ppus", "datapath")
+BENCHES = ("device", "control", "nic_shell", "tcam_paged", "datapath_cells", "datapath_4_ppus", "datapath")
 SIMULATED = ROOT / "target" / "rtl" / "sim"
 PAGE = ROOT / "docs" / "hardware.md"
 # Folders of modules that share one.
@@ -37,6 +37,8 @@ TESTS = [
      "datapath_4_ppus/frames_that_grow_leave_at_bus_rate"),
     (3, "update of an entry in at most 64 cycles without stalling a search",
      "an_update_never_stalls_and_is_never_half_seen"),
+    (4, "two-clock variant: a search in two cycles, latency 5 cycles, also during an update of 17 cycles",
+     "searches_see_updates_whole_and_do_not_wait"),
     (5, "random programs equal the model", "random_programs_equal_the_model"),
     (6, "Flow_request to Flow_reply in at most 200 cycles", "a_flow_request_is_answered_in_time"),
     (8, "runts, giants, aborted and malformed frames are dropped", "bad_frames_are_dropped_whole_and_counted"),
@@ -70,15 +72,29 @@ def table(rows):
     return "".join(f"| {' | '.join(map(str, row))} |\n" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
 
 
+def two_clock(used, total):
+    """Rows of the TCAMs with one and with two cycles per search, and of devices with them."""
+    one, two = used[f"tcam ENTRIES={ENTRIES}"], used[f"tcam_paged ENTRIES={ENTRIES}"]
+    changed = {kind: total[kind]["cells"] + PPUS * (two[kind] - one[kind]) for kind in UNITS}
+    return [
+        ["", *UNITS.values()],
+        [f"TCAMs, {PPUS * ENTRIES:,} entries, one cycle", *(number(PPUS * one[kind]) for kind in UNITS)],
+        [f"TCAMs, {PPUS * ENTRIES:,} entries, two cycles", *(number(PPUS * two[kind]) for kind in UNITS)],
+        ["sum of the device, one cycle", *(number(total[kind]["cells"]) for kind in UNITS)],
+        ["sum of the device, two cycles", *(number(changed[kind]) for kind in UNITS)],
+        ["share of the device, two cycles", *(f"{round(100 * changed[kind] / DEVICE[kind], 2)} %" for kind in UNITS)],
+    ]
+
+
 def pages(rows):
-    """Returns the table of each page."""
+    """Returns the tables by page and name."""
     used = {row["case"]: row for row in rows}
     found = {}
     for top, _, parameters in MODULES:
         row = used[label(top, parameters)]
         found.setdefault(ROOT / "rtl" / FOLDERS.get(top, top) / "README.md", []).append(
             [f"`{row['case']}`", *(number(row[kind]) for kind in UNITS)])
-    texts = {page: table([["module", *UNITS.values()], *lines]) for page, lines in found.items()}
+    texts = {(page, "resources"): table([["module", *UNITS.values()], *lines]) for page, lines in found.items()}
     lines = [["module", "instances", *UNITS.values()]]
     lines += [[f"`{row['case']}`", row["instances"], *(number(row[kind]) for kind in UNITS)]
               for row in rows if "instances" in row]
@@ -88,17 +104,17 @@ def pages(rows):
     lines.append(["target", "", *(f"{total[kind]['bar']:g} %" if "bar" in total[kind] else "none" for kind in UNITS)])
     lines.append(["verdict", "", *(total[kind].get("verdict", "") for kind in UNITS)])
     lines.append(["paper", "", *(f"{PAPER[kind]:g} %" if kind in PAPER else "not stated" for kind in UNITS)])
-    return {**texts, PAGE: table(lines)}
+    return {**texts, (PAGE, "resources"): table(lines), (PAGE, "two clocks"): table(two_clock(used, total))}
 
 
 def differing(texts, write):
     """Compares or writes the tables between the markers. Returns the pages that differ."""
     wrong = []
-    for page, text in texts.items():
+    for (page, name), text in texts.items():
         old = page.read_text()
-        new, count = re.subn(r"(<!-- resources -->\n)[^<]*(<!-- end -->)", lambda m: f"{m[1]}{text}{m[2]}", old)
+        new, count = re.subn(rf"(<!-- {name} -->\n)[^<]*(<!-- end -->)", lambda m: f"{m[1]}{text}{m[2]}", old)
         if count != 1:
-            raise SystemExit(f"{page}: needs the markers <!-- resources --> and <!-- end --> once")
+            raise SystemExit(f"{page}: needs the markers <!-- {name} --> and <!-- end --> once")
         if new != old and write:
             page.write_text(new)
         elif new != old:

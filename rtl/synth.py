@@ -37,6 +37,7 @@ MODULES = [
     ("selector", PPUS, CELLS),
     ("tcam", PPUS, SIZED | CELLS),
     ("priority_encoder", 0, {"LINES": ENTRIES}),  # part of `tcam`
+    ("tcam_paged", 0, SIZED),  # the two-clock variant, not in the device
     ("action_memory", PPUS, SIZED),
     ("byte_shift", 0, {"BYTES": 156} | CELLS),  # part of `action_unit`
     ("delay_line", PPUS, {"WIDTH": 1389, "CYCLES": 8} | CELLS),
@@ -65,8 +66,9 @@ BOXES = {
 # Options of the mapping, where others than the default give fewer LUTs: flip-flops instead of shift registers,
 # the F7 and F8 multiplexers of a slice for trees of multiplexers, UltraRAM for memories that ask for it.
 PLAIN, WIDE = "-nosrl -abc9", "-nosrl -abc9 -widemux 5"
-OPTIONS = {"parser": PLAIN, "action_unit": PLAIN, "tcam": PLAIN, "message_filter": PLAIN, "packet_in": PLAIN,
-           "selector": PLAIN, "checksum_fixer": WIDE, "reply_writer": WIDE, "nic_shell": "-nosrl -abc9 -uram", "deparser": PLAIN}
+OPTIONS = {"parser": PLAIN, "action_unit": PLAIN, "tcam": PLAIN, "tcam_paged": PLAIN, "message_filter": PLAIN,
+           "packet_in": PLAIN, "selector": PLAIN, "checksum_fixer": WIDE, "reply_writer": WIDE,
+           "nic_shell": "-nosrl -abc9 -uram", "deparser": PLAIN}
 # Lines of the sources would change the key of a result.
 ATTRIBUTES = "setattr -unset src -unset hdlname -unset always_ff -unset full_case; "
 
