@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of configurations in messages: a switch that executes the messages has the planned configuration."""
 
+import struct
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model import network
-from os_ken.ofproto import ofproto_protocol
+from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps.cookies import DISCOVERY, KEYFLOW, LOW_LATENCY, is_of_another
 from shunt_controller.live.keyflow import KeyFlow, Settings
 from shunt_controller.live.state import State, staged
-from shunt_controller.live.wire import messages, of_statistics
-from shunt_controller.sections import Bank, Trusted
-from shunt_controller.stateless import StatelessMod
+from shunt_controller.live.wire import XID, bundled, messages, of_statistics
+from shunt_controller.sections import Bank, Trusted, unpack
 
 KINDS = (Trusted.kind, Bank.kind)
 
@@ -25,29 +26,29 @@ class Switch:
     def __init__(self, datapath) -> None:
         self.datapath, self.sections, self.groups, self.flows = datapath, {}, {}, {}
 
-    def execute(self, made: list) -> None:
-        for message in made:
-            if isinstance(message, StatelessMod):
-                self.sections |= {section.place: section for section in message.sections}
-                continue
-            message.xid = 1
-            message.serialize()
-            if isinstance(message, parser.OFPGroupMod):
-                self._group(message)
+    def execute(self, made: list[bytes]) -> None:
+        for data in made:
+            version, kind, length, xid = ofproto_parser.header(data)
+            assert (version, length, xid) == (4, len(data), XID)
+            if kind == ofp.OFPT_EXPERIMENTER:
+                # Experimenter header and flags take 24 bytes.
+                self.sections |= {section.place: section for section in unpack(data[24:])}
+            elif kind == ofp.OFPT_GROUP_MOD:
+                self._group(data)
             else:
-                self._flow(parser.OFPFlowMod.parser(self.datapath, 4, message.msg_type, message.msg_len, 1, bytes(message.buf)))
+                self._flow(parser.OFPFlowMod.parser(self.datapath, version, kind, length, xid, data))
 
-    def _group(self, mod) -> None:
-        if mod.command == ofp.OFPGC_DELETE:
-            del self.groups[mod.group_id]
+    def _group(self, data: bytes) -> None:
+        command, kind, number = struct.unpack_from("!HBxI", data, 8)
+        if command == ofp.OFPGC_DELETE:
+            del self.groups[number]
             return
-        assert (mod.command == ofp.OFPGC_MODIFY) == (mod.group_id in self.groups)
-        buckets = []
-        for bucket in mod.buckets:
-            buffer = bytearray()
-            bucket.serialize(buffer, 0)
-            buckets.append(parser.OFPBucket.parser(bytes(buffer), 0))
-        self.groups[mod.group_id] = parser.OFPGroupDescStats(mod.type, mod.group_id, buckets)
+        assert (command == ofp.OFPGC_MODIFY) == (number in self.groups)
+        buckets, offset = [], 16
+        while offset < len(data):
+            buckets.append(parser.OFPBucket.parser(data, offset))
+            offset += buckets[-1].len
+        self.groups[number] = parser.OFPGroupDescStats(kind, number, buckets)
 
     def _flow(self, mod) -> None:
         buffer = bytearray()
@@ -87,11 +88,25 @@ def test_a_switch_that_executes_the_messages_is_as_planned(modes, first, second)
         made.update()
         for number, switch in switches.items():
             for target in (staged(switch.state(), made.rollout.desired[number], 0), made.rollout.desired[number]):
-                switch.execute(messages(switch.datapath, switch.state(), target, KEYFLOW))
+                switch.execute(messages(switch.state(), target, KEYFLOW))
                 assert switch.state() == target
-                assert messages(switch.datapath, switch.state(), target, KEYFLOW) == []
+                assert messages(switch.state(), target, KEYFLOW) == []
 
 
 @pytest.mark.parametrize(("cookie", "is_kept"), [(DISCOVERY, True), (LOW_LATENCY + 7, True), (KEYFLOW, False), (0, False), (7, False)])
 def test_only_entries_of_other_applications_are_kept(cookie, is_kept):
     assert is_of_another(cookie, KEYFLOW) == is_kept
+
+
+def test_a_bundle_is_what_os_ken_sends():
+    datapath, flags = ofproto_protocol.ProtocolDesc(version=4), ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
+    mods = [parser.OFPFlowMod(datapath, priority=1), parser.OFPGroupMod(datapath, ofp.OFPGC_DELETE, 0, 7, [])]
+    whole = [
+        parser.ONFBundleCtrlMsg(datapath, 9, ofp.ONF_BCT_OPEN_REQUEST, flags, []),
+        *(parser.ONFBundleAddMsg(datapath, 9, flags, mod, []) for mod in mods),
+        parser.ONFBundleCtrlMsg(datapath, 9, ofp.ONF_BCT_COMMIT_REQUEST, flags, []),
+    ]
+    for message in whole:
+        message.set_xid(XID)
+        message.serialize()
+    assert bundled(9, [bytes(mod.buf) for mod in mods]) == b"".join(bytes(message.buf) for message in whole)

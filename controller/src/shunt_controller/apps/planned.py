@@ -38,6 +38,8 @@ READ_S = 3.0
 """Time in which a switch must answer."""
 STORE_S = 1.0
 """Time in which etcd should store a record."""
+LOOK_S = 0.2
+"""Time between two searches for switches that have not answered."""
 QUEUED_MAX = 1000
 """Number of queued events from which on packets are dropped."""
 
@@ -103,6 +105,7 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self._journal = self._new_journal()
         self._stored_s = 0.0
         """When no record had to be stored before switches may be changed."""
+        self._looked_s = 0.0
 
     def planner(self) -> Planner:
         """Returns the planner with the settings from the command line."""
@@ -208,12 +211,9 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
     def _step(self, now_s: float) -> None:
         self.packets.step()
         rollout = self.state.rollout
-        for number, switch in self.switches.connected.items():
-            is_lost = number not in rollout.actual and switch.refusals < ATTEMPTS_MAX
-            if is_lost and now_s - self._read_s.get(number, now_s) >= READ_S:
-                self.report(f"silent {number}", f"switch {number:x} does not answer; its configuration is read again")
-                self._read_s[number] = now_s
-                self.switches.retry(number)
+        if now_s - self._looked_s >= LOOK_S:
+            self._looked_s = now_s
+            self._read_again(now_s)
         if not self._has_begun and not self._begin_plan(now_s):
             self._stored_s = now_s
             return
@@ -224,10 +224,20 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
                 self.report("not stored", "a plan with other IDs or gates waits until etcd has stored them; the switches keep those that they have")
             return
         self._stored_s = now_s
-        for number, target in rollout.next(now_s).items():
+        counts = {number: self.switches.change(number, rollout.actual[number], target) for number, target in rollout.next(now_s).items()}
+        for number, count in counts.items():
             self._read_s[number] = now_s
-            self.switches.change(number, rollout.actual[number], target)
+            self.log.info("switch %x: %d changes", number, count)
         self.rolled_out()
+
+    def _read_again(self, now_s: float) -> None:
+        """Reads switches again that have not answered."""
+        for number, switch in self.switches.connected.items():
+            is_lost = number not in self.state.rollout.actual and switch.refusals < ATTEMPTS_MAX
+            if is_lost and now_s - self._read_s.get(number, now_s) >= READ_S:
+                self.report(f"silent {number}", f"switch {number:x} does not answer; its configuration is read again")
+                self._read_s[number] = now_s
+                self.switches.retry(number)
 
     def _begin_plan(self, now_s: float) -> bool:
         """Returns whether the first plan can be made."""

@@ -2,7 +2,6 @@
 """Reads the configuration of switches, and changes it: in a bundle, which takes effect as a whole, if the switch
 has stateless forwarding, otherwise by single messages."""
 
-import itertools
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from shunt_controller.apps.cookies import is_of_another
 from shunt_controller.experimenter import ExtensionError
 from shunt_controller.live.state import State
-from shunt_controller.live.wire import messages, of_statistics
+from shunt_controller.live.wire import XID, bundled, messages, of_statistics
 from shunt_controller.stateless import StatelessReply, StatelessRequest, joined
 
 ATTEMPTS_MAX = 3
@@ -25,8 +24,8 @@ ATTEMPTS_MAX = 3
 class _Reading:
     """Replies of a switch whose configuration is being read."""
 
-    request_xid: int
-    barrier_xid: int
+    xids: list[int]
+    """Transaction IDs of the requests: that for the sections first, and that of a barrier last."""
     replies: list[StatelessReply] = field(default_factory=list)
     groups: list[Any] = field(default_factory=list)
     flows: list[Any] = field(default_factory=list)
@@ -37,8 +36,7 @@ class _Reading:
 class _Change:
     """A change that a switch has not confirmed."""
 
-    xids: list[int]
-    """Transaction IDs of the messages. The last one is that of a barrier."""
+    barrier_xid: int
     error: str = ""
 
 
@@ -73,7 +71,8 @@ class Switches:
         done: Callable[[int], None],
     ) -> None:
         self._cookie, self._kinds, self._log, self._known, self._done = cookie, frozenset(kinds), log, known, done
-        self._bundles = itertools.count(1)
+        # Other applications of this package have other numbers.
+        self._bundle = cookie >> 32 & 0xFFFF
         self.connected: dict[int, Switch] = {}
 
     @property
@@ -104,25 +103,16 @@ class Switches:
             parser.OFPFlowStatsRequest(datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0, parser.OFPMatch()),
             parser.OFPBarrierRequest(datapath),
         ]
-        switch.change = None
-        switch.reading = _Reading(0, 0)
-        xids = _send(datapath, requests)
-        switch.reading.request_xid, switch.reading.barrier_xid = xids[0], xids[-1]
+        switch.change, switch.reading = None, _Reading(_send(datapath, requests))
 
-    def change(self, number: int, actual: State, target: State) -> None:
-        """Sends a switch what changes its configuration."""
-        switch = self.connected[number]
-        datapath, made = switch.datapath, messages(switch.datapath, actual, target, self._cookie)
-        barrier = parser.OFPBarrierRequest(datapath)
-        self._log.info("switch %x: %d changes", number, len(made))
-        if not switch.has_lane:
-            switch.change = _Change(_send(datapath, [*made, barrier]))
-            return
-        bundle, flags = next(self._bundles), ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
-        opened = parser.ONFBundleCtrlMsg(datapath, bundle, ofp.ONF_BCT_OPEN_REQUEST, flags, [])
-        added = [parser.ONFBundleAddMsg(datapath, bundle, flags, message, []) for message in made]
-        committed = parser.ONFBundleCtrlMsg(datapath, bundle, ofp.ONF_BCT_COMMIT_REQUEST, flags, [])
-        switch.change = _Change(_send(datapath, [opened, *added, committed, barrier]))
+    def change(self, number: int, actual: State, target: State) -> int:
+        """Sends a switch what changes its configuration. Returns the number of changes."""
+        switch, made = self.connected[number], messages(actual, target, self._cookie)
+        barrier = _packed(switch.datapath, parser.OFPBarrierRequest(switch.datapath))
+        switch.change = _Change(barrier.xid)
+        sent = bundled(self._bundle, made) if switch.has_lane else b"".join(made)
+        switch.datapath.send(sent + bytes(barrier.buf))
+        return len(made)
 
     def received(self, message: Any) -> None:
         """Handles an answer of a switch."""
@@ -133,7 +123,7 @@ class Switches:
             self._refused(switch, message)
         elif isinstance(message, parser.OFPBarrierReply):
             self._confirmed(switch, message.xid)
-        elif switch.reading is not None:
+        elif switch.reading is not None and message.xid in switch.reading.xids:
             self._reply(switch.reading, message)
 
     def _reply(self, reading: _Reading, message: Any) -> None:
@@ -152,12 +142,12 @@ class Switches:
 
     def _confirmed(self, switch: Switch, xid: int) -> None:
         number = switch.datapath.id
-        if switch.reading is not None and xid == switch.reading.barrier_xid:
+        if switch.reading is not None and xid == switch.reading.xids[-1]:
             reading, switch.reading = switch.reading, None
             switch.has_lane = reading.has_lane and bool(reading.replies)
             sections = joined(reading.replies) or [] if switch.has_lane else []
             self._known(number, of_statistics(sections, reading.groups, reading.flows, self._kinds))
-        elif switch.change is not None and xid == switch.change.xids[-1]:
+        elif switch.change is not None and xid == switch.change.barrier_xid:
             change, switch.change = switch.change, None
             if not change.error:
                 switch.refusals, switch.problem = 0, ""
@@ -171,9 +161,9 @@ class Switches:
 
     @staticmethod
     def _refused(switch: Switch, message: Any) -> None:
-        if switch.reading is not None and message.xid == switch.reading.request_xid:
+        if switch.reading is not None and message.xid == switch.reading.xids[0]:
             switch.reading.has_lane = False
-        elif switch.change is not None and message.xid in switch.change.xids:
+        elif switch.change is not None and message.xid == XID:
             code = getattr(message, "code", None)
             text = f"error {message.type}/{getattr(message, 'exp_type', 0) if code is None else code}"
             switch.change.error = switch.change.error or text
@@ -191,11 +181,15 @@ class Switches:
 
 def _send(datapath: Any, made: list[Any]) -> list[int]:
     """Sends messages together. Returns their transaction IDs."""
-    for message in made:
-        datapath.set_xid(message)
-        message.serialize()
-    datapath.send(b"".join(bytes(message.buf) for message in made))
+    datapath.send(b"".join(bytes(_packed(datapath, message).buf) for message in made))
     return [message.xid for message in made]
+
+
+def _packed(datapath: Any, message: Any) -> Any:
+    """Gives a message a transaction ID and its bytes."""
+    datapath.set_xid(message)
+    message.serialize()
+    return message
 
 
 def hosts_of(state: State) -> Mapping[str, int]:

@@ -48,7 +48,7 @@ class TagAndForward(PlannedApp):
 
     def planned(self, now_s: float) -> None:
         """Tries refused configurations again."""
-        self._planned_s = now_s
+        self._planned_s = time.monotonic()
         for number in self.switches.refusing:
             self.switches.retry(number)
 

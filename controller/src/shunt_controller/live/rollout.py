@@ -67,7 +67,8 @@ class Rollout:
             # The switch may or may not have executed the change, so the caller must read its configuration.
             self.actual.pop(switch, None)
         self._waiting = {}
-        both = self.desired.keys() & self.actual.keys()
+        # A switch that has confirmed its desired configuration has this very object.
+        both = {switch for switch in self.desired.keys() & self.actual.keys() if self.actual[switch] is not self.desired[switch]}
         for stage in stages({switch: self.desired[switch] for switch in both}):
             targets = {switch: staged(self.actual[switch], self.desired[switch], stage) for switch in both}
             if self._send(targets, now_s):
@@ -81,7 +82,11 @@ class Rollout:
         return {}
 
     def _send(self, targets: Mapping[int, State], now_s: float) -> bool:
-        self._waiting = {switch: target for switch, target in targets.items() if self.actual[switch] != target}
+        self._waiting = {
+            switch: self.desired[switch] if target == self.desired[switch] else target
+            for switch, target in targets.items()
+            if self.actual[switch] != target
+        }
         self._sent_s = now_s
         return bool(self._waiting)
 
@@ -89,7 +94,7 @@ class Rollout:
     def is_added(self) -> bool:
         """Whether all switches have everything that is desired. They may have more."""
         return not self._waiting and all(
-            staged(self.actual[switch], desired, 1 << 30) == self.actual[switch]
+            self.actual[switch] is desired or staged(self.actual[switch], desired, 1 << 30) == self.actual[switch]
             for switch, desired in self.desired.items()
             if switch in self.actual
         )

@@ -35,6 +35,8 @@ class Flow:
     """The planned entry. None if the entry was read from a switch."""
     stage: int = field(default=0, compare=False)
     """When a new or changed entry is added: after the entries of all lower stages, on all switches."""
+    added: tuple[int, bytes] | None = field(default=None, compare=False, repr=False)
+    """The cookie and the message with which the entry was added first (:mod:`shunt_controller.live.wire`)."""
 
 
 Place = tuple[int, int]

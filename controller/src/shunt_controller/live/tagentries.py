@@ -12,14 +12,14 @@ A group has only tags whose paths have no failed link. A group without any tag d
 """
 
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
 
 from shunt_controller.actions import PushTf, PushTfWide
 from shunt_controller.edges import BUCKETS_MAX, FROM_HOSTS, GROUPS_MAX, PRIORITY, Entry, Group, Way, spread
 from shunt_controller.live.keyentries import ANNOUNCED, TO_SWITCH
-from shunt_controller.live.state import INGRESS, State
+from shunt_controller.live.state import INGRESS, Flow, State
 from shunt_controller.live.topology import Host, Link, Port, switch_of
 from shunt_controller.live.wire import flow_of, of_flows
 from shunt_controller.plan.errors import need
@@ -34,6 +34,28 @@ FLAGS = {"": Flag.NONE, SERVER: Flag.SERVER, EXTERNAL: Flag.EXTERNAL, ASSISTS: F
 
 _ANNOUNCED = ({"eth_type": 0x0806, "arp_op": 2}, {"eth_type": 0x86DD, "ip_proto": 58, "icmpv6_type": 136})
 _IP = (0x0800, 0x86DD)
+
+
+@lru_cache(1 << 12)
+def _dropped(port: int) -> Flow:
+    """Returns the entry that drops packets without a tag at a port to a switch."""
+    return flow_of(Entry(0, TO_SWITCH, {"in_port": port}))
+
+
+@cache
+def _common() -> tuple[Flow, ...]:
+    """Returns the entries that all switches have."""
+    entries = [Entry(0, ANNOUNCED, dict(match), port=ofp.OFPP_CONTROLLER, goto=FROM_HOSTS) for match in _ANNOUNCED]
+    entries += [Entry(table, 0, {}, port=ofp.OFPP_CONTROLLER) for table in (0, FROM_HOSTS)]
+    return tuple(map(flow_of, entries))
+
+
+@lru_cache(1 << 14)
+def _of_host(mac: str, port: int) -> tuple[Flow, ...]:
+    """Returns the entries of a switch for a host of its own."""
+    to = Entry(FROM_HOSTS, PRIORITY, {"eth_dst": mac}, port=port)
+    accepted = Entry(0, PRIORITY, {"in_port": port, "eth_src": mac}, goto=FROM_HOSTS)
+    return flow_of(to), flow_of(accepted, INGRESS + 1)
 
 
 class Tags:
@@ -79,24 +101,13 @@ class Tags:
         return found
 
     def _switch(self, node: int, at: Mapping[int, list[tuple[Host, Gate]]], works: Collection[tuple[int, int]]) -> State:
-        entries, stages = self._common(node)
+        flows = [*map(_dropped, self._tree.network.ports[node]), *_common()]
         for host, _ in at.get(node, ()):
-            entries.append(Entry(FROM_HOSTS, PRIORITY, {"eth_dst": host.mac}, port=host.at.number))
-            stages.append(0)
-            entries.append(Entry(0, PRIORITY, {"in_port": host.at.number, "eth_src": host.mac}, goto=FROM_HOSTS))
-            stages.append(INGRESS + 1)
+            flows += _of_host(host.mac, host.at.number)
         if node in at and self._numbering.switches[node].layer != "aggregation":
             remote = [(other, host, gate) for other, own in at.items() if other != node for host, gate in own]
-            made = self._push(node, remote, works)
-            entries += made
-            stages += [INGRESS] * len(made)
-        return of_flows(map(flow_of, entries, stages), self._sections(node))
-
-    def _common(self, node: int) -> tuple[list[Entry], list[int]]:
-        entries = [Entry(0, TO_SWITCH, {"in_port": port}) for port in self._tree.network.ports[node]]
-        entries += [Entry(0, ANNOUNCED, dict(match), port=ofp.OFPP_CONTROLLER, goto=FROM_HOSTS) for match in _ANNOUNCED]
-        entries += [Entry(table, 0, {}, port=ofp.OFPP_CONTROLLER) for table in (0, FROM_HOSTS)]
-        return entries, [0] * len(entries)
+            flows += [flow_of(entry, INGRESS) for entry in self._push(node, remote, works)]
+        return of_flows(flows, self._sections(node))
 
     def _sections(self, node: int) -> list[Section]:
         switch, links = self._numbering.switches[node], self._tree.network.ports[node]
