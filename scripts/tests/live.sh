@@ -70,7 +70,8 @@ start_controller() {
 # has_lines NAME TEXT COUNT: returns whether at least COUNT lines of NAME.log contain the text.
 has_lines() { [ "$(grep -c -- "$2" "$folder/$1.log")" -ge "$3" ]; }
 
-# begin_pings FROM TO: starts pings between hosts, 50 per second. end_pings prints the number of lost ones.
+# begin_pings FROM TO: starts pings between hosts, 50 per second. end_pings prints the number of lost ones. The
+# last one is not counted, because its answer may be on its way.
 begin_pings() {
     : >"$folder/stream.log"
     background stream "h$1" ping -i 0.02 -W 2 "10.0.0.$2"
@@ -81,8 +82,11 @@ end_pings() {
     kill -INT "$stream"
     # The caller's subshell cannot wait for a process that is not its child.
     wait_until 'ping has ended' logged stream 'packets transmitted'
-    sed -n 's/^\([0-9]*\) packets transmitted, \([0-9]*\) received.*/\1 \2/p' "$folder/stream.log" |
-        { read -r sent received && echo $((sent - received)); }
+    local sent received last
+    sent=$(sed -n 's/^\([0-9]*\) packets transmitted.*/\1/p' "$folder/stream.log")
+    received=$(grep -c 'time=' "$folder/stream.log")
+    last=$(grep -c "icmp_seq=$sent .*time=" "$folder/stream.log" || true)
+    echo $((sent - 1 - (received - last)))
 }
 
 # without_loss FROM TO: sends three pings between hosts. Returns whether all are answered.
