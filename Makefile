@@ -122,6 +122,7 @@ networks: ## simulate large networks in virtual time, and run many datapaths; wr
 	bench/protected.py
 	bench/datapaths.py
 	bench/loaded.py
+	bench/gates.py
 
 .PHONY: lab
 lab: ## run the experiments of lab/; writes figures to target/report; needs root
