@@ -17,6 +17,8 @@ one bundle, which replaces its entries and groups. A packet therefore hits eithe
 """
 
 import logging
+import queue
+import threading
 
 import shunt_controller as shunt
 from os_ken import cfg
@@ -24,7 +26,8 @@ from os_ken.base.app_manager import OSKenApp
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from os_ken.ofproto import ofproto_v1_3
-from shunt_controller.edges import entries, messages
+from shunt_controller.bundles import Packer, bundled, packed
+from shunt_controller.edges import entries
 from shunt_controller.places import listed, names, read_places, unreached
 from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.planned import read_plan, sections_of
@@ -60,33 +63,49 @@ class LoadPlan(OSKenApp):
         pairs = [f"{a} to {b}" for a, b in unreached(plan, places.hosts)]
         if pairs:
             self.log.warning("no route leads from %s: hosts there do not reach each other", listed(pairs))
+        self.packer = Packer()
+        # Switches that have connected and are not loaded.
+        self.connections = queue.SimpleQueue()
         # Datapaths that have confirmed their bundle.
         self.committed = set()
         # Messages of incomplete replies, by transaction.
         self.replies = {}
 
+    def start(self):
+        """Starts the thread that loads switches. Called by os-ken."""
+        super().start()
+        threading.Thread(target=self.load_all, name="load_plan", daemon=True).start()
+
+    def load_all(self):
+        """Loads the switches that connect, one after another. Handlers of events must return at once: os-ken
+        stops reading from switches, also their echo replies, while too many events wait."""
+        while True:
+            try:
+                self.load(self.connections.get())
+            except Exception:
+                self.log.exception("a switch was not loaded")
+
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def connected(self, event):
-        """Sends a switch its part of the plan."""
+        """Handles a switch that has connected."""
         switch = event.msg.datapath
-        name = self.names.get(switch.id)
-        if name not in self.sections:
+        if self.names.get(switch.id) not in self.sections:
             self.log.warning("datapath %d is not a switch of the plan", switch.id)
             return
         self.committed.discard(switch.id)
-        ofp, parser = switch.ofproto, switch.ofproto_parser
+        self.connections.put(switch)
+
+    def load(self, switch):
+        """Sends a switch its part of the plan."""
+        name, ofp, parser = self.names[switch.id], switch.ofproto, switch.ofproto_parser
         anything = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
         all_of_it = [
-            parser.OFPFlowMod(switch, table_id=ofp.OFPTT_ALL, command=ofp.OFPFC_DELETE, **anything),
-            parser.OFPGroupMod(switch, ofp.OFPGC_DELETE, 0, ofp.OFPG_ALL, []),
-            shunt.StatelessMod(switch, self.sections[name]),
-            *messages(switch, self.entries[name]),
+            packed(parser.OFPFlowMod(switch, table_id=ofp.OFPTT_ALL, command=ofp.OFPFC_DELETE, **anything)),
+            packed(parser.OFPGroupMod(switch, ofp.OFPGC_DELETE, 0, ofp.OFPG_ALL, [])),
+            packed(shunt.StatelessMod(switch, self.sections[name])),
+            *self.packer.entries(self.entries[name]),
         ]
-        flags = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
-        switch.send_msg(parser.ONFBundleCtrlMsg(switch, BUNDLE, ofp.ONF_BCT_OPEN_REQUEST, flags, []))
-        for message in all_of_it:
-            switch.send_msg(parser.ONFBundleAddMsg(switch, BUNDLE, flags, message, []))
-        switch.send_msg(parser.ONFBundleCtrlMsg(switch, BUNDLE, ofp.ONF_BCT_COMMIT_REQUEST, flags, []))
+        switch.send(bundled(BUNDLE, all_of_it))
         switch.send_msg(parser.OFPBarrierRequest(switch))
         switch.send_msg(shunt.StatelessRequest(switch))
         self.log.info("%s: %d messages", name, len(all_of_it))

@@ -207,6 +207,9 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
     def way(port: int, up: int, down: int) -> Way:
         return Way(_port(port), (push(0, whole(up), whole(down)),))
 
+    # Most switches have the same ways to a target. They share the entries, which saves time and memory.
+    kinds: dict[tuple[tuple[int, int], ...], int] = {}
+    shared: dict[tuple[int, int, Host], list[Entry]] = {}
     for number, edge in enumerate(switches.values()):
         if edge["name"] not in at:
             continue
@@ -215,14 +218,17 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
         # The groups of a switch must not have more buckets in total than the switch accepts.
         ways_max = BUCKETS_MAX // max(1, len(targets))
         near, far = _tags(edge, [[0] for _ in plan["ups"]]), _tags(edge, plan["ups"])
-        how = {}
-        for down, target in targets.items():
-            tags = near if target["pod"] == edge["pod"] else far
-            need(bool(tags), f"the plan has no tags from {edge['name']} to {target['name']}")
-            ways = tuple(way(port, up, down) for port, up in spread(tags, ways_max, 31 * number + down // 2))
-            how[down] = {"group": Group(down, ways)} if len(ways) > 1 else ways[0]._asdict()
+        kind = {id(tags): kinds.setdefault(tuple(tags), len(kinds)) for tags in (near, far)}
         for host in elsewhere:
-            found[edge["name"]] += _to(FROM_HOSTS, host, **how[gate_at[host.switch, host.port]])
+            down = gate_at[host.switch, host.port]
+            tags = near if targets[down]["pod"] == edge["pod"] else far
+            need(bool(tags), f"the plan has no tags from {edge['name']} to {host.switch}")
+            first = 31 * number + down // 2 if len(tags) > ways_max else 0
+            place = kind[id(tags)], first, host
+            if place not in shared:
+                ways = tuple(way(port, up, down) for port, up in spread(tags, ways_max, first))
+                shared[place] = _to(FROM_HOSTS, host, **({"group": Group(down, ways)} if len(ways) > 1 else ways[0]._asdict()))
+            found[edge["name"]] += shared[place]
 
 
 def _tags(edge: dict[str, Any], ups: list[list[int]]) -> list[tuple[int, int]]:
@@ -238,23 +244,26 @@ def spread(tags: list[tuple[int, int]], most: int, first: int) -> list[tuple[int
 
 def messages(datapath: Any, made: Sequence[Entry]) -> list[Any]:
     """Returns group-mods and flow-mods that add these entries, groups first."""
-    flows = []
-    for entry in made:
-        actions: list[Any] = list(entry.actions)
-        if entry.group is not None:
-            actions.append(parser.OFPActionGroup(entry.group.number))
-        elif entry.port is not None:
-            actions.append(parser.OFPActionOutput(entry.port))
-        instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)] if actions else []
-        if entry.goto is not None:
-            instructions.append(parser.OFPInstructionGotoTable(entry.goto))
-        match = parser.OFPMatch(**entry.match)
-        where = {"table_id": entry.table, "priority": entry.priority}
-        flows.append(parser.OFPFlowMod(datapath, **where, match=match, instructions=instructions))
-    return [_group(datapath, group) for group in groups("a switch", made).values()] + flows
+    found = [group_message(datapath, group) for group in groups("a switch", made).values()]
+    return found + [flow_message(datapath, entry) for entry in made]
 
 
-def _group(datapath: Any, group: Group) -> Any:
+def flow_message(datapath: Any, entry: Entry) -> Any:
+    """Returns the flow-mod that adds an entry."""
+    actions: list[Any] = list(entry.actions)
+    if entry.group is not None:
+        actions.append(parser.OFPActionGroup(entry.group.number))
+    elif entry.port is not None:
+        actions.append(parser.OFPActionOutput(entry.port))
+    instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)] if actions else []
+    if entry.goto is not None:
+        instructions.append(parser.OFPInstructionGotoTable(entry.goto))
+    match = parser.OFPMatch(**entry.match)
+    return parser.OFPFlowMod(datapath, table_id=entry.table, priority=entry.priority, match=match, instructions=instructions)
+
+
+def group_message(datapath: Any, group: Group) -> Any:
+    """Returns the group-mod that adds a group."""
     kind, weight = (ofp.OFPGT_FF, 0) if group.failover else (ofp.OFPGT_SELECT, 1)
     buckets = [
         parser.OFPBucket(weight, way.port, ofp.OFPG_ANY, [*way.actions, parser.OFPActionOutput(way.port if way.sent_by is None else way.sent_by)])

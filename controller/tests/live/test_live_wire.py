@@ -12,9 +12,10 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps.cookies import DISCOVERY, KEYFLOW, LOW_LATENCY, is_of_another
+from shunt_controller.bundles import XID
 from shunt_controller.live.keyflow import KeyFlow, Settings
 from shunt_controller.live.state import State, staged
-from shunt_controller.live.wire import XID, bundled, messages, of_statistics
+from shunt_controller.live.wire import messages, of_statistics
 from shunt_controller.sections import Bank, Trusted, unpack
 
 KINDS = (Trusted.kind, Bank.kind)
@@ -96,17 +97,3 @@ def test_a_switch_that_executes_the_messages_is_as_planned(modes, first, second)
 @pytest.mark.parametrize(("cookie", "is_kept"), [(DISCOVERY, True), (LOW_LATENCY + 7, True), (KEYFLOW, False), (0, False), (7, False)])
 def test_only_entries_of_other_applications_are_kept(cookie, is_kept):
     assert is_of_another(cookie, KEYFLOW) == is_kept
-
-
-def test_a_bundle_is_what_os_ken_sends():
-    datapath, flags = ofproto_protocol.ProtocolDesc(version=4), ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
-    mods = [parser.OFPFlowMod(datapath, priority=1), parser.OFPGroupMod(datapath, ofp.OFPGC_DELETE, 0, 7, [])]
-    whole = [
-        parser.ONFBundleCtrlMsg(datapath, 9, ofp.ONF_BCT_OPEN_REQUEST, flags, []),
-        *(parser.ONFBundleAddMsg(datapath, 9, flags, mod, []) for mod in mods),
-        parser.ONFBundleCtrlMsg(datapath, 9, ofp.ONF_BCT_COMMIT_REQUEST, flags, []),
-    ]
-    for message in whole:
-        message.set_xid(XID)
-        message.serialize()
-    assert bundled(9, [bytes(mod.buf) for mod in mods]) == b"".join(bytes(message.buf) for message in whole)

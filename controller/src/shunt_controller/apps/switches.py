@@ -11,9 +11,10 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps.cookies import is_of_another
+from shunt_controller.bundles import XID, bundled
 from shunt_controller.experimenter import ExtensionError
 from shunt_controller.live.state import State
-from shunt_controller.live.wire import XID, bundled, messages, of_statistics
+from shunt_controller.live.wire import messages, of_statistics
 from shunt_controller.stateless import StatelessReply, StatelessRequest, joined
 
 ATTEMPTS_MAX = 3

@@ -2,29 +2,21 @@
 """Configurations of switches in the messages of OpenFlow: the messages that change one configuration into
 another, and the configuration that is described by statistics.
 
-Messages are bytes. A planned entry keeps its message, because many switches have the same entries, and os-ken
-needs about 0.1 ms to serialise one."""
+Messages are bytes. A planned entry keeps its message, because many switches have the same entries."""
 
-import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from os_ken.ofproto import ofproto_common, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
+from shunt_controller.bundles import PROTOCOL, packed
 from shunt_controller.edges import Entry, Group
 from shunt_controller.live.state import Flow, State, flow_id, present
 from shunt_controller.sections import Bank, Gates, Mtu, Polka, Section, Trusted
 from shunt_controller.stateless import StatelessMod
 
-XID = 0x53484E00
-"""Transaction ID of all messages of a change."""
 _COMMANDS_ANY = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
-_PROTOCOL = ofproto_protocol.ProtocolDesc(version=ofp.OFP_VERSION)
-_BUNDLE_FLAGS = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
-_BUNDLE_CONTROL = struct.Struct("!BBHIIIIHH")
-_BUNDLE_ADD = struct.Struct("!BBHIIII2xH")
 
 
 def flow_of(entry: Entry, stage: int = 0, idle_s: int = 0) -> Flow:
@@ -58,57 +50,30 @@ def messages(actual: State, target: State, cookie: int) -> list[bytes]:
     changed = [section for place, section in target.sections.items() if actual.sections.get(place) != section]
     changed += [_absent(place) for place in actual.sections if place not in target.sections]
     if changed:
-        found.append(_packed(StatelessMod(_PROTOCOL, changed)))
+        found.append(packed(StatelessMod(PROTOCOL, changed)))
     for number, group in target.groups.items():
         if actual.groups.get(number) != group:
             command = ofp.OFPGC_MODIFY if number in actual.groups else ofp.OFPGC_ADD
             kind, buckets = _group_parts(target.planned[number])
-            found.append(_packed(parser.OFPGroupMod(_PROTOCOL, command, kind, number, buckets)))
+            found.append(packed(parser.OFPGroupMod(PROTOCOL, command, kind, number, buckets)))
     for key, flow in target.flows.items():
         before = actual.flows.get(key)
         if before is not flow and before != flow and flow.entry is not None:
             found.append(_added(flow, cookie))
     for key, flow in actual.flows.items():
         if key not in target.flows:
-            found.append(_packed(_flow_mod(flow, ofp.OFPFC_DELETE_STRICT, 0, [])))
+            found.append(packed(_flow_mod(flow, ofp.OFPFC_DELETE_STRICT, 0, [])))
     for number in actual.groups:
         if number not in target.groups:
-            found.append(_packed(parser.OFPGroupMod(_PROTOCOL, ofp.OFPGC_DELETE, 0, number, [])))
+            found.append(packed(parser.OFPGroupMod(PROTOCOL, ofp.OFPGC_DELETE, 0, number, [])))
     return found
-
-
-def bundled(bundle: int, made: Sequence[bytes]) -> bytes:
-    """Returns messages that let a switch execute other messages as a whole, or none of them. `bundle` is the
-    number of the bundle."""
-    parts = [_bundle_control(bundle, ofp.ONF_BCT_OPEN_REQUEST)]
-    for message in made:
-        length = _BUNDLE_ADD.size + len(message)
-        parts.append(_BUNDLE_ADD.pack(*_experimenter(length, ofp.ONF_ET_BUNDLE_ADD_MESSAGE), bundle, _BUNDLE_FLAGS))
-        parts.append(message)
-    parts.append(_bundle_control(bundle, ofp.ONF_BCT_COMMIT_REQUEST))
-    return b"".join(parts)
-
-
-def _bundle_control(bundle: int, kind: int) -> bytes:
-    return _BUNDLE_CONTROL.pack(*_experimenter(_BUNDLE_CONTROL.size, ofp.ONF_ET_BUNDLE_CONTROL), bundle, kind, _BUNDLE_FLAGS)
-
-
-def _experimenter(length: int, kind: int) -> tuple[int, int, int, int, int, int]:
-    """Returns the header of a message of ONF's extensions."""
-    return ofp.OFP_VERSION, ofp.OFPT_EXPERIMENTER, length, XID, ofproto_common.ONF_EXPERIMENTER_ID, kind
-
-
-def _packed(message: Any) -> bytes:
-    message.set_xid(XID)
-    message.serialize()
-    return bytes(message.buf)
 
 
 def _added(flow: Flow, cookie: int) -> bytes:
     """Returns the message that adds a planned entry."""
     if flow.added is None or flow.added[0] != cookie:
         assert flow.entry is not None
-        message = _packed(_flow_mod(flow, ofp.OFPFC_ADD, cookie, instructions(flow.entry)))
+        message = packed(_flow_mod(flow, ofp.OFPFC_ADD, cookie, instructions(flow.entry)))
         object.__setattr__(flow, "added", (cookie, message))
     assert flow.added is not None
     return flow.added[1]
@@ -124,7 +89,7 @@ def _absent(place: tuple[int, int]) -> Section:
 def _flow_mod(flow: Flow, command: int, cookie: int, made: list[Any]) -> Any:
     flags = ofp.OFPFF_SEND_FLOW_REM if flow.idle_s and command == ofp.OFPFC_ADD else 0
     return parser.OFPFlowMod(
-        _PROTOCOL,
+        PROTOCOL,
         cookie=cookie,
         table_id=flow.id.table,
         command=command,
