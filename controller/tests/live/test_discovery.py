@@ -194,6 +194,27 @@ def test_a_switch_without_connection_keeps_its_links_for_a_time():
     assert cables.links
 
 
+def test_links_of_switches_that_return_after_a_while_are_kept():
+    cables = Cables(network([(1, 2), (2, 3)], []))
+    cables.run(2)
+    links = cables.links
+    # The last frames are older than their lifetime when the switches return, but younger than the switches'.
+    cables.run(TIMING.period_s - 0.5)
+    for switch in (1, 2, 3):
+        cables.state.disconnected(switch, cables.now_s)
+    cables.run(TIMING.absent_s - 0.5)
+    assert cables.links == links
+    for switch in (1, 2, 3):
+        cables.state.connected(switch, {1: True, 2: switch == 2}, cables.now_s)
+    cables.peers = {end: peer for end, peer in cables.peers.items() if {end.switch, peer.switch} == {1, 2}}
+    assert cables.links == links
+    cables.run(TIMING.lifetime_s - 1)
+    assert cables.links == links
+    # The cable between switches 2 and 3 is gone, which shows a lifetime later.
+    cables.run(2)
+    assert {(a.switch, b.switch) for a, b in cables.links} == {(1, 2)}
+
+
 def test_a_switch_that_returns_with_a_port_down_has_no_link():
     cables = Cables(network([(1, 2)], []))
     cables.run(2)

@@ -51,10 +51,11 @@ class Discovery:
             self.port(Port(switch, number), False, now_s)
         for number, is_up in ports.items():
             self.port(Port(switch, number), is_up, now_s)
+        self._links.renew(switch, now_s)
 
     def disconnected(self, switch: int, now_s: float) -> None:
-        """Records that the connection of a switch has ended. Its links remain until ports are down or their
-        LLDP frames are missing, because a switch forwards packets without a controller."""
+        """Records that the connection of a switch has ended. The switch remains for a time, because it forwards
+        packets without a controller. Its links remain as well, unless a port at the other end is down."""
         if switch in self._switches:
             self._switches[switch].gone_s = now_s
             for number in self._switches[switch].ports:
@@ -144,7 +145,8 @@ class Discovery:
             if switch.gone_s is not None and now_s - switch.gone_s >= self._timing.absent_s:
                 self._remove(number, switch)
                 changed = True
-        changed |= self._links.update(now_s)
+        absent = {number for number, switch in self._switches.items() if switch.gone_s is not None}
+        changed |= self._links.update(now_s, absent)
         self._had_link.update(end for link in self._links.current for end in link)
         for port, down_s in list(self._down_s.items()):
             if now_s - down_s >= self._timing.host_hold_s:

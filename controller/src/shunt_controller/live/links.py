@@ -3,6 +3,7 @@
 passed in both directions. It ends when a port is down, or when frames no longer arrive. A link that fails
 repeatedly is used again only after a hold time, which doubles with each failure."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from shunt_controller.live.timing import Timing
@@ -56,10 +57,17 @@ class Links:
         sender, _ = self._from.pop(receiver)
         del self._to[sender]
 
-    def update(self, now_s: float) -> bool:
-        """Adds and removes links. Returns whether a link changed."""
-        for port, (_, heard_s) in list(self._from.items()):
-            if now_s - heard_s >= self._timing.lifetime_s:
+    def renew(self, switch: int, now_s: float) -> None:
+        """Confirms the links of a switch that has connected again, until its frames can have arrived."""
+        for port, (sender, _) in list(self._from.items()):
+            if switch in (port.switch, sender.switch):
+                self._from[port] = sender, now_s
+
+    def update(self, now_s: float, absent: Collection[int] = ()) -> bool:
+        """Adds and removes links. Returns whether a link changed. Switches that are `absent` have no connection,
+        so their frames are not missed."""
+        for port, (sender, heard_s) in list(self._from.items()):
+            if now_s - heard_s >= self._timing.lifetime_s and port.switch not in absent and sender.switch not in absent:
                 self._forget(port)
         # Port a has heard port b, and b has heard a.
         whole = {Link.of(port, sender) for port, (sender, _) in self._from.items() if self._to.get(port) == sender}
