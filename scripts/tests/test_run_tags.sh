@@ -3,7 +3,8 @@
 #
 # Tag-and-Forward with a running controller: shunt-controller discovers a fat tree of k = 4 with twenty switches
 # in one process and sets all gates. Hosts reach each other with tags. The controller names a cable that is
-# missing. After a failure of a link, traffic returns. A restart of the controller changes nothing.
+# missing. After a failure of a link, traffic returns. A restart of the controller changes nothing, also while
+# links do not work.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -72,3 +73,26 @@ for pair in '1 4' '3 4' '4 1'; do
     pings $pair || fail "no pings pass between hosts $pair after failures"
 done
 ok "traffic is back after failures of three links; $lost pings of 50 per second were lost"
+
+# The restarted controller knows the tree from the gates, and finds the three links missing.
+sleep 2
+begin_pings 1 4
+kill "$app"
+wait "$app" || true
+mv "$folder/app.log" "$folder/app-2.log"
+: >"$folder/app.log"
+start_controller tag-and-forward --lldp-period 1
+wait_until 'the controller has taken over the tree' logged app 'all 20 switches are as planned'
+lost=$(end_pings)
+[ "$lost" = 0 ] || fail "$lost pings were lost during a restart of the controller with failed links"
+[ "$(grep -c 'changes' "$folder/app.log" || true)" = 0 ] || fail 'the controller has changed switches after its restart with failed links'
+logged app 'taken over from the gates of the switches: the link from port 3 of switch 9 .*does not work' ||
+    fail 'the links that do not work are not named'
+ok 'a restart of the controller while links do not work changes nothing and loses no packet'
+before=$(grep -c 'link found' "$folder/app.log")
+for port in s9p3 s9p4 s10p3; do ip -n "$prefix-sw" link set "$port" up; done
+wait_until 'the links are found again' has_lines app 'link found' $((before + 3))
+wait_until 'groups of the edge switch use them again' logged app 'switch 1: [1-9][0-9]* changes'
+pings 1 4 || fail 'no pings pass after the links work again'
+ok 'links that work again are used again'
+if grep -q Traceback "$folder"/app*.log; then fail 'the controller has an internal error'; fi

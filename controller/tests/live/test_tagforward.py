@@ -5,6 +5,8 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from test_tree import topology
 
@@ -14,6 +16,7 @@ from shunt_controller.live.state import State
 from shunt_controller.live.tagentries import QID_UNIT
 from shunt_controller.live.tagforward import Settings, TagForward
 from shunt_controller.live.topology import Host, Link, Port, Topology
+from shunt_controller.live.tree import links_of
 from shunt_controller.plan.tags import f
 from shunt_controller.sections import Flag, Gates, Trusted
 
@@ -157,6 +160,102 @@ def test_nothing_is_sent_without_a_change():
     again.restore()
     again.update()
     assert again.rollout.next(0.0) == {} and again.rollout.is_settled
+
+
+def restarted(made: TagForward, found: Topology) -> TagForward:
+    """Returns a controller that has just been started, with the switches of another one."""
+    again = TagForward(Settings(), lambda kind, text: reports.append(text))
+    again.set_topology(found)
+    for switch, state in made.rollout.actual.items():
+        again.known(switch, state, True)
+    again.restore()
+    return again
+
+
+def left_without(found: Topology, links: frozenset[Link], is_down: bool) -> Topology:
+    """Returns the network after links have failed. Their ports are down, or still up."""
+    ends = {end for link in links for end in link}
+    up = {switch: frozenset(port for port in ports if Port(switch, port) not in ends) for switch, ports in found.switches.items()}
+    return replace(found, links=found.links - links, switches=up if is_down else found.switches)
+
+
+@pytest.mark.parametrize("is_down", [True, False])
+def test_a_restarted_controller_takes_over_a_tree_with_a_failed_link(is_down):
+    found = topology(4, 1)
+    made = controller(found)
+    whole = dict(made.rollout.actual)
+    for link in sorted(found.links):
+        left = left_without(found, frozenset({link}), is_down)
+        again = restarted(made, left)
+        assert again.update(), reports
+        text = f"the link from port {link.a.number} of switch {link.a.switch:x} to port {link.b.number} of switch {link.b.switch:x} does not work"
+        assert again.problems == [text] and text in reports[-1]
+        for switch, state in again.rollout.desired.items():
+            assert (state.sections, state.flows) == (whole[switch].sections, whole[switch].flows)
+        finish(again)
+        # The plane of a core switch may be cut off from an edge switch, so only servers are checked.
+        cores = {switch for switch, state in whole.items() if state.sections[Gates.kind, 0].gates.external_d}
+        check(again, replace(left, hosts=tuple(host for host in left.hosts if host.at.switch not in cores)), 30)
+        again.set_topology(found)
+        assert again.update() and again.problems == []
+        finish(again)
+        assert again.rollout.actual == whole
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from([4, 6]), st.integers(2, 4), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_several_failed_links_are_taken_over_or_nothing_changes(random, k, count, is_down):
+    found = topology(k)
+    made = controller(found)
+    # Half of the cases have several failed links at one switch, whose ports only their gates tell apart.
+    links = sorted(found.links)
+    near = random.choice(links).a.switch
+    chosen = [link for link in links if near in (link.a.switch, link.b.switch)] if random.random() < 0.5 else links
+    failed = frozenset(random.sample(chosen, min(count, len(chosen) - 1)))
+    left = left_without(found, failed, is_down)
+    again = restarted(made, left)
+    if again.update():
+        assert links_of(again.tree) == found.links and len(again.problems) == len(failed)
+        finish(again)
+        for src, dst in random.sample(list(product(found.hosts, found.hosts)), 20):
+            if src != dst and src.at.switch != dst.at.switch:
+                assert set(ends(again.rollout.actual, left, src, dst)) <= {dst.at}
+    else:
+        assert again.rollout.desired == {} and "waiting for a fat tree" in reports[-1]
+
+
+def test_all_links_from_an_aggregation_switch_to_core_switches_may_have_failed():
+    found = topology(4)
+    made = controller(found)
+    edges = {host.at.switch for host in found.hosts}
+    above = {end.switch for link in found.links for end in link if edges & {link.a.switch, link.b.switch}} - edges
+    for switch in above:
+        failed = frozenset(link for link in found.links if switch in (link.a.switch, link.b.switch) and not edges & {link.a.switch, link.b.switch})
+        again = restarted(made, left_without(found, failed, True))
+        assert len(failed) == 2 and again.update() and links_of(again.tree) == found.links
+
+
+def test_a_tree_is_not_taken_over_from_the_gates_of_another_one():
+    found = topology(4)
+    made = controller(found)
+    # Two servers' ports have changed places with links, so the gates belong to other ports.
+    link = min(found.links)
+    left = left_without(found, frozenset({link}), True)
+    edge = found.hosts[0].at
+    section = made.rollout.actual[edge.switch].sections[Gates.kind, 0]
+    ports = dict(section.gates.ports)
+    first, second = sorted(ports)[:2]
+    ports[first], ports[second] = ports[second], ports[first]
+    wrong = Gates(replace(section.gates, ports=ports))
+    state = made.rollout.actual[edge.switch]
+    made.rollout.actual[edge.switch] = replace(state, sections={**state.sections, (Gates.kind, 0): wrong})
+    again = restarted(made, left)
+    # The order of servers is that of their gates, so this is the same tree with servers in another order.
+    assert again.update() and again.rollout.desired[edge.switch].sections[Gates.kind, 0] == wrong
+    wrong = Gates(replace(section.gates, up_d=section.gates.up_d * 2))
+    made.rollout.actual[edge.switch] = replace(state, sections={**state.sections, (Gates.kind, 0): wrong})
+    again = restarted(made, left)
+    assert not again.update() and "waiting for a fat tree: a cable is missing" in reports[-1]
 
 
 def test_another_network_leaves_the_switches_as_they_are():

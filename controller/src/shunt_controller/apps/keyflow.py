@@ -17,11 +17,11 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 
 from shunt_controller.apps.cookies import KEYFLOW
 from shunt_controller.apps.hostpackets import Packet
-from shunt_controller.apps.planned import PlannedApp
+from shunt_controller.apps.planned import SETTLE_MOST_S, PlannedApp
 from shunt_controller.live.keyflow import KeyFlow as State
 from shunt_controller.live.keyflow import Settings
 from shunt_controller.live.state import flow_id
-from shunt_controller.live.topology import Host, Port
+from shunt_controller.live.topology import Host
 from shunt_controller.plan.keys import WIDTHS_BITS
 from shunt_controller.sections import Bank, Trusted
 
@@ -34,11 +34,6 @@ cfg.CONF.register_cli_opts(
         cfg.IntOpt("idle-timeout", default=60, min=1, max=65535, help="seconds until an unused entry is removed, if reactive"),
     ]
 )
-
-SETTLE_MOST_S = 4.0
-"""Time since a switch has connected after which the first plan is made, even if links are missing that switches
-have been configured for."""
-
 
 class KeyFlow(PlannedApp):
     """Runs :class:`shunt_controller.live.keyflow.KeyFlow`."""
@@ -63,17 +58,7 @@ class KeyFlow(PlannedApp):
 
     def is_complete(self, now_s: float) -> bool:
         """Waits until it is known what switches have and where links are."""
-        actual, topology = self.state.rollout.actual, self.state.topology
-        missing = [
-            Port(number, port)
-            for number, state in actual.items()
-            for section in state.sections.values()
-            if isinstance(section, Trusted)
-            for port in section.ports & topology.switches.get(number, frozenset())
-            if Port(number, port) not in topology.peers
-        ]
-        is_whole = not missing and all(number in actual for number in self.switches.connected)
-        return is_whole or now_s - self.connected_s >= SETTLE_MOST_S
+        return (self.is_read() or now_s - self.connected_s >= SETTLE_MOST_S) and self.is_settled(now_s)
 
     def planned(self, now_s: float) -> None:
         """Logs the new plan."""

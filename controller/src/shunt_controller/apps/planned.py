@@ -26,10 +26,14 @@ from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
 from shunt_controller.live.topology import Host, Port, Topology
 from shunt_controller.pair.journal import Basis, Journal
+from shunt_controller.sections import Trusted
 
 TICK_S = 0.02
 SETTLE_S = 1.2
 """No plan is made before this time has passed since a switch has connected."""
+SETTLE_MOST_S = 4.0
+"""Time since a switch has connected after which the first plan is made, even if links are missing that switches
+have been configured for."""
 KEEP_S = 15.0
 """Time after a restart during which nothing is removed, so that all switches and hosts can be found."""
 KEEP_STORED_S = 4.0
@@ -115,6 +119,24 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         """Returns whether enough is known for the first plan, so that it does not disturb packets that are
         forwarded already."""
         raise NotImplementedError
+
+    def is_settled(self, now_s: float) -> bool:
+        """Returns whether all links are found that switches are configured for, except at ports that are down.
+        After some time, links need not be found."""
+        topology = self.state.topology
+        missing = [
+            Port(number, port)
+            for number, state in self.state.rollout.actual.items()
+            for section in state.sections.values()
+            if isinstance(section, Trusted)
+            for port in section.ports & topology.switches.get(number, frozenset())
+            if Port(number, port) not in topology.peers
+        ]
+        return not missing or now_s - self.connected_s >= SETTLE_MOST_S
+
+    def is_read(self) -> bool:
+        """Returns whether the configurations of all connected switches are known."""
+        return all(number in self.state.rollout.actual for number in self.switches.connected)
 
     def planned(self, now_s: float) -> None:
         """Called after a new plan was made."""

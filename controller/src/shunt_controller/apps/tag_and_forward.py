@@ -43,8 +43,8 @@ class TagAndForward(PlannedApp):
         return TagForward(settings(), self.report)
 
     def is_complete(self, now_s: float) -> bool:
-        """Waits until all switches that are connected have been read."""
-        return all(number in self.state.rollout.actual for number in self.switches.connected)
+        """Waits until it is known what switches have and where links are."""
+        return self.is_read() and self.is_settled(now_s)
 
     def planned(self, now_s: float) -> None:
         """Tries refused configurations again."""

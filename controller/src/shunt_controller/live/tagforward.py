@@ -10,6 +10,7 @@ from shunt_controller.live.state import State
 from shunt_controller.live.tagbasis import of_ports, ports_in
 from shunt_controller.live.tagentries import Tags
 from shunt_controller.live.topology import Host, Link, Topology
+from shunt_controller.live.takeover import taken_over
 from shunt_controller.live.tree import Ports, links_of, ports_of, problems, recognized
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.fattree import FatTree
@@ -50,6 +51,8 @@ class TagForward:
         self._known: dict[int, frozenset[int]] = {}
         self._tags: Tags | None = None
         self._links: frozenset[Link] = frozenset()
+        self._had: dict[int, State] = {}
+        """The configurations that switches had when they connected, until there is a tree."""
 
     def set_topology(self, topology: Topology) -> None:
         """Sets the topology."""
@@ -63,6 +66,8 @@ class TagForward:
         self.is_stale |= self.lanes.get(switch) != has_lane
         self.lanes[switch] = has_lane
         self.rollout.known(switch, state)
+        if self.tree is None:
+            self._had[switch] = state
 
     def restore(self) -> None:
         """Takes over the ports of servers and to the outside, in the order of the gates that switches have
@@ -127,24 +132,38 @@ class TagForward:
         """Recognizes the tree again if there are other switches, links or ports than before. Links that have
         failed do not change the tree."""
         if self.tree is not None and self.topology.links < self._links:
-            self.problems = [f"{_link(link)} does not work" for link in sorted(self._links - self.topology.links)]
+            self.problems = self._failed(self._links)
             return
         tree = recognized(self.topology, self._ports)
         without = sorted(switch for switch in self.topology.switches if self.lanes.get(switch) is False)
+        header = WIDE if self.settings.is_wide else PAPER
+        if tree is None and self.tree is None:
+            tree = taken_over(self.topology, self._had, self._ports, header)
         if tree is None or without:
             self.problems = [f"switch {switch:x} has no stateless forwarding" for switch in without] or problems(self.topology)
-            rest = len(self.problems) - PROBLEMS_MAX
-            text = "; ".join(self.problems[:PROBLEMS_MAX]) + (f"; and {rest} more" if rest > 0 else "")
             stays = "the network stays as it is, because it is no fat tree" if self.tree else "waiting for a fat tree"
-            self._report(f"tree {text}", f"{stays}: {text}")
+            self._report_problems("tree", stays)
             return
-        self.problems = []
-        if self.tree is not None and (tree.servers, tree.outside, links_of(tree)) == (self.tree.servers, self.tree.outside, self._links):
+        links = links_of(tree)
+        self.problems = self._failed(links)
+        if self.problems:
+            self._report_problems("failed", "the tree is taken over from the gates of the switches")
+        if self.tree is not None and (tree.servers, tree.outside, links) == (self.tree.servers, self.tree.outside, self._links):
             return
-        numbering = number(tree, WIDE if self.settings.is_wide else PAPER)
-        self.tree, self.numbering, self._links = tree, numbering, links_of(tree)
+        numbering = number(tree, header)
+        self.tree, self.numbering, self._links = tree, numbering, links
+        self._had = {}
         self._ports = ports_of(tree, self._known)
         self._tags = Tags(numbering, self._known, self.settings.qids)
+
+    def _failed(self, links: frozenset[Link]) -> list[str]:
+        """Returns a sentence about each of these links that does not work."""
+        return [f"{_link(link)} does not work" for link in sorted(links - self.topology.links)]
+
+    def _report_problems(self, kind: str, what: str) -> None:
+        rest = len(self.problems) - PROBLEMS_MAX
+        text = "; ".join(self.problems[:PROBLEMS_MAX]) + (f"; and {rest} more" if rest > 0 else "")
+        self._report(f"{kind} {text}", f"{what}: {text}")
 
 
 def _link(link: Link) -> str:

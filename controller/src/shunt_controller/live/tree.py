@@ -24,7 +24,7 @@ class Ports:
 def problems(topology: Topology) -> list[str]:
     """Returns sentences about what keeps a network from being a fat tree. There are none if it is one."""
     switches = sorted(topology.switches)
-    wiring = _wiring(topology)
+    wiring = wiring_of(topology)
     if wiring is None:
         return [f"the network has {len(switches)} switches; no fat tree of even k from 4 on has this number"]
     names = [f"switch {switch:x}" for switch in switches]
@@ -48,7 +48,9 @@ def _misplaced_hosts(topology: Topology, wiring: Wiring, switches: list[int]) ->
     ]
 
 
-def _wiring(topology: Topology) -> Wiring | None:
+def wiring_of(topology: Topology) -> Wiring | None:
+    """Returns the fat tree that is nearest to a network, with the switches in ascending order of their datapath
+    IDs as nodes. Returns None if no tree has this number of switches."""
     index = {switch: number for number, switch in enumerate(sorted(topology.switches))}
     links = [Cable(index[a.switch], a.number, index[b.switch], b.number) for a, b in sorted(topology.links) if {a.switch, b.switch} <= index.keys()]
     return nearest(len(index), links)
@@ -57,7 +59,7 @@ def _wiring(topology: Topology) -> Wiring | None:
 def recognized(topology: Topology, before: Ports, wiring: Wiring | None = None) -> FatTree | None:
     """Returns the fat tree that a topology is, with the ports that `before` has in the same order. Returns
     None if it is not exactly a fat tree (:func:`problems` states why)."""
-    wiring = wiring or _wiring(topology)
+    wiring = wiring or wiring_of(topology)
     if wiring is None or wiring.differences or _misplaced_hosts(topology, wiring, sorted(topology.switches)):
         return None
     network = topology.network()
@@ -96,5 +98,3 @@ def links_of(tree: FatTree) -> frozenset[Link]:
     """Returns the links between the switches of a tree."""
     number = [switch_of(name) for name in tree.network.nodes]
     return frozenset(Link.of(Port(number[one.a], one.a_port), Port(number[one.b], one.b_port)) for one in tree.network.links)
-
-
