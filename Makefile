@@ -136,6 +136,8 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	lab/jitter.py
 	lab/first_packet.py
 	lab/remote_control.py
+	lab/discovery.py
+	lab/failures.py
 
 .PHONY: lab-cache
 lab-cache: ## run the experiments with the port cache in virtual time; writes plots to target/report/port-cache
