@@ -14,7 +14,7 @@ from shunt_controller.live.identifiers import renumbered
 from shunt_controller.live.keyflow import KeyFlow, Settings
 from shunt_controller.live.state import State
 from shunt_controller.live.topology import Host, Port, Topology
-from shunt_controller.sections import Bank, Residues
+from shunt_controller.sections import TABLES, Bank, Residues
 
 RING = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 1), (2, 5)]
 
@@ -291,6 +291,25 @@ def test_ids_with_a_common_factor_are_changed_after_a_restart():
     assert again.update(), reports
     assert again.identifiers.epoch == 1
     assert any("factor" in text for text in reports), reports
+    finish(again)
+    check(again, topology)
+
+
+@pytest.mark.parametrize(
+    ("labels", "polynomial", "says"),
+    [({0: TABLES, 2: 1}, False, "switch 2 has the label 1 without a port"), ({0: TABLES, 1: 1}, True, "the ID of switch 2, 0x1d, is a polynomial")],
+)
+def test_labels_that_cannot_be_used_are_changed_under_the_other_epoch(labels, polynomial, says):
+    topology = network(RING, [1, 3])
+    first = controller(topology)
+    again = KeyFlow(Settings(), lambda kind, text: reports.append(text))
+    again.set_topology(topology)
+    for switch, state in first.rollout.actual.items():
+        bank = Bank(0, Residues(29, labels, polynomial=polynomial)) if switch == 2 else state.sections[4, 0]
+        again.known(switch, replace(state, sections={**state.sections, (4, 0): bank}), True)
+    again.restore()
+    assert again.update() and again.identifiers.epoch == 1
+    assert reports[-1] == f"all switches get new IDs, under epoch 1: {says}"
     finish(again)
     check(again, topology)
 

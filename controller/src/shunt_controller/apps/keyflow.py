@@ -87,7 +87,7 @@ class KeyFlow(PlannedApp):
             f"{number:016x}": {**state, "id": identifiers.ids.get(number)} for number, state in self.switch_states().items()
         }
         refused = [f"no route leads from switch {a:x} to {b:x}: {reason}" for (a, b), reason in sorted(routes.refused.items())]
-        return {"kind": "keyflow", "problems": refused, "epoch": identifiers.epoch, "routes": len(routes.routes), "switches": switches}
+        return {"kind": "keyflow", "problems": refused + self.mtu_problems, "epoch": identifiers.epoch, "routes": len(routes.routes), "switches": switches}
 
     def _removed(self, message: Any) -> None:
         if message.cookie == KEYFLOW and message.reason == ofp.OFPRR_IDLE_TIMEOUT and "eth_dst" in message.match:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
+from os_ken import cfg
 from os_ken.base.app_manager import OSKenApp
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import MAIN_DISPATCHER, set_ev_cls
@@ -22,11 +23,16 @@ from shunt_controller.apps.discovery import Discovery, EventStoodDown, EventSwit
 from shunt_controller.apps.hostpackets import HostPackets, Packet, packet_of
 from shunt_controller.apps.reports import Reports
 from shunt_controller.apps.switches import ATTEMPTS_MAX, Switches, hosts_of
+from shunt_controller.live.mtus import too_low
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
 from shunt_controller.live.topology import Host, Port, Topology
 from shunt_controller.pair.journal import Basis, Journal
 from shunt_controller.sections import Trusted
+
+cfg.CONF.register_cli_opts(
+    [cfg.IntOpt("host-mtu", default=1500, min=68, max=65535, help="MTU of hosts in bytes, for warnings about links (1500)")]
+)
 
 TICK_S = 0.02
 SETTLE_S = 1.2
@@ -55,6 +61,10 @@ class Planner(Protocol):
 
     topology: Topology
     rollout: Rollout
+
+    @property
+    def header_bytes(self) -> int:
+        """Number of bytes by which packets are longer between switches."""
 
     def set_topology(self, topology: Topology) -> None:
         """Sets the topology."""
@@ -110,6 +120,8 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self._stored_s = 0.0
         """When no record had to be stored before switches may be changed."""
         self._looked_s = 0.0
+        self.mtu_problems: list[str] = []
+        """Sentences about links whose MTU is too low."""
 
     def planner(self) -> Planner:
         """Returns the planner with the settings from the command line."""
@@ -240,6 +252,7 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
             self._stored_s = now_s
             return
         if self.state.update():
+            self._check_mtus()
             self.planned(now_s)
         if self._journal is not None and not self._journal.may_change(self.state):
             if now_s - self._stored_s >= STORE_S:
@@ -260,6 +273,13 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
                 self.report(f"silent {number}", f"switch {number:x} does not answer; its configuration is read again")
                 self._read_s[number] = now_s
                 self.switches.retry(number)
+
+    def _check_mtus(self) -> None:
+        """Reports links whose MTU is too low."""
+        mtus = {number: switch.mtus for number, switch in self.switches.connected.items()}
+        self.mtu_problems = too_low(self.state.topology, mtus, cfg.CONF.host_mtu, self.state.header_bytes)
+        for problem in self.mtu_problems:
+            self.report(f"mtu {problem}", problem)
 
     def _begin_plan(self, now_s: float) -> bool:
         """Returns whether the first plan can be made."""

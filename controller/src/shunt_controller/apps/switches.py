@@ -15,6 +15,7 @@ from shunt_controller.bundles import XID, bundled
 from shunt_controller.experimenter import ExtensionError
 from shunt_controller.live.state import State
 from shunt_controller.live.wire import messages, of_statistics
+from shunt_controller.sections import Mtu
 from shunt_controller.stateless import StatelessReply, StatelessRequest, joined
 
 ATTEMPTS_MAX = 3
@@ -48,6 +49,8 @@ class Switch:
     datapath: Any
     has_lane: bool | None = None
     """Whether the switch has stateless forwarding; None until it has been read."""
+    mtus: Mapping[int, int] = field(default_factory=dict)
+    """MTUs of ports with a configured limit, in bytes after the Ethernet header."""
     reading: _Reading | None = None
     change: _Change | None = None
     refusals: int = 0
@@ -147,6 +150,7 @@ class Switches:
             reading, switch.reading = switch.reading, None
             switch.has_lane = reading.has_lane and bool(reading.replies)
             sections = joined(reading.replies) or [] if switch.has_lane else []
+            switch.mtus = next((section.bytes_of for section in sections if isinstance(section, Mtu)), {})
             self._known(number, of_statistics(sections, reading.groups, reading.flows, self._kinds))
         elif switch.change is not None and xid == switch.change.barrier_xid:
             change, switch.change = switch.change, None

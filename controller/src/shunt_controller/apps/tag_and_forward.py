@@ -81,7 +81,7 @@ class TagAndForward(PlannedApp):
             }
         states = {f"{number:016x}": state for number, state in self.switch_states().items()}
         switches = {name: {**state, **layers.get(name, {})} for name, state in states.items()}
-        return {"kind": "tag-and-forward", "problems": list(self.state.problems), "k": tree.k if tree else None, "switches": switches}
+        return {"kind": "tag-and-forward", "problems": self.state.problems + self.mtu_problems, "k": tree.k if tree else None, "switches": switches}
 
 
 def settings() -> Settings:

@@ -16,8 +16,10 @@ from shunt_controller.live.state import State
 from shunt_controller.live.topology import Host, Topology
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError, need
-from shunt_controller.sections import TABLES, Bank
+from shunt_controller.sections import TABLES, Bank, Residues
 
+HEADER_BYTES = 8
+"""Length of the KeyFlow header without its key."""
 KNOWN_PER_PAIR, KNOWN_MIN = 4, 1000
 """Routes that are remembered for later plans: at most this many per pair, and this many in addition."""
 
@@ -59,6 +61,11 @@ class KeyFlow:
         """Why the IDs that switches had cannot be used; empty if they can."""
         self._basis: tuple[Identifiers, dict[str, Any]] | None = None
 
+    @property
+    def header_bytes(self) -> int:
+        """Length of the header that is added to packets."""
+        return HEADER_BYTES + self.settings.width_bits // 8
+
     def set_topology(self, topology: Topology) -> None:
         """Sets the topology."""
         if topology != self.topology:
@@ -90,7 +97,8 @@ class KeyFlow:
             for switch, state in self.rollout.actual.items():
                 found[epoch] = _adopted(found[epoch], switch, state)
         self.identifiers = max(found.values(), key=lambda one: (len(one.ids), -one.epoch))
-        self._conflict, self.is_stale = _common_factor(self.identifiers.ids), True
+        unusable = [_unusable(self.identifiers.epoch, switch, state) for switch, state in sorted(self.rollout.actual.items())]
+        self._conflict, self.is_stale = next(filter(None, unusable), "") or _common_factor(self.identifiers.ids), True
 
     def adopt(self, bases: Iterable[Mapping[str, Any]]) -> None:
         """Takes over the first of some stored bases that switches and the network agree with. Called after
@@ -191,12 +199,27 @@ class KeyFlow:
 
 def _adopted(identifiers: Identifiers, switch: int, state: State) -> Identifiers:
     """Adds the ID and the labels that a switch has for the epoch, if they are usable."""
-    bank = state.sections.get((Bank.kind, identifiers.epoch))
-    residues = bank.residues if isinstance(bank, Bank) else None
-    if residues is None or residues.polynomial or sorted(residues.labels) != list(range(len(residues.labels))):
+    residues = _residues(identifiers.epoch, state)
+    if residues is None or _unusable(identifiers.epoch, switch, state):
         return identifiers
     labels = tuple(LOCAL if port == TABLES else port for _, port in sorted(residues.labels.items()))
     return Identifiers(identifiers.epoch, {**identifiers.ids, switch: residues.id}, {**identifiers.labels, switch: labels})
+
+
+def _residues(epoch: int, state: State) -> Residues | None:
+    bank = state.sections.get((Bank.kind, epoch))
+    return bank.residues if isinstance(bank, Bank) else None
+
+
+def _unusable(epoch: int, switch: int, state: State) -> str:
+    """Returns why the labels that a switch has cannot be used. Returns an empty string if they can."""
+    residues = _residues(epoch, state)
+    if residues is None:
+        return ""
+    if residues.polynomial:
+        return f"the ID of switch {switch:x}, {residues.id:#x}, is a polynomial"
+    gaps = sorted(set(range(max(residues.labels, default=-1) + 1)) - residues.labels.keys())
+    return f"switch {switch:x} has the label {gaps[0]} without a port" if gaps else ""
 
 
 def _common_factor(ids: Mapping[int, int]) -> str:

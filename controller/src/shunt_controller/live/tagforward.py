@@ -17,6 +17,8 @@ from shunt_controller.plan.fattree import FatTree
 from shunt_controller.plan.gates import PAPER, WIDE, Numbering, number
 from shunt_controller.sections import Flag, Gates
 
+TAG_BYTES = 8
+"""Length of a tag of both formats."""
 PROBLEMS_MAX = 5
 """Maximum number of problems that a report lists."""
 
@@ -53,6 +55,11 @@ class TagForward:
         self._links: frozenset[Link] = frozenset()
         self._had: dict[int, State] = {}
         """The configurations that switches had when they connected, until there is a tree."""
+
+    @property
+    def header_bytes(self) -> int:
+        """Length of the tag that is added to packets."""
+        return TAG_BYTES
 
     def set_topology(self, topology: Topology) -> None:
         """Sets the topology."""
