@@ -173,9 +173,13 @@ def first_packet(reports):
         text += ["", title, "", *table(["switches", *kinds], [[hop, *(number(by[hop, kind][column]) for kind in kinds)] for hop in hops])]
     lost = sum(int(row["lost"]) for row in rows)
     text += ["", "%s first packets of each kind and length; %d were lost in all." % (rows[0]["runs"], lost)]
+
+    def lines(column, unit):
+        return {SHORT.get(kind, kind): [(hop, float(by[hop, kind][column]) / unit) for hop in hops] for kind in kinds}
+
     panels = [
-        Panel(title, "switches", unit, {SHORT.get(kind, kind): [(hop, float(by[hop, kind][column])) for hop in hops] for kind in kinds})
-        for title, unit, column in (("first packet", "round trip, us", "median_us"), ("messages of a new path", "messages", "messages"))
+        Panel("first packet", "switches", "round trip, ms", lines("median_us", 1000)),
+        Panel("messages of a new path", "switches", "messages", lines("messages", 1)),
     ]
     return text[1:] + measured(about), drawing(panels)
 
