@@ -2,6 +2,7 @@
 """Tests of configurations in messages: a switch that executes the messages has the planned configuration."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,15 +11,18 @@ from model import network
 from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
+from test_tree import topology
 
-from shunt_controller.apps.cookies import DISCOVERY, KEYFLOW, LOW_LATENCY, is_of_another
+from shunt_controller.apps.cookies import DISCOVERY, KEYFLOW, LOW_LATENCY, TAG_AND_FORWARD, is_of_another
 from shunt_controller.bundles import XID
 from shunt_controller.live.keyflow import KeyFlow, Settings
 from shunt_controller.live.state import State, staged
+from shunt_controller.live.tagforward import Settings as TagSettings
+from shunt_controller.live.tagforward import TagForward
 from shunt_controller.live.wire import messages, of_statistics
-from shunt_controller.sections import Bank, Trusted, unpack
+from shunt_controller.sections import Bank, Gates, Trusted, unpack
 
-KINDS = (Trusted.kind, Bank.kind)
+KINDS = (Trusted.kind, Bank.kind, Gates.kind)
 
 
 class Switch:
@@ -92,6 +96,22 @@ def test_a_switch_that_executes_the_messages_is_as_planned(modes, first, second)
                 switch.execute(messages(switch.state(), target, KEYFLOW))
                 assert switch.state() == target
                 assert messages(switch.state(), target, KEYFLOW) == []
+
+
+def test_switches_of_a_tree_that_execute_the_messages_are_as_planned():
+    found = topology(4)
+    made = TagForward(TagSettings(qids={46: 5}), lambda kind, text: None)
+    switches = {number: Switch(ofproto_protocol.ProtocolDesc(version=4)) for number in found.switches}
+    links = sorted(found.links)
+    for without in (set(), {links[0]}, set(links[3:5]), set()):
+        made.set_topology(replace(found, links=found.links - without))
+        for number, switch in switches.items():
+            made.known(number, switch.state(), True)
+        made.update()
+        for number, switch in switches.items():
+            target = made.rollout.desired[number]
+            switch.execute(messages(switch.state(), target, TAG_AND_FORWARD))
+            assert switch.state() == target and messages(switch.state(), target, TAG_AND_FORWARD) == []
 
 
 @pytest.mark.parametrize(("cookie", "is_kept"), [(DISCOVERY, True), (LOW_LATENCY + 7, True), (KEYFLOW, False), (0, False), (7, False)])

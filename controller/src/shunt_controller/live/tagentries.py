@@ -21,13 +21,15 @@ from shunt_controller.edges import BUCKETS_MAX, FROM_HOSTS, GROUPS_MAX, PRIORITY
 from shunt_controller.live.keyentries import ANNOUNCED, TO_SWITCH
 from shunt_controller.live.state import INGRESS, Flow, State
 from shunt_controller.live.topology import Host, Link, Port, switch_of
-from shunt_controller.live.wire import flow_of, of_flows
+from shunt_controller.live.wire import PlannedGroup, flow_of, of_flows, planned_group
 from shunt_controller.plan.errors import need
 from shunt_controller.plan.gates import ASSISTS, EXTERNAL, SERVER, WIDE, Gate, Numbering
 from shunt_controller.plan.tags import f
 from shunt_controller.sections import Flag, GateMap, Gates, Section, Trusted
 from shunt_controller.sections import Gate as WireGate
 
+KEPT_MAX = 1 << 18
+"""Maximum number of hosts, counted once for each way to them, whose entries are kept for later plans."""
 QID_UNIT = 1 << 20
 """Difference between the numbers of groups that push different values of QID."""
 FLAGS = {"": Flag.NONE, SERVER: Flag.SERVER, EXTERNAL: Flag.EXTERNAL, ASSISTS: Flag.ASSISTS}
@@ -58,6 +60,13 @@ def _of_host(mac: str, port: int) -> tuple[Flow, ...]:
     return flow_of(to), flow_of(accepted, INGRESS + 1)
 
 
+def _to(mac: str, dscp: int | None, group: Group) -> list[Entry]:
+    """Returns the entries that output packets to a host to a group: all packets, or IP packets with a DSCP."""
+    if dscp is None:
+        return [Entry(FROM_HOSTS, PRIORITY, {"eth_dst": mac}, group=group)]
+    return [Entry(FROM_HOSTS, PRIORITY + 1, {"eth_dst": mac, "eth_type": eth_type, "ip_dscp": dscp}, group=group) for eth_type in _IP]
+
+
 class Tags:
     """Configurations of the switches of a numbered tree. `known` has the ports of each switch that exist:
     only they get gates. `qids` has the QID of packets by their DSCP; other packets have QID 0."""
@@ -72,6 +81,10 @@ class Tags:
         """Datapath IDs by node."""
         self._node = {switch: node for node, switch in enumerate(self.number)}
         push = PushTfWide if numbering.header == WIDE else PushTf
+        self._kinds: dict[tuple[tuple[int, int], ...], int] = {}
+        """Numbers of lists of output ports and values of UP."""
+        self._groups: dict[tuple[int, int, int], PlannedGroup] = {}
+        self._flows: dict[tuple[int, int, str], list[Flow]] = {}
         self._way = cache(lambda port, qid, up, down: Way(port, (push(qid, up, down),)))
 
     def gate_at(self, port: Port) -> Gate | None:
@@ -90,6 +103,9 @@ class Tags:
             if gate is not None:
                 at.setdefault(self._node[host.at.switch], []).append((host, gate))
         works = self._working(alive)
+        if len(self._flows) > KEPT_MAX:
+            for kept in (self._kinds, self._groups, self._flows):
+                kept.clear()
         return {self.number[node]: self._switch(node, at, works) for node in self._numbering.switches}
 
     def _working(self, alive: Collection[Link]) -> set[tuple[int, int]]:
@@ -102,12 +118,14 @@ class Tags:
 
     def _switch(self, node: int, at: Mapping[int, list[tuple[Host, Gate]]], works: Collection[tuple[int, int]]) -> State:
         flows = [*map(_dropped, self._tree.network.ports[node]), *_common()]
+        groups: dict[int, PlannedGroup] = {}
         for host, _ in at.get(node, ()):
             flows += _of_host(host.mac, host.at.number)
         if node in at and self._numbering.switches[node].layer != "aggregation":
             remote = [(other, host, gate) for other, own in at.items() if other != node for host, gate in own]
-            flows += [flow_of(entry, INGRESS) for entry in self._push(node, remote, works)]
-        return of_flows(flows, self._sections(node))
+            pushed, groups = self._push(node, remote, works)
+            flows += pushed
+        return of_flows(flows, self._sections(node), groups)
 
     def _sections(self, node: int) -> list[Section]:
         switch, links = self._numbering.switches[node], self._tree.network.ports[node]
@@ -116,30 +134,45 @@ class Tags:
         lane = GateMap(switch.down_d, switch.up_d, switch.external_d, self._numbering.server_gate_max, gates)
         return [Trusted(links), Gates(lane)]
 
-    def _push(self, node: int, remote: list[tuple[int, Host, Gate]], works: Collection[tuple[int, int]]) -> list[Entry]:
-        """Returns the entries of packets from hosts at a switch to hosts at other switches."""
-        targets = {gate.gate: (other, gate) for other, _, gate in remote}
+    def _push(
+        self, node: int, remote: list[tuple[int, Host, Gate]], works: Collection[tuple[int, int]]
+    ) -> tuple[list[Flow], dict[int, PlannedGroup]]:
+        """Returns the entries of packets from hosts at a switch to hosts at other switches, and their groups.
+        Switches whose packets take the same ways share entries and groups, also with earlier plans."""
         classes = [(0, None), *((qid, dscp) for dscp, qid in self._qids.items())]
         qids = {qid for qid, _ in classes}
-        count = len(targets) * len(qids)
+        count = len({gate.gate for _, _, gate in remote}) * len(qids)
         need(count <= GROUPS_MAX, f"switch {self.number[node]:x} needs {count} groups to reach all hosts; a switch has at most {GROUPS_MAX}")
-        most, groups = BUCKETS_MAX // max(1, count), {}
-        for down, (other, gate) in targets.items():
-            tags = spread(self._tags(node, other, gate, works), most, 31 * node + down // 2)
+        most, flows, groups = BUCKETS_MAX // max(1, count), [], {}
+        ways_to: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {}
+        for other, host, gate in remote:
+            # Tags from a core switch depend on the gate, and those from an edge switch only on the other switch.
+            if other not in ways_to or node in self._plane_of:
+                ways_to[other] = self._kind(tuple(self._tags(node, other, gate, works)))
+            (kind, tags), down = ways_to[other], gate.gate
+            if len(tags) > most:
+                kind, tags = self._kind(tuple(spread(list(tags), most, 31 * node + down // 2)))
             for qid in qids:
-                ways = tuple(self._way(port, qid, up, down) for port, up in tags)
-                groups[down, qid] = Group(down + qid * QID_UNIT, ways)
-        found = []
-        for _, host, gate in remote:
-            for qid, dscp in classes:
-                group = groups[gate.gate, qid]
-                if dscp is None:
-                    found.append(Entry(FROM_HOSTS, PRIORITY, {"eth_dst": host.mac}, group=group))
-                    continue
-                for eth_type in _IP:
-                    match = {"eth_dst": host.mac, "eth_type": eth_type, "ip_dscp": dscp}
-                    found.append(Entry(FROM_HOSTS, PRIORITY + 1, match, group=group))
-        return found
+                groups[down + qid * QID_UNIT] = self._group(kind, tags, down, qid)
+            place = kind, down, host.mac
+            if place not in self._flows:
+                self._flows[place] = [
+                    flow_of(entry, INGRESS) for qid, dscp in classes for entry in _to(host.mac, dscp, groups[down + qid * QID_UNIT].group)
+                ]
+            flows += self._flows[place]
+        return flows, groups
+
+    def _kind(self, tags: tuple[tuple[int, int], ...]) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """Returns the number of a list of tags, and the list."""
+        return self._kinds.setdefault(tags, len(self._kinds)), tags
+
+    def _group(self, kind: int, tags: tuple[tuple[int, int], ...], down: int, qid: int) -> PlannedGroup:
+        """Returns the group that pushes tags to a gate."""
+        place = kind, down, qid
+        if place not in self._groups:
+            ways = tuple(self._way(port, qid, up, down) for port, up in tags)
+            self._groups[place] = planned_group(Group(down + qid * QID_UNIT, ways))
+        return self._groups[place]
 
     def _tags(self, node: int, other: int, gate: Gate, works: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
         """Returns the output ports and values of UP that lead from a switch to a target at another one."""

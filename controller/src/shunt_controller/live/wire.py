@@ -4,8 +4,8 @@ another, and the configuration that is described by statistics.
 
 Messages are bytes. A planned entry keeps its message, because many switches have the same entries."""
 
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
@@ -16,6 +16,9 @@ from shunt_controller.live.state import Flow, State, flow_id, present
 from shunt_controller.sections import Bank, Gates, Mtu, Polka, Section, Trusted
 from shunt_controller.stateless import StatelessMod
 
+GROUP_MODS_MAX = 8192
+"""Maximum number of messages for groups that are kept."""
+_GROUP_MODS: dict[tuple[int, int], tuple[Group, bytes]] = {}
 _COMMANDS_ANY = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
 
 
@@ -24,12 +27,27 @@ def flow_of(entry: Entry, stage: int = 0, idle_s: int = 0) -> Flow:
     return Flow(flow_id(entry.table, entry.priority, entry.match), body(instructions(entry)), idle_s, entry.match, entry, stage)
 
 
-def of_flows(flows: Iterable[Flow], sections: Iterable[Section]) -> State:
-    """Returns a planned configuration."""
+class PlannedGroup(NamedTuple):
+    """A planned group, also in a form that can be compared."""
+
+    group: Group
+    body: tuple[Any, ...]
+
+
+def planned_group(group: Group) -> PlannedGroup:
+    """Returns a planned group."""
+    return PlannedGroup(group, group_body(*_group_parts(group)))
+
+
+def of_flows(flows: Iterable[Flow], sections: Iterable[Section], groups: Mapping[int, PlannedGroup] | None = None) -> State:
+    """Returns a planned configuration. Without `groups`, the groups are those of the entries."""
     found = {flow.id: flow for flow in flows}
-    groups = {flow.entry.group.number: flow.entry.group for flow in found.values() if flow.entry and flow.entry.group}
+    if groups is None:
+        entries = (flow.entry for flow in found.values())
+        groups = {entry.group.number: planned_group(entry.group) for entry in entries if entry and entry.group}
     kept = {section.place: section for section in sections if present(section)}
-    return State(kept, {number: group_body(*_group_parts(group)) for number, group in groups.items()}, found, groups)
+    bodies = {number: one.body for number, one in groups.items()}
+    return State(kept, bodies, found, {number: one.group for number, one in groups.items()})
 
 
 def of_statistics(sections: Iterable[Section], groups: Iterable[Any], flows: Iterable[Any], kinds: Collection[int]) -> State:
@@ -54,8 +72,7 @@ def messages(actual: State, target: State, cookie: int) -> list[bytes]:
     for number, group in target.groups.items():
         if actual.groups.get(number) != group:
             command = ofp.OFPGC_MODIFY if number in actual.groups else ofp.OFPGC_ADD
-            kind, buckets = _group_parts(target.planned[number])
-            found.append(packed(parser.OFPGroupMod(PROTOCOL, command, kind, number, buckets)))
+            found.append(_group_mod(target.planned[number], command))
     for key, flow in target.flows.items():
         before = actual.flows.get(key)
         if before is not flow and before != flow and flow.entry is not None:
@@ -77,6 +94,19 @@ def _added(flow: Flow, cookie: int) -> bytes:
         object.__setattr__(flow, "added", (cookie, message))
     assert flow.added is not None
     return flow.added[1]
+
+
+def _group_mod(group: Group, command: int) -> bytes:
+    """Returns the message that adds or modifies a group. Messages are kept, because switches share groups."""
+    kept = _GROUP_MODS.get((id(group), command))
+    if kept is None:
+        if len(_GROUP_MODS) >= GROUP_MODS_MAX:
+            _GROUP_MODS.clear()
+        kind, buckets = _group_parts(group)
+        # The group is kept as well, so that no other one gets its identity.
+        kept = group, packed(parser.OFPGroupMod(PROTOCOL, command, kind, group.number, buckets))
+        _GROUP_MODS[id(group), command] = kept
+    return kept[1]
 
 
 def _absent(place: tuple[int, int]) -> Section:
