@@ -6,7 +6,8 @@
 //!
 //! - Daemon's share: from the first byte of a FLOW_MOD with a BARRIER_REQUEST to the BARRIER_REPLY, without
 //!   the time in which the device works on messages.
-//! - Exchange: from a datagram to its answer by a thread that never sleeps, as the time that the machine itself
+//! - Exchange: from a datagram to its answer by a thread that never sleeps, as the time that the machine
+//!   itself
 //!   needs.
 //! - Reaction: from a Packet_in of the device to the execution of the entry that the controller adds, by a
 //!   controller in this process, and by the learning application on os-ken.
