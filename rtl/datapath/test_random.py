@@ -4,8 +4,10 @@
 RTL_PROGRAMS and RTL_FRAMES are the numbers of programs and of frames per program, RTL_SEED is their seed.
 """
 
+import itertools
 import os
 import random
+from collections import Counter
 
 import cocotb
 from cocotb.triggers import ClockCycles
@@ -18,6 +20,54 @@ from test_datapath import ENTRIES, PPUS, counters, prepare
 PROGRAMS = int(os.environ.get("RTL_PROGRAMS", "20"))
 FRAMES = int(os.environ.get("RTL_FRAMES", "90"))
 SEED = int(os.environ.get("RTL_SEED", "1"))
+# Bits of a key that one memory of the TCAM compares, CHUNK_BITS of rtl/pkg/pipeline_pkg.sv.
+CHUNK_BITS = 5
+CHUNKS = -(-device.KEY_BITS // CHUNK_BITS)
+# Parts of the TCAM: a chunk, and the parity of an entry's index, because two entries share memory cells.
+PARTS = [(chunk, parity) for chunk in range(CHUNKS) for parity in (0, 1)]
+
+
+class Searches:
+    """Counts searches, so that the test can require that they show something."""
+
+    def __init__(self):
+        self.hits = Counter()  # by the index of the entry, None for a miss
+        self.shown = Counter()  # by part: frames whose result would differ if the part accepted every key
+        self.near = set()  # parts that alone keep the current frame from hitting an entry
+
+    def note(self, key, entries, hit):
+        """Counts a search."""
+        self.hits[hit] += 1
+        for index, (value, mask, _) in entries.items():
+            differing = (key ^ value) & mask
+            chunk = ((differing & -differing).bit_length() - 1) // CHUNK_BITS
+            if differing and differing >> (chunk + 1) * CHUNK_BITS == 0 and (hit is None or index < hit):
+                self.near.add((chunk, index % 2))
+
+    def rarest(self):
+        """Chunks for entries of even and of odd index; the least shown chunks come first."""
+        orders = (sorted(range(CHUNKS), key=lambda chunk: self.shown[chunk, parity]) for parity in (0, 1))
+        return [itertools.cycle(order) for order in orders]
+
+    def run(self, program, frame, port):
+        """Returns the model's result of a frame."""
+        self.near = set()
+        result = model.run(program, frame, port, self.note)
+        self.shown.update(part for part in self.near if model.run(without(part, program), frame, port) != result)
+        return result
+
+
+def without(part, program):
+    """The program if this part of the TCAM accepts every key."""
+    chunk, parity = part
+    compared = ~((1 << CHUNK_BITS) - 1 << chunk * CHUNK_BITS)
+    return [
+        (slices, {
+            index: (value, mask & compared if index % 2 == parity else mask, fields)
+            for index, (value, mask, fields) in entries.items()
+        })
+        for slices, entries in program
+    ]
 
 
 def ip(chance, payload):
@@ -66,9 +116,9 @@ def random_slice(chance):
 def random_action(chance, port):
     """Fields of an action word."""
     fields = {"data": chance.getrandbits(96), "base": chance.choice((0, 0, 1, 1, 1, 2))}
-    kind = chance.choice((0, 1, 1, 2, 3, 4, 5, 5, 5, 5))
+    kind = chance.choice((0, 1, 1, 2, 2, 3, 4, 5, 5, 6))
     # Packets that are not IP are dropped.
-    ttl = int(chance.random() < 0.4)
+    ttl = int(chance.random() < 0.7)
     if kind == 0:
         fields.update(insert=chance.randrange(13), remove=chance.randrange(13), offset=chance.choice((0, 1, 12, 17, 40)))
     elif kind == 1:
@@ -91,6 +141,10 @@ def random_action(chance, port):
         fields.update(insert=chance.randrange(13), remove=chance.randrange(17))
         fields.update(offset=chance.choice((chance.randrange(24), chance.randrange(150))))
         fields.update(fix_ip=chance.randrange(2), fix_l4=chance.randrange(2), dec_ttl=ttl)
+    elif kind == 6:
+        # An edit at, over or beside the TTL.
+        fields.update(base=device.EDIT_BASE_L3, offset=chance.randrange(4, 10), insert=chance.randrange(5))
+        fields.update(remove=chance.randrange(1, 5), dec_ttl=1)
     fields.update(write_metadata=chance.randrange(2), metadata=chance.getrandbits(16))
     fields.update(output_kind=chance.choice((0, 0, 1, 2, 2, 2, 3)), port=chance.choice((chance.randrange(256), port)))
     fields.update(to_ingress=int(chance.random() < 0.1))
@@ -98,11 +152,19 @@ def random_action(chance, port):
     return fields
 
 
-def random_program(chance, frames, port):
+def near_miss(chance, value, mask, chunk):
+    """The key with one compared bit changed, in this chunk: its frame misses it in this chunk only."""
+    low = chunk * CHUNK_BITS
+    bit = chance.randrange(low, min(low + CHUNK_BITS, device.KEY_BITS))
+    return value ^ 1 << bit, mask | 1 << bit
+
+
+def random_program(chance, frames, port, chunks):
     """Slices and entries for every PPU; keys are made from the frames, so that many frames hit.
 
     In half of the tables, each entry compares a whole slice that differs between frames, so that many frames
-    miss. In the others, some entry matches almost any frame.
+    miss. In the others, some entry matches almost any frame. Six of ten keys are missed by their frame, each
+    in the next one of the chunks.
     """
     program = []
     for _ in range(PPUS):
@@ -119,7 +181,13 @@ def random_program(chance, frames, port):
             if is_narrow:
                 mask |= 0xFFFFFFFF
             mask = mask << device.KEY_SLICES | chance.choice((0, 0, chance.getrandbits(device.KEY_SLICES)))
-            entries[index] = (model.Packet(chance.choice(frames), port).key(slices), mask, random_action(chance, port))
+            value = model.Packet(chance.choice(frames), port).key(slices)
+            fields = random_action(chance, port)
+            if chance.random() < 0.6:
+                value, mask = near_miss(chance, value, mask, next(chunks[index % 2]))
+                # A wrong hit must be seen, so it sends to another port than the ingress port.
+                fields.update(output_kind=device.OUTPUT_PORT, port=port ^ chance.randrange(1, 256))
+            entries[index] = (value, mask, fields)
         program.append((slices, entries))
     return program
 
@@ -143,15 +211,15 @@ async def random_programs_equal_the_model(dut):
     chance, pause = random.Random(SEED), random.Random(SEED + 1)
     await prepare(dut)
     sent = {"bad_edit": 0, "ttl_expired": 0, "discarded": 0, "port": 0}
-    lookups = {}
+    searches = Searches()
     for number in range(PROGRAMS):
         port = chance.randrange(256)
         frames = [random_frame(chance) for _ in range(FRAMES)]
-        program = random_program(chance, frames[:40], port)
+        program = random_program(chance, frames[:40], port, searches.rarest())
         await install(dut, program)
         expected = []
         for frame in frames:
-            where, result = model.run(program, frame, port, lookups)
+            where, result = searches.run(program, frame, port)
             if where:
                 expected.append((egress(where[1], where[0], port, where[2]), result))
             else:
@@ -173,6 +241,11 @@ async def random_programs_equal_the_model(dut):
     }
     # A test without hits, misses or drops would show nothing.
     assert all(count > PROGRAMS // 2 for count in sent.values()), sent
-    searches, misses = sum(lookups.values()), lookups.get(None, 0)
-    dut._log.info("%d searches: %d misses, hits of %d indices", searches, misses, len(lookups) - 1)
-    assert searches // 10 < misses < searches * 9 // 10 and len(lookups) > ENTRIES // 2, lookups
+    count, misses = sum(searches.hits.values()), searches.hits[None]
+    shown = [searches.shown[part] for part in PARTS]
+    dut._log.info(
+        "%d searches: %d misses, hits of %d indices; each part of the TCAM shown by %d to %d frames", count, misses,
+        len(searches.hits) - 1, min(shown), max(shown),
+    )
+    assert count // 10 < misses < count * 9 // 10 and len(searches.hits) > ENTRIES // 2, searches.hits
+    assert min(shown) > 0, searches.shown

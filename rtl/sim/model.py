@@ -110,6 +110,7 @@ class Packet:
             self.out = self.port if get("to_ingress") else self.out
             if self.kind == device.OUTPUT_PORT and self.out == self.port and not get("to_ingress"):
                 self.kind = device.OUTPUT_DISCARD
+        before = bytes(self.head)
         if get("dec_ttl"):
             # A TTL that an edit has removed counts as 0.
             if ttl_at >= len(self.head) or self.head[ttl_at] <= 1:
@@ -119,14 +120,15 @@ class Packet:
             if "ipv4" in self.present:
                 self.ip_change -= 0x100
         if edits:
-            self._edit(at, insert, remove, get)
+            self._edit(before, at, insert, remove, get)
 
-    def _edit(self, at, insert, remove, get):
+    def _edit(self, before, at, insert, remove, get):
+        # Checksums change by the difference to the bytes as they were before the TTL was decremented.
         new = get("data").to_bytes(device.EDIT_DATA_BYTES, "big")[:insert]
         # Offsets have 8 bits. A header that is not IP may lose its first byte.
         self.l3 = (self.l3 + (insert - remove if at < self.l3 else 0)) % 256
         self.l4 += insert - remove if self.l4 and at < self.l4 else 0
-        old = self.head[at : at + insert].ljust(insert, b"\0")
+        old = before[at : at + insert].ljust(insert, b"\0")
         change = sum(
             (new[i] - old[i]) << (8 if (at + i - self.l3) % 2 == 0 else 0) for i in range(insert)
         )
@@ -153,10 +155,11 @@ class Packet:
         self.head[at : at + 2] = (0xFFFF if is_udp and new == 0 else new).to_bytes(2, "big")
 
 
-def run(program, frame, port, lookups=None):
+def run(program, frame, port, note=None):
     """Returns (kind, port, PPU, frame), or None and the reason for a drop.
 
-    The table `lookups` counts the searches by the index of the entry that was hit, None for a miss.
+    `note` is called for each search with the key, the entries, and the index of the entry that was hit, None
+    for a miss.
     """
     packet = Packet(frame, port)
     for number, (slices, entries) in enumerate(program):
@@ -165,8 +168,8 @@ def run(program, frame, port, lookups=None):
         found = packet.key(slices)
         hits = [index for index, (value, mask, _) in entries.items() if (found ^ value) & mask == 0]
         hit = min(hits, default=None)
-        if lookups is not None:
-            lookups[hit] = lookups.get(hit, 0) + 1
+        if note:
+            note(found, entries, hit)
         if hits:
             packet.act(number, entries[hit][2])
     if packet.drop or packet.kind in (device.OUTPUT_KEEP, device.OUTPUT_DISCARD) or not packet.head:
