@@ -88,11 +88,14 @@ mod verilator {
     }
 
     /// Compiles the C++ code. Code that runs only at the start is not optimised, because it is most of it.
+    /// The rest is optimised for speed in release builds, and for quick compilation otherwise.
     fn compile(folders: &[PathBuf]) -> Result<(), Box<dyn Error>> {
         let root = Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]).output()?.stdout;
         let include = PathBuf::from(String::from_utf8(root)?.trim()).join("include");
         let (mut fast, mut slow) = (settings(folders, &include), settings(folders, &include));
-        fast.opt_level(1).files(TOPS.iter().map(|top| format!("cpp/{}.cpp", top.name)));
+        let release = std::env::var("PROFILE")? == "release";
+        fast.opt_level(if release { 2 } else { 1 });
+        fast.files(TOPS.iter().map(|top| format!("cpp/{}.cpp", top.name)));
         fast.file(include.join("verilated.cpp")).file(include.join("verilated_threads.cpp"));
         slow.opt_level(0);
         for entry in folders.iter().map(fs::read_dir).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {

@@ -12,6 +12,8 @@ use crate::pins::datapath::{Pins, Verilated};
 const RESET_CYCLES: usize = 4;
 /// Cycles in which a reset command must be accepted and executed. The RTL needs fewer.
 const COMMAND_CYCLES_MAX: u32 = 100_000;
+/// Cycles that a frame needs at most until it is counted as received, or after it was counted as sent.
+const SETTLE_CYCLES: u32 = 16;
 
 /// A command that the data plane did not execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -219,5 +221,22 @@ impl RtlDatapath {
             self.clock(sent);
             idle = if self.pins.out_valid && self.pins.out_ready { 0 } else { idle + 1 };
         }
+    }
+
+    /// Runs until the last command was executed, and each received frame has left or was dropped. A frame
+    /// that is lost is waited for until nothing has left for `cycles` cycles.
+    pub fn settle(&mut self, cycles: u32, sent: &mut Vec<SentFrame>) {
+        let (mut idle, mut settled) = (0, 0);
+        while idle < cycles && settled < SETTLE_CYCLES {
+            self.clock(sent);
+            idle = if self.pins.out_valid && self.pins.out_ready { 0 } else { idle + 1 };
+            settled = if idle > 0 && self.is_settled() { settled + 1 } else { 0 };
+        }
+    }
+
+    /// Whether no command is executed, and each frame in `received` was counted in another counter too.
+    fn is_settled(&self) -> bool {
+        let [received, others @ ..] = self.counters();
+        self.executed.is_some() && received == others.iter().sum()
     }
 }

@@ -19,7 +19,7 @@ mod program;
 
 /// Number of forms of random actions.
 const FORMS: u8 = 8;
-/// Cycles after which every frame has left.
+/// Cycles without a beat after which no frame is in the data plane.
 const DRAIN_CYCLES: u32 = 300;
 /// Changes of entries per program, during traffic.
 const CHANGES: usize = 20;
@@ -108,7 +108,7 @@ impl Pair {
             frames.iter().filter_map(|frame| leaves(model.process(port, frame), port)).collect();
         let mut sent = Vec::new();
         self.feed(frames, &mut sent, slow);
-        self.datapath.drain(DRAIN_CYCLES, &mut sent);
+        self.datapath.settle(DRAIN_CYCLES, &mut sent);
         without_ppu(&mut sent);
         for (at, (sent, expected)) in sent.iter().zip(&expected).enumerate() {
             assert_eq!(sent, expected, "frame {at} that left");
@@ -140,7 +140,7 @@ impl Pair {
         self.feed(early, &mut sent, false);
         self.datapath.start(ppu, command);
         self.feed(late, &mut sent, false);
-        self.datapath.drain(DRAIN_CYCLES, &mut sent);
+        self.datapath.settle(DRAIN_CYCLES, &mut sent);
         assert_eq!(self.datapath.executed(), Some(Ok(())));
         without_ppu(&mut sent);
         if let Err(at) = can_be(&results, &sent) {
@@ -150,7 +150,7 @@ impl Pair {
         sent.clear();
         let rtl_before = self.datapath.counters();
         self.feed(frames, &mut sent, false);
-        self.datapath.drain(DRAIN_CYCLES, &mut sent);
+        self.datapath.settle(DRAIN_CYCLES, &mut sent);
         without_ppu(&mut sent);
         assert_eq!(sent, after, "{command:?} of PPU {ppu}");
         let added = |after: &[u64], before: &[u64]| -> Vec<u64> {
@@ -170,7 +170,8 @@ fn hits(model: &Emulator, port: u8, frame: &[u8]) -> Option<(u8, u16)> {
     places.into_iter().find(|place| packets(model, *place) != packets(&after, *place))
 }
 
-fn run(seed: u64, count: usize) -> u64 {
+/// Returns the numbers of frames and of cycles.
+fn run(seed: u64, count: usize) -> [u64; 2] {
     let mut chance = Rng::with_seed(seed);
     let size = (PPUS as u8, ENTRIES);
     let port = chance.u8(..);
@@ -202,17 +203,23 @@ fn run(seed: u64, count: usize) -> u64 {
         let command = program::change(&mut chance, index, &slices, port, &frames[..count.min(40)]);
         pair.check_change(ppu, &command, &some);
     }
-    pair.datapath.cycles()
+    let mut sent = Vec::new();
+    pair.datapath.drain(DRAIN_CYCLES, &mut sent);
+    assert_eq!(sent, [], "more frames left than arrived");
+    [pair.datapath.counters()[0], pair.datapath.cycles()]
 }
 
 #[test]
 fn random_programs_forward_as_the_model() {
     let (programs, frames) = (number("SIM_PROGRAMS", 20), number("SIM_FRAMES", 300) as usize);
     let seed = number("SIM_SEED", 1);
-    let mut cycles = 0;
+    let (mut sent, mut cycles) = (0, 0);
     for seed in seed..seed + programs {
         println!("seed {seed}");
-        cycles += run(seed, frames);
+        let added = run(seed, frames);
+        sent += added[0];
+        cycles += added[1];
     }
-    println!("{programs} programs, {frames} frames each, {cycles} cycles");
+    let changes = programs * CHANGES as u64;
+    println!("{programs} programs, {changes} changes, {sent} frames, {cycles} cycles");
 }

@@ -2,7 +2,7 @@
 //! Random programs. Keys are made from frames, so that many frames hit.
 
 use device::emulator::PacketHeader;
-use device::key::{KEY_BYTES, KEY_SLICES};
+use device::key::{KEY_BITS, KEY_BYTES, KEY_SLICES};
 use device::{ActionWord, EditBase, KeySlice, OutputKind, PpuCommand, SelectorBase, TernaryKey};
 use fastrand::Rng;
 
@@ -82,9 +82,9 @@ fn action(chance: &mut Rng) -> ActionWord {
     word
 }
 
-/// Returns a ternary key with a random mask that the frame matches.
+/// Returns a ternary key with a random mask. The frame matches it, or differs from it in one bit.
 fn key(chance: &mut Rng, slices: &[KeySlice; KEY_SLICES], port: u8, frame: &[u8]) -> TernaryKey {
-    let value = PacketHeader::parse(port, frame).key(slices);
+    let mut value = PacketHeader::parse(port, frame).key(slices);
     let mut mask = [0; KEY_BYTES];
     for part in mask.as_chunks_mut::<4>().0 {
         let all = chance.u32(..);
@@ -92,6 +92,12 @@ fn key(chance: &mut Rng, slices: &[KeySlice; KEY_SLICES], port: u8, frame: &[u8]
     }
     let flags = chance.u8(..16);
     mask[KEY_BYTES - 1] = pick(chance, &[0, 0, flags]) << 4;
+    if chance.u8(..4) == 0 {
+        let bit = chance.usize(..KEY_BITS);
+        let one = 0x80 >> (bit % 8);
+        value[bit / 8] ^= one;
+        mask[bit / 8] |= one;
+    }
     TernaryKey { value: std::array::from_fn(|at| value[at] & mask[at]), mask }
 }
 
