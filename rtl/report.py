@@ -37,6 +37,7 @@ TESTS = [
      "datapath_4_ppus/frames_that_grow_leave_at_bus_rate"),
     (3, "update of an entry in at most 64 cycles without stalling a search",
      "an_update_never_stalls_and_is_never_half_seen"),
+    (3, "an update takes effect for all keys in the same cycle", "an_entry_changes_for_all_keys_in_one_cycle"),
     (4, "two-clock variant: a search in two cycles, latency 5 cycles, also during an update of 17 cycles",
      "searches_see_updates_whole_and_do_not_wait"),
     (5, "random programs equal the model", "random_programs_equal_the_model"),

@@ -143,7 +143,7 @@ module datapath
   );
 
   // Tables.
-  logic [PPUS-1:0] select, write, write_last, act;
+  logic [PPUS-1:0] select, write, write_last, bank, act;
   key_slice_t [KEY_SLICES-1:0] slices;
   logic [ROW_BITS-1:0] row;
   logic [CHUNK_BITS-1:0] address;
@@ -178,6 +178,7 @@ module datapath
       .address(address),
       .bits(bits),
       .write_last(write_last),
+      .bank(bank),
       .clearing(clearing),
       .act(act),
       .index(index),
@@ -223,6 +224,7 @@ module datapath
         .address(address),
         .bits(bits),
         .write_last(write_last[p]),
+        .bank(bank[p]),
         .clearing(clearing),
         .act(act[p]),
         .index(index),

@@ -159,6 +159,27 @@ async def an_update_never_stalls_and_is_never_half_seen(dut):
 
 
 @cocotb.test()
+async def an_entry_changes_for_all_keys_in_one_cycle(dut):
+    """Packets in every cycle, with keys that differ in the first bits, see each update in the same order."""
+    await prepare(dut)
+    await execute(dut, command(device.COMMAND_SELECT, 0, slices=[(device.BASE_FRAME, 0, 4)]))
+    await add(dut, 0, 9, output(20))
+    sink = Sink(dut)
+    frames = [bytes([n % 4 << 6 | 2]) + frame(64, n)[1:] for n in range(1200)]
+    sending = cocotb.start_soon(send(dut, frames))
+    ports = [20]
+    for port in range(8):
+        await add(dut, 0, 5, output(port))
+        await ClockCycles(dut.clk, 20 + port)
+        # While the entry is written again, and after it was removed, packets hit entry 9.
+        ports += [port, 20]
+    await execute(dut, command(device.COMMAND_REMOVE, 0, 5))
+    await sending
+    await sink.wait_for(len(frames))
+    assert [word for word, _ in itertools.groupby(sink.frames, lambda sent: sent[0])] == [egress(port) for port in ports]
+
+
+@cocotb.test()
 async def bad_frames_are_dropped_whole_and_counted(dut):
     """Runts, giants, aborted and malformed frames between good ones."""
     await prepare(dut)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proof of `table_writer` with `tcam`: a search sees an entry whole or not at all, and never misses a valid one,
-// in every cycle of every command.
+// in every cycle of every command. The cycle in which an entry appears or disappears does not depend on the key.
 //
 // The searched key and the observed entry are arbitrary but constant. RESET = 1: the invariant holds when the
 // writer becomes idle after a reset. RESET = 0: from any idle state with the invariant, the assertions hold
@@ -44,7 +44,7 @@ module update_proof
   wire [ROW_BITS-1:0] row;
   wire [CHUNK_BITS-1:0] address;
   wire [CHUNKS-1:0][ROW_ENTRIES-1:0] bits;
-  wire [3:0] index;
+  wire bank;
   wire hit;
   table_writer #(
       .PPUS(1),
@@ -74,9 +74,10 @@ module update_proof
       .row(row),
       .address(address),
       .bits(bits),
+      .bank(bank),
       .clearing(clearing),
       .act(act),
-      .index(index),
+      .index(),
       .action()
   );
   tcam #(
@@ -84,6 +85,7 @@ module update_proof
   ) tcam_i (
       .clk(clk),
       .key(key),
+      .bank(bank),
       .hit(hit),
       .index(),
       .write(write),
@@ -94,21 +96,14 @@ module update_proof
       .clearing(clearing)
   );
 
-  // The entry as packets may see it: it disappears and appears by a write to the address of the key in the last
-  // chunk.
-  localparam int unsigned LAST = CHUNKS - 1;
-  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key);
-  wire [ROW_BITS-1:0] row_of_entry = ROW_BITS'(32'(entry) / ROW_ENTRIES);
-  wire [3:0] place = 4'(32'(entry) % ROW_ENTRIES);
-  wire changes = (write || write_last) && (clearing || row == row_of_entry)
-      && address == padded_key[LAST*CHUNK_BITS+:CHUNK_BITS];
-  logic is_shown;
-  always_ff @(posedge clk) is_shown <= writer_i.state == SHOW;
+  // The entry as packets may see it: it disappears and appears when the bank changes, for all keys.
+  wire changes = writer_i.banks != bank && writer_i.held.index == 16'(entry);
+  wire appears = changes && writer_i.state == SHOW && writer_i.held.code == 2'(COMMAND_WRITE);
   logic live;
   logic [KEY_BITS-1:0] value, mask;
-  wire soon_live = !changes ? live : clearing ? 1'b0 : index == entry ? is_shown : live;
-  wire [KEY_BITS-1:0] soon_value = changes && is_shown && index == entry ? writer_i.held.value : value;
-  wire [KEY_BITS-1:0] soon_mask = changes && is_shown && index == entry ? writer_i.held.mask : mask;
+  wire soon_live = clearing ? 1'b0 : changes ? appears : live;
+  wire [KEY_BITS-1:0] soon_value = appears ? writer_i.held.value : value;
+  wire [KEY_BITS-1:0] soon_mask = appears ? writer_i.held.mask : mask;
   always_ff @(posedge clk) begin
     live <= soon_live && !rst;
     value <= soon_value;
@@ -124,14 +119,29 @@ module update_proof
     seen <= started;
   end
 
-  // The invariant. The last write may still be on its way to the TCAM.
+  // The bits of the entry in both banks of the last chunk. The last write may still be on its way to the TCAM.
+  localparam int unsigned LAST = CHUNKS - 1, LAST_BITS = KEY_BITS - LAST * CHUNK_BITS;
+  localparam int unsigned ROWS = (ENTRIES + ROW_ENTRIES - 1) / ROW_ENTRIES;
+  wire [ROW_BITS-1:0] row_of_entry = ROW_BITS'(32'(entry) / ROW_ENTRIES);
+  wire [3:0] place = 4'(32'(entry) % ROW_ENTRIES);
+  wire writes = (write || write_last) && (clearing || row == row_of_entry);
+  wire [1:0] accepts_last;
+  for (genvar b = 0; b < 2; b++) begin : gen_bank
+    wire [CHUNK_BITS-1:0] at = CHUNK_BITS'({1'(b), key[KEY_BITS-1-:LAST_BITS]});
+    wire [ROWS-1:0][ROW_ENTRIES-1:0] stored;
+    for (genvar r = 0; r < ROWS; r++) begin : gen_stored
+      assign stored[r] = tcam_i.gen_row[r].gen_chunk[LAST].memory_i.gen_behaviour.memory[at];
+    end
+    assign accepts_last[b] = writes && address == at ? bits[LAST][place] : stored[row_of_entry][place];
+  end
+
+  // The invariant.
   wire [CHUNKS*CHUNK_BITS-1:0] differs = (CHUNKS * CHUNK_BITS)'((key ^ soon_value) & soon_mask);
   logic invariant;
   always_comb begin
-    invariant = !write && writer_i.present[entry] == soon_live
+    invariant = !write && writer_i.banks == bank && writer_i.present[entry] == soon_live
         && (&tcam_i.accepts[entry]) == (live && is_match)
-        && (changes ? bits[LAST][place] : tcam_i.accepts[entry][LAST])
-            == (soon_live && differs[LAST*CHUNK_BITS+:CHUNK_BITS] == 0);
+        && accepts_last == {2{soon_live && differs[LAST*CHUNK_BITS+:CHUNK_BITS] == 0}};
     if (soon_live) begin
       invariant &= writer_i.keys[entry] == {soon_value, soon_mask};
       for (int c = 0; c < LAST; c++)

@@ -37,6 +37,7 @@ module ppu
     input  wire  [ROW_BITS-1:0]                 row,
     input  wire  [CHUNK_BITS-1:0]               address,
     input  wire  [CHUNKS-1:0][ROW_ENTRIES-1:0]  bits,
+    input  wire                                 bank,
     input  wire                                 clearing,
     input  wire                                 act,
     input  wire  [INDEX_BITS-1:0]               index,
@@ -71,6 +72,7 @@ module ppu
   ) tcam_i (
       .clk(clk),
       .key(key),
+      .bank(bank),
       .hit(hit),
       .index(found),
       .write(write),

@@ -3,10 +3,13 @@
 // cell writes 14 entries together, and to answer reads.
 //
 // Writing an entry takes 57 cycles: reads the 14 entries of the row, hides the entry (4 cycles), writes the row's
-// 32 addresses and the action, shows the entry (4 cycles). Removing an entry takes 21 cycles: it is hidden. The
+// 32 addresses and the action, shows the entry (4 cycles). Removing an entry takes 25 cycles: it is hidden. The
 // other entries of the row are rewritten with the same bits, and searches go on meanwhile. The other commands
 // take 2 or 3 cycles. After a reset, no command is accepted for PPUS x ENTRIES cycles, in which the shadow copy
 // is cleared and all entries are hidden.
+//
+// An entry is hidden, and shown, for all keys in the same cycle. The last chunk has two banks, and searches read
+// the bank that `bank` selects. The writer writes the other bank at all its addresses, then `bank` changes.
 
 `default_nettype none
 
@@ -47,6 +50,7 @@ module table_writer
     output logic [ROW_BITS-1:0]                 row,
     output logic [CHUNK_BITS-1:0]               address,
     output logic [CHUNKS-1:0][ROW_ENTRIES-1:0]  bits,
+    output logic [PPUS-1:0]                     bank,
     output logic                                clearing,
     output logic [PPUS-1:0]                     act,
     output logic [INDEX_BITS-1:0]               index,
@@ -59,7 +63,7 @@ module table_writer
   localparam int unsigned AT_BITS = $clog2(PPUS * ENTRIES) + 1;
   localparam int unsigned PADDED_BITS = CHUNKS * CHUNK_BITS;
   localparam logic [4:0] LOAD_LAST = 5'(ROW_ENTRIES + 1);
-  // Addresses of the last chunk.
+  // Addresses of a bank of the last chunk. The address bit above selects the bank.
   localparam int unsigned LAST_BITS = KEY_BITS - (CHUNKS - 1) * CHUNK_BITS;
 
   typedef enum logic [2:0] {
@@ -121,10 +125,15 @@ module table_writer
   // The 14 keys of the row, shifted in from the last place, so that entry 0 ends at place 0.
   // Those that do not exist, and the one that is written, are hidden.
   logic [ROW_ENTRIES-1:0][PADDED_BITS-1:0] values, masks;
+  // While all addresses are written, the bank that is not searched gets the new entry.
   logic [ROW_ENTRIES-1:0] exist, hidden;
+  logic [PPUS-1:0] banks;
+  wire [PPUS-1:0] target = PPUS'(1) << held.ppu;
+  wire bank_now = |(banks & target);
+  wire shows = state == SHOW || (state == BITS && step[LAST_BITS] != bank_now);
   always_comb
     for (int e = 0; e < ROW_ENTRIES; e++)
-      hidden[e] = !exist[e] || (state != SHOW && 16'(e) == held.index - row_first);
+      hidden[e] = !exist[e] || (!shows && 16'(e) == held.index - row_first);
   always_ff @(posedge clk) begin
     if (state == LOAD && step != 0) begin
       exist <= {present_q, exist[ROW_ENTRIES-1:1]};
@@ -138,7 +147,10 @@ module table_writer
       for (int e = 0; e < ROW_ENTRIES; e++)
         bits[c][e] <= ((values[e][c*CHUNK_BITS+:CHUNK_BITS] ^ step) & masks[e][c*CHUNK_BITS+:CHUNK_BITS]) == 0
             && !(c == CHUNKS - 1 && (hidden[e] || state == CLEAR));
-    address <= state == CLEAR ? CHUNK_BITS'(clear_at[LAST_BITS-1:0]) : step[CHUNK_BITS-1:0];
+    address <= step[CHUNK_BITS-1:0];
+    if (state == CLEAR) address <= CHUNK_BITS'(clear_at[LAST_BITS:0]);
+    // The bank that is not searched.
+    if (state == HIDE || state == SHOW) address <= CHUNK_BITS'({!bank_now, step[LAST_BITS-1:0]});
     row <= row_now[ROW_BITS-1:0];
     slices <= held.slices;
     index <= held.index[INDEX_BITS-1:0];
@@ -149,8 +161,9 @@ module table_writer
     reply_action <= action_q;
   end
 
-  wire [PPUS-1:0] target = PPUS'(1) << held.ppu;
   always_ff @(posedge clk) begin
+    // One cycle later than `banks`, when the last write to the other bank is complete.
+    bank <= banks;
     select <= '0;
     write <= '0;
     write_last <= '0;
@@ -162,6 +175,7 @@ module table_writer
     if (rst) begin
       state <= CLEAR;
       clear_at <= '0;
+      banks <= '0;
     end else begin
       case (state)
         CLEAR: begin
@@ -203,8 +217,8 @@ module table_writer
           step <= step + 1'b1;
           if (&step[LAST_BITS-1:0]) begin
             step <= '0;
-            done <= held.code == 2'(COMMAND_REMOVE);
-            state <= held.code == 2'(COMMAND_REMOVE) ? IDLE : BITS;
+            banks <= banks ^ target;
+            state <= held.code == 2'(COMMAND_REMOVE) ? SHOW : BITS;
           end
         end
         BITS: begin
@@ -213,10 +227,12 @@ module table_writer
           if (&step[CHUNK_BITS-1:0]) begin
             step <= '0;
             act <= target;
+            banks <= banks ^ target;
             state <= SHOW;
           end
         end
         SHOW: begin
+          // The bank has changed. The other bank gets the same bits.
           write_last <= target;
           step <= step + 1'b1;
           if (&step[LAST_BITS-1:0]) begin

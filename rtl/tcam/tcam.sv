@@ -5,8 +5,9 @@
 // Latency: 4 cycles from `key` to `hit` and `index`. Throughput: one search per cycle, also while a row is
 // written, because read and write ports of the memory are independent. The entry with the lowest index wins.
 // Update: `write` stores one address of one row in all chunks. There are no valid bits: the last chunk has few
-// key bits, so few addresses; an entry that must not be hit accepts no value of this chunk. The table writer
-// hides an entry by `write_last` before it changes the other chunks.
+// key bits, so few addresses; an entry that must not be hit accepts no value of this chunk. Two banks of the last
+// chunk use the address bit above its key bits. So the table writer hides and shows an entry for all keys in the
+// same cycle: it writes the bank that is not searched, then changes `bank`.
 
 `default_nettype none
 
@@ -24,6 +25,8 @@ module tcam
 ) (
     input  wire                                 clk,
     input  wire  [KEY_BITS-1:0]                 key,
+    // Bank of the last chunk that this search reads.
+    input  wire                                 bank,
     output wire                                 hit,
     output logic [INDEX_BITS-1:0]               index,
     // Writes `bits` at `address` of the row, in all chunks or in the last one. Chunk 0 has the least
@@ -38,6 +41,7 @@ module tcam
 );
   if (ENTRIES < 16 || ENTRIES > 4096 || (ENTRIES & (ENTRIES - 1)) != 0)
     $fatal(1, "tcam: ENTRIES must be a power of two, 16 to 4096");
+  if (CHUNKS * CHUNK_BITS == KEY_BITS) $fatal(1, "tcam: the last chunk needs an address bit for the bank");
 
   localparam int unsigned PADDED = ROWS * ROW_ENTRIES;
   // With memory cells, the first chunks are in cells of seven chunks for two entries; 6 to 12 chunks are left. They
@@ -45,7 +49,7 @@ module tcam
   localparam int unsigned PAIR_CELLS = PRIMITIVE && CHUNKS > 12 ? (CHUNKS - 6) / 7 : 0;
   localparam int unsigned PAIR_CHUNKS = PAIR_CELLS * 7;
 
-  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'(key);
+  wire [CHUNKS*CHUNK_BITS-1:0] padded_key = (CHUNKS * CHUNK_BITS)'({bank, key});
   wire [CHUNKS-1:0][CHUNK_BITS-1:0] chunks = padded_key;
   // Accept bits of each entry. Those of entry 1 of a pair are not visible outside of the pair's cells.
   wire [PADDED-1:0][CHUNKS-1:0] accepts;
