@@ -15,9 +15,11 @@ lab/first_packet.py --rounds 1 --hops 3 --into "$values" >"$folder/first_packet.
 row() { python3 -c 'import csv, sys
 rows = csv.DictReader(line for line in open(sys.argv[1]) if not line.startswith("#"))
 print(*[one[sys.argv[2]] for one in rows if one["kind"] == sys.argv[3]])' "$values/first_packet.csv" "$@"; }
-for kind in 'KeyFlow 1 2' 'flows per hop 6 6' 'Open vSwitch, flows per hop 6 6'; do
+# The answer to the ping may arrive before its entry, and then it is a packet-in, too.
+for kind in 'KeyFlow [12] 2' 'flows per hop 6 6' 'Open vSwitch, flows per hop 6 6'; do
     name=${kind% * *} counts=${kind#"$name "}
-    [ "$(row packet_ins "$name") $(row changes "$name")" = "$counts" ] ||
+    # shellcheck disable=SC2053  # the right side is a pattern
+    [[ "$(row packet_ins "$name") $(row changes "$name")" == $counts ]] ||
         fail "$name has $(row packet_ins "$name") packet-ins and $(row changes "$name") changes, not $counts"
 done
 ok 'KeyFlow asks once and changes two switches; flows per hop ask at each switch'
@@ -29,9 +31,10 @@ import csv, sys
 rows = csv.DictReader(line for line in open(sys.argv[1], encoding="utf-8") if not line.startswith("#"))
 least_ms = {row["kind"]: float(row["least_us"]) / 1000 for row in rows}
 # The controller is asked once, or by five switches in both directions.
-assert 40 <= least_ms["KeyFlow"] < 200, least_ms
+assert 40 <= least_ms["KeyFlow"] < least_ms["flows per hop"], least_ms
 assert least_ms["flows per hop"] >= 400 and least_ms["Open vSwitch, flows per hop"] >= 400, least_ms
-assert least_ms["without controller"] < 40 and least_ms["Open vSwitch, without controller"] < 40, least_ms
+for kind in ("without controller", "Open vSwitch, without controller"):
+    assert least_ms[kind] < least_ms["KeyFlow"], least_ms
 PYTHON
 ok 'the first packet waits for the controller as often as switches ask'
 
@@ -43,8 +46,9 @@ python3 -c 'import sys, xml.dom.minidom as dom
 for path in sys.argv[1:]: dom.parse(path)' "$folder"/experiments/{first-packet,remote-control}.svg || fail 'a plot is malformed'
 ok 'the page has the values and plots'
 
+# If this test was started in the background, SIGINT is ignored, so `env` restores its default effect.
 set -m
-lab/first_packet.py --hops 2 --into "$values" >"$folder/interrupted.log" 2>&1 &
+env --default-signal=INT lab/first_packet.py --hops 2 --into "$values" >"$folder/interrupted.log" 2>&1 &
 started=$!
 set +m
 wait_until 'the switches run' pgrep -g "$started" -f 'shunt run'
