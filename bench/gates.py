@@ -16,9 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,7 +29,7 @@ from datapaths import ROOT, Failed, Report
 from loaded import PYTHON, free_port
 
 REPORT = str(ROOT / "target/report/gates.jsonl")
-# Longest median of `set_ms` by k.
+# Limit of the 95th percentile of `set_ms`, by k.
 BARS_MS = {4: 20.0, 16: 1000.0}
 # External gates of each core switch, as in the paper's tree of k = 4 with 88 gates.
 OUTSIDE = 2
@@ -100,16 +98,14 @@ def measure(k: int, options: argparse.Namespace, report: Report, table: csv.Dict
     case = f"k = {k}, {found[0]['switches']} switches, {found[0]['gates']} gates"
     for run in found:
         table.writerow({"k": k, **run})
-    for figure, key in (("time to plan", "plan_ms"), ("time to set all gates", "set_ms")):
-        values = [run[key] for run in found]
-        low, high = percentiles(values)
-        median = statistics.median(values)
-        bar = BARS_MS.get(k) if key == "set_ms" else None
-        print(f"{figure}, {case}: median {median:.1f} ms, 90 % of {len(values)} runs within {low:.1f} to {high:.1f} ms")
-        report.exact(f"{figure}, median", case, "ms", round(median, 3), bar and f"< {bar:g}", bar is None or median < bar)
-        report.exact(f"{figure}, 5th percentile", case, "ms", round(low, 3))
-        report.exact(f"{figure}, 95th percentile", case, "ms", round(high, 3))
-    return median < BARS_MS.get(k, math.inf)
+    plans, sets = ([run[key] for run in found] for key in ("plan_ms", "set_ms"))
+    report.alone("time to plan", case, "ms", plans)
+    # Later runs find serialised entries in the controller's caches.
+    report.exact("time to set all gates, first run", case, "ms", round(sets[0], 3))
+    if k not in BARS_MS:
+        report.alone("time to set all gates", case, "ms", sets)
+        return True
+    return report.within("time to set all gates, 90 % interval", case, "ms", sets, *percentiles(sets), BARS_MS[k]) == "met"
 
 
 def main() -> None:

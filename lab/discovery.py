@@ -47,6 +47,8 @@ def main():
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     parser.add_argument("--csv", help="file of the times of all runs")
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds is at least 1")
     try:
         with tempfile.TemporaryDirectory() as folder, Rooms() as rooms:
             live = Live(rooms, folder, planned(options.k)[0])

@@ -48,7 +48,7 @@ def unique(rows, column):
 
 
 def number(value):
-    """Returns a number with at most three significant digits, and no exponent."""
+    """Returns a number without an exponent: with three significant digits below 100, and as an integer above."""
     value = float(value)
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     text = "%.*f" % (digits, value)

@@ -171,6 +171,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=6, help="number of rounds (6)")
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds is at least 1")
     report, results = Report(options.report), []
     try:
         for name in CASES:

@@ -74,6 +74,8 @@ def main():
     parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
     parser.add_argument("--into", default=FOLDER, help="folder of the values (%s)" % os.path.relpath(FOLDER))
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds is at least 1")
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         sys.exit("lab/first_packet.py: this needs two CPUs, but the machine has one")

@@ -37,6 +37,8 @@ HOPS, FLOWS = 3, 8192
 SHARES = [10, 50, 80, 95]
 INTERVAL_S = 0.004
 CAPACITY_S, WARM_UP_S = 1.5, 0.5
+# Number of measurements of the capacity of each kind, of which the median is used.
+CAPACITY_TURNS = 3
 # Maximum time of a turn, in which pings may be delayed.
 TURN_MOST_S = 60
 # Name of each kind, its class, the filled part of its tables in percent, and a short name.
@@ -104,7 +106,11 @@ def measure(options, results, rooms, folder, cpus):
     for name, (kind, fill, short) in KINDS.items():
         filled = type(kind.__name__, (kind,), {"fill": fill})
         roads[name] = road_of(filled, rooms, short, folder, cpus, HOPS)
-    capacities = {name: capacity_of(road, cpus[0]) for name, road in roads.items()}
+    measured = {name: [] for name in roads}
+    for _ in range(CAPACITY_TURNS):
+        for name in order.sample(list(roads), len(roads)):
+            measured[name].append(capacity_of(roads[name], cpus[0]))
+    capacities = {name: statistics.median(values) for name, values in measured.items()}
     capacity = min(capacities.values())
     for name, value in capacities.items():
         print("capacity, %s: %.0f packets/s" % (name, value))
@@ -131,6 +137,8 @@ def main():
     parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
     parser.add_argument("--into", default=FOLDER, help="folder of the values (%s)" % os.path.relpath(FOLDER))
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds is at least 1")
     if options.pings * INTERVAL_S > TURN_MOST_S / 2:
         parser.error("--pings must be at most %d" % (TURN_MOST_S / 2 / INTERVAL_S))
     cpus = sorted(os.sched_getaffinity(0))

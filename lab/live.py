@@ -132,6 +132,7 @@ class Stream:
     def end(self):
         """Ends the stream. Returns the number of lost pings and the longest time without answers, in seconds.
         The last ping is not counted, because its answer may be on its way."""
+        end = time.time()
         self.process.send_signal(2)
         output, _ = self.process.communicate(timeout=10)
         self.rooms.processes.remove(self.process)
@@ -140,7 +141,9 @@ class Stream:
         if not received:
             return sent, float("inf")
         arrived = {number for _, number in received}
-        gap_s = max((b - a for (a, _), (b, _) in zip(received, received[1:])), default=0.0)
+        # Pings may still be without answers at the end.
+        times = [*(at for at, _ in received), end]
+        gap_s = max(b - a for a, b in zip(times, times[1:]))
         return sum(number not in arrived for number in range(1, sent)), gap_s
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import statistics
 import sys
 import time
 
@@ -153,8 +152,3 @@ def answered(times):
     if 2 * len(found) < len(times):
         raise Failed("%d of %d first packets are lost" % (len(times) - len(found), len(times)))
     return found
-
-
-def median(times):
-    """Returns the median of the answered pings."""
-    return statistics.median(answered(times))

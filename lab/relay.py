@@ -32,8 +32,6 @@ NAMES = {
     19: "statistics",
     20: "barrier",
     21: "barrier",
-    33: "bundle control",
-    34: "bundle add",
 }
 # The experimenter ID of ONF, whose messages 2300 and 2301 are those of bundles in OpenFlow 1.3.
 ONF, BUNDLES = 0x4F4E4600, {2300: "bundle control", 2301: "bundle add"}
@@ -54,7 +52,7 @@ async def read(reader, queue, delay_s, direction):
     try:
         while True:
             header = await reader.readexactly(HEADER_BYTES)
-            rest = await reader.readexactly(int.from_bytes(header[2:4], "big") - HEADER_BYTES)
+            rest = await reader.readexactly(max(0, int.from_bytes(header[2:4], "big") - HEADER_BYTES))
             counts["%s %s" % (kind_of(header + rest), direction)] += 1
             queue.put_nowait((loop.time() + delay_s, header + rest))
     except (asyncio.IncompleteReadError, OSError):

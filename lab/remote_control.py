@@ -45,6 +45,8 @@ def main():
     parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
     parser.add_argument("--into", default=FOLDER, help="folder of the values (%s)" % os.path.relpath(FOLDER))
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds is at least 1")
     if any(not 0 <= delay_ms <= 1000 for delay_ms in options.delay or ()):
         parser.error("--delay must be from 0 to 1000")
     cpus = sorted(os.sched_getaffinity(0))

@@ -55,6 +55,15 @@ class Report:
         print("%s, %s: %.10g %s%s" % (figure, case, value, unit, ", %s: %s" % (bar, verdict) if bar else ""))
         self._add(figure, case, unit, value, None, None, value, value, 1, bar, verdict)
 
+    def within(self, figure, case, unit, values, low, high, below):
+        """Adds a figure without a peer whose interval `low` to `high` must be below a target."""
+        median = statistics.median(values)
+        verdict = "met" if high < below else "missed" if median >= below else "unclear"
+        bar = "< %g" % below
+        print("%s, %s: %.3g %s (%.3g to %.3g in %d runs), %s: %s" % (figure, case, median, unit, low, high, len(values), bar, verdict))
+        self._add(figure, case, unit, median, None, None, low, high, len(values), bar, verdict)
+        return verdict
+
     def against(self, figure, case, unit, ours, peers, at_most=None, at_least=None):
         """Adds a comparison, with one value of each side for each round. The target is a maximum or a minimum
         of the ratio."""
