@@ -16,10 +16,9 @@ import re
 import statistics
 import sys
 import textwrap
-import time
 
 from report import ROOT
-from results import cpu, read
+from results import read
 
 sys.path.insert(0, os.path.join(ROOT, "lab/port_cache"))
 from plots import Panel, drawing  # noqa: E402  pylint: disable=wrong-import-position
@@ -81,12 +80,12 @@ def measured(about):
 def report_of(reports, name):
     """Returns the comments and the lines of a report by figure and case, or None if there is none."""
     path = os.path.join(reports, name + ".jsonl")
-    if not os.path.exists(path):
+    if not os.path.exists(path) or not os.path.exists(path + ".about"):
         return None
     with open(path, encoding="utf-8") as file:
         lines = {(line["figure"], line["case"]): line for line in map(json.loads, file)}
-    date = time.strftime("%Y-%m-%d", time.gmtime(os.path.getmtime(path)))
-    return {"cpu": cpu(), "date": date, "command": "lab/%s.py" % name}, lines
+    with open(path + ".about", encoding="utf-8") as file:
+        return json.load(file), lines
 
 
 def rtt(reports):

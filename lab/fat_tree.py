@@ -29,6 +29,7 @@ from report import ROOT, Report
 # Starts this program again with the Python of the planners.
 from stateless import TF, config_lines, ends_of, plan, sections_of  # isort: skip
 from keyflow import MTU, fillers
+from results import write_about
 from rooms import Failed, Rooms, wait_until
 from rtt import PING, Turn, turn_of
 from switches import Datapaths, OpenVswitch, Road, mac
@@ -262,6 +263,7 @@ def main():
     if len(cpus) < 2:
         sys.exit("lab/fat_tree.py: this needs two CPUs, but the machine has one")
     os.sched_setaffinity(0, cpus[:1])
+    write_about(options.report)
     try:
         with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms:
             roads = {name: road_of(kind, rooms, room, folder, cpus[:2]) for name, (room, kind) in KINDS.items()}

@@ -28,6 +28,7 @@ from report import ROOT, Report
 
 # Starts this program again with the Python of the planners.
 from stateless import KEYFLOW, config_lines, plan, sections_of  # isort: skip
+from results import write_about
 from rooms import Failed, Rooms, wait_until
 from rtt import turn_of, Turn, road_of
 from switches import MAC_FLOWS, Datapaths, OpenVswitch, mac
@@ -199,6 +200,7 @@ def main():
     if len(cpus) < 2:
         sys.exit("lab/keyflow.py: this needs two CPUs, but the machine has one")
     os.sched_setaffinity(0, cpus[:1])
+    write_about(options.report)
     report, order = Report(options.report), random.Random(1)
     try:
         for fill in options.fill or FILLS:

@@ -3,6 +3,7 @@
 date, the command, and the load of the machine at the beginning (average of the last minute)."""
 
 import csv
+import json
 import os
 import platform
 import shlex
@@ -23,6 +24,19 @@ def cpu():
     return platform.machine()
 
 
+def about():
+    """Returns the CPU, the date, the command, and the load of the machine."""
+    command = shlex.join([os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]])
+    return {"cpu": cpu(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "command": command, "load": "%.1f" % os.getloadavg()[0]}
+
+
+def write_about(report):
+    """Writes these values beside a report file. Called at the beginning of an experiment."""
+    os.makedirs(os.path.dirname(os.path.abspath(report)), exist_ok=True)
+    with open(report + ".about", "w", encoding="utf-8") as file:
+        json.dump(about(), file)
+
+
 class Results:
     """Writes a CSV file. Rows appear as they are measured; the file appears under its name when all are."""
 
@@ -31,9 +45,7 @@ class Results:
         self.path = os.path.join(folder, name + ".csv")
         self.columns = columns
         self._file = open(self.path + ".new", "w", encoding="utf-8", newline="")  # noqa: SIM115
-        command = shlex.join([os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]])
-        date, load = time.strftime("%Y-%m-%d", time.gmtime()), "%.1f" % os.getloadavg()[0]
-        for key, value in (("cpu", cpu()), ("date", date), ("command", command), ("load", load)):
+        for key, value in about().items():
             self._file.write("# %s: %s\n" % (key, value))
         self._writer = csv.writer(self._file, lineterminator="\n")
         self._writer.writerow(columns)
@@ -63,5 +75,5 @@ def read(name, folder=FOLDER):
         return None
     with open(path, encoding="utf-8", newline="") as file:
         lines = file.read().splitlines()
-    about = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# "))
-    return about, list(csv.DictReader(line for line in lines if not line.startswith("# ")))
+    comments = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# "))
+    return comments, list(csv.DictReader(line for line in lines if not line.startswith("# ")))
