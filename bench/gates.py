@@ -27,6 +27,7 @@ from pathlib import Path
 import datapaths
 from datapaths import ROOT, Failed, Report
 from loaded import PYTHON, free_port
+from results import write_about  # in lab, whose folder `datapaths` adds to the path
 
 REPORT = str(ROOT / "target/report/gates.jsonl")
 # Limit of the 95th percentile of `set_ms`, by k.
@@ -119,6 +120,7 @@ def main() -> None:
     if options.runs < 1 or options.processes < 1 or any(k < 4 or k % 2 for k in options.k or []):
         parser.error("k is an even number from 4 on; runs and processes are at least 1")
     try:
+        write_about(options.report)
         report, path = Report(options.report), Path(options.report).with_suffix(".csv")
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "w", encoding="utf-8", newline="") as file:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/experiments.md anew: its tables, and the plots in docs/experiments.
 
-The values are those that lab/keyflow.py and lab/fat_tree.py have written to target/report, and lab/jitter.py,
+The values are those that lab/keyflow.py, lab/fat_tree.py and bench/gates.py have written to target/report, and lab/jitter.py,
 lab/first_packet.py and lab/remote_control.py to target/report/experiments. Only the parts between the marks
 `begin` and `end` of the page are replaced. An experiment without values keeps its part of the page.
 
@@ -226,6 +226,22 @@ def fat_tree(reports):
     return text + measured(about), drawing([Panel("fat tree of k = 4", "bytes", "mean round trip, us", lines_of)])
 
 
+def gates(reports):
+    """Returns the part about the time to set gates. It has no plot."""
+    found = report_of(reports, "gates")
+    if found is None:
+        return None
+    about, lines = found
+    rows = []
+    for (figure, case), line in lines.items():
+        if figure == "time to set all gates, 90 % interval":
+            first, plan = (lines["time to %s" % what, case]["ours"] for what in ("set all gates, first run", "plan"))
+            cells = (line["ours"], "%s to %s" % (number(line["low"]), number(line["high"])), first, plan)
+            rows.append([case, *(cell if isinstance(cell, str) else number(cell) for cell in cells), line["bar"].removeprefix("< ")])
+    heads = ["tree", "median, ms", "90 % of the runs, ms", "first run, ms", "planning, ms", "target, ms"]
+    return [*table(heads, rows), *measured(about)], None
+
+
 def overview(reports):
     """Returns the table that puts the main results beside those of the papers. It has no plot."""
     rows = []
@@ -253,6 +269,10 @@ def overview(reports):
         line = next((line for figure, line in of.items() if "packets/s" in figure), None)
         if line is not None:
             rows.append(["Tag-and-Forward, figure 2b: packets/s of 8,192 flows", "+40 %", change(line["ratio"]), "`lab/fat_tree.py`"])
+    if (found := report_of(reports, "gates")) is not None:
+        line = next((line for (figure, case), line in found[1].items() if "90 %" in figure and case.startswith("k = 4,")), None)
+        if line is not None:
+            rows.append(["Tag-and-Forward, figure 2c: time to set all gates of k = 4", "186 ms", "%s ms (Shunt)" % number(line["ours"]), "`bench/gates.py`"])
     if not rows:
         return None
     return table(["experiment", "paper", "Shunt against Open vSwitch", "program"], rows), None
@@ -270,7 +290,7 @@ def _jitter_ratios(rows):
     return ", ".join(words) + " of the capacity"
 
 
-PARTS = {"overview": overview, "rtt": rtt, "jitter": jitter, "first-packet": first_packet, "remote-control": remote_control, "fat-tree": fat_tree}
+PARTS = {"overview": overview, "rtt": rtt, "jitter": jitter, "first-packet": first_packet, "remote-control": remote_control, "fat-tree": fat_tree, "gates": gates}
 
 
 def main():
