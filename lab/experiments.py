@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/experiments.md anew: its tables, and the plots in docs/experiments.
 
-The values are those that lab/keyflow.py, lab/fat_tree.py and bench/gates.py have written to target/report, and lab/jitter.py,
-lab/first_packet.py and lab/remote_control.py to target/report/experiments. Only the parts between the marks
+The values are those that lab/keyflow.py, lab/fat_tree.py and bench/gates.py have written to target/report, and
+lab/jitter.py, lab/first_packet.py and lab/remote_control.py to target/report/experiments. Only the parts between the marks
 `begin` and `end` of the page are replaced. An experiment without values keeps its part of the page.
 
     lab/experiments.py [--reports target/report] [--page docs/experiments.md]
