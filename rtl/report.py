@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what the last run of each step found, and compares the tables of the pages with the synthesis.
 
-report.py          fails if a table in a README.md of rtl/ or in docs/hardware.md differs from the synthesis
+report.py          fails if a requirement is missed, or if a table in a README.md of rtl/ or in docs/hardware.md
+                   differs from the synthesis
 report.py --write  writes these tables
 """
 
@@ -12,14 +13,16 @@ import sys
 import xml.etree.ElementTree as tree
 from pathlib import Path
 
+from formal.prove import PROOFS, REPORT as PROVED
 from synth import DEVICE, ENTRIES, MODULES, PAPER, PPUS, REPORT, ROOT, label
 
-PROOFS = ROOT / "target" / "report" / "rtl_proofs.jsonl"
 STEPS = ROOT / "target" / "report" / "rtl_steps.jsonl"
 # The step `volume` replaces the results of the bench `datapath` by those of one test.
-BENCHES = ("device", "control", "nic_shell", "tcam_paged", "datapath_cells", "datapath_4_ppus", "datapath")
+BENCHES = ("device", "control", "nic_shell", "tcam", "tcam_paged", "datapath_cells", "datapath_4_ppus", "datapath")
 SIMULATED = ROOT / "target" / "rtl" / "sim"
 PAGE = ROOT / "docs" / "hardware.md"
+# Results of the benchmark of the daemon, bench/src/bin/device.rs.
+DAEMON = ROOT / "target" / "report" / "device.jsonl"
 # Folders of modules that share one.
 FOLDERS = {"splitter": "parser"} | dict.fromkeys(("message_filter", "message_engine", "reply_writer", "packet_in"), "control")
 UNITS = {"lut": "LUTs", "ff": "flip-flops", "bram": "BRAM36", "uram": "URAM", "dsp": "DSP"}
@@ -35,6 +38,7 @@ TESTS = [
     (2, "4 PPUs, 65 to 1518 bytes at bus rate", "datapath_4_ppus/longer_frames_leave_at_bus_rate"),
     (2, "4 PPUs, 60 to 1518 bytes that grow by an edit, at bus rate",
      "datapath_4_ppus/frames_that_grow_leave_at_bus_rate"),
+    (3, "search in 4 cycles (at most 4), one in every cycle", "tcam/entries_are_found_and_near_misses_are_not"),
     (3, "update of an entry in at most 64 cycles without stalling a search",
      "an_update_never_stalls_and_is_never_half_seen"),
     (3, "an update takes effect for all keys in the same cycle", "an_entry_changes_for_all_keys_in_one_cycle"),
@@ -57,6 +61,17 @@ STEP_OF = [
     (5, "100,000 frames in 100 random programs equal the model", "volume"),
     (5, "planted faults are caught", "faults"),
     (7, "the simulated device forwards between ports, programmed by a daemon", "device"),
+]
+# Figures of the daemon, each at the 99th percentile, and their limits in microseconds.
+FIGURES = [
+    ("flow-mod and barrier, daemon's share", 50),
+    ("reaction to a new flow, local controller", None),
+    ("reaction to a new flow, learning application on os-ken", None),
+]
+# Requirements that `make rtl` does not check.
+ELSEWHERE = [
+    (7, "pings and TCP pass the simulated device, by ovs-ofctl and by os-ken: scripts/tests/test_device.sh"),
+    (8, "the device forwards while the daemon is killed, and is read back: scripts/tests/test_device.sh"),
 ]
 # The steps of `make rtl` before the report, and what they may take together, in seconds.
 ALL_STEPS = ("lint", "simulate", "reference", "device", "volume", "faults", "prove", "synthesise")
@@ -123,33 +138,41 @@ def differing(texts, write):
     return wrong
 
 
-def newest_source():
-    """Time of the last change to the RTL."""
-    return max(file.stat().st_mtime for file in (ROOT / "rtl").glob("*/*.sv"))
+def newest_source(*patterns):
+    """Time of the last change to the RTL, and to other files of rtl/."""
+    return max(file.stat().st_mtime for pattern in ("*/*.sv", *patterns) for file in (ROOT / "rtl").glob(pattern))
 
 
 def lines_of(path):
-    """Objects of a report, none if it does not exist or is older than the RTL."""
-    if not path.exists() or path.stat().st_mtime < newest_source():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """Objects of a report, none if it does not exist."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def verdict_of(case):
+    """Verdict of a test case."""
+    if case.find("skipped") is not None:
+        return "not run"
+    return "met" if case.find("failure") is None and case.find("error") is None else "missed"
 
 
 def tests():
-    """Verdicts of the requirements that tests of benches assert."""
-    cases = {}
+    """Verdicts of the requirements that tests of benches assert. Of several benches, the worst verdict counts."""
+    found, newest = {}, newest_source("*/*.py")
     for bench in BENCHES:
         path = SIMULATED / bench / "results.xml"
-        if path.exists() and path.stat().st_mtime >= newest_source():
+        if path.exists() and path.stat().st_mtime >= newest:
             for case in tree.parse(path).iter("testcase"):
-                verdict = "missed" if case.find("failure") is not None else "met"
-                cases |= {name: verdict for name in (case.get("name"), f"{bench}/{case.get('name')}")}
-    return [(must, what, cases.get(test, "not run")) for must, what, test in TESTS]
+                for name in (case.get("name"), f"{bench}/{case.get('name')}"):
+                    found.setdefault(name, set()).add(verdict_of(case))
+    worst = {name: next(verdict for verdict in ("missed", "met", "not run") if verdict in verdicts)
+             for name, verdicts in found.items()}
+    return [(must, what, worst.get(test, "not run")) for must, what, test in TESTS]
 
 
 def steps():
     """Verdicts of the requirements that steps assert, and times of the steps that ended since the last change."""
-    last = {row["step"]: row for row in lines_of(STEPS) if row["at"] >= newest_source()}
+    newest = newest_source("*/*.py")
+    last = {row["step"]: row for row in lines_of(STEPS) if row["at"] >= newest}
     if "all_faults" in last:
         last.setdefault("faults", last["all_faults"])
     verdicts = {"passed": "met", "failed": "missed"}
@@ -168,17 +191,39 @@ def resources(area):
             for row in area for kind in PAPER if row["case"] == f"total {kind}"] or [(4, "resources", "not run")]
 
 
+def proofs():
+    """Verdicts of the proofs and their mutations."""
+    newest, rows = newest_source("formal/prove.py"), {name: [] for name in PROOFS}
+    for row in lines_of(PROVED):
+        name = row["case"].split()[0]
+        if name in rows and row.get("at", 0) >= newest:
+            rows[name].append((3, f"proof: {row['case']}", row["verdict"]))
+    return [row for name, found in rows.items() for row in found or [(3, f"proof: {name}", "not run")]]
+
+
+def daemon():
+    """Verdicts of the last run of the benchmark of the daemon, whose age is not checked."""
+    last = {row["figure"]: row["ours"] for row in lines_of(DAEMON) if row["case"] == "p99"}
+    rows = []
+    for figure, limit in FIGURES:
+        value, bar = last.get(figure), f" (at most {limit} us)" if limit else ""
+        verdict = "not run" if value is None else "reported" if not limit else "met" if value <= limit else "missed"
+        measured = "" if value is None else f": {value:.0f} us"
+        rows.append((6, f"{figure}, 99th percentile{measured}{bar}", verdict))
+    return rows
+
+
 def main():
     """Prints the table, and checks the pages."""
-    area = lines_of(REPORT)
-    proofs = [(3, f"proof: {row['case']}", row["verdict"]) for row in lines_of(PROOFS)] or [(3, "proofs", "not run")]
-    rows = [*steps(), *tests(), *resources(area), *proofs]
+    area = lines_of(REPORT) if REPORT.exists() and REPORT.stat().st_mtime >= newest_source() else []
+    elsewhere = [(must, f"run by make test: {what}", "-") for must, what in ELSEWHERE]
+    rows = [*steps(), *tests(), *resources(area), *proofs(), *daemon(), *elsewhere]
     for must, what, verdict in sorted(rows, key=lambda row: row[0]):
         print(f"must {must}  {verdict:<8} {what}")
     wrong = differing(pages(area), "--write" in sys.argv) if area else []
     for page in wrong:
         print(f"{page.relative_to(ROOT)}: the table differs from the synthesis; run rtl/report.py --write")
-    return int(bool(wrong))
+    return int(bool(wrong) or any(verdict == "missed" for _, _, verdict in rows))
 
 
 if __name__ == "__main__":
