@@ -3,8 +3,8 @@
 #
 # Checks the hardware pipeline: check.sh STEP...
 #
-# Steps: lint, simulate (all test benches), reference (the Rust tests: compiled flow tables in the RTL against
-# the reference), device (the Rust tests: the whole device with ports and a daemon), volume (100,000 frames in
+# Steps: lint, simulate (all test benches), reference (the Rust tests: 100 random programs in the RTL against the
+# software model; captures and compiled flow tables against the reference), device (the Rust tests: the whole device with ports and a daemon), volume (100,000 frames in
 # 100 random programs), faults (each planted fault of a sample must be caught), all_faults (each planted
 # fault), prove (proofs, and mutations that they must refute), synthesise (resources of each module, compared
 # with rtl/ceilings.json), report (results of the steps; tables of the pages).
@@ -30,8 +30,15 @@ simulate() {
     "$python" rtl/sim/run.py ${RTL_BENCHES:-}
 }
 
+# Sets DEVICE_CAPTURES to the folder of captures beside the repository, if it exists.
+captures() {
+    local folder=../shared/data/pcap
+    [ ! -d "$folder" ] || export DEVICE_CAPTURES="${DEVICE_CAPTURES:-$PWD/$folder}" DEVICE_CAPTURES_MIN=8500
+}
+
 reference() {
-    cargo test --quiet --package device_sim --features datapath
+    captures
+    SIM_PROGRAMS=100 SIM_FRAMES_MIN=250000 cargo test --quiet --package device_sim --features datapath
 }
 
 device() {

@@ -49,8 +49,11 @@ step pof-storm "POF_STORM=100000 POF_STORM_RATE=60000 POF_STORM_MIN=50000 cargo 
 
 # The benches of the hardware pipeline that `make test` leaves out, random programs, and faults planted into its RTL.
 step rtl "RTL_BENCHES='tcam_paged datapath datapath_4_ppus' make --no-print-directory rtl RTL_STEPS='simulate volume all_faults prove'"
-# More than 10,000,000 frames.
-step rtl-reference "SIM_PROGRAMS=2500 SIM_CASES=2000 cargo test --release --package device_sim --features datapath"
+# More than 10,000,000 frames of compiled flow tables equal `reference`, and 6,750,000 frames of random programs
+# equal the software model. The captures beside the repository are compared with `reference`, if they exist.
+captures=""
+[ ! -d ../shared/data/pcap ] || captures="DEVICE_CAPTURES=${PWD@Q}/../shared/data/pcap DEVICE_CAPTURES_MIN=8500"
+step rtl-reference "$captures SIM_PROGRAMS=2500 SIM_FRAMES_MIN=6750000 SIM_CASES=4600 SIM_CASE_FRAMES_MIN=10000001 cargo test --release --package device_sim --features datapath -- --nocapture"
 step rtl-device "SIM_DEVICE_CASES=300 cargo test --release --package device_sim --features device"
 
 # Every value of the paper's figures must be in the benchmarks' reports.

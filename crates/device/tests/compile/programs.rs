@@ -34,16 +34,27 @@ pub fn icn_frame(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Returns the frames of the captures, and the number of those that the device cannot parse or take.
-/// DEVICE_CAPTURES is the folder of others.
+/// DEVICE_CAPTURES is the folder of others, DEVICE_CAPTURES_MIN the least number of frames that it must add.
 pub fn captured() -> (Vec<(u8, Vec<u8>)>, usize) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     let folder = "crates/wire/tests/data";
     let names = ["802.1ad_QinQ.pcap", "built.pcap", "built.pcapng", "mpls-over-udp.pcap"];
     let mut paths: Vec<PathBuf> = names.iter().map(|name| format!("{root}{folder}/{name}").into()).collect();
     paths.push(format!("{root}scripts/data/ptp_ethernet.pcap").into());
+    let (mut frames, mut beyond) = frames_of(&paths);
     if let Ok(folder) = env::var("DEVICE_CAPTURES") {
-        paths.extend(fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()));
+        let paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        let (others, others_beyond) = frames_of(&paths);
+        let least = env::var("DEVICE_CAPTURES_MIN").map_or(1, |text| text.parse().unwrap());
+        assert!(others.len() >= least, "{} frames are fewer than DEVICE_CAPTURES_MIN", others.len());
+        frames.extend(others);
+        beyond += others_beyond;
     }
+    (frames, beyond)
+}
+
+/// Returns the frames of files with an extension, and the number of those that the device cannot parse or take.
+fn frames_of(paths: &[PathBuf]) -> (Vec<(u8, Vec<u8>)>, usize) {
     let (mut frames, mut beyond) = (Vec::new(), 0);
     for path in paths.iter().filter(|path| path.extension().is_some()) {
         let mut capture = CaptureReader::open(path).unwrap();

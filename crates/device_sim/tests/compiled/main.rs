@@ -2,7 +2,8 @@
 //! Compiled flow tables in the RTL, against the reference: byte for byte and in order, also while the tables
 //! change.
 //!
-//! SIM_CASES is the number of random programs, SIM_SEED the first seed.
+//! SIM_CASES is the number of random programs, SIM_SEED the first seed. SIM_CASE_FRAMES_MIN is the number of
+//! frames that must be compared in all of them together (default: 0).
 #![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -237,12 +238,14 @@ fn compiled_flow_tables_forward_as_the_reference() {
     let text = format!("{done} changes, {refused} refused, {sent} frames, {cycles} cycles");
     println!("{text}");
     assert!(done > refused && left > cases as usize * CHANGES, "{text}");
+    assert!(sent >= number("SIM_CASE_FRAMES_MIN", 0), "fewer frames than SIM_CASE_FRAMES_MIN: {text}");
 }
 
 /// The programs of the use cases, with captured and random frames.
 #[test]
 fn use_cases_forward_as_the_reference() {
-    let (mut frames, _) = captured();
+    let (mut frames, beyond) = captured();
+    println!("{} captured frames, {beyond} that the device cannot parse", frames.len());
     let mut rng = Rng::with_seed(7);
     frames.extend((0..300).map(|_| (rng.u8(1..=PORTS as u8), frame(&mut rng))));
     frames.extend((0..100).map(|_| (rng.u8(1..=PORTS as u8), icn_frame(&mut rng))));

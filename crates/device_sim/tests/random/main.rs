@@ -3,6 +3,7 @@
 //! entries change.
 //!
 //! SIM_PROGRAMS is the number of programs, SIM_FRAMES the number of frames for each, SIM_SEED the first seed.
+//! SIM_FRAMES_MIN is the number of frames that must be compared in all programs together (default: 0).
 #![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -222,4 +223,5 @@ fn random_programs_forward_as_the_model() {
     }
     let changes = programs * CHANGES as u64;
     println!("{programs} programs, {changes} changes, {sent} frames, {cycles} cycles");
+    assert!(sent >= number("SIM_FRAMES_MIN", 0), "{sent} frames are fewer than SIM_FRAMES_MIN");
 }
