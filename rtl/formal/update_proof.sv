@@ -120,7 +120,7 @@ module update_proof
   end
 
   // The bits of the entry in both banks of the last chunk. The last write may still be on its way to the TCAM.
-  localparam int unsigned LAST = CHUNKS - 1, LAST_BITS = KEY_BITS - LAST * CHUNK_BITS;
+  localparam int unsigned LAST = CHUNKS - 1;
   localparam int unsigned ROWS = (ENTRIES + ROW_ENTRIES - 1) / ROW_ENTRIES;
   wire [ROW_BITS-1:0] row_of_entry = ROW_BITS'(32'(entry) / ROW_ENTRIES);
   wire [3:0] place = 4'(32'(entry) % ROW_ENTRIES);

@@ -13,6 +13,8 @@ package pipeline_pkg;
   localparam int unsigned ROW_ENTRIES = 14;
   localparam int unsigned CHUNK_BITS = 5;
   localparam int unsigned CHUNKS = (KEY_BITS + CHUNK_BITS - 1) / CHUNK_BITS;
+  // Key bits of the last chunk. Its address bit above them selects one of two banks.
+  localparam int unsigned LAST_BITS = KEY_BITS - (CHUNKS - 1) * CHUNK_BITS;
 
   // Reason why a PPU drops a packet.
   localparam logic [1:0] DROP_NONE = 2'd0;

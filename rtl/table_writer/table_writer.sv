@@ -59,12 +59,12 @@ module table_writer
   if (PPUS < 1 || PPUS > 255) $fatal(1, "table_writer: PPUS must be 1 to 255");
   if (ENTRIES < 16 || ENTRIES > 4096 || (ENTRIES & (ENTRIES - 1)) != 0)
     $fatal(1, "table_writer: ENTRIES must be a power of two, 16 to 4096");
+  if (PPUS * ENTRIES < 2 << LAST_BITS)
+    $fatal(1, "table_writer: PPUS x ENTRIES cycles must reach all addresses of the last chunk");
 
   localparam int unsigned AT_BITS = $clog2(PPUS * ENTRIES) + 1;
   localparam int unsigned PADDED_BITS = CHUNKS * CHUNK_BITS;
   localparam logic [4:0] LOAD_LAST = 5'(ROW_ENTRIES + 1);
-  // Addresses of a bank of the last chunk. The address bit above selects the bank.
-  localparam int unsigned LAST_BITS = KEY_BITS - (CHUNKS - 1) * CHUNK_BITS;
 
   typedef enum logic [2:0] {
     CLEAR,
@@ -123,13 +123,13 @@ module table_writer
   end
 
   // The 14 keys of the row, shifted in from the last place, so that entry 0 ends at place 0.
-  // Those that do not exist, and the one that is written, are hidden.
   logic [ROW_ENTRIES-1:0][PADDED_BITS-1:0] values, masks;
-  // While all addresses are written, the bank that is not searched gets the new entry.
+  // Those that do not exist, and the one that is written, are hidden.
   logic [ROW_ENTRIES-1:0] exist, hidden;
   logic [PPUS-1:0] banks;
   wire [PPUS-1:0] target = PPUS'(1) << held.ppu;
   wire bank_now = |(banks & target);
+  // While all addresses are written, the bank that is not searched gets the new entry.
   wire shows = state == SHOW || (state == BITS && step[LAST_BITS] != bank_now);
   always_comb
     for (int e = 0; e < ROW_ENTRIES; e++)

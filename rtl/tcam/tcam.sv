@@ -41,7 +41,7 @@ module tcam
 );
   if (ENTRIES < 16 || ENTRIES > 4096 || (ENTRIES & (ENTRIES - 1)) != 0)
     $fatal(1, "tcam: ENTRIES must be a power of two, 16 to 4096");
-  if (CHUNKS * CHUNK_BITS == KEY_BITS) $fatal(1, "tcam: the last chunk needs an address bit for the bank");
+  if (LAST_BITS == CHUNK_BITS) $fatal(1, "tcam: the last chunk needs an address bit for the bank");
 
   localparam int unsigned PADDED = ROWS * ROW_ENTRIES;
   // With memory cells, the first chunks are in cells of seven chunks for two entries; 6 to 12 chunks are left. They
