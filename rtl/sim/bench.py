@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers of the cocotb test benches: clock, reset, frames on the bus, commands."""
 
+import re
+from pathlib import Path
+
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
@@ -9,6 +12,12 @@ import device
 
 BUS_BYTES = 64
 CLOCK_NS = 10
+
+
+def package_number(name):
+    """A number that rtl/pkg/pipeline_pkg.sv defines."""
+    text = (Path(__file__).parents[1] / "pkg" / "pipeline_pkg.sv").read_text()
+    return int(re.search(rf"localparam int unsigned {name} = (\d+);", text)[1])
 
 
 async def start(dut, **inputs):

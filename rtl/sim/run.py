@@ -27,6 +27,7 @@ RATE = (
 BENCHES = {
     "datapath": ("datapath", "datapath", {"PPUS": 3, "ENTRIES": 16}),
     "nic_shell": ("nic_shell", "nic_shell", {"CHANNELS": 4, "INGRESS_BEATS": 64, "EGRESS_BEATS": 64, "PRIMITIVE": 1}),
+    "tcam": ("tcam", "tcam", {"ENTRIES": 64, "PRIMITIVE": 1}),
     "tcam_paged": ("tcam_paged", "tcam_paged", {"ENTRIES": 64}),
     "hit_counter": ("hit_counter", "hit_counter", {"ENTRIES": 16}),
     "device": ("device", "device", {"CHANNELS": 4, "PPUS": 2, "ENTRIES": 16, "EGRESS_BEATS": 64}),

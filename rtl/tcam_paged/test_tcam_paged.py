@@ -9,41 +9,15 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
-import device
-from bench import CLOCK_NS
+from bench import CLOCK_NS, package_number
+from ternary import ANY, KEY_BITS, accepts, key_of, near_miss, part_accepts, parts, random_entry
 
 ENTRIES = int(os.environ["ENTRIES"])
-KEY_BITS, PART_BITS = device.KEY_BITS, 4
-PARTS = -(-KEY_BITS // PART_BITS)
+# An address of a memory cell is a part of the key and the page.
+PART_BITS = package_number("CHUNK_BITS") - 1
+PARTS = parts(PART_BITS)
 ADDRESSES = 1 << PART_BITS
 LATENCY = 5
-ALL = (1 << KEY_BITS) - 1
-# An entry is its value and its mask; None is hidden.
-ANY = (0, 0)
-
-
-def accepts(entry, key):
-    """Whether an entry matches."""
-    return entry is not None and (entry[0] ^ key) & entry[1] == 0
-
-
-def random_entry(chance):
-    """An entry that compares most bits, and at least one of each part."""
-    mask = chance.getrandbits(KEY_BITS) | chance.getrandbits(KEY_BITS)
-    for part in range(PARTS):
-        mask |= 1 << min(part * PART_BITS + chance.randrange(PART_BITS), KEY_BITS - 1)
-    return chance.getrandbits(KEY_BITS) & mask, mask
-
-
-def key_of(chance, entry):
-    """A random key that an entry accepts."""
-    return entry[0] | chance.getrandbits(KEY_BITS) & ~entry[1] & ALL
-
-
-def near_miss(chance, entry, part):
-    """A key that an entry would accept without one bit of a part."""
-    compared = [bit for bit in range(KEY_BITS) if bit // PART_BITS == part and entry[1] >> bit & 1]
-    return key_of(chance, entry) ^ 1 << chance.choice(compared)
 
 
 class Tcam:
@@ -134,10 +108,8 @@ class Tcam:
         for address, bits, change in steps:
             word = 0
             for at, e in enumerate(new):
-                value, mask = e or (0, 0)
                 for part in range(PARTS):
-                    differs = (value >> part * PART_BITS ^ address) & mask >> part * PART_BITS & ADDRESSES - 1
-                    word |= int(not differs) << 2 * part + at
+                    word |= int(part_accepts(e, part, address, PART_BITS)) << 2 * part + at
             self.writes.append((first // 2, address, word, bits[0] | bits[1] << 1, change))
         return len(steps)
 
@@ -149,19 +121,24 @@ async def entries_are_found_and_near_misses_are_not(dut):
     tcam = Tcam(dut)
     await tcam.start()
     for index in range(ENTRIES):
-        # The update takes as many cycles as documented, and searches need not wait.
-        assert tcam.set(index, random_entry(chance)) == 17
+        begin = tcam.cycle
+        tcam.set(index, random_entry(chance, PART_BITS))
+        while tcam.writes:
+            await tcam.step()
+        # The entry is found in the next cycle.
+        assert tcam.cycle - begin == 17
+        tcam.keys.append(key_of(chance, tcam.table[index]))
         await tcam.drain()
     for index, entry in enumerate(list(tcam.table)):
         tcam.keys.append(key_of(chance, entry))
         for part in range(PARTS):
-            tcam.keys.append(near_miss(chance, entry, part))
-    begin = tcam.cycle
+            tcam.keys.append(near_miss(chance, entry, part, PART_BITS))
+    before, begin = tcam.searches, tcam.cycle
     await tcam.drain()
-    missed = tcam.hits[None]
-    assert tcam.searches == ENTRIES * (PARTS + 1) and missed == ENTRIES * PARTS, tcam.hits
-    assert all(tcam.hits[index] == 1 for index in range(ENTRIES)), tcam.hits
-    assert tcam.cycle - begin == 2 * tcam.searches + LATENCY - 1, "searches do not follow each other"
+    searches, missed = tcam.searches - before, tcam.hits[None]
+    assert searches == ENTRIES * (PARTS + 1) and missed == ENTRIES * PARTS, tcam.hits
+    assert all(tcam.hits[index] == 2 for index in range(ENTRIES)), tcam.hits
+    assert tcam.cycle - begin == 2 * searches + LATENCY - 1, "searches do not follow each other"
 
 
 @cocotb.test()
@@ -190,7 +167,7 @@ async def the_lowest_index_wins(dut):
 
 @cocotb.test()
 async def searches_see_updates_whole_and_do_not_wait(dut):
-    """A search in every second cycle, or with gaps, while one entry after the other changes in each cycle."""
+    """A search in every second cycle, or with gaps, while an entry is written in every cycle."""
     chance = random.Random(3)
     tcam = Tcam(dut)
     await tcam.start()
@@ -201,21 +178,22 @@ async def searches_see_updates_whole_and_do_not_wait(dut):
     old = [None] * ENTRIES
     for count, index in enumerate(order):
         kind = chance.random()
-        before = tcam.table[index] or random_entry(chance)
-        after = None if count >= ENTRIES and kind < 0.2 else random_entry(chance)
+        before = tcam.table[index] or random_entry(chance, PART_BITS)
+        after = None if count >= ENTRIES and kind < 0.2 else random_entry(chance, PART_BITS)
         if after and count >= ENTRIES and kind < 0.4:
             # Few bits of a replaced entry change.
             after = before[0] ^ (1 << chance.randrange(KEY_BITS)) & before[1], before[1]
         length = tcam.set(index, after)
         for _ in range(length):
             if not tcam.keys and (count % 3 or chance.random() < 0.5):
-                # The entry itself, one that has its cells, or any other one.
+                # The entry itself, one that shares its cells, or any other one.
                 near = [index, index, index ^ 1, index ^ half, index ^ half ^ 1, chance.randrange(ENTRIES)]
                 target = chance.choice(near)
                 entry = chance.choice((before, after or before)) if target == index else tcam.table[target]
                 entry = entry or old[target] or before
                 part = chance.randrange(PARTS)
-                tcam.keys.append(key_of(chance, entry) if chance.random() < 0.8 else near_miss(chance, entry, part))
+                key = key_of(chance, entry)
+                tcam.keys.append(key if chance.random() < 0.8 else near_miss(chance, entry, part, PART_BITS))
                 found[near.index(target)] += 1
             await tcam.step()
         old[index] = before

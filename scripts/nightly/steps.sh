@@ -48,7 +48,7 @@ step pof-packets "POF_PACKETS=1000000 cargo test --release --package switch --te
 step pof-storm "POF_STORM=100000 POF_STORM_RATE=60000 POF_STORM_MIN=50000 cargo test --release --package switch --test pof storm -- --nocapture"
 
 # The benches of the hardware pipeline that `make test` leaves out, random programs, and faults planted into its RTL.
-step rtl "RTL_BENCHES='tcam_paged datapath datapath_4_ppus' make --no-print-directory rtl RTL_STEPS='simulate volume all_faults prove'"
+step rtl "RTL_BENCHES='tcam tcam_paged datapath datapath_4_ppus' make --no-print-directory rtl RTL_STEPS='simulate volume all_faults prove'"
 # More than 10,000,000 frames of compiled flow tables equal `reference`, and 6,750,000 frames of random programs
 # equal the software model. The captures beside the repository are compared with `reference`, if they exist.
 captures=""
