@@ -33,6 +33,8 @@ TESTS = [
      "datapath_cells/frames_of_64_bytes_leave_in_every_cycle"),
     (2, "64 bytes back to back, 4 PPUs edit: one frame per cycle, latency 64 cycles (at most 100)",
      "datapath_4_ppus/frames_of_64_bytes_leave_in_every_cycle"),
+    (2, "64 bytes back to back, 4 PPUs execute an action of each kind: one frame per cycle",
+     "datapath_4_ppus/each_kind_of_action_passes_a_frame_in_every_cycle"),
     (2, "4 PPUs, latency 66 cycles with 65 bytes, 88 with 1518 (at most 100)",
      "datapath_4_ppus/latency_grows_with_the_number_of_beats"),
     (2, "4 PPUs, 65 to 1518 bytes at bus rate", "datapath_4_ppus/longer_frames_leave_at_bus_rate"),

@@ -14,14 +14,14 @@ from cocotb.triggers import ClockCycles
 
 import device
 import model
-from bench import Sink, action, command, egress, execute, send
+from bench import Sink, action, command, egress, execute, package_number, send
 from test_datapath import ENTRIES, PPUS, counters, prepare
 
 PROGRAMS = int(os.environ.get("RTL_PROGRAMS", "20"))
 FRAMES = int(os.environ.get("RTL_FRAMES", "90"))
 SEED = int(os.environ.get("RTL_SEED", "1"))
-# Bits of a key that one memory of the TCAM compares, CHUNK_BITS of rtl/pkg/pipeline_pkg.sv.
-CHUNK_BITS = 5
+# Bits of a key that one memory of the TCAM compares.
+CHUNK_BITS = package_number("CHUNK_BITS")
 CHUNKS = -(-device.KEY_BITS // CHUNK_BITS)
 # Parts of the TCAM: a chunk, and the parity of an entry's index, because two entries share memory cells.
 PARTS = [(chunk, parity) for chunk in range(CHUNKS) for parity in (0, 1)]

@@ -19,8 +19,8 @@ BUILD = ROOT / "target" / "rtl" / "sim"
 
 # Tests of throughput and latency.
 RATE = (
-    "frames_of_64_bytes_leave_in_every_cycle", "longer_frames_leave_at_bus_rate", "frames_that_grow_leave_at_bus_rate",
-    "latency_grows_with_the_number_of_beats",
+    "frames_of_64_bytes_leave_in_every_cycle", "each_kind_of_action_passes_a_frame_in_every_cycle",
+    "longer_frames_leave_at_bus_rate", "frames_that_grow_leave_at_bus_rate", "latency_grows_with_the_number_of_beats",
 )
 # Bench: folder, top module, parameters, and its tests if not all. Tables are small where their size does not matter,
 # because simulation time grows with it.
