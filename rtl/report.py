@@ -63,6 +63,7 @@ STEP_OF = [
     (5, "250,000 frames in 100 random programs, whose entries change in traffic, equal the software model", "reference"),
     (5, "100,000 frames in 100 random programs equal the model of the benches", "volume"),
     (5, "planted faults are caught", "faults"),
+    (8, "back-pressure in each pattern of 10 cycles changes no frame that grows", "reference"),
     (7, "the simulated device forwards between ports, programmed by a daemon", "device"),
 ]
 # Figures of the daemon, each at the 99th percentile, and their limits in microseconds.

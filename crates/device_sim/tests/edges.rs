@@ -321,6 +321,53 @@ fn a_stalled_output_ends_no_wait() {
     assert_eq!(sent[0].frame, [1; 300]);
 }
 
+/// Frames that grow from two beats to three, from one to two, and by no beat, leave in each pattern of ready
+/// cycles that begins with their first beat. Each ready cycle takes a beat.
+#[test]
+fn every_pattern_of_back_pressure_changes_no_frame() {
+    const CYCLES: u32 = 10;
+    const BEATS: u32 = 8;
+    let mut rtl = RtlDatapath::new().unwrap();
+    let tag = ActionWord { offset: 12, insert: 4, data: data(&[0x81, 0, 0, 7]), ..OUT };
+    let write = PpuCommand::Write { index: 0, key: TernaryKey::default(), action: tag };
+    rtl.execute(0, &write, &mut Vec::new()).unwrap();
+    let frames: Vec<Vec<u8>> =
+        [126, 64, 180].iter().map(|length| (0..=255).cycle().take(*length).collect()).collect();
+    let expected: Vec<Vec<u8>> =
+        frames.iter().map(|frame| [&frame[..12], &[0x81, 0, 0, 7], &frame[12..]].concat()).collect();
+    // The first frame has three beats.
+    let mut sent = Vec::new();
+    frames.iter().for_each(|frame| rtl.receive(9, frame, &mut sent));
+    let mut wait = 0_u32;
+    while sent.is_empty() {
+        rtl.clock(&mut sent);
+        wait += 1;
+    }
+    wait -= 3;
+    rtl.drain(50, &mut sent);
+    for pattern in 0..1_u64 << CYCLES {
+        sent.clear();
+        frames.iter().for_each(|frame| rtl.receive(9, frame, &mut sent));
+        (0..wait).for_each(|_| rtl.clock(&mut sent));
+        assert_eq!(sent, [], "{pattern:010b}");
+        rtl.set_ready_pattern(pattern | u64::MAX << CYCLES);
+        let stalled = (0..CYCLES + BEATS).scan(0, |taken, cycle| {
+            let ready = cycle >= CYCLES || pattern >> cycle & 1 == 1;
+            *taken += u32::from(ready);
+            (*taken < BEATS || (ready && *taken == BEATS)).then_some(())
+        });
+        for _ in 0..stalled.count() {
+            assert!(sent.len() < frames.len(), "{pattern:010b}: a beat left in a cycle without ready");
+            rtl.clock(&mut sent);
+        }
+        let left: Vec<&[u8]> = sent.iter().map(|sent| sent.frame.as_slice()).collect();
+        assert_eq!(left, expected, "{pattern:010b}");
+        rtl.set_ready(true);
+    }
+    rtl.drain(200, &mut sent);
+    assert_eq!(sent.len(), frames.len());
+}
+
 #[test]
 fn a_slice_command_needs_no_index() {
     let mut rtl = RtlDatapath::new().unwrap();
