@@ -16,7 +16,8 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from shunt_controller.apps import mastership as module
 from shunt_controller.apps.mastership import Mastership
 from shunt_controller.pair.etcd import Found, StoreError, Written
-from shunt_controller.pair.journal import Entry
+from shunt_controller.live.topology import Host, Port
+from shunt_controller.pair.journal import RECORD_BYTES_MAX, Entry
 
 STEP_S = 0.05
 
@@ -41,6 +42,8 @@ class Store:
         self.keys: dict[str, Found] = {}
         self.revision = 0
         self.is_away = False
+        self.plan_bytes_max = 1 << 30
+        """Length above which plans are refused, as etcd refuses long requests."""
 
     def read(self, key: str) -> Found:
         """Returns the content of a key."""
@@ -51,6 +54,8 @@ class Store:
     def write(self, key: str, value: bytes, guard: str, revision: int) -> Written:
         """Writes a value if the guard has a revision."""
         found = self.read(guard)
+        if "/plan/" in key and len(value) > self.plan_bytes_max:
+            raise StoreError("etcd refuses a request: it is too large")
         if found.revision != revision:
             return Written(False, 0, found)
         self.revision += 1
@@ -326,3 +331,71 @@ def test_a_store_that_loses_its_record_again_and_again_leaves_one_master(clock):
         world.run(pause_s)
     world.run(6)
     assert world.master
+
+
+def test_a_plan_that_the_store_refuses_does_not_end_the_mastership(clock):
+    world = World(clock, "ab")
+    world.run(3)
+    first = world.master
+    world.store.plan_bytes_max = 0
+    first.mastership.submit(Entry("keyflow", {"epoch": 0, "switches": {}}), first.stored.append)
+    for _ in range(50):
+        world.run(0.2)
+        assert world.master is first
+    assert first.mastership.status()["term"] == 1 and not first.stored
+    # The plan is stored when the store accepts it.
+    world.store.plan_bytes_max = 1 << 30
+    world.run(0.5)
+    assert len(first.stored) == 1
+
+
+def test_a_refused_plan_is_not_sent_at_each_step(clock):
+    world = World(clock, "a")
+    world.run(3)
+    world.store.plan_bytes_max, attempts = 0, []
+    write = world.store.write
+    world.store.write = lambda key, *rest: (attempts.append(key), write(key, *rest))[1]
+    world.master.mastership.submit(Entry("keyflow"), lambda entry: None)
+    world.run(5)
+    assert 10 < sum("/plan/" in key for key in attempts) <= 5 / 0.24 + 1
+
+
+def test_hosts_that_do_not_fit_in_a_record_are_left_out_and_reported(clock, caplog):
+    world = World(clock, "a")
+    world.run(3)
+    caplog.set_level("INFO")
+    world.store.plan_bytes_max = RECORD_BYTES_MAX
+    hosts = tuple(Host(f"02:00:00:00:{count >> 8:02x}:{count & 255:02x}", Port(1, 1), ("10.0.0.1",) * 8) for count in range(20_000))
+    entry = Entry("keyflow", {"epoch": 0, "switches": {}}, None, hosts)
+    world.master.mastership.submit(entry, world.master.stored.append)
+    world.run(1)
+    assert world.master.stored == [entry], "the application compares the record with its own one"
+    data = world.store.keys["/shunt/default/plan/keyflow"].value
+    count = len(Entry.decoded(data, "keyflow").hosts)
+    assert RECORD_BYTES_MAX - 300 < len(data) <= RECORD_BYTES_MAX and count > 1000
+    assert f"only {count} of 20000 hosts fit" in caplog.text
+
+
+def test_a_switch_with_the_highest_generation_is_reported_and_the_others_have_one_master(clock, caplog):
+    world = World(clock, "ab")
+    caplog.set_level("INFO")
+    world.switches[2].generation = (1 << 63) - 1
+    world.run(8)
+    (master,) = [one for one in world.controllers if one.mastership.status()["is_master"]]
+    assert {connection.id for connection in master.begun} == {0, 1} and master.mastership.status()["term"] == 1
+    assert "switch 2 has the generation ID 9223372036854775807, which is too high" in caplog.text
+    # The switch is restarted.
+    world.switches[2].generation = None
+    world.run(3)
+    assert world.master is master
+
+
+def test_a_signal_gives_up_the_mastership_also_if_the_record_is_not_known(clock):
+    world = World(clock, "ab")
+    world.run(3)
+    first = world.master
+    first.mastership._election.failed()
+    first.mastership._give_up()
+    world.kill(first)
+    world.run(0.4)
+    assert world.master is not first

@@ -171,3 +171,43 @@ def test_a_record_is_read_back_and_others_are_not():
     for data in (None, b"", b"[]", b"{", b"3", b"\xff", b'{"holder":1,"term":1,"beat":1}', b'{"holder":"","term":-1,"beat":1}'):
         assert Record.decoded(data) is None
     assert Record.decoded(Record("", TERM_MAX + 1).encoded()) is None
+
+
+def test_a_generation_without_room_for_later_ones_is_ignored():
+    store, first, second = Store(), Election("first", TIMING), Election("second", TIMING)
+    for election in (first, second):
+        election.seen((1 << 63) - 1)
+    advance([first], store, 0, 1)
+    advance([first, second], store, 1, 4)
+    assert first.is_master and not second.is_master and store.record.term == 1
+
+
+def test_a_term_is_always_one_that_is_read_back():
+    store, first = Store(Record("other", TERM_MAX, 4), 9), Election("first", TIMING)
+    advance([first], store, 0, 3)
+    assert first.is_master and Record.decoded(store.record.encoded()) == store.record
+    store, first = Store(Record("", TERM_MAX - 1, 4), 9), Election("first", TIMING)
+    advance([first], store, 0, 3)
+    assert first.is_master and store.record.term == TERM_MAX
+    # A later term is impossible, so that of the switches is kept.
+    first.generation = TERM_MAX + 1
+    advance([first], store, 3, 5)
+    assert Record.decoded(store.record.encoded()) == store.record
+
+
+def test_giving_up_is_not_forgotten_when_the_record_is_not_known():
+    store, first = Store(), Election("first", TIMING)
+    advance([first], store, 0, 1)
+    first.failed()
+    first.give_up()
+    ask(first, store, 1.0, 1.0)
+    ask(first, store, 1.0, 1.0)
+    assert store.record.holder == "" and not first.is_master
+
+
+def test_a_standby_looks_often_also_if_the_lease_is_long():
+    timing = Timing.of(10)
+    store, first, second = Store(), Election("first", timing), Election("second", timing)
+    advance([first], store, 0, 1)
+    advance([first, second], store, 1, 8)
+    assert advance([second], store, 8, 20) - 8 <= timing.lease_s + 0.5

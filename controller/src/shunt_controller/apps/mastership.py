@@ -24,7 +24,7 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps.reports import Reports
-from shunt_controller.pair.election import TERM_MAX, Election, Read, Record, Timing, Write
+from shunt_controller.pair.election import GENERATION_MAX, NO_GENERATION, TERM_MAX, Election, Read, Record, Timing, Write
 from shunt_controller.pair.etcd import Etcd, Found, StoreError
 from shunt_controller.pair.journal import Entry
 
@@ -33,7 +33,7 @@ cfg.CONF.register_cli_opts(
         cfg.ListOpt("etcd", default=[], help="endpoints of etcd, for several controllers, such as http://127.0.0.1:2379"),
         cfg.StrOpt("etcd-prefix", default="/shunt/default", help="prefix of the keys in etcd; each network needs another one"),
         cfg.StrOpt("controller-id", help="name of this controller in logs and in etcd (default: the host's name and the process ID)"),
-        cfg.FloatOpt("lease", default=Timing.lease_s, min=0.5, max=60, help="seconds without the master after which another controller takes over"),
+        cfg.FloatOpt("lease", default=Timing.lease_s, min=1, max=60, help="seconds without the master after which another controller takes over"),
     ]
 )
 
@@ -59,6 +59,8 @@ class _Switch:
     has_begun: bool = False
     """Whether discovery has the switch."""
     is_asking: bool = False
+    refused_s: float = float("-inf")
+    """When the switch has reported a generation ID above GENERATION_MAX."""
 
 
 @dataclass
@@ -92,6 +94,8 @@ class Mastership:
         self._term = 0
         """The term for which roles are requested; 0 while this controller is not the master."""
         self._entries: dict[str, Entry] = {}
+        self._saved_s = float("-inf")
+        """When the store refused a plan, or did not answer."""
         self._problem = ""
         """Why this controller can no longer be the master; empty if it can."""
         self._signal = 0
@@ -143,6 +147,12 @@ class Mastership:
 
     def _granted(self, switch: _Switch, reply: Any) -> None:
         self._election.seen(reply.generation_id)
+        if GENERATION_MAX < reply.generation_id != NO_GENERATION:
+            switch.refused_s = time.monotonic()
+            self.report(
+                f"generation {reply.datapath.id}",
+                f"switch {reply.datapath.id:x} has the generation ID {reply.generation_id}, which is too high: it refuses this controller until it is restarted",
+            )
         switch.is_asking, switch.role = False, reply.role
         if reply.role == ofp.OFPCR_ROLE_MASTER and reply.generation_id == self._term:
             switch.confirmed_s = switch.asked_s
@@ -186,6 +196,8 @@ class Mastership:
             self.log.info("controller %s gives up the mastership and ends", self.name)
             with self._lock:
                 self._election.give_up()
+            self._elect()
+            # If the record was not known, it has only been read.
             self._elect()
 
     def _elect(self) -> None:
@@ -262,19 +274,24 @@ class Mastership:
 
     def _save(self) -> None:
         """Stores the plans that applications have submitted, if this controller is still the master."""
-        # After a failure, the next reading by the election shows whether etcd answers again.
-        if not self._term or not self._election.is_known:
+        # If the record is not known, the next reading by the election shows whether etcd answers again.
+        now_s = time.monotonic()
+        if not self._term or not self._election.is_known or now_s - self._saved_s < self._election.timing.renew_s:
             return
         with self._lock:
             slots = list(self._slots.values())
         for slot in slots:
             guard, kind = f"{self._prefix}/leader", slot.entry.kind
+            fitting = slot.entry.fitting()
+            if len(fitting.hosts) < len(slot.entry.hosts):
+                text = f"only {len(fitting.hosts)} of {len(slot.entry.hosts)} hosts fit in the stored plan; after a takeover, the others are learned from packets"
+                self.report(f"hosts {kind}", text)
             try:
-                written = self._store.write(self._key(kind), slot.entry.encoded(), guard, self._election.revision)
+                written = self._store.write(self._key(kind), fitting.encoded(), guard, self._election.revision)
             except StoreError as error:
+                # A plan does not change the revision of the record, so the election goes on as before.
                 self.report("save", f"the plan is not stored: {error}; changes that need new IDs wait")
-                with self._lock:
-                    self._election.failed()
+                self._saved_s = time.monotonic()
                 return
             if not written.is_done:
                 # Another controller is the master, as the next reading shows.
@@ -315,6 +332,8 @@ class Mastership:
     def _wanted(self, switch: _Switch, now_s: float, must_confirm: bool) -> tuple[int, int] | None:
         """Returns the role and generation ID that are to be requested now, or None."""
         if switch.is_asking and now_s - switch.asked_s < ROLE_S:
+            return None
+        if now_s - switch.refused_s < CHECK_S:
             return None
         if switch.asked[0] == ofp.OFPCR_ROLE_NOCHANGE and switch.role is None:
             return switch.asked

@@ -16,6 +16,13 @@ import json
 from dataclasses import dataclass, replace
 
 TERM_MAX = (1 << 63) - 1
+GENERATION_MAX = 1 << 62
+"""Maximum generation ID of a switch that decides about the next term. A higher one would leave no room for further
+terms, and no controller of this package has chosen it."""
+NO_GENERATION = (1 << 64) - 1
+"""What a switch reports that has no generation ID."""
+LOOK_MAX_S = 0.15
+"""Maximum time between two readings by a standby, however long the lease is."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Timing:
     @classmethod
     def of(cls, lease_s: float) -> "Timing":
         """Returns the times for the duration of a lease."""
-        return cls(lease_s, lease_s / 5, lease_s / 8)
+        return cls(lease_s, lease_s / 5, min(lease_s / 8, LOOK_MAX_S))
 
 
 @dataclass(frozen=True)
@@ -105,22 +112,25 @@ class Election:
         if self.is_master and now_s >= self._sure_until_s:
             self.is_master = False
         period_s = self.timing.renew_s if self.is_master else self.timing.look_s
-        if now_s - self._asked_s < period_s and not self._gives_up:
+        if now_s - self._asked_s < period_s and not (self._gives_up and self.is_known):
             return None
         self._asked_s = now_s
-        gives_up, self._gives_up = self._gives_up, False
         if not self.is_known:
             return Read()
-        if gives_up and self._is_own:
+        self._gives_up = self._gives_up and self._is_own
+        if self._gives_up:
             return self._next("")
         is_kept = self.is_master and (self.record is None or self._is_own)
         return self._next(self.holder) if is_kept or self._is_free(now_s) else Read()
 
     def _next(self, holder: str) -> Write:
         before, beat = (self.record.term, self.record.beat) if self.record else (0, 0)
+        if before == TERM_MAX:
+            # No term follows it, so no controller of this package has chosen it.
+            before = 0
         term = max(before, self.term, self.generation if self.generation > self.term else 0)
         is_new = holder and not (self.is_master and self.generation <= self.term)
-        return Write(Record(holder, term + 1 if is_new else term, beat + 1), self.revision)
+        return Write(Record(holder, min(term + 1, TERM_MAX) if is_new else term, beat + 1), self.revision)
 
     def _is_free(self, now_s: float) -> bool:
         """Returns whether it is known that the record has no master."""
@@ -162,8 +172,9 @@ class Election:
         self.is_known = False
 
     def seen(self, generation: int) -> None:
-        """Records a generation ID that a switch has reported. The next term is higher."""
-        if generation <= TERM_MAX:
+        """Records a generation ID that a switch has reported. The next term is higher, unless the ID is above
+        GENERATION_MAX."""
+        if generation <= GENERATION_MAX:
             self.generation = max(self.generation, generation)
 
     def needs_confirmation(self, now_s: float) -> bool:
@@ -177,3 +188,4 @@ class Election:
     def give_up(self) -> None:
         """Ends the mastership, so that another controller can take over at once."""
         self.is_master, self._gives_up = False, True
+        self._asked_s = float("-inf")

@@ -21,6 +21,8 @@ from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.topology import Host, Port
 
 FORMAT, VERSION = "shunt-pair", 1
+RECORD_BYTES_MAX = 1 << 20
+"""Length up to which hosts are stored in a record. etcd accepts requests of 1.5 MiB."""
 Basis = Mapping[str, Any]
 """The basis of a plan, as a JSON value."""
 
@@ -39,9 +41,18 @@ class Entry:
 
     def encoded(self) -> bytes:
         """Returns the record as JSON."""
-        hosts = [{"mac": host.mac, "switch": host.at.switch, "port": host.at.number, "addresses": list(host.addresses)} for host in self.hosts]
+        hosts = [_value_of(host) for host in self.hosts]
         value = {"format": FORMAT, "version": VERSION, "kind": self.kind, "current": self.current, "next": self.next, "hosts": hosts}
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _json(value)
+
+    def fitting(self) -> "Entry":
+        """Returns the record with as many of its hosts as fit in RECORD_BYTES_MAX, the first ones."""
+        left = RECORD_BYTES_MAX - len(replace(self, hosts=()).encoded())
+        for count, host in enumerate(self.hosts):
+            left -= len(_json(_value_of(host))) + 1
+            if left < 0:
+                return replace(self, hosts=self.hosts[:count])
+        return self
 
     @classmethod
     def decoded(cls, data: bytes, kind: str) -> "Entry":
@@ -56,6 +67,14 @@ class Entry:
         if not is_one or not all(basis is None or isinstance(basis, dict) for basis in bases):
             raise ValueError(f"it has format {value['format']}, version {value['version']} and kind {value['kind']}")
         return cls(kind, *bases, hosts)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _value_of(host: Host) -> dict[str, Any]:
+    return {"mac": host.mac, "switch": host.at.switch, "port": host.at.number, "addresses": list(host.addresses)}
 
 
 def _host(value: Any) -> Host:
