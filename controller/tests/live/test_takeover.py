@@ -13,7 +13,7 @@ from test_live_keyflow import networks
 
 from shunt_controller.live.identifiers import Identifiers, renumbered
 from shunt_controller.live.keyflow import KeyFlow, Settings
-from shunt_controller.live.state import State
+from shunt_controller.live.state import State, staged
 from shunt_controller.live.topology import Host, Port, Topology
 from shunt_controller.pair.journal import Entry, Journal
 from shunt_controller.sections import Bank
@@ -46,6 +46,8 @@ class Controller:
 
     def __init__(self, world: World, reserve: int = 4) -> None:
         self.world = world
+        self.silent: set[int] = set()
+        """Switches that neither execute nor answer what is sent to them."""
         self.submitted: list[Entry] = []
         self.reports: list[str] = []
         self.planner = KeyFlow(Settings(reserve=reserve), lambda kind, text: self.reports.append(text))
@@ -78,6 +80,8 @@ class Controller:
         for switch, state in sent.items():
             if not draw("between switches"):
                 return False
+            if switch in self.silent:
+                continue
             world.states[switch] = state
             world.steps += 1
             world.check(world)
@@ -290,3 +294,69 @@ def test_a_stored_plan_that_differs_from_the_switches_is_not_used():
     second.finish()
     assert world.states == states
     check_whole(world, second)
+
+
+@pytest.mark.parametrize("silent", [1, 2, 3, 4])
+@pytest.mark.parametrize("done", range(5))
+def test_no_packet_is_lost_while_a_switch_is_silent(silent, done):
+    topology = network([(1, 2), (2, 3), (3, 4), (4, 1)], [1, 3])
+    world = World(topology)
+    first = Controller(world)
+    first.finish()
+    world.check = delivering(topology, [(src, dst) for src in topology.hosts for dst in topology.hosts if src != dst])
+    first.planner.identifiers = renumbered(first.planner.identifiers, topology, topology.switches.keys(), 4)
+    first.planner.is_stale = True
+    for step in range(done):
+        first.work(1000.0 + 0.1 * step, lambda what: True)
+    first.planner.update()
+    lacks = staged(world.states[silent], first.planner.rollout.desired[silent], 1 << 30) != world.states[silent]
+    assert done or lacks
+    first.silent = {silent}
+    for step in range(40):
+        first.work(1010.0 + 2 * step, lambda what: True)
+    assert not first.planner.rollout.is_settled
+    if lacks:
+        assert world.has(0) == {1, 2, 3, 4}, "nothing is removed while a switch lacks something"
+        assert world.entry.next is not None, "the plan is not in force"
+    # The switch answers again, and its configuration is read.
+    first.silent = set()
+    first.planner.known(silent, world.states[silent], True)
+    first.finish(2000.0)
+    check_whole(world, first)
+
+
+def test_a_switch_that_answers_late_is_not_read_and_one_that_is_gone_is_not_awaited():
+    topology = network([(1, 2), (2, 3)], [1, 3])
+    desired = KeyFlow(Settings(), lambda kind, text: None)
+    desired.set_topology(topology)
+    for switch in topology.switches:
+        desired.known(switch, State(), True)
+    assert desired.update()
+    rollout = desired.rollout
+    assert rollout.next(0) and not rollout.is_settled
+    for switch in (1, 2):
+        rollout.done(switch, 0.1)
+    rollout.next(3)
+    assert not rollout.is_added and not rollout.next(6)
+    rollout.done(3, 7)
+    assert 3 in rollout.actual and rollout.next(7), "the next stage begins"
+    for switch in (1, 2):
+        rollout.done(switch, 7.1)
+    rollout.next(10)
+    rollout.gone(3)
+    for step in range(10):
+        for switch in rollout.next(11 + step):
+            rollout.done(switch, 11 + step)
+    assert rollout.is_settled and rollout.is_added and rollout.actual.keys() == {1, 2}
+
+
+def test_equal_configurations_are_compared_once():
+    topology = network([(1, 2)], [1, 2])
+    world = World(topology)
+    Controller(world).finish()
+    second = Controller(world)
+    second.planner.update()
+    rollout = second.planner.rollout
+    assert all(rollout.actual[switch] == state and rollout.actual[switch] is not state for switch, state in rollout.desired.items())
+    assert rollout.next(0) == {} and rollout.is_settled
+    assert all(rollout.actual[switch] is state for switch, state in rollout.desired.items())

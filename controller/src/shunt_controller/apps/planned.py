@@ -268,6 +268,9 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
     def _read_again(self, now_s: float) -> None:
         """Reads switches again that have not answered."""
         for number, switch in self.switches.connected.items():
+            if switch.refusals >= ATTEMPTS_MAX:
+                # Its configuration is not changed any more, and no other switch waits for it.
+                self.state.rollout.gone(number)
             is_lost = number not in self.state.rollout.actual and switch.refusals < ATTEMPTS_MAX
             if is_lost and now_s - self._read_s.get(number, now_s) >= READ_S:
                 self.report(f"silent {number}", f"switch {number:x} does not answer; its configuration is read again")
