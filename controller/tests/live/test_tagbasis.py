@@ -60,7 +60,7 @@ def test_the_order_of_ports_is_taken_from_the_stored_basis():
     assert gates(third) != gates(first)
 
 
-@pytest.mark.parametrize("damaged", [{}, {"servers": []}, {"servers": {"x": [1]}, "outside": {}}, {"servers": {"1": ["a"]}, "outside": {}}, {"servers": {"1": [3, 3]}, "outside": {}}])
+@pytest.mark.parametrize("damaged", [{}, {"servers": []}, {"servers": {"x": [1]}, "outside": {}}, {"servers": {f"{1:016x}": ["a"]}, "outside": {}}, {"servers": {f"{1:016x}": [3, 3]}, "outside": {}}, {"servers": {f"{1:016x}": [0]}, "outside": {}}, {"servers": {"1": [3]}, "outside": {}}])
 def test_a_damaged_basis_is_reported_and_the_next_one_used(damaged):
     first, edge = changed()
     second, reports = after(first, edge, [damaged, first.basis()])

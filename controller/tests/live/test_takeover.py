@@ -3,6 +3,7 @@
 have executed what was sent to them last. All packets must be delivered at any time, and all switches end with the
 same plan, which the store has."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -238,6 +239,16 @@ def test_hosts_are_stored_and_read_back():
     assert Entry.decoded(entry.encoded(), "keyflow") == entry
 
 
+def with_host(**changed) -> bytes:
+    """Returns a record with a host some of whose members are changed."""
+    host = {"mac": "02:00:00:00:00:01", "switch": 1, "port": 1, "addresses": [], **changed}
+    return Entry("keyflow").encoded().replace(b'"hosts":[]', b'"hosts":[' + json.dumps(host).encode() + b"]")
+
+
+def test_the_record_with_a_host_is_read_if_nothing_is_changed():
+    assert len(Entry.decoded(with_host(port=0xFFFFFF00, switch=(1 << 64) - 1), "keyflow").hosts) == 1
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -247,8 +258,22 @@ def test_hosts_are_stored_and_read_back():
         Entry("tag-and-forward").encoded(),
         Entry("keyflow").encoded().replace(b'"version":1', b'"version":9'),
         Entry("keyflow").encoded().replace(b'"current":null', b'"current":[]'),
-        Entry("keyflow").encoded().replace(b'"hosts":[]', b'"hosts":[{"mac":1,"switch":1,"port":1,"addresses":[]}]'),
+        b"[" * 100_000,
+        with_host(mac=1),
+        with_host(mac="02:00:00:00:00:0G"),
+        with_host(mac="02:00:00:00:00:01:02"),
+        with_host(mac="02:00:00:00:00:AA"),
+        with_host(switch=-1),
+        with_host(switch=1 << 64),
+        with_host(port=0),
+        with_host(port=0xFFFFFF01),
+        with_host(port=True),
+        with_host(addresses="1"),
+        with_host(addresses=["10.0.0"]),
+        with_host(addresses=[3]),
+        with_host(addresses=["fe80::1%eth0"]),
     ],
+    ids=lambda data: data[-90:].decode(),
 )
 def test_damaged_records_are_refused_with_a_reason(data):
     with pytest.raises(ValueError, match="it is damaged|it has format"):
@@ -261,10 +286,18 @@ def test_damaged_records_are_refused_with_a_reason(data):
         {"epoch": 2},
         {"switches": []},
         {"switches": {"x": {"id": 5, "labels": [0]}}},
-        {"switches": {"1": {"id": 5}}},
-        {"switches": {"1": {"id": "5", "labels": [0]}}},
-        {"switches": {"1": {"id": 5, "labels": ["a"]}}},
-        {"switches": {"1": {"id": 6, "labels": [0]}, "2": {"id": 9, "labels": [0]}}},
+        {"switches": {f"{1:016x}": {"id": 5}}},
+        {"switches": {f"{1:016x}": {"id": "5", "labels": [0]}}},
+        {"switches": {f"{1:016x}": {"id": 5, "labels": ["a"]}}},
+        {"switches": {f"{1:016x}": {"id": 5, "labels": [0xFFFFFF01]}}},
+        {"switches": {f"{1:016x}": {"id": 5, "labels": [-1]}}},
+        {"switches": {f"{1:016x}": {"id": 1 << 32, "labels": [0]}}},
+        {"switches": {"1": {"id": 5, "labels": [0]}}},
+        {"switches": {f"{1:017x}": {"id": 5, "labels": [0]}}},
+        {"switches": {f"{1 << 64:x}": {"id": 5, "labels": [0]}}},
+        {"switches": {f"{10:016X}": {"id": 5, "labels": [0]}}},
+        {"epoch": True},
+        {"switches": {f"{1:016x}": {"id": 6, "labels": [0]}, f"{2:016x}": {"id": 9, "labels": [0]}}},
     ],
 )
 def test_a_damaged_plan_is_reported_and_not_used(change):

@@ -168,7 +168,7 @@ def test_a_master_begins_a_later_term_if_a_switch_has_seen_a_later_one():
 def test_a_record_is_read_back_and_others_are_not():
     record = Record("name", 7, 3)
     assert Record.decoded(record.encoded()) == record
-    for data in (None, b"", b"[]", b"{", b"3", b"\xff", b'{"holder":1,"term":1,"beat":1}', b'{"holder":"","term":-1,"beat":1}'):
+    for data in (None, b"", b"[]", b"{", b"3", b"\xff", b"[" * 100_000, b'{"holder":1,"term":1,"beat":1}', b'{"holder":"","term":-1,"beat":1}'):
         assert Record.decoded(data) is None
     assert Record.decoded(Record("", TERM_MAX + 1).encoded()) is None
 

@@ -8,15 +8,18 @@ from typing import Any
 
 from shunt_controller.live.identifiers import Identifiers, extended
 from shunt_controller.live.state import State
-from shunt_controller.live.topology import Topology
+from shunt_controller.live.topology import Topology, is_port_number, switch_name, switch_of
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.sections import TABLES, Bank
 
+ID_MAX = (1 << 32) - 1
+"""Maximum ID that a switch can be given."""
+
 
 def of_identifiers(identifiers: Identifiers) -> dict[str, Any]:
     """Returns IDs and labels as a JSON value."""
-    switches = {f"{switch:016x}": {"id": value, "labels": list(identifiers.labels[switch])} for switch, value in sorted(identifiers.ids.items())}
+    switches = {switch_name(switch): {"id": value, "labels": list(identifiers.labels[switch])} for switch, value in sorted(identifiers.ids.items())}
     return {"epoch": identifiers.epoch, "switches": switches}
 
 
@@ -24,13 +27,13 @@ def identifiers_of(basis: Mapping[str, Any]) -> Identifiers:
     """Returns the IDs and labels of a JSON value. Raises ValueError if it has none that can be used."""
     try:
         epoch, switches = basis["epoch"], basis["switches"]
-        ids = {int(name, 16): one["id"] for name, one in switches.items()}
-        labels = {int(name, 16): tuple(one["labels"]) for name, one in switches.items()}
+        ids = {switch_of(name): one["id"] for name, one in switches.items()}
+        labels = {switch_of(name): tuple(one["labels"]) for name, one in switches.items()}
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"the stored IDs are damaged: {type(error).__name__} {error}") from error
-    if epoch not in (0, 1) or not all(type(value) is int and value > 1 for value in ids.values()):
+    if type(epoch) is not int or epoch not in (0, 1) or not all(type(value) is int and 1 < value <= ID_MAX for value in ids.values()):
         raise ValueError("the stored epoch or an ID is not possible")
-    if not all(type(port) is int for ports in labels.values() for port in ports):
+    if not all(is_port_number(port) or (type(port) is int and port == LOCAL) for ports in labels.values() for port in ports):
         raise ValueError("a stored label is no port")
     product = 1
     for value in ids.values():

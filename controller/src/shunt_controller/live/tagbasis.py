@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shunt_controller.live.topology import switch_name, switch_of
+from shunt_controller.live.topology import is_port_number, switch_name, switch_of
 from shunt_controller.live.tree import Ports
 
 
@@ -22,6 +22,6 @@ def ports_in(basis: Mapping[str, Any]) -> Ports:
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"the stored ports are damaged: {type(error).__name__} {error}") from error
     for own in (*servers.values(), *outside.values()):
-        if not all(type(port) is int for port in own) or len(set(own)) != len(own):
-            raise ValueError("the stored ports of a switch are no numbers, or not all different")
+        if not all(is_port_number(port) for port in own) or len(set(own)) != len(own):
+            raise ValueError("the stored ports of a switch are no port numbers, or not all different")
     return Ports(servers, outside)

@@ -9,6 +9,12 @@ from typing import NamedTuple
 from shunt_controller.plan.network import Network, Wire, build
 
 
+SWITCH_MAX = (1 << 64) - 1
+"""Maximum datapath ID."""
+PORT_MAX = 0xFFFFFF00
+"""Maximum number of a port (OFPP_MAX)."""
+
+
 class Port(NamedTuple):
     """A port of a switch."""
 
@@ -77,6 +83,15 @@ def switch_name(switch: int) -> str:
     return f"{switch:016x}"
 
 
+def is_port_number(number: object) -> bool:
+    """Returns whether a value is the number of a port that a switch may have."""
+    return type(number) is int and 0 < number <= PORT_MAX
+
+
 def switch_of(name: str) -> int:
-    """Returns the datapath ID of a switch by its name in a plan."""
-    return int(name, 16)
+    """Returns the datapath ID of a switch by its name in a plan. Raises ValueError if the name is not exactly that
+    of :func:`switch_name`."""
+    number = int(name, 16)
+    if not 0 <= number <= SWITCH_MAX or switch_name(number) != name:
+        raise ValueError(f"{name[:40]!r} is no datapath ID with 16 hexadecimal digits")
+    return number

@@ -61,7 +61,7 @@ class Record:
         try:
             value = json.loads(data or b"")
             holder, term, beat = value["holder"], value["term"], value["beat"]
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, RecursionError):
             return None
         if type(holder) is not str or type(term) is not int or type(beat) is not int or not 0 <= term <= TERM_MAX:
             return None

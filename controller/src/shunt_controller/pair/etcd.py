@@ -91,7 +91,7 @@ class Etcd:
             if response.status == http.HTTPStatus.OK:
                 return understood(answer)
             reason = answer["error"]
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             self._next()
             raise StoreError(f"the server at {host}:{port} does not answer like etcd, with HTTP status {response.status}") from error
         self._next()

@@ -13,16 +13,19 @@ network. In step 2 it completes the next plan.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from typing import Any, Protocol
 
 from shunt_controller.live.rollout import Rollout
-from shunt_controller.live.topology import Host, Port
+from shunt_controller.live.topology import SWITCH_MAX, Host, Port, is_port_number
 
 FORMAT, VERSION = "shunt-pair", 1
 RECORD_BYTES_MAX = 1 << 20
 """Length up to which hosts are stored in a record. etcd accepts requests of 1.5 MiB."""
+MAC = re.compile("[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 Basis = Mapping[str, Any]
 """The basis of a plan, as a JSON value."""
 
@@ -62,7 +65,7 @@ class Entry:
             is_one = value["format"] == FORMAT and value["version"] == VERSION and value["kind"] == kind
             bases = value["current"], value["next"]
             hosts = tuple(_host(one) for one in value["hosts"])
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise ValueError(f"it is damaged: {type(error).__name__} {error}") from error
         if not is_one or not all(basis is None or isinstance(basis, dict) for basis in bases):
             raise ValueError(f"it has format {value['format']}, version {value['version']} and kind {value['kind']}")
@@ -79,9 +82,20 @@ def _value_of(host: Host) -> dict[str, Any]:
 
 def _host(value: Any) -> Host:
     mac, switch, port, addresses = value["mac"], value["switch"], value["port"], value["addresses"]
-    if type(mac) is not str or type(switch) is not int or type(port) is not int or not all(type(one) is str for one in addresses):
-        raise ValueError("a host has members of wrong types")
+    if type(mac) is not str or not MAC.fullmatch(mac):
+        raise ValueError("the MAC address of a host is malformed")
+    if type(switch) is not int or not 0 <= switch <= SWITCH_MAX or not is_port_number(port):
+        raise ValueError(f"host {mac} is at no port of a switch")
+    if type(addresses) is not list or not all(_is_address(one) for one in addresses):
+        raise ValueError(f"an IP address of host {mac} is malformed")
     return Host(mac, Port(switch, port), tuple(addresses))
+
+
+def _is_address(text: Any) -> bool:
+    try:
+        return type(text) is str and "%" not in text and bool(ip_address(text))
+    except ValueError:
+        return False
 
 
 class Planned(Protocol):
