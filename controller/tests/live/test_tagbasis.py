@@ -66,3 +66,34 @@ def test_a_damaged_basis_is_reported_and_the_next_one_used(damaged):
     second, reports = after(first, edge, [damaged, first.basis()])
     assert any("a stored plan is not used" in text for text in reports)
     assert gates(second) == gates(first)
+
+
+def test_a_basis_that_the_gates_of_switches_differ_from_is_reported_and_not_used():
+    first, edge = changed()
+    lost = next(switch for switch, ports in first.basis()["servers"].items() if ports and switch != f"{edge:016x}")
+    for change in (lambda ports: ports[::-1], lambda ports: ports[:-1], lambda ports: []):
+        basis = json.loads(json.dumps(first.basis()))
+        basis["servers"][f"{edge:016x}"] = change(basis["servers"][f"{edge:016x}"])
+        second, reports = after(first, int(lost, 16), [basis])
+        assert any(f"a stored plan is not used: switch {edge:x} has gates" in text for text in reports)
+        assert gates(second) == gates(first)
+        check(second, first.topology, 20)
+
+
+def test_the_next_plan_is_completed_that_some_switches_do_not_have_yet():
+    whole = topology(4)
+    edge = whole.hosts[0].at.switch
+    port = min(whole.edge_ports(edge))
+    without = {**whole.switches, edge: whole.switches[edge] - {port}}
+    first = controller(replace(whole, switches=without, hosts=tuple(host for host in whole.hosts if host.at != Port(edge, port))))
+    before = json.loads(json.dumps(first.basis()))
+    first.set_topology(whole)
+    assert first.update()
+    following = json.loads(json.dumps(first.basis()))
+    assert following != before
+    # The controller is killed before it has changed a switch.
+    second, reports = after(first, 0, [following, before])
+    assert second.basis() == following and not reports
+    # Another one is killed when the switch has been changed. The plan before lacks the new gate.
+    third, reports = after(second, 0, [before])
+    assert third.basis() == following and len(reports) == 1

@@ -25,3 +25,13 @@ def ports_in(basis: Mapping[str, Any]) -> Ports:
         if not all(is_port_number(port) for port in own) or len(set(own)) != len(own):
             raise ValueError("the stored ports of a switch are no port numbers, or not all different")
     return Ports(servers, outside)
+
+
+def differing(stored: Ports, given: Ports) -> int | None:
+    """Returns a switch whose gates do not begin with the stored order of ports: `given` has the ports of switches
+    with gates, in the order of these gates. Returns None if there is none. A switch may still lack the last gates."""
+    for whole, part in ((stored.servers, given.servers), (stored.outside, given.outside)):
+        for switch, ports in sorted(part.items()):
+            if whole.get(switch, ())[: len(ports)] != ports:
+                return switch
+    return None

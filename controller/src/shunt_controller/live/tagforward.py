@@ -7,7 +7,7 @@ from typing import Any
 
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
-from shunt_controller.live.tagbasis import of_ports, ports_in
+from shunt_controller.live.tagbasis import differing, of_ports, ports_in
 from shunt_controller.live.tagentries import Tags
 from shunt_controller.live.topology import Host, Link, Topology
 from shunt_controller.live.takeover import taken_over
@@ -91,13 +91,19 @@ class TagForward:
         self._ports, self.is_stale = Ports(servers, outside), True
 
     def adopt(self, bases: Iterable[Mapping[str, Any]]) -> None:
-        """Takes over the first of some stored bases. Called after :meth:`restore`."""
+        """Takes over the first of some stored bases that the gates of switches agree with. Called after
+        :meth:`restore`, whose order of ports remains if there is none."""
         for basis in bases:
             try:
-                self._ports, self.is_stale = ports_in(basis), True
+                found = ports_in(basis)
             except ValueError as error:
                 self._report(f"stored {error}", f"a stored plan is not used: {error}")
                 continue
+            switch = differing(found, self._ports)
+            if switch is not None:
+                self._report(f"unsuitable {switch}", f"a stored plan is not used: switch {switch:x} has gates at other ports, or in another order")
+                continue
+            self._ports, self.is_stale = found, True
             for part in (self._ports.servers, self._ports.outside):
                 for switch, ports in part.items():
                     self._known[switch] = self._known.get(switch, frozenset()) | {*ports}
@@ -122,8 +128,12 @@ class TagForward:
         self.is_stale = False
         try:
             self._recognize()
-            if self._tags is None:
+            if self._tags is None or self.tree is None:
                 return False
+            # A port that the tree has only reserved so far may have come up, and then has its gate.
+            ports = ports_of(self.tree, self._known)
+            if ports != self._ports:
+                self._ports = ports
             alive = self._links & self.topology.links
             made = self._tags.configurations(self.topology.hosts, alive)
         except PlanError as error:
@@ -160,7 +170,6 @@ class TagForward:
         numbering = number(tree, header)
         self.tree, self.numbering, self._links = tree, numbering, links
         self._had = {}
-        self._ports = ports_of(tree, self._known)
         self._tags = Tags(numbering, self._known, self.settings.qids)
 
     def _failed(self, links: frozenset[Link]) -> list[str]:
