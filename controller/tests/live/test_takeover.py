@@ -5,6 +5,7 @@ same plan, which the store has."""
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -75,7 +76,7 @@ class Controller:
             if not draw("before the answer of the store"):
                 return False
             self.journal.stored(entry)
-        if not self.journal.may_change(self.planner):
+        if not self.journal.may_change(self.planner, now_s):
             return True
         sent = self.planner.rollout.next(now_s)
         for switch, state in sent.items():
@@ -211,7 +212,7 @@ def test_no_switch_is_changed_before_new_ids_are_stored_and_nothing_is_removed_b
     controller = Controller(world)
     for step in range(20):
         controller.planner.update()
-        assert not controller.journal.may_change(controller.planner), "the store does not answer"
+        assert not controller.journal.may_change(controller.planner, step), "the store does not answer"
         controller.submitted[:-1] = []
     controller.finish()
     controller.planner.identifiers = renumbered(controller.planner.identifiers, topology, topology.switches.keys(), 4)
@@ -393,3 +394,44 @@ def test_equal_configurations_are_compared_once():
     assert all(rollout.actual[switch] == state and rollout.actual[switch] is not state for switch, state in rollout.desired.items())
     assert rollout.next(0) == {} and rollout.is_settled
     assert all(rollout.actual[switch] is state for switch, state in rollout.desired.items())
+
+
+def test_hosts_at_a_switch_without_a_connection_remain_stored():
+    topology = network([(1, 2), (2, 3)], [1, 3])
+    world = World(topology)
+    Controller(world).finish()
+    stored = world.entry.hosts
+    away = [host for host in topology.hosts if host.at.switch == 3]
+    assert away and stored == topology.hosts
+    # The next controller does not know the hosts at switch 3 yet.
+    world.topology = replace(topology, hosts=tuple(host for host in topology.hosts if host.at.switch != 3))
+    second = Controller(world)
+    second.finish()
+    assert world.entry.hosts == stored and second.journal.hosts_at(3) == tuple(away)
+    # One of them has moved.
+    moved = replace(away[0], at=Port(1, 60))
+    second.planner.set_topology(replace(world.topology, hosts=(*world.topology.hosts, moved)))
+    second.finish(1000.0)
+    assert moved in world.entry.hosts and away[0] not in world.entry.hosts
+    # Some time after the switch is known, hosts that are not found there are forgotten.
+    second.journal.known(3)
+    second.planner.set_topology(world.topology)
+    second.finish(2000.0)
+    assert world.entry.hosts == world.topology.hosts
+
+
+def test_changes_of_hosts_alone_are_not_stored_all_the_time():
+    topology = network([(1, 2)], [1, 2])
+    world = World(topology)
+    controller = Controller(world)
+    controller.finish()
+    records = set()
+    for step in range(500):
+        host = Host(f"02:00:00:00:01:{step % 256:02x}", Port(1, 50 + step % 2))
+        controller.planner.set_topology(replace(topology, hosts=(*topology.hosts, host)))
+        controller.work(1000.0 + 0.02 * step, lambda what: True)
+        records.add(world.stored)
+    assert 3 <= len(records) <= 6
+    # The last change is stored.
+    controller.finish(2000.0)
+    assert host in world.entry.hosts

@@ -51,6 +51,10 @@ class KeyFlow(PlannedApp):
         """Returns the planner with the settings from the command line."""
         return State(settings(), self.report)
 
+    def _reset(self) -> None:
+        super()._reset()
+        self._was_settled = True
+
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def flow_removed(self, event: Any) -> None:
         """Handles an entry that was removed."""

@@ -43,7 +43,9 @@ have been configured for."""
 KEEP_S = 15.0
 """Time after a restart during which nothing is removed, so that all switches and hosts can be found."""
 KEEP_STORED_S = 4.0
-"""The same time if another controller has stored its plan, which names all switches and hosts."""
+"""The same time if another controller has stored its plan. IDs, the order of ports, and the locations of hosts are
+then known also of switches that connect later. During this time, hosts at a switch remain stored even if they are
+not in the topology yet."""
 READ_S = 3.0
 """Time in which a switch must answer."""
 STORE_S = 1.0
@@ -120,6 +122,8 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self._stored_s = 0.0
         """When no record had to be stored before switches may be changed."""
         self._looked_s = 0.0
+        self._known_s: dict[int, float] = {}
+        """When switches have become known whose stored hosts remain stored for a time."""
         self.mtu_problems: list[str] = []
         """Sentences about links whose MTU is too low."""
 
@@ -254,7 +258,7 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         if self.state.update():
             self._check_mtus()
             self.planned(now_s)
-        if self._journal is not None and not self._journal.may_change(self.state):
+        if self._journal is not None and not self._may_change(self._journal, now_s):
             if now_s - self._stored_s >= STORE_S:
                 self.report("not stored", "a plan with other IDs or gates waits until etcd has stored them; the switches keep those that they have")
             return
@@ -264,6 +268,12 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
             self._read_s[number] = now_s
             self.log.info("switch %x: %d changes", number, count)
         self.rolled_out()
+
+    def _may_change(self, journal: Journal, now_s: float) -> bool:
+        for number in [number for number, known_s in self._known_s.items() if now_s - known_s >= KEEP_STORED_S]:
+            del self._known_s[number]
+            journal.known(number)
+        return journal.may_change(self.state, now_s)
 
     def _read_again(self, now_s: float) -> None:
         """Reads switches again that have not answered."""
@@ -298,8 +308,16 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
             if entry.current is not None:
                 self.state.rollout.keep_until_s = min(self.state.rollout.keep_until_s, now_s + KEEP_STORED_S)
             self.state.adopt(basis for basis in (entry.next, entry.current) if basis is not None)
-            self.discovery.restore(entry.hosts)
+            for number in self.state.rollout.actual:
+                self._restore_stored(self._journal, number, now_s)
         return True
+
+    def _restore_stored(self, journal: Journal, number: int, now_s: float) -> None:
+        """Restores the stored hosts at a switch that is known now."""
+        hosts = journal.hosts_at(number)
+        if hosts:
+            self._known_s.setdefault(number, now_s)
+            self.discovery.restore(hosts)
 
     def _new_journal(self) -> Journal | None:
         mastership = self.discovery.mastership
@@ -313,6 +331,8 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self.state = self.planner()
         self.switches.connected.clear()
         self._read_s.clear()
+        self._known_s.clear()
+        self.mtu_problems = []
         self._has_begun, self._journal = False, self._new_journal()
 
     def _begin(self, datapath: Any) -> None:
@@ -328,6 +348,8 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self.state.known(number, state, has_lane)
         if not self._has_begun:
             self.discovery.restore(Host(mac, Port(number, port)) for mac, port in hosts_of(state).items())
+        elif self._journal is not None:
+            self._restore_stored(self._journal, number, time.monotonic())
         kind = "has stateless forwarding" if has_lane else "forwards by flow entries only"
         self.log.info("switch %x %s; it has %d entries", number, kind, len(state.flows))
 

@@ -42,6 +42,10 @@ class TagAndForward(PlannedApp):
         """Returns the planner with the settings from the command line."""
         return TagForward(settings(), self.report)
 
+    def _reset(self) -> None:
+        super()._reset()
+        self._planned_s = None
+
     def is_complete(self, now_s: float) -> bool:
         """Waits until it is known what switches have and where links are."""
         return self.is_read() and self.is_settled(now_s)

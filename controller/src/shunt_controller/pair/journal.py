@@ -25,6 +25,8 @@ from shunt_controller.live.topology import SWITCH_MAX, Host, Port, is_port_numbe
 FORMAT, VERSION = "shunt-pair", 1
 RECORD_BYTES_MAX = 1 << 20
 """Length up to which hosts are stored in a record. etcd accepts requests of 1.5 MiB."""
+HOSTS_S = 3.0
+"""Minimum time between two records that differ in hosts only."""
 MAC = re.compile("[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 Basis = Mapping[str, Any]
 """The basis of a plan, as a JSON value."""
@@ -119,6 +121,12 @@ class Journal:
         self._submit = submit
         self._stored = Entry(kind)
         self._submitted: Entry | None = None
+        self._before: tuple[Host, ...] = ()
+        """The hosts of the controller before, at switches that are not known yet. They remain in the record."""
+        self._joined: tuple[tuple[tuple[Host, ...], tuple[Host, ...]], tuple[Host, ...]] | None = None
+        """These hosts and those of the planner, and both without repetitions."""
+        self._hosts_s = float("-inf")
+        """When hosts were stored last."""
 
     @property
     def is_waiting(self) -> bool:
@@ -127,7 +135,24 @@ class Journal:
 
     def restore(self, entry: Entry) -> None:
         """Takes the record of the controller that was the master before."""
-        self._stored, self._submitted = entry, None
+        self._stored, self._submitted, self._before = entry, None, entry.hosts
+
+    def hosts_at(self, switch: int) -> tuple[Host, ...]:
+        """Returns the hosts at a switch that the controller before had, until :meth:`known` is called."""
+        return tuple(host for host in self._before if host.at.switch == switch)
+
+    def known(self, switch: int) -> None:
+        """Records that the hosts at a switch are those that the planner has."""
+        self._before = tuple(host for host in self._before if host.at.switch != switch)
+
+    def _hosts(self, planner: Planned) -> tuple[Host, ...]:
+        if not self._before:
+            return planner.hosts
+        of = self._before, planner.hosts
+        if self._joined is None or any(one is not other for one, other in zip(self._joined[0], of, strict=True)):
+            given = {host.mac: host for hosts in of for host in hosts}
+            self._joined = of, tuple(host for _, host in sorted(given.items()))
+        return self._joined[1]
 
     def stored(self, entry: Entry) -> None:
         """Takes the news that a record is stored."""
@@ -135,29 +160,31 @@ class Journal:
         if self._submitted == entry:
             self._submitted = None
 
-    def may_change(self, planner: Planned) -> bool:
+    def may_change(self, planner: Planned, now_s: float) -> bool:
         """Returns whether switches may be changed now, and sets whether something may be removed."""
-        basis, rollout, stored = planner.basis(), planner.rollout, self._stored
+        basis, rollout, stored, hosts = planner.basis(), planner.rollout, self._stored, self._hosts(planner)
         if basis is None:
             return True
         if basis != (stored.current if stored.next is None else stored.next):
             # A plan that is not in force yet is replaced; packets with its keys may still be in the network.
             rollout.may_remove = False
-            self._store(replace(stored, next=basis, hosts=planner.hosts))
+            self._store(replace(stored, next=basis, hosts=hosts), now_s)
             return False
+        # etcd keeps each version for a time, so hosts alone are not stored more often.
+        has_new_hosts = stored.hosts != hosts and now_s - self._hosts_s >= HOSTS_S
         if stored.next is None:
             rollout.may_remove = True
-            if stored.hosts != planner.hosts:
-                self._store(replace(stored, hosts=planner.hosts))
+            if has_new_hosts:
+                self._store(replace(stored, hosts=hosts), now_s)
             return True
         rollout.may_remove = False
         is_added = rollout.desired and rollout.is_added
         entry = replace(stored, current=basis, next=None) if is_added else stored
-        if is_added or stored.hosts != planner.hosts:
-            self._store(replace(entry, hosts=planner.hosts))
+        if is_added or has_new_hosts:
+            self._store(replace(entry, hosts=hosts), now_s)
         return True
 
-    def _store(self, entry: Entry) -> None:
+    def _store(self, entry: Entry, now_s: float) -> None:
         if entry != self._submitted:
-            self._submitted = entry
+            self._submitted, self._hosts_s = entry, now_s
             self._submit(entry)
