@@ -390,12 +390,14 @@ def test_a_switch_with_the_highest_generation_is_reported_and_the_others_have_on
     assert world.master is master
 
 
-def test_a_signal_gives_up_the_mastership_also_if_the_record_is_not_known(clock):
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_signal_gives_up_the_mastership_also_if_the_record_is_not_known(clock, is_known):
     world = World(clock, "ab")
     world.run(3)
     first = world.master
-    first.mastership._election.failed()
+    first.mastership._election.is_known = is_known
     first.mastership._give_up()
+    first.mastership._elect()
     world.kill(first)
     world.run(0.4)
     assert world.master is not first

@@ -112,12 +112,13 @@ class Election:
         if self.is_master and now_s >= self._sure_until_s:
             self.is_master = False
         period_s = self.timing.renew_s if self.is_master else self.timing.look_s
+        # Once the record is known and is another one, nothing is left to be given up.
+        self._gives_up = self._gives_up and (self._is_own or not self.is_known)
         if now_s - self._asked_s < period_s and not (self._gives_up and self.is_known):
             return None
         self._asked_s = now_s
         if not self.is_known:
             return Read()
-        self._gives_up = self._gives_up and self._is_own
         if self._gives_up:
             return self._next("")
         is_kept = self.is_master and (self.record is None or self._is_own)
