@@ -53,7 +53,8 @@ pub fn captured() -> (Vec<(u8, Vec<u8>)>, usize) {
     (frames, beyond)
 }
 
-/// Returns the frames of files with an extension, and the number of those that the device cannot parse or take.
+/// Returns the frames of files with an extension, and the number of those that the device cannot parse or
+/// take.
 fn frames_of(paths: &[PathBuf]) -> (Vec<(u8, Vec<u8>)>, usize) {
     let (mut frames, mut beyond) = (Vec::new(), 0);
     for path in paths.iter().filter(|path| path.extension().is_some()) {
