@@ -18,6 +18,8 @@ import sys
 import time
 
 TERM_S = 5
+# Signals that end an experiment.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Scheduling group of a process's session.
 AUTOGROUP = "/proc/%s/autogroup"
 FIRST_NICE = "-19"
@@ -67,11 +69,13 @@ class Rooms:
     def __init__(self, first=False):
         self.first = first
         self.nice = None
+        self.handlers = {}
         self.prefix = "shunt-lab-%d-" % os.getpid()
         self.names = []
         self.processes = []
 
     def __enter__(self):
+        self.handlers = {number: signal.getsignal(number) for number in SIGNALS}
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         signal.signal(signal.SIGHUP, lambda number, _: sys.exit(128 + number))
         if self.first:
@@ -82,7 +86,7 @@ class Rooms:
 
     def __exit__(self, *_):
         # A second Ctrl-C must not interrupt the clean-up.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         while self.processes:
             self.stop(self.processes[-1])
@@ -90,6 +94,8 @@ class Rooms:
             set_nice("self", self.nice)
         for name in self.names:
             subprocess.run(["ip", "netns", "del", self.prefix + name], stderr=subprocess.DEVNULL, check=False)
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
 
     def make(self, name):
         """Creates a room."""
