@@ -9,16 +9,16 @@ their gates. `--csv` writes the times of all runs.
 Needs root, `make` before, and the packages that `scripts/setup.sh lab` installs.
 """
 
-import argparse
 import csv
 import os
 import sys
 import tempfile
 import time
 
+import program
 from live import Live, planned, since
 from report import ROOT, Report
-from rooms import Failed, Rooms
+from rooms import Rooms
 
 REPORT = os.path.join(ROOT, "target/report/discovery.jsonl")
 # Longest time until a tree of k = 8 is known.
@@ -41,22 +41,15 @@ def run(live):
 
 def main():
     """Runs all rounds. The exit code is 1 if a time misses its target."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = program.parser_of(__doc__, 6, "number of runs")
     parser.add_argument("--k", type=int, default=8, choices=range(4, 17, 2), metavar="4..16", help="even k of the tree (8)")
-    parser.add_argument("--rounds", type=int, default=6, help="number of runs (6)")
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     parser.add_argument("--csv", help="file of the times of all runs")
     options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds is at least 1")
-    try:
+    with program.ending():
         with tempfile.TemporaryDirectory() as folder, Rooms() as rooms:
             live = Live(rooms, folder, planned(options.k)[0])
             times = [run(live) for _ in range(options.rounds)]
-    except Failed as failed:
-        sys.exit("lab/discovery.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
     report, case = Report(options.report), "k = %d, %d switches, %d links" % (options.k, len(live.ports), len(live.links))
     report.alone("time until all links are found", case, "s", [found_s for found_s, _ in times])
     report.alone("time until all gates are set", case, "s", [planned_s for _, planned_s in times])

@@ -10,12 +10,12 @@ starts again without state.
 Needs root, `make` before, and the packages that `scripts/setup.sh lab` installs.
 """
 
-import argparse
 import os
 import sys
 import tempfile
 import time
 
+import program
 from live import Live, Stream, mac, planned, since
 from report import ROOT, Report
 from rooms import Failed, Rooms, wait_until
@@ -166,22 +166,17 @@ def measure(name, rounds, report):
 
 def main():
     """Runs all cases. The exit code is 1 if a figure misses its bar."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = program.parser_of(__doc__, 6, "number of rounds")
     parser.add_argument("--case", default="", help="run only cases whose names contain this text")
-    parser.add_argument("--rounds", type=int, default=6, help="number of rounds (6)")
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds is at least 1")
+    if not any(options.case in name for name in CASES):
+        parser.error("no case has %r in its name; cases are: %s" % (options.case, "; ".join(CASES)))
     report, results = Report(options.report), []
-    try:
+    with program.ending():
         for name in CASES:
             if options.case in name:
                 results.append(measure(name, options.rounds, report))
-    except Failed as failed:
-        sys.exit("lab/failures.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
     sys.exit(0 if all(results) else 1)
 
 

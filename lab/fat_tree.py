@@ -16,7 +16,6 @@ target/report/fat_tree.jsonl. Needs root, two CPUs, `make` before, and the progr
 installs. With all options at their defaults, it takes about 30 minutes.
 """
 
-import argparse
 import os
 import random
 import statistics
@@ -24,6 +23,7 @@ import sys
 import tempfile
 from collections import deque
 
+import program
 from report import ROOT, Report
 
 # Starts this program again with the Python of the planners.
@@ -31,7 +31,7 @@ from stateless import TF, config_lines, ends_of, plan, sections_of  # isort: ski
 from keyflow import MTU, fillers
 from results import write_about
 from rooms import Failed, Rooms, wait_until
-from rtt import PING, Turn, turn_of
+from rtt import PING, turn_of
 from switches import Datapaths, OpenVswitch, Road, mac
 
 REPORT = os.path.join(ROOT, "target/report/fat_tree.jsonl")
@@ -251,27 +251,20 @@ def measure(report, options, cpus, roads):
 
 def main():
     """Runs all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=8, help="rounds of each measurement (8)")
+    parser = program.parser_of(__doc__, 8, "rounds of each measurement")
     parser.add_argument("--pings", type=int, default=300, help="pings per turn (300)")
     parser.add_argument("--seconds", type=float, default=3, help="time for which flows are sent, in seconds (3)")
     parser.add_argument("--size", type=int, action="append", choices=range(64, 9001), metavar="64..9000", help="size of the frames in bytes; may be repeated")
-    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
+    program.add_first(parser)
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("lab/fat_tree.py: this needs two CPUs, but the machine has one")
+    cpus = program.two_cpus()
     os.sched_setaffinity(0, cpus[:1])
     write_about(options.report)
-    try:
+    with program.ending():
         with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms:
-            roads = {name: road_of(kind, rooms, room, folder, cpus[:2]) for name, (room, kind) in KINDS.items()}
+            roads = {name: road_of(kind, rooms, room, folder, cpus) for name, (room, kind) in KINDS.items()}
             measure(Report(options.report), options, cpus, roads)
-    except Failed as failed:
-        sys.exit("lab/fat_tree.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

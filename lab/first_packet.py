@@ -15,14 +15,13 @@ Values are written to target/report/experiments/first_packet.csv. Needs root, tw
 programs that `scripts/setup.sh lab` installs. Takes about 6 minutes.
 """
 
-import argparse
 import os
 import random
 import statistics
-import sys
 import tempfile
 import time
 
+import program
 from reactive import GONE_S, KINDS, answered, first_packets, roads_of
 from results import FOLDER, Results
 from rooms import Failed, Rooms
@@ -68,26 +67,17 @@ def measure(options, results, cpus, hops):
 
 def main():
     """Runs all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=10, help="first packets of each kind and number of switches (10)")
+    parser = program.parser_of(__doc__, 10, "first packets of each kind and number of switches")
     parser.add_argument("--hops", type=int, action="append", choices=range(1, 11), metavar="1..10", help="number of switches on the path; may be repeated")
-    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
+    program.add_first(parser)
     parser.add_argument("--into", default=FOLDER, help="folder of the values (%s)" % os.path.relpath(FOLDER))
     options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds is at least 1")
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("lab/first_packet.py: this needs two CPUs, but the machine has one")
+    cpus = program.two_cpus()
     columns = ["hops", "kind", "median_us", "least_us", "most_us", "runs", "lost", "messages", "packet_ins", "changes"]
-    try:
+    with program.ending():
         with Results("first_packet", columns, options.into) as results:
             for hops in options.hops or HOPS:
-                measure(options, results, cpus[:2], hops)
-    except Failed as failed:
-        sys.exit("lab/first_packet.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
+                measure(options, results, cpus, hops)
 
 
 if __name__ == "__main__":

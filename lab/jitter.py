@@ -14,7 +14,6 @@ Values are written to target/report/experiments/jitter.csv. Needs root, two CPUs
 that `scripts/setup.sh lab` installs. Takes about 8 minutes.
 """
 
-import argparse
 import math
 import os
 import random
@@ -23,6 +22,7 @@ import sys
 import tempfile
 import time
 
+import program
 from report import ROOT
 
 # Starts this program again with the Python of the planners.
@@ -130,29 +130,20 @@ def measure(options, results, rooms, folder, cpus):
 
 def main():
     """Runs all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=2, help="rounds of each rate (2)")
+    parser = program.parser_of(__doc__, 2, "rounds of each rate")
     parser.add_argument("--pings", type=int, default=2000, help="pings per turn (2000)")
     parser.add_argument("--share", type=int, action="append", choices=range(1, 101), metavar="1..100", help="rate in percent of the capacity; may be repeated")
-    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
+    program.add_first(parser)
     parser.add_argument("--into", default=FOLDER, help="folder of the values (%s)" % os.path.relpath(FOLDER))
     options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds is at least 1")
     if options.pings * INTERVAL_S > TURN_MOST_S / 2:
         parser.error("--pings must be at most %d" % (TURN_MOST_S / 2 / INTERVAL_S))
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("lab/jitter.py: this needs two CPUs, but the machine has one")
+    cpus = program.two_cpus()
     os.sched_setaffinity(0, cpus[:1])
     columns = ["share_percent", "rate", "arrived", "capacity", "kind", "round", "median_us", "p999_us", "jitter_us", "lost_percent", "gap_percent", "used"]
-    try:
+    with program.ending():
         with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms, Results("jitter", columns, options.into) as results:
-            measure(options, results, rooms, folder, cpus[:2])
-    except Failed as failed:
-        sys.exit("lab/jitter.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
+            measure(options, results, rooms, folder, cpus)
 
 
 if __name__ == "__main__":

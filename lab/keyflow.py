@@ -16,20 +16,19 @@ Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab
 at their defaults, it takes about 40 minutes.
 """
 
-import argparse
 import json
 import os
 import random
 import statistics
-import sys
 import tempfile
 
+import program
 from report import ROOT, Report
 
 # Starts this program again with the Python of the planners.
 from stateless import KEYFLOW, config_lines, plan, sections_of  # isort: skip
 from results import write_about
-from rooms import Failed, Rooms, wait_until
+from rooms import Rooms
 from rtt import turn_of, Turn, road_of
 from switches import MAC_FLOWS, Datapaths, OpenVswitch, mac
 
@@ -188,28 +187,21 @@ def measure(report, options, cpus, hops, fill, order):
 
 def main():
     """Runs all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=8, help="rounds of each number of switches and fill (8)")
+    parser = program.parser_of(__doc__, 8, "rounds of each number of switches and fill")
     parser.add_argument("--pings", type=int, default=300, help="pings per turn (300)")
     parser.add_argument("--hops", type=int, action="append", choices=range(1, 11), metavar="1..10", help="number of switches on the path; may be repeated")
     parser.add_argument("--fill", type=int, action="append", choices=range(101), metavar="0..100", help="filled part of the tables in percent; may be repeated")
-    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
+    program.add_first(parser)
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("lab/keyflow.py: this needs two CPUs, but the machine has one")
+    cpus = program.two_cpus()
     os.sched_setaffinity(0, cpus[:1])
     write_about(options.report)
     report, order = Report(options.report), random.Random(1)
-    try:
+    with program.ending():
         for fill in options.fill or FILLS:
             for hops in options.hops or HOPS:
                 measure(report, options, cpus, hops, fill, order)
-    except Failed as failed:
-        sys.exit("lab/keyflow.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -13,16 +13,15 @@ Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab
 minutes.
 """
 
-import argparse
 import os
 import random
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
+import program
 from report import ROOT, Report, p99
 from rooms import Failed, Rooms
 from switches import Bridge, LanesOff, LanesOn, OpenVswitch
@@ -133,21 +132,18 @@ def write_figures(report, flood, turns):
 
 def main():
     """Runs all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of each flood (10)")
+    parser = program.parser_of(__doc__, 10, "rounds of each flood")
     parser.add_argument("--pings", type=int, default=300, help="pings per turn (300)")
     parser.add_argument("--flood", default="", help="measure only floods whose names contain this text")
-    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
+    program.add_first(parser)
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("lab/lanes.py: this needs two CPUs, but the machine has one")
+    cpus = program.two_cpus()
     os.sched_setaffinity(0, cpus[:1])
     report, order = Report(options.report), random.Random(1)
-    try:
+    with program.ending():
         with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms:
-            roads = {name: kind(rooms, room, folder, cpus[:2]) for name, (room, kind) in SWITCHES.items()}
+            roads = {name: kind(rooms, room, folder, cpus) for name, (room, kind) in SWITCHES.items()}
             for flood, iperf in FLOODS.items():
                 if options.flood not in flood:
                     continue
@@ -156,10 +152,6 @@ def main():
                     for name in order.sample(list(roads), len(roads)):
                         turns[name].append(Turn(roads[name], iperf, options.pings, cpus[:1]))
                 write_figures(report, flood, turns)
-    except Failed as failed:
-        sys.exit("lab/lanes.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

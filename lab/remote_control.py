@@ -10,16 +10,15 @@ Values are written to target/report/experiments/remote_control.csv. Needs root, 
 programs that `scripts/setup.sh lab` installs. Takes about 3 minutes.
 """
 
-import argparse
 import os
 import random
 import statistics
-import sys
 import tempfile
 
+import program
 from reactive import KINDS, LOCAL, answered, first_packets, roads_of
 from results import FOLDER, Results
-from rooms import Failed, Rooms
+from rooms import Rooms
 
 DELAYS_MS = [0.0, 1.0, 5.0, 20.0]
 
@@ -38,29 +37,20 @@ def measure(options, results, cpus, delay_ms):
 
 def main():
     """Runs all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=10, help="first packets of each kind and distance (10)")
+    parser = program.parser_of(__doc__, 10, "first packets of each kind and distance")
     parser.add_argument("--hops", type=int, default=5, choices=range(2, 11), metavar="2..10", help="number of switches on the path (5)")
     parser.add_argument("--delay", type=float, action="append", metavar="MS", help="round trip to the controller in ms; may be repeated")
-    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
+    program.add_first(parser)
     parser.add_argument("--into", default=FOLDER, help="folder of the values (%s)" % os.path.relpath(FOLDER))
     options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds is at least 1")
     if any(not 0 <= delay_ms <= 1000 for delay_ms in options.delay or ()):
         parser.error("--delay must be from 0 to 1000")
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("lab/remote_control.py: this needs two CPUs, but the machine has one")
+    cpus = program.two_cpus()
     columns = ["delay_ms", "hops", "kind", "median_us", "least_us", "most_us", "runs", "lost"]
-    try:
+    with program.ending():
         with Results("remote_control", columns, options.into) as results:
             for delay_ms in options.delay or DELAYS_MS:
-                measure(options, results, cpus[:2], delay_ms)
-    except Failed as failed:
-        sys.exit("lab/remote_control.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
+                measure(options, results, cpus, delay_ms)
 
 
 if __name__ == "__main__":

@@ -15,15 +15,14 @@ Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab
 minutes.
 """
 
-import argparse
 import os
 import random
 import re
 import statistics
-import sys
 import tempfile
 import time
 
+import program
 from report import ROOT, Report, p99
 from rooms import Failed, Rooms, wait_until
 from switches import MAC_FLOWS, Bridge, OpenVswitch, Shunt, text_of
@@ -169,23 +168,20 @@ def write_figures(report, hops, turns):
 
 def main():
     """Runs all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of each number of switches (10)")
+    parser = program.parser_of(__doc__, 10, "rounds of each number of switches")
     parser.add_argument("--pings", type=int, default=300, help="pings per turn (300)")
     parser.add_argument("--hops", type=int, action="append", help="number of switches on the path; may be repeated")
-    parser.add_argument("--first", action="store_true", help="take a higher scheduling priority than other programs, for machines that are not idle")
+    program.add_first(parser)
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("lab/rtt.py: this needs two CPUs, but the machine has one")
+    cpus = program.two_cpus()
     os.sched_setaffinity(0, cpus[:1])
     report, order = Report(options.report), random.Random(1)
-    try:
+    with program.ending():
         for hops in options.hops or HOPS:
             with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms:
                 roads = {
-                    name: road_of(kind, rooms, room, folder, cpus[:2], hops) for name, (room, kind) in KINDS.items()
+                    name: road_of(kind, rooms, room, folder, cpus, hops) for name, (room, kind) in KINDS.items()
                 }
                 # The first turn differs from the later ones, so it is not counted.
                 for road in roads.values():
@@ -195,10 +191,6 @@ def main():
                     for name in order.sample(list(roads), len(roads)):
                         turns[name].append(turn_of(roads[name], options.pings, cpus[0]))
                 write_figures(report, hops, turns)
-    except Failed as failed:
-        sys.exit("lab/rtt.py: %s" % failed)
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import signal
 import time
 
 from report import ROOT
-from rooms import Failed, done, wait_until
+from rooms import Failed, wait_until
 
 # Folder into which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
