@@ -41,8 +41,6 @@ step asan "scripts/asan.sh"
 step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"
-# Not in CI: if the cables of a new plan are not found together, the test may wait in vain (docs/controllers.md).
-step controller-pair "scripts/setup.sh test && cargo build --release --package shunt && scripts/tests/controller_pair.sh"
 
 # POF: 10 million messages, a million packets, and a storm of FLOW_MODs on 100,000 entries.
 step pof-messages "POF_MESSAGES=10000000 cargo test --release --package pof_agent --test agent random"

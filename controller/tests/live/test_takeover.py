@@ -16,7 +16,7 @@ from test_live_keyflow import networks
 from shunt_controller.live.identifiers import Identifiers, renumbered
 from shunt_controller.live.keyflow import KeyFlow, Settings
 from shunt_controller.live.state import State, staged
-from shunt_controller.live.topology import Host, Port, Topology
+from shunt_controller.live.topology import Host, Link, Port, Topology
 from shunt_controller.pair.journal import Entry, Journal
 from shunt_controller.sections import Bank
 
@@ -206,6 +206,24 @@ def test_a_half_applied_plan_that_no_longer_suits_is_taken_back():
     assert second.planner.identifiers.ids == old.ids and second.planner.identifiers.epoch == 0
 
 
+@pytest.mark.parametrize("lives", [5, 6, 8, 12])
+@pytest.mark.parametrize("has_store", [False, True])
+def test_a_half_applied_plan_is_completed_although_a_new_link_needs_other_ids(lives, has_store):
+    world, _, _ = half_applied(lives)
+    assert world.has(0) and world.has(1)
+    if not has_store:
+        world.stored = None
+    # More links than the IDs of both epochs have labels for.
+    links = frozenset(Link.of(Port(1, number), Port(3, number)) for number in range(20, 60))
+    switches = {switch: ports | set(range(20, 60)) if switch in (1, 3) else ports for switch, ports in world.topology.switches.items()}
+    world.topology = replace(world.topology, switches=switches, links=world.topology.links | links)
+    world.check = delivering(world.topology, [(src, dst) for src in world.topology.hosts for dst in world.topology.hosts if src != dst])
+    second = Controller(world)
+    second.finish()
+    check_whole(world, second)
+    assert all(len(second.planner.identifiers.labels[switch]) > 40 for switch in (1, 3))
+
+
 def test_no_switch_is_changed_before_new_ids_are_stored_and_nothing_is_removed_before_the_plan_is_in_force():
     topology = network([(1, 2), (2, 3), (3, 1)], [1, 3])
     world = World(topology)
@@ -324,7 +342,7 @@ def test_a_stored_plan_that_differs_from_the_switches_is_not_used():
     swapped = {name: {**switches[name], "id": switches[other]["id"]} for name, other in zip(names, reversed(names), strict=True)}
     world.stored = Entry("keyflow", {**stored.current, "switches": swapped}, None, stored.hosts).encoded()
     second = Controller(world)
-    assert any("it does not suit the network" in text for text in second.reports)
+    assert any("switches have other IDs or labels" in text for text in second.reports)
     second.finish()
     assert world.states == states
     check_whole(world, second)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of etcd against a server that fails in all ways. scripts/tests/controller_pair.sh uses etcd."""
+"""The client of etcd against a server that fails in all ways. scripts/tests/test_controller_pair.sh uses etcd."""
 
 import http.server
 import json

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that switches have one plan of KeyFlow, which etcd has, too.
 
-    whole_plan.py FOLDER EPOCH
+    whole_plan.py FOLDER
 
 FOLDER has the outputs of `shunt show stateless --json` and `shunt flows dump`, as stateless.N and flows.N for
-switch N, and the answer of etcd, as etcd.json. All IDs and keys must be of EPOCH, and each key must lead through
-the switches to the one with the destination.
+switch N, and the answer of etcd, as etcd.json. All IDs and keys must be of the stored epoch, and each key must lead
+through the switches to the one with the destination.
 """
 
 import base64
@@ -29,23 +29,28 @@ def banks_of(folder, epoch):
     return found
 
 
-def check_stored(folder, epoch, banks):
-    """Checks that the stored plan is in force and is that of the switches."""
+def stored_in(folder):
+    """Returns the record that etcd has. Its plan must be in force."""
     (item,) = json.loads((folder / "etcd.json").read_text(encoding="utf-8"))["kvs"]
     entry = json.loads(base64.b64decode(item["value"]))
     assert entry["next"] is None, "the stored plan is not completed"
-    assert entry["current"]["epoch"] == epoch, f"the stored plan has epoch {entry['current']['epoch']}"
+    return entry
+
+
+def check_stored(entry, banks):
+    """Checks that the stored IDs are those of the switches. Returns the switches of hosts."""
     stored = {int(name, 16): one["id"] for name, one in entry["current"]["switches"].items()}
     assert stored == {switch: bank[0] for switch, bank in banks.items()}, f"etcd has other IDs: {stored}"
-    places = {host["mac"]: host["switch"] for host in entry["hosts"]}
-    return places
+    return {host["mac"]: host["switch"] for host in entry["hosts"]}
 
 
 def main():
     """Runs all checks."""
-    folder, epoch = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+    folder = pathlib.Path(sys.argv[1])
+    entry = stored_in(folder)
+    epoch = entry["current"]["epoch"]
     banks = banks_of(folder, epoch)
-    places = check_stored(folder, epoch, banks)
+    places = check_stored(entry, banks)
     peers = {}
     for line in (folder / "cables").read_text(encoding="utf-8").split():
         (a, a_port), (b, b_port) = (tuple(map(int, end.split(":"))) for end in line.split("-"))

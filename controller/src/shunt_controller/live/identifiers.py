@@ -3,12 +3,12 @@
 ones: each port with a link has a label from the start, and no two IDs have a common factor."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import networkx
 
-from shunt_controller.live.topology import Topology, switch_name
+from shunt_controller.live.topology import Port, Topology, switch_name
 from shunt_controller.plan.demand import LOCAL, Demand
 from shunt_controller.plan.network import build
 from shunt_controller.plan.numbering import Bank, suit
@@ -55,6 +55,13 @@ def extended(old: Identifiers, topology: Topology, lanes: Collection[int], reser
 def renumbered(old: Identifiers, topology: Topology, lanes: Collection[int], reserve: int) -> Identifiers:
     """Chooses all IDs and labels again, for the other epoch. Switches that have left get none."""
     return extended(Identifiers(1 - old.epoch), topology, lanes, reserve)
+
+
+def labelled(identifiers: Identifiers, topology: Topology, lanes: Collection[int]) -> Topology:
+    """Returns the network without the links for which a switch in `lanes` has no label."""
+    ends = {Port(switch, port) for switch, ports in identifiers.labels.items() for port in ports}
+    links = frozenset(link for link in topology.links if all(end in ends or end.switch not in lanes for end in link))
+    return topology if links == topology.links else replace(topology, links=links)
 
 
 def _uses(topology: Topology) -> dict[int, int]:

@@ -8,11 +8,12 @@ from math import gcd
 from typing import Any
 
 from shunt_controller.live.basis import agree, identifiers_of, of_identifiers, suffice
-from shunt_controller.live.identifiers import Identifiers, extended, renumbered
+from shunt_controller.live.identifiers import Identifiers, extended, labelled, renumbered
 from shunt_controller.live.keyentries import Wanted, configurations
 from shunt_controller.live.keyroutes import Known, Routes, plan
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
+from shunt_controller.live.stored import usable
 from shunt_controller.live.topology import Host, Topology
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError, need
@@ -101,19 +102,22 @@ class KeyFlow:
         self._conflict, self.is_stale = next(filter(None, unusable), "") or _common_factor(self.identifiers.ids), True
 
     def adopt(self, bases: Iterable[Mapping[str, Any]]) -> None:
-        """Takes over the first of some stored bases that switches and the network agree with. Called after
-        :meth:`restore`, whose IDs remain if there is none."""
+        """Takes over one of some stored bases, as far as switches agree with them: the first that suits the network,
+        or else the one with labels for the most links. Called after :meth:`restore`, whose IDs remain if there is
+        none."""
         lanes = self.lanes & self.topology.switches.keys()
-        for basis in bases:
-            try:
-                found = identifiers_of(basis)
-            except ValueError as error:
-                self._report(f"stored {error}", f"a stored plan is not used: {error}")
-                continue
-            if agree(found, self.rollout.actual) and suffice(found, self.topology, lanes, self.settings.reserve):
-                self.identifiers, self._conflict, self.is_stale = found, "", True
-                return
-            self._report(f"unsuitable {found.epoch}", f"the stored plan of epoch {found.epoch} is not used: it does not suit the network")
+        agreeing = []
+        for found in usable(bases, identifiers_of, self._report):
+            if not agree(found, self.rollout.actual):
+                self._report(f"unsuitable {found.epoch}", f"the stored plan of epoch {found.epoch} is not used: switches have other IDs or labels")
+            elif suffice(found, self.topology, lanes, self.settings.reserve):
+                agreeing = [found]
+                break
+            else:
+                agreeing.append(found)
+        if agreeing:
+            best = max(agreeing, key=lambda one: len(labelled(one, self.topology, lanes).links))
+            self.identifiers, self._conflict, self.is_stale = best, "", True
 
     def basis(self) -> dict[str, Any] | None:
         """Returns the basis of the plan, or None without a plan."""
@@ -148,12 +152,17 @@ class KeyFlow:
         problem, the network stays as it is."""
         if not self.is_stale:
             return False
-        lanes = self.lanes & self.topology.switches.keys()
+        lanes, topology = self.lanes & self.topology.switches.keys(), self.topology
         try:
             identifiers = self._identify(lanes)
             if identifiers is None:
-                return False
-            self.is_stale = False
+                if self.rollout.desired or self._conflict:
+                    return False
+                # A controller before this one was giving all switches new IDs. Its plan is completed without the
+                # links that need yet other IDs, so that the epoch for these becomes free.
+                topology = labelled(self.identifiers, topology, lanes)
+                identifiers = extended(self.identifiers, topology, lanes, self.settings.reserve)
+            self.is_stale = topology is not self.topology
             at = {host.mac: host.at.switch for host in self.topology.hosts}
             wanted = self._all_wanted(at)
             pairs = {(one.switch, at[one.mac]) for one in wanted if one.mac in at and at[one.mac] != one.switch}
@@ -161,9 +170,9 @@ class KeyFlow:
             if valid_for != self._known_for or len(self._known_routes) > KNOWN_PER_PAIR * len(pairs) + KNOWN_MIN:
                 self._known_routes, self._known_for = {}, valid_for
             known, protect = self._known_routes, self.settings.protect
-            routes = plan(self.topology, identifiers, lanes, pairs, self.settings.width_bits, protect, known)
+            routes = plan(topology, identifiers, lanes, pairs, self.settings.width_bits, protect, known)
             idle_s = self.settings.idle_s if self.settings.is_reactive else 0
-            made = configurations(self.topology, identifiers, lanes, routes, wanted, self.settings.width_bits, idle_s)
+            made = configurations(topology, identifiers, lanes, routes, wanted, self.settings.width_bits, idle_s)
         except PlanError as error:
             self.is_stale = False
             self._report(f"plan {error}", f"the network stays as it is, because it cannot be planned: {error}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
+from shunt_controller.live.stored import usable
 from shunt_controller.live.tagbasis import differing, of_ports, ports_in
 from shunt_controller.live.tagentries import Tags
 from shunt_controller.live.topology import Host, Link, Topology
@@ -93,12 +94,7 @@ class TagForward:
     def adopt(self, bases: Iterable[Mapping[str, Any]]) -> None:
         """Takes over the first of some stored bases that the gates of switches agree with. Called after
         :meth:`restore`, whose order of ports remains if there is none."""
-        for basis in bases:
-            try:
-                found = ports_in(basis)
-            except ValueError as error:
-                self._report(f"stored {error}", f"a stored plan is not used: {error}")
-                continue
+        for found in usable(bases, ports_in, self._report):
             switch = differing(found, self._ports)
             if switch is not None:
                 self._report(f"unsuitable {switch}", f"a stored plan is not used: switch {switch:x} has gates at other ports, or in another order")

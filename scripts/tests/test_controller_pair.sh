@@ -60,7 +60,8 @@ takes_over() {
     took_ms=$(($(date -d "${line/,/.}" +%s%3N) - killed / 1000000))
     [ "$took_ms" -le "$within_ms" ] || fail "$1 took over only after $took_ms ms"
 }
-# whole EPOCH: returns whether all switches have one plan, of this epoch, which etcd has.
+# whole: returns whether all switches have one plan, which etcd has. If not all cables of a group are found at once,
+# the master may choose IDs twice, so any epoch is right.
 whole() {
     local n
     in_room sw curl -fsS "$etcd_url/v3/kv/range" -d "{\"key\":\"$(printf /shunt/default/plan/keyflow | base64 -w 0)\"}" >"$folder/etcd.json"
@@ -68,7 +69,7 @@ whole() {
         say "$n" show stateless --json >"$folder/stateless.$n"
         say "$n" flows dump >"$folder/flows.$n"
     done
-    "$python" scripts/tests/peers/whole_plan.py "$folder" "$1"
+    "$python" scripts/tests/peers/whole_plan.py "$folder"
 }
 # with_bank EPOCH: prints the number of switches with IDs of an epoch.
 with_bank() {
@@ -112,25 +113,27 @@ for pair in '1 2' '3 2'; do
     # shellcheck disable=SC2086
     wait_until "pings pass between hosts $pair" found $pair
 done
-wait_until 'all switches have one plan, which etcd has' whole 0
+wait_until 'all switches have one plan, which etcd has' whole
 if logged two 'is the master\|changes$'; then fail 'the standby has changed switches'; fi
 ok 'the first controller is the master, and the second one stands by'
 
 # The master waits for etcd before it changes switches. Then switches 2 and 3 do not answer.
+new=1
+if [ "$(with_bank 1)" -eq 4 ]; then new=0; fi
 begin_pings 1 2
 kill -STOP "$etcd"
 connect one "${first_cables[@]}"
 wait_until 'the plan that waits is reported' logged one 'a plan with other IDs or gates waits until etcd has stored them'
-[ "$(with_bank 1)" -eq 0 ] || fail 'switches are changed before the plan is stored'
+[ "$(with_bank "$new")" -eq 0 ] || fail 'switches are changed before the plan is stored'
 kill -STOP "$middle"
 kill -CONT "$etcd"
-has_new() { say 1 show stateless --json | grep '"epoch": *1'; }
+has_new() { say 1 show stateless --json | grep "\"epoch\": *$new"; }
 wait_until 'switch 1 has new IDs' has_new
 kill_one one
 kill -CONT "$middle"
 ok 'the first controller is killed when it has changed switches 1 and 4, and not 2 and 3'
 takes_over two
-wait_until 'the plan of epoch 1 is complete' whole 1
+wait_until 'the plan is complete' whole
 lost=$(end_pings)
 [ "$lost" -eq 0 ] || fail "$lost pings are lost when the master is killed"
 ok "the second controller took over within $took_ms ms, and completed the plan; no ping is lost"
@@ -143,15 +146,15 @@ start_one two 6655
 wait_until 'the second controller is the master again' logged two 'controller two is the master of all 4 connected switches'
 start_one one 6653
 wait_until 'the first controller is connected again' has_lines one 'is connected; controller one stands by' 4
-wait_until 'the plan of epoch 1 is kept' whole 1
+wait_until 'the plan is kept' whole
 begin_pings 1 2
 connect two "${second_cables[@]}"
-all_new() { [ "$(with_bank 0)" -eq 4 ]; }
-wait_until 'all switches have new IDs' all_new
+both() { [ "$(with_bank 0)" -eq 4 ] && [ "$(with_bank 1)" -eq 4 ]; }
+wait_until 'all switches have IDs of both epochs' both
 kill_one two
-ok "the second controller is killed when $(with_bank 1) switches have old IDs, and $(with_bank 0) have new ones"
+ok "the second controller is killed when $(with_bank 0) and $(with_bank 1) switches have IDs of the two epochs"
 takes_over one
-wait_until 'the plan of epoch 0 is complete' whole 0
+wait_until 'the plan is complete' whole
 lost=$(end_pings)
 [ "$lost" -eq 0 ] || fail "$lost pings are lost when the master is killed for the second time"
 ok "the first controller took over within $took_ms ms, and completed the plan; no ping is lost"
@@ -180,7 +183,7 @@ ok "without etcd, the master repairs the paths of failed links; $lost pings of 5
 start_etcd
 sleep 2
 if logged one 'no longer the master' || logged two 'is the master'; then fail 'the master has changed while there was no etcd'; fi
-wait_until 'all switches have one plan, which etcd has' whole 0
+wait_until 'all switches have one plan, which etcd has' whole
 ok 'when etcd is back, the same controller is the master'
 
 begin_pings 1 2
@@ -190,7 +193,7 @@ takes_over two
 kill -CONT "${controllers[one]}"
 wait_within 5 'the first controller stands by' logged one 'controller one is no longer the master'
 : >"$folder/one.log"
-wait_until 'all switches have one plan, which etcd has' whole 0
+wait_until 'all switches have one plan, which etcd has' whole
 sleep 1
 lost=$(end_pings)
 [ "$lost" -eq 0 ] || fail "$lost pings are lost when the master stops for a time"
