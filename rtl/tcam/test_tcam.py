@@ -3,14 +3,15 @@
 
 import os
 import random
-from collections import Counter
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
 from bench import CLOCK_NS, package_number
-from ternary import ANY, KEY_BITS, accepts, key_of, near_miss, part_accepts, parts, random_entry
+from ternary import (
+    ANY, KEY_BITS, Driver, accepts, key_of, near_miss, part_accepts, parts, probe, random_entry, replacement,
+)
 
 ENTRIES = int(os.environ["ENTRIES"])
 CHUNK_BITS, ROW_ENTRIES = package_number("CHUNK_BITS"), package_number("ROW_ENTRIES")
@@ -23,16 +24,12 @@ LATENCY = 4
 UPDATE = 2 * BANK_ADDRESSES + (1 << CHUNK_BITS)
 
 
-class Tcam:
-    """Drives the module, cycle by cycle. Holds the table that a search must see in each cycle."""
+class Tcam(Driver):
+    """Drives the module."""
 
     def __init__(self, dut):
-        self.dut = dut
-        self.table = [None] * ENTRIES
+        super().__init__(dut, ENTRIES)
         self.bank = 0
-        self.keys, self.writes = [], []
-        self.cycle, self.due = 0, {}
-        self.hits, self.during = Counter(), Counter()
 
     async def start(self):
         """Starts the clock and hides all entries, as the writer of the tables does after a reset."""
@@ -58,7 +55,6 @@ class Tcam:
             assert not dut.hit.value
             await RisingEdge(dut.clk)
         dut.clearing.value = 0
-        self.table = [None] * ENTRIES
 
     async def step(self):
         """One cycle: the next search and the next write, if there are any."""
@@ -73,24 +69,14 @@ class Tcam:
             key = self.keys.pop(0)
             dut.key.value = key
             found = next((index for index, entry in enumerate(self.table) if accepts(entry, key)), None)
-            self.due[self.cycle + LATENCY] = found
-            self.during[found] += bool(write)
+            self.expect(LATENCY, found, write)
         await FallingEdge(dut.clk)
-        if self.cycle in self.due:
-            wanted = self.due.pop(self.cycle)
-            got = int(dut.index.value) if dut.hit.value else None
-            assert got == wanted, f"cycle {self.cycle}: entry {got} instead of {wanted}"
-            self.hits[got] += 1
+        self.check()
         await RisingEdge(dut.clk)
         self.cycle += 1
         for index, entry in write[4] if write else ():
             # The change of the bank shows or hides the entry.
             self.table[index], self.bank = entry, 1 - self.bank
-
-    async def drain(self):
-        """Ends all searches and writes."""
-        while self.keys or self.writes or self.due:
-            await self.step()
 
     def set(self, index, entry):
         """Queues the writes of one update, in an empty queue. The other entries of the row keep their bits."""
@@ -153,9 +139,7 @@ async def the_lowest_index_wins(dut):
     chance = random.Random(2)
     tcam = Tcam(dut)
     await tcam.start()
-    for index in range(ENTRIES):
-        tcam.set(index, ANY)
-        await tcam.drain()
+    await tcam.show_all()
     for _ in range(6000):
         shown = [at for at, entry in enumerate(tcam.table) if entry]
         if not tcam.writes:
@@ -177,20 +161,13 @@ async def searches_see_updates_whole_and_do_not_wait(dut):
     await tcam.start()
     order = list(range(ENTRIES)) + [chance.randrange(ENTRIES) for _ in range(200)]
     for count, index in enumerate(order):
-        before = tcam.table[index] or random_entry(chance, CHUNK_BITS)
-        kind = chance.random()
-        after = None if count >= ENTRIES and kind < 0.2 else random_entry(chance, CHUNK_BITS)
-        if after and count >= ENTRIES and kind < 0.4:
-            # Few bits of a replaced entry change.
-            after = before[0] ^ (1 << chance.randrange(KEY_BITS)) & before[1], before[1]
+        before, after = replacement(chance, tcam.table[index], count >= ENTRIES, CHUNK_BITS)
         for _ in range(tcam.set(index, after)):
             # The entry itself as it was or will be, another one of its row, or any other one.
             row = range(index - index % ROW_ENTRIES, min(index - index % ROW_ENTRIES + ROW_ENTRIES, ENTRIES))
             target = chance.choice((index, index, chance.choice(row), chance.randrange(ENTRIES)))
             entry = chance.choice((before, after or before)) if target == index else tcam.table[target] or before
-            chunk = chance.randrange(CHUNKS)
-            key = key_of(chance, entry)
-            tcam.keys.append(key if chance.random() < 0.8 else near_miss(chance, entry, chunk, CHUNK_BITS))
+            tcam.keys.append(probe(chance, entry, CHUNK_BITS))
             await tcam.step()
     during = sum(count for index, count in tcam.during.items() if index is not None)
     await tcam.drain()
@@ -204,16 +181,6 @@ async def a_reset_hides_all_entries(dut):
     chance = random.Random(4)
     tcam = Tcam(dut)
     await tcam.start()
-    for index in range(ENTRIES):
-        tcam.set(index, ANY)
-        await tcam.drain()
+    await tcam.show_all()
     await tcam.clear()
-    tcam.keys += [chance.getrandbits(KEY_BITS) for _ in range(100)]
-    await tcam.drain()
-    assert tcam.hits == {None: 100}, tcam.hits
-    for index in (ENTRIES - 1, 0):
-        tcam.set(index, ANY)
-        await tcam.drain()
-        tcam.keys += [chance.getrandbits(KEY_BITS) for _ in range(100)]
-        await tcam.drain()
-        assert tcam.hits[index] == 100, tcam.hits
+    await tcam.check_hidden(chance)

@@ -10,7 +10,9 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
 from bench import CLOCK_NS, package_number
-from ternary import ANY, KEY_BITS, accepts, key_of, near_miss, part_accepts, parts, random_entry
+from ternary import (
+    ANY, KEY_BITS, Driver, accepts, key_of, near_miss, part_accepts, parts, probe, random_entry, replacement,
+)
 
 ENTRIES = int(os.environ["ENTRIES"])
 # An address of a memory cell is a part of the key and the page.
@@ -20,19 +22,13 @@ ADDRESSES = 1 << PART_BITS
 LATENCY = 5
 
 
-class Tcam:
-    """Drives the module, cycle by cycle. Holds the table that a search must see in each cycle."""
+class Tcam(Driver):
+    """Drives the module."""
 
     def __init__(self, dut):
-        self.dut = dut
-        self.table = [None] * ENTRIES
-        self.keys, self.writes = [], []
+        super().__init__(dut, ENTRIES)
         # A search after its first cycle: its key, and the index found in page 0.
         self.first = None
-        self.cycle, self.due = 0, {}
-        self.searches, self.hits = 0, Counter()
-        # Results, by index, of searches with a write in their second cycle.
-        self.during = Counter()
 
     async def start(self):
         """Starts the clock and hides all entries, as the writer of the tables does after a reset."""
@@ -69,31 +65,18 @@ class Tcam:
             assert ready, "a search takes more than two cycles"
             key, found = self.first
             found = self._find(1, key) if found is None else found
-            self.due[self.cycle - 1 + LATENCY] = found
-            self.during[found] += bool(write)
+            # The search has begun one cycle before.
+            self.expect(LATENCY - 1, found, write)
             self.first = None
             self.keys.pop(0)
         elif self.keys:
             assert not ready
             self.first = self.keys[0], self._find(0, self.keys[0])
-        if self.cycle in self.due:
-            wanted = self.due.pop(self.cycle)
-            assert dut.out_valid.value, f"no result after {LATENCY} cycles"
-            got = int(dut.index.value) if dut.hit.value else None
-            assert got == wanted, f"cycle {self.cycle}: entry {got} instead of {wanted}"
-            self.searches += 1
-            self.hits[got] += 1
-        else:
-            assert not dut.out_valid.value
+        assert bool(dut.out_valid.value) == self.check()
         await RisingEdge(dut.clk)
         self.cycle += 1
         for index, entry in write[4] if write else ():
             self.table[index] = entry
-
-    async def drain(self):
-        """Ends all searches and writes."""
-        while self.keys or self.writes or self.due:
-            await self.step()
 
     def set(self, index, entry):
         """Queues the writes of one update, in an empty queue. The other entry of the pair keeps its bits."""
@@ -133,9 +116,9 @@ async def entries_are_found_and_near_misses_are_not(dut):
         tcam.keys.append(key_of(chance, entry))
         for part in range(PARTS):
             tcam.keys.append(near_miss(chance, entry, part, PART_BITS))
-    before, begin = tcam.searches, tcam.cycle
+    before, begin = sum(tcam.hits.values()), tcam.cycle
     await tcam.drain()
-    searches, missed = tcam.searches - before, tcam.hits[None]
+    searches, missed = sum(tcam.hits.values()) - before, tcam.hits[None]
     assert searches == ENTRIES * (PARTS + 1) and missed == ENTRIES * PARTS, tcam.hits
     assert all(tcam.hits[index] == 2 for index in range(ENTRIES)), tcam.hits
     assert tcam.cycle - begin == 2 * searches + LATENCY - 1, "searches do not follow each other"
@@ -147,9 +130,7 @@ async def the_lowest_index_wins(dut):
     chance = random.Random(2)
     tcam = Tcam(dut)
     await tcam.start()
-    for index in range(ENTRIES):
-        tcam.set(index, ANY)
-        await tcam.drain()
+    await tcam.show_all()
     # Few entries stay shown, so that each of them is the lowest one at times.
     for _ in range(3000):
         shown = [at for at, entry in enumerate(tcam.table) if entry]
@@ -162,7 +143,7 @@ async def the_lowest_index_wins(dut):
         await tcam.step()
     await tcam.drain()
     behind = sum(count for index, count in tcam.hits.items() if index is not None and index >= ENTRIES // 2)
-    assert tcam.searches > 1000 and len(tcam.hits) > ENTRIES // 3 and behind > 100, tcam.hits
+    assert sum(tcam.hits.values()) > 1000 and len(tcam.hits) > ENTRIES // 3 and behind > 100, tcam.hits
 
 
 @cocotb.test()
@@ -177,12 +158,7 @@ async def searches_see_updates_whole_and_do_not_wait(dut):
     found = Counter()
     old = [None] * ENTRIES
     for count, index in enumerate(order):
-        kind = chance.random()
-        before = tcam.table[index] or random_entry(chance, PART_BITS)
-        after = None if count >= ENTRIES and kind < 0.2 else random_entry(chance, PART_BITS)
-        if after and count >= ENTRIES and kind < 0.4:
-            # Few bits of a replaced entry change.
-            after = before[0] ^ (1 << chance.randrange(KEY_BITS)) & before[1], before[1]
+        before, after = replacement(chance, tcam.table[index], count >= ENTRIES, PART_BITS)
         length = tcam.set(index, after)
         for _ in range(length):
             if not tcam.keys and (count % 3 or chance.random() < 0.5):
@@ -191,9 +167,7 @@ async def searches_see_updates_whole_and_do_not_wait(dut):
                 target = chance.choice(near)
                 entry = chance.choice((before, after or before)) if target == index else tcam.table[target]
                 entry = entry or old[target] or before
-                part = chance.randrange(PARTS)
-                key = key_of(chance, entry)
-                tcam.keys.append(key if chance.random() < 0.8 else near_miss(chance, entry, part, PART_BITS))
+                tcam.keys.append(probe(chance, entry, PART_BITS))
                 found[near.index(target)] += 1
             await tcam.step()
         old[index] = before
@@ -210,9 +184,7 @@ async def a_reset_hides_all_entries(dut):
     chance = random.Random(4)
     tcam = Tcam(dut)
     await tcam.start()
-    for index in range(ENTRIES):
-        tcam.set(index, ANY)
-        await tcam.drain()
+    await tcam.show_all()
     dut.clearing.value, dut.in_valid.value = 1, 1
     dut.address.value, dut.shown.value = 0, 0
     for pair in range(ENTRIES // 2):
@@ -221,13 +193,4 @@ async def a_reset_hides_all_entries(dut):
         assert not dut.hit.value and (pair == 0 or not dut.in_ready.value)
         await RisingEdge(dut.clk)
     dut.clearing.value, dut.in_valid.value = 0, 0
-    tcam.table = [None] * ENTRIES
-    tcam.keys += [chance.getrandbits(KEY_BITS) for _ in range(100)]
-    await tcam.drain()
-    assert tcam.hits == {None: 100}, tcam.hits
-    for index in (ENTRIES - 1, 0):
-        tcam.set(index, ANY)
-        await tcam.drain()
-        tcam.keys += [chance.getrandbits(KEY_BITS) for _ in range(100)]
-        await tcam.drain()
-        assert tcam.hits[index] == 100, tcam.hits
+    await tcam.check_hidden(chance)
