@@ -68,7 +68,7 @@ class Packer:
         return found + [self._packed(entry, flow_message) for entry in made]
 
     def _packed(self, item: Any, message: Any) -> bytes:
-        # The item is kept as well, so that no other object gets its identity.
+        # Keep the item as well: Python could give its identity to another object otherwise.
         kept = self._kept.get(id(item))
         if kept is None:
             kept = self._kept[id(item)] = item, packed(message(PROTOCOL, item))

@@ -15,9 +15,9 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps import mastership as module
 from shunt_controller.apps.mastership import Mastership
-from shunt_controller.pair.etcd import Found, StoreError, Written
+from shunt_controller.redundancy.etcd import Found, StoreError, Written
 from shunt_controller.live.topology import Host, Port
-from shunt_controller.pair.journal import RECORD_BYTES_MAX, Entry
+from shunt_controller.redundancy.journal import RECORD_BYTES_MAX, Entry
 
 STEP_S = 0.05
 

@@ -16,7 +16,7 @@ from shunt_controller.apps.switches import Switch
 from shunt_controller.apps.tag_and_forward import TagAndForward
 from shunt_controller.live.state import State
 from shunt_controller.live.topology import Host, Port
-from shunt_controller.pair.journal import Entry
+from shunt_controller.redundancy.journal import Entry
 
 HERE, AWAY = Host("02:00:00:00:00:01", Port(1, 4), ("10.0.0.1",)), Host("02:00:00:00:00:02", Port(2, 4))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A controller that takes over a fat tree from another one keeps its gates, also those of a switch that has lost
+"""A controller that takes over a fat tree from another one keeps its gates, also the gates of a switch that has lost
 its state."""
 
 import json

@@ -17,7 +17,7 @@ from shunt_controller.live.identifiers import Identifiers, renumbered
 from shunt_controller.live.keyflow import KeyFlow, Settings
 from shunt_controller.live.state import State, staged
 from shunt_controller.live.topology import Host, Link, Port, Topology
-from shunt_controller.pair.journal import Entry, Journal
+from shunt_controller.redundancy.journal import Entry, Journal
 from shunt_controller.sections import Bank
 
 STEPS_MAX = 200
@@ -273,7 +273,7 @@ def test_the_record_with_a_host_is_read_if_nothing_is_changed():
     [
         b"",
         b"[]",
-        b'{"format":"shunt-pair"}',
+        b'{"format":"shunt-redundancy"}',
         Entry("tag-and-forward").encoded(),
         Entry("keyflow").encoded().replace(b'"version":1', b'"version":9'),
         Entry("keyflow").encoded().replace(b'"current":null', b'"current":[]'),

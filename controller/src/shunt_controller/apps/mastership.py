@@ -24,9 +24,9 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.apps.reports import Reports
-from shunt_controller.pair.election import GENERATION_MAX, NO_GENERATION, TERM_MAX, Election, Read, Record, Timing, Write
-from shunt_controller.pair.etcd import Etcd, Found, StoreError
-from shunt_controller.pair.journal import Entry
+from shunt_controller.redundancy.election import GENERATION_MAX, NO_GENERATION, TERM_MAX, Election, Read, Record, Timing, Write
+from shunt_controller.redundancy.etcd import Etcd, Found, StoreError
+from shunt_controller.redundancy.journal import Entry
 
 cfg.CONF.register_cli_opts(
     [
@@ -55,7 +55,7 @@ class _Switch:
     """Role and generation ID that were requested last."""
     asked_s: float = float("-inf")
     confirmed_s: float = float("-inf")
-    """When the switch was asked, in the last request that it has answered with the role of master."""
+    """Time of the last request whose answer granted the role of master."""
     has_begun: bool = False
     """Whether discovery has the switch."""
     is_asking: bool = False
@@ -85,7 +85,7 @@ class Mastership:
         except ValueError as error:
             raise SystemExit(f"run: --etcd: {error}") from error
         self.name = cfg.CONF.controller_id or f"{socket.gethostname()}:{os.getpid()}"
-        # Two controllers that were given the same name are still different.
+        # A random suffix distinguishes controllers with the same name.
         self._election = Election(f"{self.name}/{secrets.token_hex(4)}", Timing.of(cfg.CONF.lease))
         self._prefix = cfg.CONF.etcd_prefix.rstrip("/")
         self._lock = threading.Lock()
@@ -138,7 +138,7 @@ class Mastership:
             if not isinstance(message, parser.OFPErrorMsg):
                 self._granted(switch, message)
             elif message.type == ofp.OFPET_BAD_REQUEST and message.code == ofp.OFPBRC_IS_SLAVE:
-                # The role has been taken away, so it is asked for.
+                # Another controller has taken the role away, so the switch must report its role.
                 switch.role, switch.asked_s = None, float("-inf")
             elif message.type == ofp.OFPET_ROLE_REQUEST_FAILED and switch.is_asking:
                 # The generation ID is too old. The switch reports the newest one when it is asked for its role.
@@ -197,7 +197,7 @@ class Mastership:
             with self._lock:
                 self._election.give_up()
             self._elect()
-            # If the record was not known, it has only been read.
+            # If the record was not known, the first call has only read it, and this one writes it.
             self._elect()
 
     def _elect(self) -> None:
@@ -330,7 +330,7 @@ class Mastership:
             self.log.info("controller %s is the master of all %d connected switches", self.name, count)
 
     def _wanted(self, switch: _Switch, now_s: float, must_confirm: bool) -> tuple[int, int] | None:
-        """Returns the role and generation ID that are to be requested now, or None."""
+        """Returns the role and generation ID to request now, or None."""
         if switch.is_asking and now_s - switch.asked_s < ROLE_S:
             return None
         if now_s - switch.refused_s < CHECK_S:

@@ -27,7 +27,7 @@ from shunt_controller.live.mtus import too_low
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.state import State
 from shunt_controller.live.topology import Host, Port, Topology
-from shunt_controller.pair.journal import Basis, Journal
+from shunt_controller.redundancy.journal import Basis, Journal
 from shunt_controller.sections import Trusted
 
 cfg.CONF.register_cli_opts(
@@ -66,7 +66,7 @@ class Planner(Protocol):
 
     @property
     def header_bytes(self) -> int:
-        """Number of bytes by which packets are longer between switches."""
+        """Number of bytes that the header adds to packets between switches."""
 
     def set_topology(self, topology: Topology) -> None:
         """Sets the topology."""
@@ -120,10 +120,10 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         self._read_s: dict[int, float] = {}
         self._journal = self._new_journal()
         self._stored_s = 0.0
-        """When no record had to be stored before switches may be changed."""
+        """Last time at which no change of switches waited for a record."""
         self._looked_s = 0.0
         self._known_s: dict[int, float] = {}
-        """When switches have become known whose stored hosts remain stored for a time."""
+        """Times at which switches became known. Their stored hosts are kept for KEEP_STORED_S from then on."""
         self.mtu_problems: list[str] = []
         """Sentences about links whose MTU is too low."""
 
@@ -137,8 +137,8 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         raise NotImplementedError
 
     def is_settled(self, now_s: float) -> bool:
-        """Returns whether all links are found that switches are configured for, except at ports that are down.
-        After some time, links need not be found."""
+        """Returns whether discovery has found all links that switches are configured for, except at ports that are
+        down, or has had enough time to find them."""
         topology = self.state.topology
         missing = [
             Port(number, port)

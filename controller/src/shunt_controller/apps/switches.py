@@ -27,7 +27,7 @@ class _Reading:
     """Replies of a switch whose configuration is being read."""
 
     xids: list[int]
-    """Transaction IDs of the requests: that for the sections first, and that of a barrier last."""
+    """Transaction IDs of the requests, from the request for the sections to the final barrier."""
     replies: list[StatelessReply] = field(default_factory=list)
     groups: list[Any] = field(default_factory=list)
     flows: list[Any] = field(default_factory=list)

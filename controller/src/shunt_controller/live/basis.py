@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The basis of KeyFlow's plans as a JSON value, for controllers that share a network
-(:mod:`shunt_controller.pair.journal`)."""
+(:mod:`shunt_controller.redundancy.journal`)."""
 
 from collections.abc import Collection, Mapping
 from math import gcd

@@ -79,7 +79,7 @@ class Rollout:
             self.actual.pop(switch, None)
         self._silent.update(self._waiting)
         self._waiting = {}
-        # A switch that is known to have its desired configuration has this very object.
+        # If a switch is known to have its desired configuration, `actual` has the same object as `desired`.
         both = {switch for switch in self.desired.keys() & self.actual.keys() if self.actual[switch] is not self.desired[switch]}
         for switch in list(both):
             if self.actual[switch] == self.desired[switch]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bases of plans as a controller before this one has stored them (:mod:`shunt_controller.pair.journal`)."""
+"""Bases of plans as a controller before this one has stored them (:mod:`shunt_controller.redundancy.journal`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar

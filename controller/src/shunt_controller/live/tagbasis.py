@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The basis of Tag-and-Forward's plans as a JSON value, for controllers that share a network
-(:mod:`shunt_controller.pair.journal`): the order of ports, from which all gates follow."""
+(:mod:`shunt_controller.redundancy.journal`): the order of ports, from which all gates follow."""
 
 from collections.abc import Mapping
 from typing import Any

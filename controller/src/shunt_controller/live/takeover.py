@@ -18,7 +18,7 @@ from shunt_controller.sections import GateMap, Gates, Trusted
 def taken_over(topology: Topology, had: Mapping[int, State], before: Ports, header: Header) -> FatTree | None:
     """Returns the tree whose gates switches have: the network with further links. `had` has the configurations
     of the switches, and `before` their ports for servers and to the outside. Returns None if the network lacks
-    more than links, or if the gates are those of another tree."""
+    more than links, or if the gates belong to another tree."""
     wiring = wiring_of(topology)
     gates = {switch: lane for switch, state in had.items() if (lane := _gates(state)) is not None}
     if wiring is None or wiring.extra or not wiring.missing or gates.keys() != topology.switches.keys():

@@ -40,7 +40,7 @@ def planned_group(group: Group) -> PlannedGroup:
 
 
 def of_flows(flows: Iterable[Flow], sections: Iterable[Section], groups: Mapping[int, PlannedGroup] | None = None) -> State:
-    """Returns a planned configuration. Without `groups`, the groups are those of the entries."""
+    """Returns a planned configuration. Without `groups`, it has the groups that its entries use."""
     found = {flow.id: flow for flow in flows}
     if groups is None:
         entries = (flow.entry for flow in found.values())
@@ -103,7 +103,7 @@ def _group_mod(group: Group, command: int) -> bytes:
         if len(_GROUP_MODS) >= GROUP_MODS_MAX:
             _GROUP_MODS.clear()
         kind, buckets = _group_parts(group)
-        # The group is kept as well, so that no other one gets its identity.
+        # Keep the group as well: Python could give its identity to another object otherwise.
         kept = group, packed(parser.OFPGroupMod(PROTOCOL, command, kind, group.number, buckets))
         _GROUP_MODS[id(group), command] = kept
     return kept[1]

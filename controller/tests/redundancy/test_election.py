@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shunt_controller.pair.election import TERM_MAX, Election, Read, Record, Timing
+from shunt_controller.redundancy.election import TERM_MAX, Election, Read, Record, Timing
 
 TIMING = Timing()
 NAMES = ("a", "b", "c")

@@ -8,8 +8,8 @@ own clock, so clocks need not agree. Each write depends on the revision that was
 succeeds, and a deposed master cannot write. Terms only grow. They are the generation IDs of OpenFlow, by which
 switches refuse older masters.
 
-If the store does not answer, a master remains master as long as all switches confirm its role. No other
-controller is then the master of one of them. If a switch does not confirm it, the master gives up.
+If the store does not answer, a master remains master as long as all switches confirm its role, because then
+no switch has another master. If a switch does not confirm the role, the master gives up.
 """
 
 import json
@@ -96,23 +96,23 @@ class Election:
         self.generation = 0
         """The highest generation ID that switches have reported."""
         self._since_s = 0.0
-        """Since when the record is known not to have changed."""
+        """Time since which the record has not changed, as far as this controller knows."""
         self._looked_s = float("-inf")
         self._asked_s = float("-inf")
         self._renewed_s = float("-inf")
         """When the last write that succeeded was begun."""
         self._confirmed_s = float("-inf")
-        """When switches were asked that have all confirmed the role."""
+        """Time of the last request for the role that all switches have confirmed."""
         self._gives_up = False
         self.is_known = False
         """Whether the record is as it was read or written last, as far as this controller knows."""
 
     def request(self, now_s: float) -> Read | Write | None:
-        """Returns what is to be asked now."""
+        """Returns the request to send to the store now, or None."""
         if self.is_master and now_s >= self._sure_until_s:
             self.is_master = False
         period_s = self.timing.renew_s if self.is_master else self.timing.look_s
-        # Once the record is known and is another one, nothing is left to be given up.
+        # If the record names another master, this controller has no mastership to give up.
         self._gives_up = self._gives_up and (self._is_own or not self.is_known)
         if now_s - self._asked_s < period_s and not (self._gives_up and self.is_known):
             return None

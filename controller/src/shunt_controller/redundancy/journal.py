@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from shunt_controller.live.rollout import Rollout
 from shunt_controller.live.topology import SWITCH_MAX, Host, Port, is_port_number
 
-FORMAT, VERSION = "shunt-pair", 1
+FORMAT, VERSION = "shunt-redundancy", 1
 RECORD_BYTES_MAX = 1 << 20
 """Length up to which hosts are stored in a record. etcd accepts requests of 1.5 MiB."""
 HOSTS_S = 3.0
@@ -124,7 +124,7 @@ class Journal:
         self._before: tuple[Host, ...] = ()
         """The hosts of the controller before, at switches that are not known yet. They remain in the record."""
         self._joined: tuple[tuple[tuple[Host, ...], tuple[Host, ...]], tuple[Host, ...]] | None = None
-        """These hosts and those of the planner, and both without repetitions."""
+        """The inputs of :meth:`_hosts` and its result, which is used while they are the same objects."""
         self._hosts_s = float("-inf")
         """When hosts were stored last."""
 
@@ -155,7 +155,7 @@ class Journal:
         return self._joined[1]
 
     def stored(self, entry: Entry) -> None:
-        """Takes the news that a record is stored."""
+        """Records that the store has a record."""
         self._stored = entry
         if self._submitted == entry:
             self._submitted = None

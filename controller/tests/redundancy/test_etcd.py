@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shunt_controller.pair.etcd import Etcd, Found, StoreError
+from shunt_controller.redundancy.etcd import Etcd, Found, StoreError
 
 READ = {"header": {"revision": "7"}, "kvs": [{"key": "aw==", "mod_revision": "5", "value": "dg=="}], "count": "1"}
 DONE = {"header": {"revision": "8"}, "succeeded": True, "responses": [{"response_put": {}}]}
