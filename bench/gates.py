@@ -35,7 +35,7 @@ REPORT = str(ROOT / "target/report/gates.jsonl")
 BARS_MS = {4: 20.0, 16: 1000.0}
 # External gates of each core switch, as in the paper's tree of k = 4 with 88 gates.
 OUTSIDE = 2
-# Longest time of a run, and of the connection of all switches.
+# Time limit of a run, and of the connection of all switches.
 PATIENCE_S = 60.0
 
 

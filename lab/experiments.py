@@ -243,7 +243,7 @@ def gates(reports):
 
 
 def overview(reports):
-    """Returns the table that puts the main results beside those of the papers. It has no plot."""
+    """Returns the table that puts the main results beside the results of the papers. It has no plot."""
     rows = []
     if (found := report_of(reports, "keyflow")) is not None:
         line = found[1].get(("KeyFlow RTT over 10 switches, tables 75 % full, mean", "KeyFlow against Open vSwitch"))

@@ -33,7 +33,7 @@ NAMES = {
     20: "barrier",
     21: "barrier",
 }
-# The experimenter ID of ONF, whose messages 2300 and 2301 are those of bundles in OpenFlow 1.3.
+# The experimenter ID of ONF, whose messages 2300 and 2301 control bundles in OpenFlow 1.3.
 ONF, BUNDLES = 0x4F4E4600, {2300: "bundle control", 2301: "bundle add"}
 counts = collections.Counter()
 

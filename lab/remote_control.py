@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the round trip of the first packet over five switches whose controller is 0 to 20 ms away.
 
-The controllers and switches are those of lab/first_packet.py. A relay delays all messages between switches and
+It uses the controllers and switches of lab/first_packet.py. A relay delays all messages between switches and
 controller by half of the round trip in each direction. For comparison, switches that learn addresses without a
-controller are measured, too: their first packets wait for nobody.
+controller are measured, too: their first packets do not wait for a controller.
 
 Values are written to target/report/experiments/remote_control.csv. Needs root, two CPUs, `make` before, and the
 programs that `scripts/setup.sh lab` installs. Takes about 3 minutes.

@@ -3,11 +3,12 @@
 #
 # Checks the hardware pipeline: check.sh STEP...
 #
-# Steps: lint, simulate (all test benches), reference (the Rust tests: 100 random programs in the RTL against the
-# software model; captures and compiled flow tables against the reference), device (the Rust tests: the whole device with ports and a daemon), volume (100,000 frames in
-# 100 random programs), faults (each planted fault of a sample must be caught), all_faults (each planted
-# fault), prove (proofs, and mutations that they must refute), synthesise (resources of each module, compared
-# with rtl/ceilings.json), report (results of the steps; tables of the pages).
+# Steps: lint, simulate (all test benches), reference (the Rust tests: 100 random programs in the RTL against
+# the software model; captures and compiled flow tables against the reference), device (the Rust tests: the
+# whole device with ports and a daemon), volume (100,000 frames in 100 random programs), faults (each planted
+# fault of a sample must be caught), all_faults (each planted fault), prove (proofs, and mutations that they
+# must refute), synthesise (resources of each module, compared with rtl/ceilings.json), report (results of the
+# steps; tables of the pages).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly python=target/tools/rtl/bin/python

@@ -37,10 +37,10 @@ class Panel:
         for step in range(5):
             value = self.top * step / 4
             yield line_of(left, to_y(value), left + WIDTH, to_y(value), "#d0d7de")
-            yield text(left - 6, to_y(value) + 4, "%.3g" % value, 'text-anchor="end"')
+            yield text(left - 6, to_y(value) + 4, label(value), 'text-anchor="end"')
         marks = [least + span * step / 4 for step in range(5)] if self.numeric else places
         for mark in marks:
-            yield text(to_x(mark), top + HEIGHT + 16, "%.3g" % mark if self.numeric else str(mark), 'text-anchor="middle"')
+            yield text(to_x(mark), top + HEIGHT + 16, label(mark) if self.numeric else str(mark), 'text-anchor="middle"')
         yield text(left + WIDTH / 2, top + HEIGHT + 32, self.across, 'text-anchor="middle"')
         yield text(left, y0 + 31, self.up, 'fill="#57606a" font-size="11"')
         for number, (name, line) in enumerate(self.lines.items()):
@@ -63,6 +63,11 @@ def nice(value):
         return 1.0
     power = 10 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 4, 5, 6, 8, 10) if step * power >= value * 0.9999)
+
+
+def label(value):
+    """Returns a number of an axis, with three significant digits below 1000 and without an exponent above."""
+    return "%.3g" % value if abs(value) < 1000 else "%.0f" % value
 
 
 def text(x, y, words, more=""):

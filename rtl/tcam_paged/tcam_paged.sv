@@ -77,7 +77,7 @@ module tcam_paged
     end
   end
 
-  // A carry chain combines the accept bits of odd entries, a DSP cell those of even entries.
+  // A carry chain combines the accept bits of odd entries, and a DSP cell combines the bits of even entries.
   wire [LINES-1:0] lines_q;
   wire [LINES/2-1:0][AND_BITS-1:0] even;
   for (genvar k = 0; k < LINES / 2; k++) begin : gen_pair

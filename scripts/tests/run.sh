@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every test of a folder: run.sh [FOLDER] (default: this folder). Two tests run at a time, so that tests
-# which wait for most of their time do not leave the CPUs idle. Prints the output of each test when it has ended,
-# and its time in seconds. Needs root.
+# Runs every test of a folder: run.sh [FOLDER] (default: this folder). Two tests run at a time,
+# because most tests spend their time waiting. Prints the output of each test when it has ended, and its time in
+# seconds. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 readonly folder=${1:-scripts/tests}
-# The second lane. Its tests wait for most of their time, their limits of time are wide, and their namespaces have
-# names of their own. All other tests are in the first lane.
+# The second lane. Its tests spend their time waiting, have generous time limits, and use namespaces with names of
+# their own. All other tests are in the first lane.
 readonly beside=(
     test_controller test_controller_faults test_controller_hybrid test_controller_modes test_controller_pair
     test_datapaths test_experiments test_faucet test_half_open test_load_plan test_load_row test_load_tags

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The experiments with controllers that set up paths. With KeyFlow, one switch asks, and two switches get an entry
-# each; with flows per hop, each switch asks in both directions. The time grows with the distance of the
+# The experiments with controllers that set up paths. With KeyFlow, one switch sends a packet-in, and two
+# switches get an entry each; with flows per hop, each switch sends one in both directions. The time grows with the distance of the
 # controller. The page gets the values. An interrupt leaves nothing behind.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -22,7 +22,7 @@ for kind in 'KeyFlow [12] 2' 'flows per hop 6 6' 'Open vSwitch, flows per hop 6 
     [[ "$(row packet_ins "$name") $(row changes "$name")" == $counts ]] ||
         fail "$name has $(row packet_ins "$name") packet-ins and $(row changes "$name") changes, not $counts"
 done
-ok 'KeyFlow asks once and changes two switches; flows per hop ask at each switch'
+ok 'KeyFlow needs one switch to ask, and changes two; with flows per hop, each switch sends packet-ins'
 
 lab/remote_control.py --rounds 2 --delay 40 --into "$values" >"$folder/remote_control.log" 2>&1 || fail 'the experiment with remote control failed'
 python3 - "$values/remote_control.csv" <<'PYTHON' || fail "the times do not fit the distance: $(cat "$values/remote_control.csv")"
@@ -30,13 +30,13 @@ import csv, sys
 
 rows = csv.DictReader(line for line in open(sys.argv[1], encoding="utf-8") if not line.startswith("#"))
 least_ms = {row["kind"]: float(row["least_us"]) / 1000 for row in rows}
-# The controller is asked once, or by five switches in both directions.
+# One switch sends a packet-in, or five switches do in both directions.
 assert 40 <= least_ms["KeyFlow"] < least_ms["flows per hop"], least_ms
 assert least_ms["flows per hop"] >= 400 and least_ms["Open vSwitch, flows per hop"] >= 400, least_ms
 for kind in ("without controller", "Open vSwitch, without controller"):
     assert least_ms[kind] < least_ms["KeyFlow"], least_ms
 PYTHON
-ok 'the first packet waits for the controller as often as switches ask'
+ok 'the first packet waits for the controller once per packet-in'
 
 cp docs/experiments.md "$folder/experiments.md"
 lab/experiments.py --reports "$folder/report" --page "$folder/experiments.md" >"$folder/page.log" 2>&1 || fail 'the page is not written'

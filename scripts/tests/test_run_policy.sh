@@ -43,7 +43,7 @@ wait_until 'an entry that was added again is marked' marked 'low_latency.*output
 policy normal
 wait_until 'the mark has changed' marked 'low_latency=false'
 policy low-latency
-# The status may still be that of the mark before, so the entry itself is asked.
+# The status may still show the mark before, so read the entry itself.
 wait_until 'the mark has changed again' marked '^low_latency[^=]'
 policy fast
 wait_until 'the error is reported' logged app 'mark is .fast.; it must be low-latency or normal; the rules from before stay in force'

@@ -12,7 +12,8 @@ use crate::pins::datapath::{Pins, Verilated};
 const RESET_CYCLES: usize = 4;
 /// Cycles in which a reset command must be accepted and executed. The RTL needs fewer.
 const COMMAND_CYCLES_MAX: u32 = 100_000;
-/// Cycles that a frame needs at most until it is counted as received, or after it was counted as sent.
+/// Maximum number of cycles until the counters include a frame that was received, or after they include a
+/// sent one.
 const SETTLE_CYCLES: u32 = 16;
 
 /// A command that the data plane did not execute.
@@ -223,8 +224,8 @@ impl RtlDatapath {
         }
     }
 
-    /// Runs until the last command was executed, and each received frame has left or was dropped. A frame
-    /// that is lost is waited for until nothing has left for `cycles` cycles.
+    /// Runs until the last command was executed, and each received frame has left or was dropped. If a
+    /// frame is lost, stops when nothing has left for `cycles` cycles.
     pub fn settle(&mut self, cycles: u32, sent: &mut Vec<SentFrame>) {
         let (mut idle, mut settled) = (0, 0);
         while idle < cycles && settled < SETTLE_CYCLES {
@@ -234,7 +235,7 @@ impl RtlDatapath {
         }
     }
 
-    /// Whether no command is executed, and each frame in `received` was counted in another counter too.
+    /// Returns whether no command is under way, and each received frame has left or was dropped.
     fn is_settled(&self) -> bool {
         let [received, others @ ..] = self.counters();
         self.executed.is_some() && received == others.iter().sum()

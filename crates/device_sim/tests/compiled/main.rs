@@ -2,8 +2,8 @@
 //! Compiled flow tables in the RTL, against the reference: byte for byte and in order, also while the tables
 //! change.
 //!
-//! SIM_CASES is the number of random programs, SIM_SEED the first seed. SIM_CASE_FRAMES_MIN is the number of
-//! frames that must be compared in all of them together (default: 0).
+//! SIM_CASES is the number of random programs, SIM_SEED the first seed. SIM_CASE_FRAMES_MIN is the least
+//! number of frames that all programs together must compare (default: 0).
 #![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 

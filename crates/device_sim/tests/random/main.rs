@@ -3,7 +3,7 @@
 //! entries change.
 //!
 //! SIM_PROGRAMS is the number of programs, SIM_FRAMES the number of frames for each, SIM_SEED the first seed.
-//! SIM_FRAMES_MIN is the number of frames that must be compared in all programs together (default: 0).
+//! SIM_FRAMES_MIN is the least number of frames that all programs together must compare (default: 0).
 #![cfg(feature = "datapath")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
