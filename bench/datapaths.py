@@ -26,8 +26,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "lab"))
-# pylint: disable-next=wrong-import-position
+# pylint: disable=wrong-import-position
+import program
 from report import Report
+from rooms import Failed
 
 SHUNT = os.environ.get("SHUNT", str(ROOT / "target/release/shunt"))
 REPORT = str(ROOT / "target/report/datapaths.jsonl")
@@ -39,10 +41,6 @@ THREADS_BESIDE_MAX = 4
 PATIENCE_S = 120.0
 # Types of OpenFlow messages.
 HELLO, ECHO_REQUEST, ECHO_REPLY = 0, 2, 3
-
-
-class Failed(Exception):
-    """The process did not do what the measurement needs."""
 
 
 class Controller:
@@ -208,15 +206,9 @@ def main() -> None:
     parser.add_argument("--report", default=REPORT, help="file of the figures (default: target/report/datapaths.jsonl)")
     options = parser.parse_args()
     options.port = options.port.replace(";", "\n")
-    try:
+    with program.ending("run make"):
         report = Report(options.report)
         results = [measure(options, report, is_connected) for is_connected in (True, False)]
-    except Failed as failed:
-        sys.exit(f"bench/datapaths.py: {failed}")
-    except FileNotFoundError as error:
-        sys.exit(f"bench/datapaths.py: {error.filename} is missing: run make")
-    except KeyboardInterrupt:
-        sys.exit(130)
     sys.exit(0 if all(results) else 1)
 
 

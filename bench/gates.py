@@ -26,9 +26,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import datapaths
+import program  # like `results` in lab, whose folder `datapaths` adds to the path
 from datapaths import ROOT, Failed, Report
 from loaded import PYTHON, free_port
-from results import write_about  # in lab, whose folder `datapaths` adds to the path
+from results import write_about
 
 REPORT = str(ROOT / "target/report/gates.jsonl")
 # Limit of the 95th percentile of `set_ms`, by k.
@@ -120,7 +121,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.runs < 1 or options.processes < 1 or any(k < 4 or k % 2 for k in options.k or []):
         parser.error("k is an even number from 4 on; runs and processes are at least 1")
-    try:
+    with program.ending("run make and scripts/setup.sh networks"):
         write_about(options.report)
         report, path = Report(options.report), Path(options.report).with_suffix(".csv")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,12 +129,6 @@ def main() -> None:
             table = csv.DictWriter(file, ["k", "run", "switches", "gates", "entries", "plan_ms", "set_ms"])
             table.writeheader()
             results = [measure(k, options, report, table) for k in options.k or BARS_MS]
-    except Failed as failed:
-        sys.exit(f"bench/gates.py: {failed}")
-    except FileNotFoundError as error:
-        sys.exit(f"bench/gates.py: {error.filename} is missing: run make and scripts/setup.sh networks")
-    except KeyboardInterrupt:
-        sys.exit(130)
     sys.exit(0 if all(results) else 1)
 
 

@@ -16,7 +16,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import datapaths
+import program  # in lab, whose folder `datapaths` adds to the path
 from datapaths import ROOT, SHUNT, Failed, Report, status
 
 REPORT = str(ROOT / "target/report/loaded.jsonl")
@@ -189,7 +189,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2, help="processes of shunt run (default: 2)")
     parser.add_argument("--report", default=REPORT, help="file of the figures (default: target/report/loaded.jsonl)")
     options = parser.parse_args()
-    try:
+    if not any(options.case in name for name in CASES):
+        parser.error(f"no case has {options.case!r} in its name; cases are: {'; '.join(CASES)}")
+    with program.ending("run make and scripts/setup.sh networks"):
         report = Report(options.report)
         for name, (arguments, _) in CASES.items():
             graphs = [word for word in arguments if word.endswith(".graphml")]
@@ -199,12 +201,6 @@ def main() -> None:
                 measure(name, options.processes, report)
             else:
                 print(f"left out, because its graph is missing in {GRAPHS}: {name}")
-    except Failed as failed:
-        sys.exit(f"bench/loaded.py: {failed}")
-    except FileNotFoundError as error:
-        sys.exit(f"bench/loaded.py: {error.filename} is missing: run make and scripts/setup.sh networks")
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -44,11 +44,14 @@ def two_cpus():
 
 
 @contextlib.contextmanager
-def ending():
-    """Ends the program with a message if a step fails, and with exit code 130 after Ctrl-C."""
+def ending(advice="run make first"):
+    """Ends the program with a message if a step fails, and with exit code 130 after Ctrl-C. If a file is missing,
+    the message has the advice."""
     try:
         yield
     except Failed as failed:
         sys.exit("%s: %s" % (name(), failed))
+    except FileNotFoundError as error:
+        sys.exit("%s: %s is missing: %s" % (name(), error.filename, advice))
     except KeyboardInterrupt:
         sys.exit(130)
