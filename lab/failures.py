@@ -16,9 +16,10 @@ import tempfile
 import time
 
 import program
-from live import Live, Stream, mac, planned, since
+from live import Live, Stream, planned, since
 from report import ROOT, Report
 from rooms import Failed, Rooms, wait_until
+from switches import mac
 
 REPORT = os.path.join(ROOT, "target/report/failures.jsonl")
 GRAPH = os.path.join(ROOT, "examples/networks/abilene.json")

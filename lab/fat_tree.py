@@ -28,11 +28,11 @@ from report import ROOT, Report
 
 # Starts this program again with the Python of the planners.
 from stateless import TF, config_lines, ends_of, plan, sections_of  # isort: skip
-from keyflow import MTU, fillers
+from keyflow import fillers
 from results import write_about
 from rooms import Failed, Rooms, wait_until
 from rtt import PING, turn_of
-from switches import Datapaths, OpenVswitch, Road, mac
+from switches import MTU, Datapaths, OpenVswitch, Road, mac
 
 REPORT = os.path.join(ROOT, "target/report/fat_tree.jsonl")
 # Sizes of frames in bytes, or of packets that exceed the MTU.

@@ -30,7 +30,7 @@ from stateless import KEYFLOW, config_lines, plan, sections_of  # isort: skip
 from results import write_about
 from rooms import Rooms
 from rtt import turn_of, Turn, road_of
-from switches import MAC_FLOWS, Datapaths, OpenVswitch, mac
+from switches import MAC_FLOWS, MTU, Datapaths, OpenVswitch, mac
 
 REPORT = os.path.join(ROOT, "target/report/keyflow.jsonl")
 HOPS = [1, 2, 3, 5, 10]
@@ -39,8 +39,6 @@ FILLS = [0, 25, 50, 75, 100]
 FULL = 200_000
 # Frames of 64 bytes: headers of 14, 20 and 8 bytes, 18 bytes of data, and the checksum.
 SIZE = ["-s", "18"]
-# MTU of links between switches, whose frames have a header of KeyFlow.
-MTU = 1600
 
 
 def fillers(percent, a, b):

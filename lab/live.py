@@ -8,14 +8,13 @@ import re
 import subprocess
 import time
 
+from program import PLANNING, PYTHON
 from report import ROOT
 from rooms import Failed, wait_until
+from switches import MTU, mac, text_of
 
-PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
 SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
 ROOM = "sw"
-# Leaves space for keys and tags.
-MTU = 1600
 # Time for switches to start.
 START_S = 60
 # Prints a network of the planners: a fat tree, or the network of a file.
@@ -94,10 +93,9 @@ class Live:
 
     def start_controller(self, *arguments):
         """Starts `shunt-controller run` with a new log."""
-        environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "controller/src"))
         with open(self.log_file, "w", encoding="utf-8") as file:
             command = [PYTHON, "-m", "shunt_controller", "run", *arguments]
-            self.controller = self.rooms.start(ROOM, command, log=file, env=environment)
+            self.controller = self.rooms.start(ROOM, command, log=file, env=os.environ | PLANNING)
 
     def stop_controller(self):
         """Ends the controller."""
@@ -150,8 +148,7 @@ class Stream:
 def planned(what):
     """Returns the links between the switches of a fat tree, given by its k, or of a network file. Also returns
     the ports for hosts."""
-    environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "controller/src"))
-    done = subprocess.run([PYTHON, "-c", PLANNER, str(what)], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([PYTHON, "-c", PLANNER, str(what)], env=os.environ | PLANNING, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(done.stderr.strip().rsplit("\n", 1)[-1])
     network = json.loads(done.stdout)
@@ -164,17 +161,6 @@ def planned(what):
         else:
             hosts.append((number[a], a_port) if a in number else (number[b], b_port))
     return links, hosts
-
-
-def text_of(path):
-    """Returns the content of a file."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-
-
-def mac(host):
-    """Returns the MAC address of a host."""
-    return "02:00:00:00:%02x:%02x" % divmod(host, 256)
 
 
 def since(begin):

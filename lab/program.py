@@ -9,6 +9,10 @@ import sys
 from report import ROOT
 from rooms import Failed
 
+# Python with os-ken, for planners and controllers, and its environment variables.
+PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
+PLANNING = {"PYTHONPATH": os.path.join(ROOT, "controller/src")}
+
 
 def name():
     """Returns the path of the running program in the repository."""

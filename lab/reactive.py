@@ -9,17 +9,15 @@ import signal
 import sys
 import time
 
+from program import PLANNING, PYTHON
 from report import ROOT
 from rooms import Failed, wait_until
-from switches import OpenVswitch, Shunt, mac, text_of, tool
+from switches import MTU, OpenVswitch, Shunt, mac, text_of, tool
 
-PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
 CONTROLLER_PORT, RELAY_PORT = 6653, 6654
 # Time after which a path that is not used is removed, and time until all its entries are gone for sure.
 IDLE_S, GONE_S = 1, 2.6
 READY_S = 60
-# MTU of links between switches, whose frames have a header of KeyFlow.
-MTU = 1600
 HOSTS = ",".join("%s=%d" % (mac(number), number) for number in (1, 2))
 
 
@@ -47,9 +45,8 @@ class Reactive:
         self.begin_switches()
 
     def _start(self, command, name):
-        environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "controller/src"))
         with open(self.path(name + ".log"), "w", encoding="utf-8") as log:
-            return self.rooms.start(self.switch, command, self.cpus[:1], log, env=environment)
+            return self.rooms.start(self.switch, command, self.cpus[:1], log, env=os.environ | PLANNING)
 
     def counted(self):
         """Returns the number of messages since the previous call, by their kinds."""

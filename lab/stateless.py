@@ -24,10 +24,11 @@ import subprocess
 import sys
 import tempfile
 
+from program import PYTHON
 from report import ROOT
 from rooms import Failed, Rooms, done, wait_until
+from switches import MTU
 
-PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
 if importlib.util.find_spec("os_ken") is None:
     # The planners run in the environment of os-ken, which the distribution's Python lacks.
     if sys.executable == PYTHON or not os.path.exists(PYTHON):
@@ -73,7 +74,7 @@ class Network:
         self.rooms, self.folder, self.hosts = rooms, folder, hosts
         self.devices = {}
         # The pushed header makes frames between switches longer than frames of hosts.
-        self.mtu = 1600
+        self.mtu = MTU
         rooms.make(ROOM)
         for a, a_port, b, b_port in links:
             ends = "%sp%d" % (a, a_port), "%sp%d" % (b, b_port)

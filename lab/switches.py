@@ -13,6 +13,8 @@ from rooms import Failed, wait_until
 
 # Folder into which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
+# MTU of links between switches, whose frames may have a key or a tag.
+MTU = 1600
 # Time for a switch to load its flows.
 START_S = 120
 # Time in which a signal for a process group reaches all its processes.
@@ -246,12 +248,12 @@ class Bridge(Road):
 
 def mac(number):
     """Returns a host's MAC address."""
-    return "02:00:00:00:00:%02x" % number
+    return "02:00:00:00:%02x:%02x" % divmod(number, 256)
 
 
 def text_of(path):
-    """Returns the text of a file."""
-    with open(path, encoding="utf-8") as file:
+    """Returns the text of a file, which may be a log that is being written."""
+    with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
 
 
