@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that are executed in parts: sums of counters, and QUERYALL.
+//! Requests that are not answered at once: FEATURES_REQUEST, sums of counters, and QUERYALL.
 
 use crate::channel::PofChannel;
 use crate::counters::{PofCounts, missing};
+use crate::describe;
 use crate::flow_mod::result;
 use crate::group_mod::group_counts;
 use crate::shared::Shared;
 use dataplane::DataPlane;
-use flow::TableId;
+use flow::{RuleVersion, TableId};
 use model::EntryRef;
 use model::agent::Context;
 use pof::message::resource::{CounterCommand, PofCounter};
@@ -26,6 +27,8 @@ const MESSAGES_PER_PART: usize = 64;
 pub(crate) enum Job {
     /// The channel waits until the driver has applied the changes of the request.
     Offloaded,
+    /// FEATURES_REQUEST with this transaction ID waits until the workers have applied this version.
+    Features(u32, RuleVersion),
     Count(CountJob),
     QueryAll(QueryAllJob),
 }
@@ -85,6 +88,11 @@ impl Job {
         matches!(self, Self::Offloaded)
     }
 
+    /// Returns whether the job waits for the driver or the workers.
+    pub fn waits(&self) -> bool {
+        matches!(self, Self::Offloaded | Self::Features(..))
+    }
+
     /// Executes a part of the job. Returns the rest, or `None` if it is done.
     pub fn advance<D: DataPlane>(
         self,
@@ -94,6 +102,12 @@ impl Job {
     ) -> Option<Self> {
         match self {
             Self::Offloaded => Some(Self::Offloaded),
+            Self::Features(_, version) if !context.model.is_applied(version) => Some(self),
+            Self::Features(xid, _) => {
+                let features = describe::features(&shared.config, context.model.ports().count());
+                channel.reply(xid, &PofMessage::FeaturesReply(features));
+                None
+            }
             Self::Count(job) => job.advance(channel, shared, context).map(Self::Count),
             Self::QueryAll(job) => job.advance(channel, shared, context).map(Self::QueryAll),
         }

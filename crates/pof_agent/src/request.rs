@@ -54,8 +54,7 @@ impl PofChannel {
     ) -> Result<(), PofRefusal> {
         let asked = match message {
             PofMessage::FeaturesRequest => {
-                let features = describe::features(&shared.config, context.model.ports().count());
-                self.reply(xid, &PofMessage::FeaturesReply(features));
+                self.job = Some(Job::Features(xid, context.model.barrier()));
                 return Ok(());
             }
             PofMessage::SetConfig(config) => return self.set_config(config, context),

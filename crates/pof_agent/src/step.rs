@@ -30,7 +30,7 @@ impl PofChannel {
                 break;
             }
         }
-        let answers = self.job.as_ref().is_some_and(|job| !job.is_offloaded()) && self.has_room();
+        let answers = self.job.as_ref().is_some_and(|job| !job.waits()) && self.has_room();
         PofProgress { more: left == 0 || answers, events }
     }
 

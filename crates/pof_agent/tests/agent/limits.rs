@@ -94,6 +94,24 @@ fn requests_wait_in_bounded_memory_while_the_data_plane_is_congested() {
     assert_eq!(rig.model.flow_count(), 1 + sent);
 }
 
+/// The test also shows that the driver is not asked for further steps meanwhile: `Rig::run` returns.
+#[test]
+fn features_are_answered_when_the_changes_before_are_applied() {
+    let mut rig = rig(false);
+    fill(&mut rig, 1);
+    rig.output();
+    rig.model.plane_mut().held = true;
+    fill_unchecked(&mut rig, 1..2);
+    rig.send(&PofMessage::FeaturesRequest);
+    rig.send(&PofMessage::QueryAllRequest(QueryAll::default()));
+    assert_eq!(rig.output(), []);
+    rig.model.plane_mut().apply_all();
+    rig.run();
+    let answers = rig.output();
+    assert!(matches!(answers.first(), Some(PofMessage::FeaturesReply(_))), "{answers:?}");
+    assert_eq!(answers.last(), Some(&PofMessage::QueryAllFin));
+}
+
 #[test]
 fn an_answer_in_parts_pauses_while_the_controller_does_not_read() {
     let mut rig = rig(false);
