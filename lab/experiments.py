@@ -88,24 +88,33 @@ def report_of(reports, name):
         return json.load(file), lines
 
 
+ROUND_TRIPS = {
+    "mean": "Mean round trip",
+    "longest": "Longest round trip",
+    "longest without gaps": "Longest round trip of pings that were not near a gap",
+}
+
+
 def rtt(reports):
     """Returns the part about round trips over switches in a row, and its plot."""
     found = report_of(reports, "keyflow")
     if found is None:
         return None
     about, lines = found
-    pattern = re.compile(r"KeyFlow RTT over (\d+) switch(?:es)?, tables (\d+) % full, (mean|longest)$")
+    pattern = re.compile(r"KeyFlow RTT over (\d+) switch(?:es)?, tables (\d+) % full, (mean|longest|longest without gaps)$")
     values = {}
     for (figure, case), line in lines.items():
         if match := pattern.match(figure):
             values[int(match[1]), int(match[2]), match[3], case] = line
     hops, fills = sorted({key[0] for key in values}), sorted({key[1] for key in values})
     text = []
-    for what in ("mean", "longest"):
+    for what, words in ROUND_TRIPS.items():
         for peer in ("KeyFlow against Open vSwitch", "KeyFlow, af_xdp, busy against Open vSwitch, afxdp"):
             cells = [[str(hop), *(_ratio(values.get((hop, fill, what, peer))) for fill in fills)] for hop in hops]
-            words = "%s round trip: %s" % (what.capitalize(), peer)
-            text += ["", words + ", by the filled part of the tables", "", *table(["switches", *("%d %%" % fill for fill in fills)], cells)]
+            # Older reports lack some rows.
+            if not any(cell for row in cells for cell in row[1:]):
+                continue
+            text += ["", "%s: %s, by the filled part of the tables" % (words, peer), "", *table(["switches", *("%d %%" % fill for fill in fills)], cells)]
 
     def points(fill, peer, side):
         found = ((hop, values.get((hop, fill, "mean", "KeyFlow against " + peer))) for hop in hops)

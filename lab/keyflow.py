@@ -9,8 +9,9 @@ datapaths or bridges of one process. Each switch has the entries for the hosts, 
 other hosts, which have a higher priority. With KeyFlow, all switches have these entries, too.
 
 The kinds are measured in turns with `ping -i 0.002` while the others are paused, as in lab/rtt.py. A round
-gives the mean and the longest round trip of each kind, and ratios compare values of the same round. Figures
-are written to target/report/keyflow.jsonl.
+gives the mean and the longest round trip of each kind, and ratios compare values of the same round. Further
+pings of each turn give the longest round trip without those near a gap, in which another thread had the CPU of
+the switches. Figures are written to target/report/keyflow.jsonl.
 
 Needs root, two CPUs, `make` before, and the programs that `scripts/setup.sh lab` installs. With all options
 at their defaults, it takes about 40 minutes.
@@ -27,8 +28,9 @@ from report import ROOT, Report
 
 # Starts this program again with the Python of the planners.
 from stateless import KEYFLOW, config_lines, plan, sections_of  # isort: skip
+from lanes import unpreempted
 from results import write_about
-from rooms import Rooms
+from rooms import Failed, Rooms
 from rtt import turn_of, Turn, road_of
 from switches import MAC_FLOWS, MTU, Datapaths, OpenVswitch, mac
 
@@ -141,6 +143,7 @@ KINDS = {
     "Open vSwitch": ("ovs", Ovs),
     "Open vSwitch, afxdp": ("ovs-xdp", OvsXdp),
 }
+INTERVAL_S = 0.002
 # Compared kinds, and the maximum ratios of the mean and of the longest round trip over ten switches with
 # tables that are 75 % full.
 PAIRS = {
@@ -148,6 +151,18 @@ PAIRS = {
     ("KeyFlow, af_xdp, busy", "Open vSwitch, afxdp"): (1.0, None),
     ("KeyFlow", "tables"): (None, None),
 }
+
+
+def longest_undisturbed(road, pings, cpu):
+    """Returns the longest round trip in us of the pings that were not near a gap, or of all if there is none."""
+    road.resume()
+    try:
+        times, whole = unpreempted(road, [cpu], pings, INTERVAL_S, SIZE)
+    finally:
+        road.pause()
+    if not times:
+        raise Failed("%s: no ping was answered" % road.switch)
+    return max(whole or times), 100 * (1 - len(whole) / len(times))
 
 
 def write_figures(report, hops, fill, turns):
@@ -160,7 +175,10 @@ def write_figures(report, hops, fill, turns):
         report.against("KeyFlow RTT over %s, mean" % place, case, "us", *means, at_most=mean if has_bar else None)
         most = ([max(turn.times_us) for turn in turns[name]] for name in (ours, peer))
         report.against("KeyFlow RTT over %s, longest" % place, case, "us", *most, at_most=longest if has_bar else None)
+        most = ([turn.undisturbed_us for turn in turns[name]] for name in (ours, peer))
+        report.against("KeyFlow RTT over %s, longest without gaps" % place, case, "us", *most, at_most=longest if has_bar else None)
     for name, each in turns.items():
+        report.alone("KeyFlow pings near a gap over %s" % place, name, "%", [turn.near_gaps_percent for turn in each])
         lost = [turn.lost_percent for turn in each]
         if any(lost):
             report.alone("KeyFlow pings lost over %s" % place, name, "%", lost)
@@ -179,7 +197,9 @@ def measure(report, options, cpus, hops, fill, order):
         turns = {name: [] for name in roads}
         for _ in range(options.rounds):
             for name in order.sample(list(roads), len(roads)):
-                turns[name].append(turn_of(roads[name], options.pings, cpus[0], SIZE))
+                turn = turn_of(roads[name], options.pings, cpus[0], SIZE)
+                turn.undisturbed_us, turn.near_gaps_percent = longest_undisturbed(roads[name], options.pings, cpus[0])
+                turns[name].append(turn)
         write_figures(report, hops, fill, turns)
 
 

@@ -54,11 +54,11 @@ TURN_LIMIT_S = 60
 FLOOD_LEAST_KPPS = 10
 
 
-def unpreempted(road, cpus, pings, interval_s):
-    """Sends pings. Returns the round-trip times of all answered ones in us, and of those that were not near a
-    gap."""
+def unpreempted(road, cpus, pings, interval_s, options=()):
+    """Sends pings with these further options. Returns the round-trip times of all answered ones in us, and of
+    those that were not near a gap."""
     rooms, times, gaps = road.rooms, [], []
-    command = ["ping", "-n", "-D", "-i", str(interval_s), "-W", "1", "-c", str(pings), "10.0.0.2"]
+    command = ["ping", "-n", "-D", "-i", str(interval_s), "-W", "1", "-c", str(pings), *options, "10.0.0.2"]
     process = rooms.start(road.hosts[0], command, cpus, subprocess.PIPE, text=True)
     waited_s = road.waited_s()
     for line in process.stdout:
