@@ -129,6 +129,9 @@ impl Harness<Observer> {
             Self::settle_arrivals(&mut self.rig, &self.links);
             self.drain();
         }
+        // Changes that the packets before the run have caused are not part of it.
+        self.poll();
+        self.rig.settle();
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.rig.worker.probe().pass(0.0);
         lock(&self.links).begin();
