@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every test of a folder: run.sh [FOLDER] (default: this folder). Two tests run at a time,
-# because most tests spend their time waiting. Prints the output of each test when it has ended, and its time in
-# seconds. Needs root.
+# Runs every test of a folder: run.sh [FOLDER] (default: this folder). Two tests run at a time, because most tests
+# only wait most of the time. When a test has ended, prints its output and its time in seconds. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

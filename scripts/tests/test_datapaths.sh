@@ -48,7 +48,7 @@ SHUNT=$shunt in_room sw bench/loaded.py --case 'k = 4' --report "$folder/report"
     fail 'the dumped state of a plan does not deliver'
 ok 'plans of k = 4, loaded over OpenFlow, deliver in a simulation of the dumped state'
 
-# The times are not checked, because the machine may be busy: k = 6 has no target.
+# The times are not checked: the machine may be busy, and k = 6 has no target.
 SHUNT=$shunt in_room sw bench/gates.py --k 6 --runs 3 --report "$folder/gates.jsonl" >"$folder/gates.log" 2>&1 ||
     fail 'a controller does not set the gates of a tree'
 [ "$(grep -c '^6,[1-3],45,' "$folder/gates.csv")" -eq 3 ] || fail "gates.csv is wrong: $(cat "$folder/gates.csv")"

@@ -181,7 +181,7 @@ class Journal:
             self._store(replace(stored, next=basis, hosts=hosts), now_s)
             return planner.waits
         if planner.waits:
-            # The plan is stored, and the planner has not planned with it yet.
+            # The store has the new plan, but the planner still uses the one before.
             rollout.may_remove = False
             return True
         # etcd keeps each version for a time, so hosts alone are not stored more often.

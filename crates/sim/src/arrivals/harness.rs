@@ -129,7 +129,7 @@ impl Harness<Observer> {
             Self::settle_arrivals(&mut self.rig, &self.links);
             self.drain();
         }
-        // Changes that the packets before the run have caused are not part of it.
+        // Apply the changes that these packets have caused, because their cost is not measured.
         self.poll();
         self.rig.settle();
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
