@@ -107,6 +107,14 @@ impl Store {
         id
     }
 
+    /// Gives a new entry the serial number and the time of addition that it had in an earlier process.
+    pub fn set_origin(&mut self, id: EntryId, serial: u64, created_ns: Nanos) {
+        if let Some(slot) = self.slot_mut(id) {
+            (slot.serial, slot.created_ns) = (serial, created_ns);
+            self.next_serial = self.next_serial.max(serial.saturating_add(1));
+        }
+    }
+
     /// Removes an entry from its table. Its ID stays in use until `release`.
     pub fn unlink(&mut self, id: EntryId) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
