@@ -27,6 +27,7 @@ const LAYERS: &[&str] = &[
     "pof",
     "model",
     "pof_agent",
+    "store",
     "worker",
     "device",
     "device_sim",
