@@ -9,6 +9,7 @@ use crate::device::{DeviceKind, check_others, device};
 use crate::endpoint::socket_path;
 use crate::file::{self, ConfigFile};
 use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
+use crate::kept::kept_rules;
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::ports::{Around, has_no_device, ports};
@@ -151,6 +152,11 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
         mistakes.wrong(format!("{key}.control"), problem);
     }
     share_no_address(key, &one.datapath, &other.datapath, mistakes);
+    let folder = |config: &Config| config.datapath.kept_rules.as_ref().map(|kept| kept.path.clone());
+    if let Some(path) = folder(other).filter(|path| folder(one).as_ref() == Some(path)) {
+        let problem = format!("\"{}\" is also used by another datapath; use each once", path.display());
+        mistakes.wrong(format!("{key}.store.path"), problem);
+    }
     let device = |config: &Config| match config.datapath.device.as_ref()?.kind {
         DeviceKind::Udp { address, .. } => Some(address),
         DeviceKind::Simulated => None,
@@ -296,6 +302,7 @@ fn datapath(
             ports(key, &d.port, &around, mistakes)
         }
     };
+    let kept_rules = kept_rules(key, &d, mistakes);
     let stateless = d.stateless.map(|form| form.read_all());
     let stateless = stateless.transpose().unwrap_or_else(|all| {
         for (name, problem) in all {
@@ -318,6 +325,7 @@ fn datapath(
         pof,
         forwarding,
         flows: d.flows.map(PathBuf::from),
+        kept_rules,
         stateless: stateless.map(Arc::new),
         searcher_cpu,
         device,

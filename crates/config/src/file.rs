@@ -48,8 +48,16 @@ pub(crate) struct DatapathSection {
     pub lanes: LanesSection,
     pub port_cache: PortCacheSection,
     pub stateless: Option<StatelessForm>,
+    pub store: Option<StoreSection>,
     pub device: Option<DeviceSection>,
     pub port: Vec<PortSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StoreSection {
+    pub path: Option<String>,
+    pub durable: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

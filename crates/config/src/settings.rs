@@ -4,6 +4,7 @@
 use crate::device::ConfiguredDevice;
 use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
+use crate::kept::KeptRules;
 use crate::packet_in::PacketIns;
 use flow::{Nanos, StatelessConfig};
 use pof::PofDialect;
@@ -86,6 +87,8 @@ pub struct Datapath {
     pub forwarding: Forwarding,
     /// Flow file that is loaded before the first packet.
     pub flows: Option<PathBuf>,
+    /// Where the rules are kept over restarts, if anywhere.
+    pub kept_rules: Option<KeptRules>,
     /// Settings of the stateless forwarder, if there is one.
     pub stateless: Option<Arc<StatelessConfig>>,
     /// CPU to which the search worker of the port caches is pinned, if there is one.
