@@ -128,6 +128,8 @@ pub enum What {
     Cache,
     /// Device that forwards instead of workers: agreement with the rules, session, counters
     Device,
+    /// Store that keeps the rules over restarts: state, changes kept, sizes
+    Store,
     /// Stateless forwarder: IDs, labels, gates, trusted ports, and counts of tagged packets
     Stateless,
     /// Packets by outcome, drops by reason, latencies by lane

@@ -21,7 +21,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
     CacheReport, Changes, Client, ClientError, ControlRequest, CountersReport, DeviceReport, ExpressReport,
-    Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, Tables,
+    Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, StoreReport, Tables,
 };
 use switch::daemon::{self, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
@@ -118,6 +118,9 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         }
         (What::Device, json) => {
             answer::<DeviceReport>(client, &ControlRequest::Device, json, print::device::device)
+        }
+        (What::Store, json) => {
+            answer::<StoreReport>(client, &ControlRequest::Store, json, print::store::store)
         }
         (What::Stateless, json) => {
             answer::<StatelessReport>(client, &ControlRequest::Stateless, json, print::stateless)

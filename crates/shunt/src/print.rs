@@ -8,6 +8,7 @@ pub mod express;
 pub mod live;
 pub mod network;
 pub mod sim;
+pub mod store;
 pub mod trace;
 
 use config::stateless_form::{BankForm, GatesForm, LabelForm};

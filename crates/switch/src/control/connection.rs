@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use store::StoreHandle;
 
 /// Number of unsent bytes of answers at which no further part of an answer is produced.
 const OUTBOX_BYTES: usize = 256 * 1_024;
@@ -42,6 +43,8 @@ pub struct ControlState<'a> {
     pub lost: &'a dyn Fn() -> LostMessages,
     /// Number of flows that all clients together may still send before the flows are loaded.
     pub loading_room: &'a mut usize,
+    /// The store of the rules, if there is one.
+    pub store: Option<&'a StoreHandle>,
 }
 
 /// A client's unfinished request, with its ID.
@@ -236,7 +239,7 @@ impl Connection {
                 }
             }
             Some(Job::Barrier(id, version, changes)) => {
-                if state.model.is_applied(version) {
+                if state.model.is_settled(version) {
                     self.answer(id, "done", &changes);
                 } else {
                     self.job = Some(Job::Barrier(id, version, changes));
@@ -304,6 +307,10 @@ impl Connection {
             ControlRequest::Device => match show::device(state.model) {
                 Some(report) => self.answer(id, "done", &report),
                 None => self.error(Some(id), "workers forward the packets of this datapath, and no device"),
+            },
+            ControlRequest::Store => match state.store {
+                Some(store) => self.answer(id, "done", &show::store(store)),
+                None => self.error(Some(id), "this datapath has no store; configure [datapath.store]"),
             },
             ControlRequest::Stateless => self.answer(id, "done", &show::stateless(state.model)),
             ControlRequest::Gates { gates, trusted } => {

@@ -30,7 +30,7 @@ pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigu
 pub use protocol::{
     CacheCounts, CachePort, CacheReport, Changes, ControlRequest, CountersReport, DeviceReport,
     ExaminedField, ExpressCounts, ExpressReport, ExpressWorker, FastTable, Ffp, FlowForm, FlowPart, FlowRow,
-    Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
+    Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport, StoreReport, TableRow, Tables,
 };
 
 pub(crate) use connection::{Connection, ControlState, PARKED_MAX};

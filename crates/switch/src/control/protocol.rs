@@ -37,6 +37,8 @@ pub enum ControlRequest {
     Cache,
     /// Asks for the state of the device, if one forwards. The answer is [`DeviceReport`].
     Device,
+    /// Asks for the condition of the store, if the datapath has one. The answer is [`StoreReport`].
+    Store,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
     /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, sent when the
@@ -89,6 +91,7 @@ impl ControlRequest {
             | Self::Express
             | Self::Cache
             | Self::Device
+            | Self::Store
             | Self::Stateless
             | Self::Clear => &[],
         }
@@ -463,6 +466,33 @@ impl CacheCounts {
         self.unquenched += other.unquenched;
         self.unanswered += other.unanswered;
     }
+}
+
+/// Condition of the store that keeps the rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreReport {
+    /// Folder of the store.
+    pub path: String,
+    /// `complete`, `behind` (changes wait for the disk) or `failing` (the disk refuses changes).
+    pub state: String,
+    /// Why the store is failing, if it is.
+    pub trouble: Option<String>,
+    /// Number of the last change.
+    pub recorded: u64,
+    /// Number of the last change that a restart would restore.
+    pub kept: u64,
+    /// Number of values that wait to be written.
+    pub queued: u64,
+    /// Bytes of the logs since the last snapshot.
+    pub log_bytes: u64,
+    /// Bytes of the last snapshot of this process.
+    pub snapshot_bytes: u64,
+    /// Number of snapshots of this process.
+    pub snapshots: u64,
+    /// Number of changes that only a later snapshot can include.
+    pub skipped: u64,
+    /// Number of values that the format cannot represent, and that a restart loses.
+    pub left_out: u64,
 }
 
 /// State of the stateless forwarder.

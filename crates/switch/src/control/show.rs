@@ -5,7 +5,7 @@ use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
     CacheCounts, CachePort, CacheReport, CountersReport, DeviceReport, ExaminedField, ExpressCounts,
     ExpressReport, ExpressWorker, FastTable, Ffp, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow,
-    StatelessReport, TableRow, Tables,
+    StatelessReport, StoreReport, TableRow, Tables,
 };
 use crate::log::{self, LogCounts};
 use crate::plane::Plane;
@@ -20,6 +20,7 @@ use model::Model;
 use model::agent::LostMessages;
 use port_cache::{MissFigures, MissUsage, PortCacheConfig, SearcherKind};
 use std::collections::BTreeMap;
+use store::StoreHandle;
 
 const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
@@ -169,6 +170,28 @@ fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
         inherited: figures.inherited,
         displaced: figures.displaced,
         refused: figures.refused,
+    }
+}
+
+pub fn store(store: &StoreHandle) -> StoreReport {
+    let status = store.status();
+    let state = match &status.trouble {
+        Some(_) => "failing",
+        None if status.kept < status.recorded => "behind",
+        None => "complete",
+    };
+    StoreReport {
+        path: store.path().display().to_string(),
+        state: state.to_owned(),
+        trouble: status.trouble,
+        recorded: status.recorded,
+        kept: status.kept,
+        queued: status.queued as u64,
+        log_bytes: status.log_bytes,
+        snapshot_bytes: status.snapshot_bytes,
+        snapshots: status.snapshots,
+        skipped: status.skipped,
+        left_out: status.left_out,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod clock;
 mod crew;
+mod kept_rules;
 mod link_watch;
 mod links;
 mod load;
@@ -59,6 +60,9 @@ pub enum DaemonError {
         /// Mistakes in the file.
         mistakes: FlowFileError,
     },
+    /// The store of the rules cannot be used.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
     /// The model refused a port.
     #[error(transparent)]
     Model(#[from] model::ModelError),

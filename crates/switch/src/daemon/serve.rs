@@ -146,6 +146,7 @@ impl Served {
                     refresh: &mut refresh,
                     lost: &|| channels.lost(),
                     loading_room: &mut self.loading_room,
+                    store: daemon.store.as_ref(),
                 };
                 more |= serve_clients(&mut self.clients, &mut state);
                 self.sleep_ns(more)

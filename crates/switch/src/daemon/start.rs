@@ -3,9 +3,9 @@
 
 use super::clock::{self, MonotonicClock};
 use super::crew::{Crew, WorkerThreads};
+use super::kept_rules;
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
-use super::load::load;
 use super::model_handle::ModelHandle;
 use super::search::SharedSearch;
 use super::thread::{ControlWake, Member, Others, Shared};
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use store::StoreHandle;
 use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag, Worker, WorkerSet};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
@@ -42,6 +43,8 @@ const DEVICE_PAUSE: Duration = Duration::from_micros(200);
 /// The running switch of one datapath. Dropping it stops its threads.
 pub struct Daemon {
     pub(super) model_handle: ModelHandle,
+    /// The thread that keeps the rules. It ends after the model, which has its journal.
+    pub(super) store: Option<StoreHandle>,
     pub(super) clock: MonotonicClock,
     pub(super) listener: Listener,
     pub(super) channels: Channels,
@@ -249,6 +252,7 @@ impl Daemon {
         let clock = MonotonicClock::new();
         let listener = Listener::bind(&config.control, SocketPurpose::Control, CLIENTS_WAITING)?;
         let channels = Channels::open(&config.datapath)?;
+        let kept = kept_rules::open(config, clock)?;
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
@@ -262,11 +266,7 @@ impl Daemon {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
         }
         model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
-        if let Some(path) = flows
-            && load(&mut model, clock, path, Some(stop))?.is_none()
-        {
-            return Ok(None);
-        }
+        let Some(store) = kept_rules::set_up(&mut model, clock, kept, flows, stop)? else { return Ok(None) };
         let wake =
             Wake::new().map_err(DaemonError::io("create the wake-up descriptor of the control thread"))?;
         let control = Arc::new(ControlWake { wake, asleep: SleepFlag::default() });
@@ -276,6 +276,7 @@ impl Daemon {
         let model_handle = ModelHandle::new(model, Arc::clone(&control));
         let daemon = Self {
             model_handle,
+            store,
             clock,
             listener,
             channels,
