@@ -6,8 +6,8 @@ use crate::clock::StoreClock;
 use crate::format::{FRAME_FULL_BYTES, FrameKind, ITEM_MAX, begin_frame, end_frame};
 use crate::items::{Item, port_bits};
 use flow::stateless::StatelessConfig;
-use flow::{FlowMod, FlowModCommand, Nanos, TableId};
-use model::{KeptChange, KeptEntry, TableSet};
+use flow::{Nanos, TableId};
+use model::{KeptChange, RestoredEntry, TableSet};
 use openflow::flow_mod::FlowModMessage;
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
@@ -77,7 +77,8 @@ impl FrameEncoder {
                 out.extend(kept.serial.to_le_bytes());
                 out.extend(self.clock.monotonic(kept.created_ns).to_le_bytes());
                 out.push(kept.mark.learned.into());
-                put(out, &Message::FlowMod(flow_mod(kept)))?;
+                let RestoredEntry { flow, .. } = kept.clone().into();
+                put(out, &Message::FlowMod(FlowModMessage { flow, buffer_id: None }))?;
                 Item::Entry
             }
             KeptChange::EntryGone(serial) => {
@@ -159,26 +160,6 @@ pub fn mark_of(config: Option<Arc<StatelessConfig>>) -> u32 {
 
 fn put(out: &mut Vec<u8>, message: &Message) -> Result<(), TooLong> {
     openflow::encode(message, 0, out)
-}
-
-fn flow_mod(kept: &KeptEntry) -> FlowModMessage {
-    let entry = &kept.entry;
-    let flow = FlowMod {
-        command: FlowModCommand::Add,
-        table: Some(entry.table),
-        priority: entry.priority,
-        matching: entry.matching.clone(),
-        instructions: flow::Instructions::clone(&entry.instructions),
-        idle_timeout_s: entry.idle_timeout_s,
-        hard_timeout_s: entry.hard_timeout_s,
-        cookie: entry.cookie,
-        cookie_mask: 0,
-        flags: entry.flags,
-        out_port: None,
-        out_group: None,
-        low_latency: kept.mark.explicit,
-    };
-    FlowModMessage { flow, buffer_id: None }
 }
 
 fn table_bits(tables: TableSet) -> [u8; 32] {

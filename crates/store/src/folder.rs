@@ -15,7 +15,7 @@ const DAMAGED: &str = "damaged-";
 /// End of the name of a snapshot that is being written.
 const UNFINISHED: &str = ".new";
 /// Maximum number of damaged files that are kept aside.
-const DAMAGED_MAX: usize = 8;
+const DAMAGED_MAX: usize = 32;
 
 /// A file of the folder: the number in its name, and its path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

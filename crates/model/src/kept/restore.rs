@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A start with the state that an earlier process has kept.
 
-use super::KeptChange;
+use super::{KeptChange, KeptEntry};
 use crate::changes::transaction::{Origin, Transaction};
 use crate::changes::{self, GroupCommand, MeterCommand};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::port::PortConfig;
 use crate::rules::TableSet;
+use crate::rules::slot::Life;
 use dataplane::{DataPlane, MacSeen};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
 use flow::stateless::StatelessConfig;
-use flow::{FlowMod, GroupId, Nanos, PortNo, Settings, TableId};
+use flow::{FlowMod, GroupId, Instructions, Nanos, PortNo, Settings, TableId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -133,42 +134,34 @@ impl<D: DataPlane> Model<D> {
         let count = entries.len();
         self.rules.store.reserve(count);
         self.expiry.restart_idle(now);
-        let begin = |transaction: &mut Transaction<'_>| {
-            transaction.reserve(count);
-            if let Some(tables) = tables {
-                transaction.set_pipeline_tables(tables);
-            }
-            for table in TableId::of_controllers() {
-                if transaction.rules().store.table(table).len() > 0 {
-                    transaction.empty_table(table, None);
-                }
-            }
-        };
-        let mut refused = RestoreReport::default();
-        let all = self.transact::<ModelError>(now, |transaction| {
-            begin(transaction);
-            for entry in &entries {
-                add(transaction, entry, &mut refused);
-            }
-            Ok(())
-        });
-        if all.is_ok() {
-            report.flows = count - refused.refused;
-            report.refused += refused.refused;
-            report.reasons.extend(refused.reasons);
-            report.gone.extend(refused.gone);
+        let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
+        transaction.reserve(count);
+        clear(&mut transaction, tables);
+        let mut added = 0;
+        for entry in entries {
+            added += usize::from(add(&mut transaction, entry, report));
+        }
+        let (changes, others) = transaction.operations();
+        if self.plane.get_mut().check(changes, others).is_ok() {
+            let completed = transaction.complete();
+            self.commit(now, completed);
+            report.flows = added;
             return;
         }
         // The data plane refuses the entries together, so find out which ones it refuses.
-        let _ = self.transact::<ModelError>(now, |transaction| {
-            begin(transaction);
+        let entries = added_entries(&transaction);
+        transaction.roll_back();
+        let cleared = self.transact::<ModelError>(now, |transaction| {
+            clear(transaction, tables);
             Ok(())
         });
-        for entry in &entries {
-            let done = self.transact(now, |transaction| restore_one(transaction, entry));
-            match done {
+        // A data plane accepts removals.
+        debug_assert!(cleared.is_ok());
+        for entry in entries {
+            let serial = entry.serial;
+            match self.transact(now, |transaction| restore_one(transaction, entry)) {
                 Ok(_) => report.flows += 1,
-                Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(entry.serial)),
+                Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(serial)),
             }
         }
     }
@@ -185,17 +178,59 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-/// Adds an entry, or reports why it is refused. A refused entry leaves no trace in the transaction.
-fn add(transaction: &mut Transaction<'_>, entry: &RestoredEntry, report: &mut RestoreReport) {
-    if let Err(error) = restore_one(transaction, entry) {
-        report.refuse("flow", &error, KeptChange::EntryGone(entry.serial));
+/// Sets the tables of the pipeline, and removes the entries of a fresh model.
+fn clear(transaction: &mut Transaction<'_>, tables: Option<TableSet>) {
+    if let Some(tables) = tables {
+        transaction.set_pipeline_tables(tables);
+    }
+    for table in TableId::of_controllers() {
+        if transaction.rules().store.table(table).len() > 0 {
+            transaction.empty_table(table, None);
+        }
     }
 }
 
-fn restore_one(transaction: &mut Transaction<'_>, entry: &RestoredEntry) -> Result<(), ModelError> {
+/// Adds an entry, or reports why it is refused. A refused entry leaves no trace in the transaction.
+fn add(transaction: &mut Transaction<'_>, entry: RestoredEntry, report: &mut RestoreReport) -> bool {
+    let serial = entry.serial;
+    let added = restore_one(transaction, entry);
+    if let Err(error) = &added {
+        report.refuse("flow", error, KeptChange::EntryGone(serial));
+    }
+    added.is_ok()
+}
+
+fn restore_one(transaction: &mut Transaction<'_>, entry: RestoredEntry) -> Result<(), ModelError> {
     let RestoredEntry { flow, serial, created_ns, learned } = entry;
-    let origin = Origin { serial: *serial, created_ns: *created_ns, learned: *learned };
-    changes::restore(transaction, flow.clone(), origin)
+    changes::restore(transaction, flow, Origin { serial, created_ns, learned })
+}
+
+/// Returns the entries that a transaction has added.
+fn added_entries(transaction: &Transaction<'_>) -> Vec<RestoredEntry> {
+    let slots = transaction.rules().store.slots().iter();
+    let added = slots.filter(|slot| slot.life == Life::Fresh).filter_map(KeptEntry::of);
+    let mut added: Vec<_> = added.map(RestoredEntry::from).collect();
+    added.sort_by_key(|entry| entry.serial);
+    added
+}
+
+impl From<KeptEntry> for RestoredEntry {
+    fn from(kept: KeptEntry) -> Self {
+        let KeptEntry { entry, serial, created_ns, mark } = kept;
+        let flow = FlowMod {
+            table: Some(entry.table),
+            priority: entry.priority,
+            matching: entry.matching.clone(),
+            instructions: Instructions::clone(&entry.instructions),
+            idle_timeout_s: entry.idle_timeout_s,
+            hard_timeout_s: entry.hard_timeout_s,
+            cookie: entry.cookie,
+            flags: entry.flags,
+            low_latency: mark.explicit,
+            ..FlowMod::default()
+        };
+        Self { flow, serial, created_ns, learned: mark.learned }
+    }
 }
 
 /// Sorts groups so that each comes after the groups that it refers to. Groups of a loop come last.
