@@ -123,8 +123,8 @@ impl Folder {
         Ok(aside)
     }
 
-    /// Makes created, renamed and removed names durable.
-    pub fn sync(&self) -> io::Result<()> {
-        self.directory.sync_all()
+    /// Returns the open folder, which can be made durable like a file.
+    pub fn directory(&self) -> &File {
+        &self.directory
     }
 }

@@ -24,6 +24,7 @@ mod output;
 mod pages;
 mod state;
 mod status;
+mod syncer;
 mod writer;
 
 pub use clock::StoreClock;
@@ -198,7 +199,7 @@ impl Store {
             wants_snapshot,
             snapshot_after_bytes: config.snapshot_after_bytes,
         };
-        let writer = Writer::new(start, Arc::clone(&counters));
+        let writer = Writer::new(start, Arc::clone(&counters)).map_err(StoreError::Thread)?;
         let (sender, work) = channel();
         let thread = std::thread::Builder::new()
             .name("store".into())

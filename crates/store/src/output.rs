@@ -16,7 +16,6 @@ pub struct Output {
     pub seed: u32,
     /// Number of bytes written.
     pub bytes: u64,
-    synced_bytes: u64,
     /// Time of the first write that is not durable yet.
     unsynced_since: Option<Instant>,
 }
@@ -26,7 +25,7 @@ impl Output {
     pub fn create(path: PathBuf, header: &FileHeader) -> io::Result<Self> {
         let file = File::options().write(true).create(true).truncate(true).open(path)?;
         let buffer = header.encode().to_vec();
-        Ok(Self { file, buffer, seed: header.seed(), bytes: 0, synced_bytes: 0, unsynced_since: None })
+        Ok(Self { file, buffer, seed: header.seed(), bytes: 0, unsynced_since: None })
     }
 
     /// Returns the buffer, for appending.
@@ -39,9 +38,9 @@ impl Output {
         self.buffer.len()
     }
 
-    /// Returns the number of bytes that are not durable yet.
-    pub fn unsynced_bytes(&self) -> u64 {
-        self.bytes - self.synced_bytes
+    /// Returns the file.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Returns the time of the first write that is not durable yet.
@@ -62,11 +61,15 @@ impl Output {
         Ok(())
     }
 
+    /// Records that another thread makes durable what was written.
+    pub fn is_being_synced(&mut self) {
+        self.unsynced_since = None;
+    }
+
     /// Makes everything durable that was written.
     pub fn sync(&mut self) -> io::Result<()> {
         if self.unsynced_since.take().is_some() {
             self.file.sync_data()?;
-            self.synced_bytes = self.bytes;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::format::{FileHeader, FileKind};
 use crate::journal::Work;
 use crate::output::Output;
 use crate::status::StoreCounters;
+use crate::syncer::{SyncNumber, Syncer};
 use model::StatePart;
 use std::fs;
 use std::io;
@@ -25,8 +26,8 @@ use std::time::{Duration, Instant};
 const SYNC_PERIOD: Duration = Duration::from_millis(25);
 /// Bytes of changes that are written together.
 const BATCH_BYTES: usize = 256 * 1_024;
-/// Bytes of a snapshot after which it is made durable, so that one wait for the disk is short.
-const SNAPSHOT_SYNC_BYTES: u64 = 1 << 20;
+/// Time between two looks whether the syncing thread is done.
+const SYNC_STEP: Duration = Duration::from_millis(2);
 /// Number of logs above which a snapshot is begun at the start.
 const LOGS_MAX: usize = 8;
 /// First and longest pause before the store is written again after a failure.
@@ -56,6 +57,7 @@ pub struct WriterStart {
 pub struct Writer {
     start: WriterStart,
     counters: Arc<StoreCounters>,
+    syncer: Syncer,
     /// The current log, or `None` after a failure.
     log: Option<Output>,
     snapshot: Option<Snapshot>,
@@ -77,6 +79,8 @@ struct Snapshot {
     request: u64,
     /// Number in its name.
     first: u64,
+    /// The sync after which the snapshot is complete, if all its parts are written.
+    ending: Option<SyncNumber>,
 }
 
 /// Next attempt after a failure.
@@ -88,11 +92,15 @@ struct Retry {
 
 impl Writer {
     /// Creates the writer. It writes nothing before [`Writer::run`].
-    pub fn new(start: WriterStart, counters: Arc<StoreCounters>) -> Self {
+    ///
+    /// # Errors
+    /// Returns an error if the system refuses the syncing thread.
+    pub fn new(start: WriterStart, counters: Arc<StoreCounters>) -> io::Result<Self> {
         let taken = start.last;
-        Self {
+        Ok(Self {
             start,
             counters,
+            syncer: Syncer::start()?,
             log: None,
             snapshot: None,
             requests: 0,
@@ -100,7 +108,7 @@ impl Writer {
             is_whole: true,
             retry: None,
             logged: None,
-        }
+        })
     }
 
     /// Writes until the journal is dropped.
@@ -123,7 +131,7 @@ impl Writer {
             {
                 self.take(next);
             }
-            let written = self.write(false);
+            let written = self.write(false).and_then(|()| self.end_snapshot());
             self.note(written);
             if self.retry.is_some_and(|retry| retry.at <= Instant::now()) {
                 let begun = self.begin_again();
@@ -140,6 +148,8 @@ impl Writer {
         let sync = self.log.as_ref().and_then(Output::unsynced_since).map(|since| until(since + SYNC_PERIOD));
         let retry = self.retry.map(|retry| until(retry.at));
         let sync = sync.filter(|_| self.start.durability != Durability::Off);
+        let ends = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.ending.is_some());
+        let sync = if ends { Some(SYNC_STEP) } else { sync.map(|wait| wait.max(SYNC_STEP)) };
         sync.into_iter().chain(retry).min().unwrap_or(Duration::from_secs(1))
     }
 
@@ -179,15 +189,17 @@ impl Writer {
     fn write(&mut self, is_last: bool) -> io::Result<()> {
         let Some(log) = &mut self.log else { return Ok(()) };
         log.write()?;
-        let is_due = match self.start.durability {
-            Durability::Off => false,
-            Durability::Barrier => true,
+        match self.start.durability {
+            Durability::Off => {}
+            Durability::Barrier => log.sync()?,
+            Durability::Interval if is_last => log.sync()?,
             Durability::Interval => {
-                is_last || log.unsynced_since().is_some_and(|since| since.elapsed() >= SYNC_PERIOD)
+                let is_due = log.unsynced_since().is_some_and(|since| since.elapsed() >= SYNC_PERIOD);
+                if is_due && self.syncer.is_idle()? {
+                    self.syncer.submit(log.file())?;
+                    log.is_being_synced();
+                }
             }
-        };
-        if is_due {
-            log.sync()?;
         }
         let log_bytes = log.bytes;
         self.counters.log_bytes.store(log_bytes, Ordering::Relaxed);
@@ -212,8 +224,10 @@ impl Writer {
     fn begin_log(&mut self) -> io::Result<()> {
         if let Some(log) = &mut self.log {
             log.write()?;
-            if self.start.durability != Durability::Off {
-                log.sync()?;
+            match self.start.durability {
+                Durability::Off => {}
+                Durability::Interval => drop(self.syncer.submit(log.file())?),
+                Durability::Barrier => log.sync()?,
             }
         }
         let first = self.taken + 1;
@@ -225,9 +239,17 @@ impl Writer {
         }
         let mut log = Output::create(path, &self.header(FileKind::Log, first))?;
         log.write()?;
-        if self.start.durability != Durability::Off {
-            log.sync()?;
-            self.start.folder.sync()?;
+        match self.start.durability {
+            Durability::Off => {}
+            Durability::Interval => {
+                self.syncer.submit(log.file())?;
+                self.syncer.submit(self.start.folder.directory())?;
+                log.is_being_synced();
+            }
+            Durability::Barrier => {
+                log.sync()?;
+                self.start.folder.directory().sync_all()?;
+            }
         }
         self.log = Some(log);
         self.publish();
@@ -245,7 +267,7 @@ impl Writer {
         let path = self.start.folder.unfinished(first);
         let output = Output::create(path, &self.header(FileKind::Snapshot, first))?;
         self.requests += 1;
-        self.snapshot = Some(Snapshot { output, request: self.requests, first });
+        self.snapshot = Some(Snapshot { output, request: self.requests, first, ending: None });
         self.counters.is_snapshot_pending.store(true, Ordering::Release);
         self.counters.requested.store(self.requests, Ordering::Release);
         Ok(())
@@ -278,24 +300,38 @@ impl Writer {
         }
         output.write()?;
         let syncs = self.start.durability != Durability::Off;
-        if syncs && (part.is_last || output.unsynced_bytes() >= SNAPSHOT_SYNC_BYTES) {
-            output.sync()?;
+        if syncs && self.syncer.is_idle()? && !part.is_last {
+            // Large files take long to become durable, so begin early.
+            self.syncer.submit(output.file())?;
+        }
+        if part.is_last {
+            // The snapshot may include all transactions up to here, so they must be in the log before it is
+            // complete.
+            let log = self.log.as_mut();
+            log.map_or(Ok(()), Output::write)?;
+            let log = self.log.as_ref().filter(|_| syncs);
+            log.map_or(Ok(0), |log| self.syncer.submit(log.file()))?;
+            snapshot.ending = Some(if syncs { self.syncer.submit(snapshot.output.file())? } else { 0 });
         }
         if part.is_first {
             self.note_left_out(left_out);
         }
-        if part.is_last { self.end_snapshot() } else { Ok(()) }
+        Ok(())
     }
 
-    /// Gives the complete snapshot its name, and removes the files that it replaces.
+    /// If the snapshot is complete, gives it its name and removes the files that it replaces.
     fn end_snapshot(&mut self) -> io::Result<()> {
-        // The snapshot may include all transactions up to here, so they must be in the log.
-        self.write(true)?;
+        let Some(ending) = self.snapshot.as_ref().and_then(|snapshot| snapshot.ending) else { return Ok(()) };
+        if !self.syncer.is_done(ending)? {
+            return Ok(());
+        }
         let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
         let folder = &self.start.folder;
         fs::rename(folder.unfinished(snapshot.first), folder.snapshot(snapshot.first))?;
-        if self.start.durability != Durability::Off {
-            folder.sync()?;
+        match self.start.durability {
+            Durability::Off => {}
+            Durability::Interval => drop(self.syncer.submit(folder.directory())?),
+            Durability::Barrier => folder.directory().sync_all()?,
         }
         self.counters.snapshot_bytes.store(snapshot.output.bytes, Ordering::Relaxed);
         self.counters.snapshots.fetch_add(1, Ordering::Relaxed);
