@@ -20,7 +20,7 @@ fn made(clock: StoreClock, seed: u64) -> (TestFolder, StoreConfig, Recording) {
     let recording = Recording::default();
     let mut program = Program::new(seed);
     for _ in 0..3 {
-        let (mut model, handle) = attached(config.clone(), clock, &recording);
+        let (handle, mut model) = attached(config.clone(), clock, &recording);
         for step in 0..120 {
             program.step(&mut model);
             if step % 40 == 39 {
@@ -108,7 +108,7 @@ fn goes_on(config: &StoreConfig, clock: StoreClock, recording: &Recording, last:
         Recording::new(std::sync::Mutex::new(recording.lock().unwrap()[..last as usize].to_vec()));
     let mut program = Program::new(last);
     for _ in 0..2 {
-        let (mut model, handle) = attached(config.clone(), clock, &recording);
+        let (handle, mut model) = attached(config.clone(), clock, &recording);
         for _ in 0..20 {
             program.step(&mut model);
         }

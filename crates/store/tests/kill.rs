@@ -25,7 +25,7 @@ fn child_process() {
     let (seed, barrier) = (setting(CHILD[1], 0), setting(CHILD[2], 0) == 1);
     let durability = if barrier { Durability::Barrier } else { Durability::Interval };
     let clock = StoreClock::at(START);
-    let (mut model, handle) =
+    let (handle, mut model) =
         attached(config(&PathBuf::from(folder), durability), clock, &Recording::default());
     let mut program = Program::new(seed);
     let mut out = std::io::stdout();
@@ -85,7 +85,7 @@ fn repeated(seed: u64, last: u64) -> Recording {
     let folder = TestFolder::new("repeated");
     let recording = Recording::default();
     let clock = StoreClock::at(START);
-    let (mut model, handle) = attached(config(&folder.0, Durability::Off), clock, &recording);
+    let (handle, mut model) = attached(config(&folder.0, Durability::Off), clock, &recording);
     let mut program = Program::new(seed);
     while handle.status().recorded < last {
         program.step(&mut model);

@@ -91,10 +91,9 @@ impl<'a> Transaction<'a> {
         let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
         note_use(groups, meters, &new.entry.instructions, Use::Begins);
         let learned = new.origin.is_some_and(|origin| origin.learned);
-        let id = store.insert(new.entry, Mark { explicit: new.explicit, learned }, self.now);
-        if let Some(origin) = new.origin {
-            store.set_origin(id, origin.serial, origin.created_ns);
-        }
+        let mark = Mark { explicit: new.explicit, learned };
+        let created_ns = new.origin.map_or(self.now, |origin| origin.created_ns);
+        let id = store.insert(new.entry, mark, created_ns, new.origin.map(|origin| origin.serial));
         if let Some(old) = new.replaced.filter(|_| new.counts == Counts::Continue) {
             if let Some(Step::Removed { heir, .. }) = self.work.log.last_mut() {
                 *heir = Some(id);

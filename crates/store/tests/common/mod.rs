@@ -99,15 +99,15 @@ pub fn restored(config: StoreConfig, clock: StoreClock) -> (Fake, OpenedStore) {
 }
 
 /// Opens a store, restores its state, and attaches it to the model. All transactions are added to
-/// `recording`.
-pub fn attached(config: StoreConfig, clock: StoreClock, recording: &Recording) -> (Fake, StoreHandle) {
+/// `recording`. The model must be dropped before the handle.
+pub fn attached(config: StoreConfig, clock: StoreClock, recording: &Recording) -> (StoreHandle, Fake) {
     let (mut model, opened) = restored(config, clock);
     let last = opened.report.last;
     let first = if last == 0 { model.kept_state() } else { Vec::new() };
     let (journal, handle) = opened.store.start().unwrap();
     let journal: Box<dyn Journal> = Box::new(Recorder::new(journal, last, recording));
     model.attach_journal(START, journal, first);
-    (model, handle)
+    (handle, model)
 }
 
 /// Returns a state in a form that can be compared.
