@@ -55,3 +55,28 @@ pub fn boot_id() -> [u8; 16] {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_one_process_has_the_same_age_in_the_next() {
+        let first = StoreClock { datapath: Nanos(1_000), monotonic: 50 };
+        let at = first.monotonic(Nanos(1_010));
+        assert_eq!(at, 60);
+        // The next process starts 140 ns later, with another reading of its own clock.
+        let next = StoreClock { datapath: Nanos(500), monotonic: 200 };
+        assert_eq!(next.before(next.set_up() - at), Nanos(360));
+        assert_eq!(next.monotonic(Nanos(360)), at);
+        // Times before the clock's origin, and times after the setup.
+        assert_eq!(next.before(501), Nanos(0));
+        assert_eq!(next.before(-7), Nanos(507));
+    }
+
+    #[test]
+    fn the_boot_has_an_id() {
+        assert_ne!(boot_id(), [0; 16]);
+        assert_eq!(boot_id(), boot_id());
+    }
+}

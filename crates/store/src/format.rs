@@ -267,3 +267,72 @@ impl<'a> Fields<'a> {
         self.0.is_empty().then_some(value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: FileHeader =
+        FileHeader { kind: FileKind::Log, datapath_id: 7, first: 3, boot_id: [5; 16], base_mark: 9 };
+
+    /// Returns a file with these payloads.
+    fn file(header: &FileHeader, payloads: &[&[u8]]) -> Vec<u8> {
+        let mut out = header.encode().to_vec();
+        for (payload, sequence) in payloads.iter().zip(3..) {
+            let at = begin_frame(&mut out);
+            out.extend_from_slice(payload);
+            let kind = FrameKind { is_first: true, is_last: true, is_end: false };
+            end_frame(&mut out, at, header.seed(), sequence, kind);
+        }
+        out
+    }
+
+    #[test]
+    fn a_header_is_decoded_and_each_byte_is_checked() {
+        let bytes = HEADER.encode();
+        assert_eq!(FileHeader::decode(&bytes), Ok(HEADER));
+        for at in 0..HEADER_BYTES {
+            assert_eq!(FileHeader::decode(&bytes[..at]), Err(BadHeader::Short));
+            let mut damaged = bytes;
+            damaged[at] ^= 0x10;
+            assert_eq!(FileHeader::decode(&damaged), Err(BadHeader::Damaged), "byte {at}");
+        }
+        let mut newer = bytes;
+        newer[8] = 2;
+        let crc = crc32c(&newer[..HEADER_CRC]);
+        newer[HEADER_CRC..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(FileHeader::decode(&newer), Err(BadHeader::Newer(2)));
+    }
+
+    #[test]
+    fn frames_end_at_the_first_one_that_is_not_whole() {
+        let bytes = file(&HEADER, &[b"one", b"", b"three"]);
+        let whole = |bytes: &[u8]| {
+            let mut frames = Frames::new(bytes, &HEADER);
+            let mut found = Vec::new();
+            loop {
+                match frames.next_frame() {
+                    NextFrame::Frame(frame) => found.push((frame.sequence, frame.payload.to_vec())),
+                    end => return (found, end),
+                }
+            }
+        };
+        let all = vec![(3, b"one".to_vec()), (4, Vec::new()), (5, b"three".to_vec())];
+        assert_eq!(whole(&bytes), (all.clone(), NextFrame::End));
+        let ends = [HEADER_BYTES, HEADER_BYTES + 27, HEADER_BYTES + 51, HEADER_BYTES + 80];
+        assert_eq!(bytes.len(), ends[3]);
+        for at in HEADER_BYTES..bytes.len() {
+            let count = ends.iter().filter(|end| **end <= at).count() - 1;
+            let end = if ends.contains(&at) { NextFrame::End } else { NextFrame::Torn };
+            assert_eq!(whole(&bytes[..at]), (all[..count].to_vec(), end), "cut at {at}");
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            let (found, end) = whole(&damaged);
+            assert_eq!(found, all[..count], "byte {at}");
+            assert!(matches!(end, NextFrame::Damaged | NextFrame::Torn), "byte {at}");
+        }
+        // Frames of another file are not accepted.
+        let other = file(&FileHeader { boot_id: [6; 16], ..HEADER }, &[b"one"]);
+        assert_eq!(whole(&other), (Vec::new(), NextFrame::Damaged));
+    }
+}

@@ -56,3 +56,29 @@ impl SequencePage {
         (file.starts_with(&MAGIC) && number.abs_diff(complement) <= 1).then_some(number.max(complement))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_survives_its_writer() {
+        let path = std::env::temp_dir().join(format!("shunt-sequence-{}", std::process::id()));
+        assert_eq!(SequencePage::read(&path), None);
+        let mut page = SequencePage::open(&path, 41).unwrap();
+        assert_eq!(SequencePage::read(&path), Some(41));
+        page.set(1 << 40);
+        assert_eq!(SequencePage::read(&path), Some(1 << 40));
+        // A process that was killed between the two writes of a number.
+        page.0[NUMBER..NUMBER + 8].copy_from_slice(&((1_u64 << 40) + 1).to_le_bytes());
+        assert_eq!(SequencePage::read(&path), Some((1 << 40) + 1));
+        page.0[NUMBER] = 99;
+        assert_eq!(SequencePage::read(&path), None);
+        // A new process does not write to the page of the previous one.
+        let next = SequencePage::open(&path, 5).unwrap();
+        page.set(6);
+        assert_eq!(SequencePage::read(&path), Some(5));
+        drop(next);
+        fs::remove_file(&path).unwrap();
+    }
+}
