@@ -203,10 +203,14 @@ impl Writer {
         }
         let log_bytes = log.bytes;
         self.counters.log_bytes.store(log_bytes, Ordering::Relaxed);
+        let last_bytes = self.counters.snapshot_bytes.load(Ordering::Relaxed);
+        let is_long = log_bytes > last_bytes.max(self.start.snapshot_after_bytes);
+        let begins = is_long && self.snapshot.is_none() && !is_last;
+        if begins {
+            self.counters.is_snapshot_pending.store(true, Ordering::Release);
+        }
         self.publish();
-        let enough =
-            self.counters.snapshot_bytes.load(Ordering::Relaxed).max(self.start.snapshot_after_bytes);
-        if log_bytes > enough && self.snapshot.is_none() && !is_last {
+        if begins {
             self.begin_log()?;
             self.begin_snapshot()?;
         }
