@@ -302,7 +302,6 @@ fn datapath(
             ports(key, &d.port, &around, mistakes)
         }
     };
-    let kept_rules = kept_rules(key, &d, mistakes);
     let stateless = d.stateless.map(|form| form.read_all());
     let stateless = stateless.transpose().unwrap_or_else(|all| {
         for (name, problem) in all {
@@ -325,7 +324,7 @@ fn datapath(
         pof,
         forwarding,
         flows: d.flows.map(PathBuf::from),
-        kept_rules,
+        kept_rules: kept_rules(key, d.store, d.pof.is_some(), mistakes),
         stateless: stateless.map(Arc::new),
         searcher_cpu,
         device,

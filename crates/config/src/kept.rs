@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks the section `store` of a datapath.
 
-use crate::file::DatapathSection;
+use crate::file::StoreSection;
 use crate::mistakes::Mistakes;
 use std::path::PathBuf;
 
@@ -26,16 +26,21 @@ pub enum Durable {
     Barrier,
 }
 
-/// Checks the section `store` of the datapath at `key`.
-pub(crate) fn kept_rules(key: &str, d: &DatapathSection, mistakes: &mut Mistakes) -> Option<KeptRules> {
-    let section = d.store.as_ref()?;
+/// Checks the section `store` of the datapath at `key`. `is_pof` states whether it has controllers of POF.
+pub(crate) fn kept_rules(
+    key: &str,
+    section: Option<StoreSection>,
+    is_pof: bool,
+    mistakes: &mut Mistakes,
+) -> Option<KeptRules> {
+    let section = section?;
     let example = "path = \"/var/lib/shunt/s1\"";
     let path = mistakes.needed(format!("{key}.store.path"), section.path.as_deref(), example);
     if path == Some("") {
         let problem = format!("is empty; name a folder, for example {example}");
         mistakes.wrong(format!("{key}.store.path"), problem);
     }
-    if d.pof.is_some() {
+    if is_pof {
         let problem = "tables of POF controllers cannot be kept; omit store or pof";
         mistakes.wrong(format!("{key}.store"), problem);
     }

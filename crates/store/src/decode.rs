@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Decodes a state from the values of its items.
 
-use crate::format::Fields;
+use crate::format::ByteFields;
 use crate::items::port_config;
 use crate::state::{EntryItem, FileState};
 use flow::stateless::{Bank, StatelessConfig, StatelessSection};
@@ -95,7 +95,7 @@ fn tables(bits: [u8; 32]) -> TableSet {
 
 /// Decodes the replies of a stateless configuration.
 fn stateless(bytes: &[u8]) -> Option<Option<Arc<StatelessConfig>>> {
-    let mut fields = Fields(bytes);
+    let mut fields = ByteFields(bytes);
     let mut config = StatelessConfig::default();
     let mut last: Option<StatelessSection> = None;
     while !fields.0.is_empty() {

@@ -4,7 +4,7 @@
 
 use crate::clock::StoreClock;
 use crate::format::{FRAME_FULL_BYTES, FrameKind, ITEM_MAX, begin_frame, end_frame};
-use crate::items::{Item, port_bits};
+use crate::items::{ItemKind, port_bits};
 use flow::stateless::StatelessConfig;
 use flow::{Nanos, TableId};
 use model::{KeptChange, RestoredEntry, TableSet};
@@ -71,7 +71,7 @@ impl FrameEncoder {
         Ok(())
     }
 
-    fn body(&self, out: &mut Vec<u8>, change: &KeptChange) -> Result<Item, TooLong> {
+    fn body(&self, out: &mut Vec<u8>, change: &KeptChange) -> Result<ItemKind, TooLong> {
         Ok(match change {
             KeptChange::Entry(kept) => {
                 out.extend(kept.serial.to_le_bytes());
@@ -79,22 +79,22 @@ impl FrameEncoder {
                 out.push(kept.mark.learned.into());
                 let RestoredEntry { flow, .. } = kept.clone().into();
                 put(out, &Message::FlowMod(FlowModMessage { flow, buffer_id: None }))?;
-                Item::Entry
+                ItemKind::Entry
             }
             KeptChange::EntryGone(serial) => {
                 out.extend(serial.to_le_bytes());
-                Item::EntryGone
+                ItemKind::EntryGone
             }
             KeptChange::Mac { vid, mac, port } => {
                 out.extend(vid.to_le_bytes());
                 out.extend(mac);
                 out.extend(port.0.to_le_bytes());
-                Item::Mac
+                ItemKind::Mac
             }
             KeptChange::MacGone { vid, mac } => {
                 out.extend(vid.to_le_bytes());
                 out.extend(mac);
-                Item::MacGone
+                ItemKind::MacGone
             }
             KeptChange::Group(group) => {
                 out.extend(group.id.0.to_le_bytes());
@@ -105,44 +105,44 @@ impl FrameEncoder {
                         group: flow::group::Group::clone(group),
                     }),
                 )?;
-                Item::Group
+                ItemKind::Group
             }
             KeptChange::GroupGone(id) => {
                 out.extend(id.0.to_le_bytes());
-                Item::GroupGone
+                ItemKind::GroupGone
             }
             KeptChange::Meter(meter) => {
                 out.extend(meter.id.0.to_le_bytes());
                 let meter = flow::meter::Meter::clone(meter);
                 put(out, &Message::MeterMod(MeterMod { command: GroupChange::Add, meter }))?;
-                Item::Meter
+                ItemKind::Meter
             }
             KeptChange::MeterGone(id) => {
                 out.extend(id.0.to_le_bytes());
-                Item::MeterGone
+                ItemKind::MeterGone
             }
             KeptChange::Port(number, config) => {
                 out.extend(number.0.to_le_bytes());
                 out.push(port_bits(*config));
-                Item::Port
+                ItemKind::Port
             }
             KeptChange::Stateless(config) => {
                 for reply in StatelessReplies::new(config.clone()) {
                     put(out, &Message::StatelessReply(reply))?;
                 }
-                Item::Stateless
+                ItemKind::Stateless
             }
             KeptChange::Tables(tables) => {
                 out.extend(table_bits(*tables));
-                Item::Tables
+                ItemKind::Tables
             }
             KeptChange::DropFragments(drop) => {
                 out.push((*drop).into());
-                Item::DropFragments
+                ItemKind::DropFragments
             }
             KeptChange::Standalone(standalone) => {
                 out.push((*standalone).into());
-                Item::Standalone
+                ItemKind::Standalone
             }
         })
     }

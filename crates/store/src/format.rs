@@ -93,7 +93,7 @@ impl FileHeader {
 
     /// Decodes the header at the start of a file.
     pub fn decode(file: &[u8]) -> Result<Self, BadHeader> {
-        let mut r = Fields(file.get(..HEADER_BYTES).ok_or(BadHeader::Short)?);
+        let mut r = ByteFields(file.get(..HEADER_BYTES).ok_or(BadHeader::Short)?);
         let magic = r.array::<8>().ok_or(BadHeader::Short)?;
         let kinds = [FileKind::Log, FileKind::Snapshot];
         let kind = kinds.into_iter().find(|kind| *kind.magic() == magic).ok_or(BadHeader::Damaged)?;
@@ -201,7 +201,7 @@ impl<'a> Frames<'a> {
         if self.rest.is_empty() {
             return NextFrame::End;
         }
-        let mut r = Fields(self.rest);
+        let mut r = ByteFields(self.rest);
         let head = (|| Some((r.u32()?, r.u32()? as usize, r.u64()?, r.array::<8>()?)))();
         let Some((crc, length, sequence, [bits, zeros @ ..])) = head else { return NextFrame::Torn };
         if length > PAYLOAD_MAX {
@@ -220,9 +220,9 @@ impl<'a> Frames<'a> {
 
 /// Reader of the fields of a header, frame or item. Each method returns `None` at the end.
 #[derive(Clone, Copy, Debug)]
-pub struct Fields<'a>(pub &'a [u8]);
+pub struct ByteFields<'a>(pub &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> ByteFields<'a> {
     /// Reads `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;

@@ -6,7 +6,7 @@ use model::PortConfig;
 /// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Item {
+pub enum ItemKind {
     /// Serial number, time of addition, whether it is marked by learning, FLOW_MOD.
     Entry = 1,
     /// Serial number.
@@ -35,7 +35,7 @@ pub enum Item {
     Standalone = 13,
 }
 
-impl Item {
+impl ItemKind {
     const ALL: [Self; 13] = [
         Self::Entry,
         Self::EntryGone,

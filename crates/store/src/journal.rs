@@ -21,7 +21,7 @@ const PART_ENTRIES: usize = 1_024;
 
 /// A message to the thread that writes the store.
 #[derive(Debug)]
-pub enum Work {
+pub enum WriterTask {
     /// A transaction.
     Change { sequence: u64, now: Nanos, changes: Vec<KeptChange> },
     /// A part of the state, and the number of the last transaction before the part.
@@ -31,7 +31,7 @@ pub enum Work {
 /// The journal of a datapath.
 #[derive(Debug)]
 pub struct StoreJournal {
-    pub(crate) work: Sender<Work>,
+    pub(crate) work: Sender<WriterTask>,
     pub(crate) counters: Arc<StoreCounters>,
     pub(crate) page: Option<SequencePage>,
     pub(crate) durability: Durability,
@@ -61,7 +61,7 @@ impl Journal for StoreJournal {
         }
         self.counters.queued.fetch_add(changes.len(), Ordering::Relaxed);
         // If the writing thread has ended, the store is no longer written, which its thread has logged.
-        let _ = self.work.send(Work::Change { sequence, now, changes });
+        let _ = self.work.send(WriterTask::Change { sequence, now, changes });
     }
 
     fn is_kept(&mut self, version: RuleVersion) -> bool {
@@ -82,7 +82,7 @@ impl Journal for StoreJournal {
             let _ = requested.compare_exchange(part.number, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
         self.counters.queued.fetch_add(part.changes.len(), Ordering::Relaxed);
-        let _ = self.work.send(Work::State { sequence: self.sequence, now, part });
+        let _ = self.work.send(WriterTask::State { sequence: self.sequence, now, part });
     }
 }
 

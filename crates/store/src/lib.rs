@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keeps the rules of a datapath in a folder, so that a restart finds them (docs/adr/0060).
 //!
-//! [`Store::open`] locks the folder and returns the kept state. [`Store::start`] starts the thread that
+//! [`RuleStore::open`] locks the folder and returns the kept state. [`RuleStore::start`] starts the thread that
 //! writes changes, and returns the [`StoreJournal`] for the model. The control thread never waits for the
 //! disk, and a disk that fails never disturbs it.
 //!
@@ -102,7 +102,7 @@ pub struct LoadReport {
 #[derive(Debug)]
 pub struct OpenedStore {
     /// The store.
-    pub store: Store,
+    pub store: RuleStore,
     /// The newest whole state, or `None` if the store is new or nothing in it can be read.
     pub state: Option<KeptState>,
     /// What was found.
@@ -111,7 +111,7 @@ pub struct OpenedStore {
 
 /// A locked folder whose state has been loaded.
 #[derive(Debug)]
-pub struct Store {
+pub struct RuleStore {
     folder: Folder,
     config: StoreConfig,
     clock: StoreClock,
@@ -121,7 +121,7 @@ pub struct Store {
     wants_snapshot: bool,
 }
 
-impl Store {
+impl RuleStore {
     /// Returns the folder.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -7,7 +7,9 @@
 //! the snapshot before it is used, whose logs are kept as long as this one's.
 
 use crate::folder::{Folder, NumberedFile};
-use crate::format::{BadHeader, Fields, FileHeader, FileKind, Frames, HEADER_BYTES, NextFrame, StoreFrame};
+use crate::format::{
+    BadHeader, ByteFields, FileHeader, FileKind, Frames, HEADER_BYTES, NextFrame, StoreFrame,
+};
 use crate::state::{FileState, FileTime, RawItem, next_item, time_of};
 use std::cell::OnceCell;
 use std::fs::File;
@@ -201,7 +203,7 @@ struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     /// Adds a frame. Returns whether the transaction is complete, or `None` if the frame does not fit.
     fn add(&mut self, frame: &StoreFrame<'a>) -> Option<bool> {
-        let mut fields = Fields(frame.payload);
+        let mut fields = ByteFields(frame.payload);
         if frame.kind.is_first {
             self.items.clear();
             self.time = time_of(&mut fields)?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// A file that is being written.
 #[derive(Debug)]
-pub struct Output {
+pub struct BatchedFile {
     file: File,
     buffer: Vec<u8>,
     /// Start value of the checksums of frames.
@@ -20,7 +20,7 @@ pub struct Output {
     unsynced_since: Option<Instant>,
 }
 
-impl Output {
+impl BatchedFile {
     /// Creates a file, and puts its header into the buffer.
     pub fn create(path: PathBuf, header: &FileHeader) -> io::Result<Self> {
         let file = File::options().write(true).create(true).truncate(true).open(path)?;

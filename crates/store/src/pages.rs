@@ -29,9 +29,9 @@ impl SequencePage {
         let mut file = File::options().read(true).write(true).create_new(true).open(path)?;
         // A page without a block on a full disk would end the process with SIGBUS when it is written.
         file.write_all(&[0; PAGE_BYTES])?;
-        // SAFETY: the file was created above with PAGE_BYTES bytes, all of which were written. The folder is locked
-        // and has mode 0700, so no other process of this user truncates the file. Its bytes may have any
-        // value.
+        // SAFETY: the file was created above with PAGE_BYTES bytes, all of which were written. The folder is
+        // locked and has mode 0700, so no other process of this user truncates the file. Its bytes may have
+        // any value.
         #[allow(unsafe_code)]
         let mut page = unsafe { MmapOptions::new().len(PAGE_BYTES).map_mut(&file) }?;
         page[..MAGIC.len()].copy_from_slice(&MAGIC);

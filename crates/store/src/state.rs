@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state in files: the last value of each item, not decoded yet.
 
-use crate::format::Fields;
-use crate::items::Item;
+use crate::format::ByteFields;
+use crate::items::ItemKind;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -60,71 +60,71 @@ pub struct FileTime {
 }
 
 /// An item of a frame.
-pub type RawItem<'a> = (Item, &'a [u8]);
+pub type RawItem<'a> = (ItemKind, &'a [u8]);
 
 /// Reads the time at the start of a transaction's first frame.
-pub fn time_of(fields: &mut Fields<'_>) -> Option<FileTime> {
+pub fn time_of(fields: &mut ByteFields<'_>) -> Option<FileTime> {
     Some(FileTime { monotonic: fields.i64()?, wall_ms: fields.u64()? })
 }
 
 /// Reads the next item of a frame. Returns `Some(None)` at the end of the frame.
-pub fn next_item<'a>(fields: &mut Fields<'a>) -> Option<Option<RawItem<'a>>> {
+pub fn next_item<'a>(fields: &mut ByteFields<'a>) -> Option<Option<RawItem<'a>>> {
     if fields.0.is_empty() {
         return Some(None);
     }
     let head = fields.u32()?;
-    let item = Item::numbered((head >> 24) as u8)?;
+    let item = ItemKind::numbered((head >> 24) as u8)?;
     Some(Some((item, fields.bytes(head as usize & crate::format::ITEM_MAX)?)))
 }
 
 impl<'a> FileState<'a> {
     /// Applies an item. Returns `None` if the item is malformed.
     pub fn apply(&mut self, (item, bytes): RawItem<'a>) -> Option<()> {
-        let mut r = Fields(bytes);
+        let mut r = ByteFields(bytes);
         match item {
-            Item::Entry => {
+            ItemKind::Entry => {
                 let (serial, created, learned) = (r.u64()?, r.i64()?, r.u8()?);
                 let entry = EntryItem { created, is_learned: learned == 1, message: r.0 };
                 self.entries.insert(serial, entry);
                 return Some(());
             }
-            Item::EntryGone => {
+            ItemKind::EntryGone => {
                 self.entries.remove(&r.u64()?);
             }
-            Item::Mac => {
+            ItemKind::Mac => {
                 let key = (r.u16()?, r.array()?);
                 self.macs.insert(key, r.u32()?);
             }
-            Item::MacGone => {
+            ItemKind::MacGone => {
                 self.macs.remove(&(r.u16()?, r.array()?));
             }
-            Item::Group => {
+            ItemKind::Group => {
                 let number = r.u32()?;
                 self.groups.insert(number, r.0);
                 return Some(());
             }
-            Item::GroupGone => {
+            ItemKind::GroupGone => {
                 self.groups.remove(&r.u32()?);
             }
-            Item::Meter => {
+            ItemKind::Meter => {
                 let number = r.u32()?;
                 self.meters.insert(number, r.0);
                 return Some(());
             }
-            Item::MeterGone => {
+            ItemKind::MeterGone => {
                 self.meters.remove(&r.u32()?);
             }
-            Item::Port => {
+            ItemKind::Port => {
                 let number = r.u32()?;
                 self.ports.insert(number, r.u8()?);
             }
-            Item::Stateless => {
+            ItemKind::Stateless => {
                 self.stateless = Some(bytes);
                 return Some(());
             }
-            Item::Tables => self.tables = Some(r.array()?),
-            Item::DropFragments => self.drop_fragments = r.u8()? == 1,
-            Item::Standalone => self.standalone = r.u8()? == 1,
+            ItemKind::Tables => self.tables = Some(r.array()?),
+            ItemKind::DropFragments => self.drop_fragments = r.u8()? == 1,
+            ItemKind::Standalone => self.standalone = r.u8()? == 1,
         }
         r.end(())
     }

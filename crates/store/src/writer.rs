@@ -10,8 +10,8 @@ use crate::clock::StoreClock;
 use crate::encode::FrameEncoder;
 use crate::folder::Folder;
 use crate::format::{FileHeader, FileKind};
-use crate::journal::Work;
-use crate::output::Output;
+use crate::journal::WriterTask;
+use crate::output::BatchedFile;
 use crate::status::StoreCounters;
 use crate::syncer::{SyncNumber, Syncer};
 use model::StatePart;
@@ -59,7 +59,7 @@ pub struct Writer {
     counters: Arc<StoreCounters>,
     syncer: Syncer,
     /// The current log, or `None` after a failure.
-    log: Option<Output>,
+    log: Option<BatchedFile>,
     snapshot: Option<Snapshot>,
     /// Number of the last request for the state.
     requests: u64,
@@ -74,7 +74,7 @@ pub struct Writer {
 /// A snapshot that is being written.
 #[derive(Debug)]
 struct Snapshot {
-    output: Output,
+    output: BatchedFile,
     /// Number of the request for its parts.
     request: u64,
     /// Number in its name.
@@ -112,7 +112,7 @@ impl Writer {
     }
 
     /// Writes until the journal is dropped.
-    pub fn run(mut self, work: &Receiver<Work>) {
+    pub fn run(mut self, work: &Receiver<WriterTask>) {
         let begun = self.begin_log();
         self.note(begun);
         let many_logs = self.start.folder.logs().is_ok_and(|logs| logs.len() > LOGS_MAX);
@@ -145,7 +145,8 @@ impl Writer {
     /// Returns how long the thread may wait for work.
     fn longest_wait(&self) -> Duration {
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
-        let sync = self.log.as_ref().and_then(Output::unsynced_since).map(|since| until(since + SYNC_PERIOD));
+        let sync =
+            self.log.as_ref().and_then(BatchedFile::unsynced_since).map(|since| until(since + SYNC_PERIOD));
         let retry = self.retry.map(|retry| until(retry.at));
         let sync = sync.filter(|_| self.start.durability != Durability::Off);
         let ends = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.ending.is_some());
@@ -153,9 +154,9 @@ impl Writer {
         sync.into_iter().chain(retry).min().unwrap_or(Duration::from_secs(1))
     }
 
-    fn take(&mut self, work: Work) {
+    fn take(&mut self, work: WriterTask) {
         match work {
-            Work::Change { sequence, now, changes } => {
+            WriterTask::Change { sequence, now, changes } => {
                 self.counters.queued.fetch_sub(changes.len(), Ordering::Relaxed);
                 let is_next = sequence == self.taken + 1;
                 self.taken = sequence;
@@ -170,7 +171,7 @@ impl Writer {
                 let left_out = encoder.transaction(log.buffer(), sequence, now, &changes);
                 self.note_left_out(left_out);
             }
-            Work::State { sequence, now, part } => {
+            WriterTask::State { sequence, now, part } => {
                 self.counters.queued.fetch_sub(part.changes.len(), Ordering::Relaxed);
                 let done = self.add_part(sequence, now, &part);
                 self.note(done);
@@ -241,7 +242,7 @@ impl Writer {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut log = Output::create(path, &self.header(FileKind::Log, first))?;
+        let mut log = BatchedFile::create(path, &self.header(FileKind::Log, first))?;
         log.write()?;
         match self.start.durability {
             Durability::Off => {}
@@ -269,7 +270,7 @@ impl Writer {
     fn begin_snapshot(&mut self) -> io::Result<()> {
         let first = self.taken + 1;
         let path = self.start.folder.unfinished(first);
-        let output = Output::create(path, &self.header(FileKind::Snapshot, first))?;
+        let output = BatchedFile::create(path, &self.header(FileKind::Snapshot, first))?;
         self.requests += 1;
         self.snapshot = Some(Snapshot { output, request: self.requests, first, ending: None });
         self.counters.is_snapshot_pending.store(true, Ordering::Release);
@@ -312,7 +313,7 @@ impl Writer {
             // The snapshot may include all transactions up to here, so they must be in the log before it is
             // complete.
             let log = self.log.as_mut();
-            log.map_or(Ok(()), Output::write)?;
+            log.map_or(Ok(()), BatchedFile::write)?;
             let log = self.log.as_ref().filter(|_| syncs);
             log.map_or(Ok(0), |log| self.syncer.submit(log.file()))?;
             snapshot.ending = Some(if syncs { self.syncer.submit(snapshot.output.file())? } else { 0 });

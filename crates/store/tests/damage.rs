@@ -8,7 +8,7 @@ use common::*;
 use fastrand::Rng;
 use std::fs;
 use std::path::Path;
-use store::{Durability, Store, StoreClock, StoreConfig};
+use store::{Durability, RuleStore, StoreClock, StoreConfig};
 
 /// Number of damaged copies.
 const CASES: u64 = 1_000;
@@ -126,7 +126,7 @@ fn files_of_others_are_kept_aside() {
     let clock = StoreClock::at(START);
     let (folder, config, _) = made(clock, 9);
     // Another datapath.
-    let opened = Store::open(StoreConfig { datapath_id: 8, ..config.clone() }, clock).unwrap();
+    let opened = RuleStore::open(StoreConfig { datapath_id: 8, ..config.clone() }, clock).unwrap();
     assert!(opened.state.is_none());
     assert!(opened.report.problems.iter().any(|p| p.contains("belongs to the datapath with ID 0x7")));
     drop(opened);
@@ -146,7 +146,7 @@ fn files_of_others_are_kept_aside() {
             bytes[60..64].copy_from_slice(&crc.to_le_bytes());
             fs::write(file, bytes).unwrap();
         }
-        let opened = Store::open(config, clock).unwrap();
+        let opened = RuleStore::open(config, clock).unwrap();
         assert!(opened.state.is_none());
         let found = &opened.report.problems;
         assert!(found.iter().all(|problem| problem.contains(expected)) && !found.is_empty(), "{found:?}");
@@ -158,9 +158,9 @@ fn a_folder_is_used_once_at_a_time() {
     let clock = StoreClock::at(START);
     let folder = TestFolder::new("twice");
     let config = config(&folder.0, Durability::Off);
-    let first = Store::open(config.clone(), clock).unwrap();
-    let error = Store::open(config.clone(), clock).unwrap_err().to_string();
+    let first = RuleStore::open(config.clone(), clock).unwrap();
+    let error = RuleStore::open(config.clone(), clock).unwrap_err().to_string();
     assert!(error.contains("another datapath or process uses this store"), "{error}");
     drop(first);
-    assert!(Store::open(config, clock).is_ok());
+    assert!(RuleStore::open(config, clock).is_ok());
 }

@@ -15,7 +15,7 @@ use model::{Journal, Model, ModelConfig, PortDesc};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use store::{Durability, OpenedStore, Store, StoreClock, StoreConfig, StoreHandle};
+use store::{Durability, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
 
 pub type Fake = Model<FakePlane>;
 
@@ -89,7 +89,7 @@ pub fn fresh() -> Fake {
 
 /// Opens a store and returns a model with its state, the number of its last change, and the report.
 pub fn restored(config: StoreConfig, clock: StoreClock) -> (Fake, OpenedStore) {
-    let mut opened = Store::open(config, clock).unwrap();
+    let mut opened = RuleStore::open(config, clock).unwrap();
     let mut model = fresh();
     if let Some(state) = opened.state.take() {
         let report = model.restore(START, state);

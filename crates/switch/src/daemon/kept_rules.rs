@@ -12,7 +12,7 @@ use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use store::{Durability, LoadReport, OpenedStore, Store, StoreClock, StoreConfig, StoreHandle};
+use store::{Durability, LoadReport, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
 
 /// Opens the store of a datapath, if it has one, and reports what it contains.
 pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore>, DaemonError> {
@@ -28,7 +28,7 @@ pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore
         stateless: config.datapath.stateless.clone(),
         snapshot_after_bytes: store::SNAPSHOT_AFTER_BYTES,
     };
-    let mut opened = Store::open(settings, StoreClock::at(clock.now()))?;
+    let mut opened = RuleStore::open(settings, StoreClock::at(clock.now()))?;
     if let Some(state) = &mut opened.state {
         // Without controllers in the file, no loss of a controller begins the standalone mode.
         state.standalone |= config.datapath.openflow.controllers.is_empty();
