@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keeps the rules of a datapath in a folder, so that a restart finds them (docs/adr/0060).
 //!
-//! [`RuleStore::open`] locks the folder and returns the kept state. [`RuleStore::start`] starts the thread that
-//! writes changes, and returns the [`StoreJournal`] for the model. The control thread never waits for the
-//! disk, and a disk that fails never disturbs it.
+//! [`RuleStore::open`] locks the folder and returns the kept state. [`RuleStore::start`] starts the thread
+//! that writes changes, and returns the [`StoreJournal`] for the model. The control thread never waits for
+//! the disk, and a disk that fails never disturbs it.
 //!
 //! Files of the folder: `log-N` (transactions from number N on), `snapshot-N` (the state to which the
 //! transactions from N on must be applied), `sequence` (the number of the last transaction), and `damaged-*`
