@@ -72,9 +72,9 @@ python3 - "$RESTART_FLOWS" "$RESTART_GROUPS" >"$folder/rules" <<'RULES'
 """Prints rules: between h1 and h2 by a group and a meter, and many others."""
 import sys
 flows, groups = int(sys.argv[1]), int(sys.argv[2])
-print("meter=1,kbps,band=type=drop,rate=10000000")
+print("meter meter=1 kbps bands=type=drop rate=10000000")
 for group in range(groups):
-    print(f"group_id={group},type=indirect,bucket=output:{1 + group % 2}")
+    print(f"group group_id={group},type=indirect,bucket=output:{1 + group % 2}")
 print("priority=10,in_port=1,cookie=0x11,actions=group:1")
 print("priority=10,in_port=2,cookie=0x12,actions=meter:1,group:0")
 for n in range(flows - 2):
