@@ -29,6 +29,7 @@ mod removals;
 mod requests;
 mod rules;
 mod select;
+mod settings;
 mod stats;
 mod timers;
 pub mod trace;

@@ -146,17 +146,24 @@ impl<'a> Transaction<'a> {
     /// logged.
     pub fn set_learned(&mut self, id: EntryId, learned: bool) {
         let Some(slot) = self.rules.store.slot(id) else { return };
-        let (mark, Some(entry)) = (slot.mark, &slot.entry) else { return };
+        self.set_mark(id, Mark { learned, ..slot.mark }, learned);
+    }
+
+    /// Sets the mark of an entry, and whether the entry is low-latency. No step is logged, because the change
+    /// is never rolled back.
+    pub fn set_mark(&mut self, id: EntryId, mark: Mark, low_latency: bool) {
+        let Some(slot) = self.rules.store.slot(id) else { return };
+        let Some(entry) = &slot.entry else { return };
         let mut entry = FlowEntry::clone(entry);
-        entry.low_latency = learned;
+        entry.low_latency = low_latency;
         self.work.changes.push(EntryChange::Modify {
             id,
             table: entry.table,
             instructions: Arc::clone(&entry.instructions),
-            low_latency: learned,
+            low_latency,
             reset_counts: false,
         });
-        self.rules.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
+        self.rules.store.set_entry(id, Arc::new(entry), mark);
         self.work.learned.push(id);
     }
 
