@@ -72,7 +72,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         else {
             continue;
         };
-        let (dpdk, mut workers) = (dpdk.clone(), workers.clone());
+        let (dpdk, file_workers) = (dpdk.clone(), workers.clone());
+        let mut workers = workers.clone();
         if datapath.device.is_some() {
             if !needs_workers && !workers.is_empty() {
                 notes.push("worker has no effect: devices forward the packets.".to_owned());
@@ -81,7 +82,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         } else if carries_nothing(&datapath.ports) {
             workers.clear();
         }
-        let one = Config { control, portable, dpdk, workers, pace: Pace::default(), datapath, notes };
+        let pace = Pace::default();
+        let one = Config { control, portable, dpdk, workers, file_workers, pace, datapath, notes };
         made.iter().for_each(|(_, other)| apart(&key, other, &one, mistakes));
         made.push((n, one));
     }

@@ -8,6 +8,24 @@ use std::path::PathBuf;
 /// Longest path of a unix socket on Linux, in bytes.
 const PATH_BYTES: usize = 107;
 
+/// Protocol of a connection to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionProtocol {
+    /// OpenFlow 1.3.
+    OpenFlow,
+    /// POF.
+    Pof,
+}
+
+impl fmt::Display for ConnectionProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenFlow => "OpenFlow",
+            Self::Pof => "POF",
+        })
+    }
+}
+
 /// Endpoint to listen on or to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {

@@ -13,6 +13,7 @@ mod cache;
 mod channels;
 mod check;
 mod device;
+mod difference;
 mod endpoint;
 pub mod file;
 pub mod flow_file;
@@ -34,7 +35,8 @@ pub mod value;
 
 pub use crate::device::{ConfiguredDevice, DeviceKind};
 pub use cache::{PortCacheMode, check_pool};
-pub use endpoint::Endpoint;
+pub use difference::{ConfigChange, Difference, EndpointChange, difference};
+pub use endpoint::{ConnectionProtocol, Endpoint};
 pub use kept::{Durable, KeptRules};
 pub use load::ConfigError;
 pub use machine::Scope;

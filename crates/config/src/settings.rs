@@ -25,8 +25,10 @@ pub struct Config {
     pub portable: bool,
     /// Settings of DPDK, for ports with the driver `dpdk`.
     pub dpdk: port::dpdk::DpdkSettings,
-    /// Workers, indexed by number.
+    /// Workers of the datapath. Ports name them by their position in this list.
     pub workers: Vec<WorkerConfig>,
+    /// All workers of the file, indexed by number.
+    pub file_workers: Vec<WorkerConfig>,
     /// Timing of the workers' sleep. It has no key in the file.
     pub pace: Pace,
     /// The datapath.

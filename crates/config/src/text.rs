@@ -159,6 +159,24 @@ pub fn load<R>(
     Ok(parsed.map_err(|mistakes| FileMistakes::new(path, mistakes)))
 }
 
+/// Reads the text of the file at `path`.
+///
+/// # Errors
+///
+/// The outer error is an error of the system. The inner error is a mistake in the contents.
+pub(crate) fn read_text(path: &Path) -> io::Result<Result<String, FileMistakes>> {
+    Ok(read_file(path)?.map_err(|mistake| FileMistakes::new(path, vec![mistake])))
+}
+
+/// Adds the places of keys to mistakes that were found without the text. Returns them in the order of the
+/// text.
+pub(crate) fn locate(text: &str, mistakes: Vec<Mistake>) -> Vec<Mistake> {
+    let (tree, _) = DeTable::parse_recoverable(text);
+    let mut all = Mistakes::default();
+    mistakes.into_iter().for_each(|mistake| all.add(mistake));
+    all.in_order(text, &tree)
+}
+
 /// Reads a file of at most `FILE_BYTES` bytes. The inner error is a mistake in the contents.
 fn read_file(path: &Path) -> io::Result<Result<String, Mistake>> {
     let mut bytes = Vec::new();
