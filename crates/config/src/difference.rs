@@ -4,6 +4,8 @@
 
 mod report;
 mod restart;
+#[cfg(test)]
+mod tests;
 
 use crate::mistakes::{FileMistakes, Mistake};
 use crate::settings::{Config, ConfiguredPort, Datapath};
