@@ -14,6 +14,7 @@ mod channels;
 mod check;
 mod device;
 mod difference;
+pub mod edit;
 mod endpoint;
 pub mod file;
 pub mod flow_file;
