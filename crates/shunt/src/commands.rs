@@ -23,7 +23,7 @@ use switch::control::{
     CacheReport, Changes, Client, ClientError, ControlRequest, CountersReport, DeviceReport, ExpressReport,
     Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, StoreReport, Tables,
 };
-use switch::daemon::{self, DaemonError};
+use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
 
 /// Maximum length of a packet's hexadecimal text, in bytes.
@@ -37,13 +37,17 @@ fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
     switch::log::start().map_err(CommandError::Log)?;
-    let mut configs = Config::load(&run.config)?;
+    let text = Config::read(&run.config)?;
+    let mut configs = Config::parse_file(&run.config, &text)?;
     match (control, &mut configs[..]) {
         (None, _) => {}
         (Some(control), [only]) => only.control = control.into(),
         (Some(_), _) => return Err(CommandError::ControlOfSeveral(run.config.clone())),
     }
-    Ok(daemon::run(&configs, run.flows.as_deref())?)
+    // The path stays valid if the process gets another working directory.
+    let path = std::path::absolute(&run.config).unwrap_or_else(|_| run.config.clone());
+    let source = ConfigSource { path, text, control: control.map(Into::into) };
+    Ok(daemon::run(source, &configs, run.flows.as_deref())?)
 }
 
 pub fn check(check: &Check) -> Done {

@@ -24,6 +24,8 @@ pub struct Acceptor {
     protocol: Protocol,
     socket: Socket,
     address: Endpoint,
+    /// Endpoint in the configuration, which may have port 0.
+    configured: Endpoint,
     /// Whether a client waits to be accepted.
     is_ready: bool,
 }
@@ -46,7 +48,7 @@ impl Acceptor {
                 (Socket::Unix(Listener::bind(path, purpose, CONNECTIONS as i32)?), endpoint.clone())
             }
         };
-        Ok(Self { protocol, socket, address, is_ready: false })
+        Ok(Self { protocol, socket, address, configured: endpoint.clone(), is_ready: false })
     }
 
     /// Returns the protocol of the accepted connections.
@@ -57,6 +59,11 @@ impl Acceptor {
     /// Returns the bound endpoint, with the port that the system chose in place of port 0.
     pub fn address(&self) -> &Endpoint {
         &self.address
+    }
+
+    /// Returns the endpoint in the configuration.
+    pub fn configured(&self) -> &Endpoint {
+        &self.configured
     }
 
     /// Returns the descriptor to poll, or `None` if a client is already known to wait. While accepting is

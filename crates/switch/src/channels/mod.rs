@@ -11,6 +11,7 @@
 
 mod acceptor;
 mod agents;
+mod change;
 mod dialer;
 mod fallback;
 mod link;
@@ -19,9 +20,10 @@ mod stream;
 
 use crate::listener::ListenError;
 use crate::plane::Plane;
-use acceptor::Acceptor;
+pub use acceptor::Acceptor;
 use agents::{Agents, ChannelKey, LinkEvent, LinkProgress};
 pub use agents::{OffloadedDone, OffloadedWork, Protocol};
+pub use change::bind_added;
 use config::Endpoint;
 use dialer::Dialer;
 use fallback::Fallback;
@@ -45,8 +47,8 @@ const ASYNC_MESSAGES_PER_STEP: usize = 1_024;
 /// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// The peer connected to this switch.
-    Peer,
+    /// The peer connected to this switch, at the acceptor with this number.
+    Peer(u64),
     /// This switch connected to a controller; the index is the controller's position in the configuration.
     Controller(usize),
 }
@@ -54,7 +56,10 @@ enum Origin {
 /// All connections of a datapath to controllers.
 pub struct Channels {
     agents: Agents,
-    acceptors: Vec<Acceptor>,
+    /// Acceptors with their numbers.
+    acceptors: Vec<(u64, Acceptor)>,
+    /// Number of the next acceptor.
+    next_acceptor: u64,
     /// Time until which no connection is accepted.
     accept_paused_until_ns: Nanos,
     dialers: Vec<Dialer>,
@@ -74,14 +79,15 @@ impl Channels {
         let openflow_ends = openflow.listen.iter().map(|end| (Protocol::OpenFlow, end));
         let pof_ends = pof.into_iter().flat_map(|pof| &pof.listen).map(|end| (Protocol::Pof, end));
         let acceptors = openflow_ends.chain(pof_ends).map(|(protocol, end)| Acceptor::open(protocol, end));
-        let acceptors = acceptors.collect::<Result<_, _>>()?;
+        let acceptors: Vec<_> = acceptors.collect::<Result<_, _>>()?;
         let to_openflow = openflow.controllers.iter().map(|end| (Protocol::OpenFlow, end));
         let to_pof = pof.into_iter().flat_map(|pof| &pof.controllers).map(|end| (Protocol::Pof, end));
         let dialers: Vec<_> =
             to_openflow.chain(to_pof).map(|(protocol, end)| Dialer::new(protocol, end.clone())).collect();
         Ok(Self {
             agents: Agents::new(pof),
-            acceptors,
+            next_acceptor: acceptors.len() as u64,
+            acceptors: (0..).zip(acceptors).collect(),
             accept_paused_until_ns: Nanos(0),
             fallback: Fallback::new(openflow.standalone && !dialers.is_empty()),
             dialers,
@@ -92,13 +98,13 @@ impl Channels {
 
     /// Returns the bound endpoints of a protocol.
     pub fn addresses(&self, protocol: Protocol) -> Vec<Endpoint> {
-        let acceptors = self.acceptors.iter().filter(|acceptor| acceptor.protocol() == protocol);
-        acceptors.map(|acceptor| acceptor.address().clone()).collect()
+        let acceptors = self.acceptors.iter().filter(|(_, acceptor)| acceptor.protocol() == protocol);
+        acceptors.map(|(_, acceptor)| acceptor.address().clone()).collect()
     }
 
     /// Adds the descriptors to poll. [`Channels::woken`] must get their results in the same order.
     pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
-        for acceptor in &self.acceptors {
+        for (_, acceptor) in &self.acceptors {
             set.extend(acceptor.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
         for dialer in &self.dialers {
@@ -111,7 +117,7 @@ impl Channels {
 
     /// Processes the results of a poll, in the order of [`Channels::descriptors`].
     pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
-        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.descriptor().is_some()) {
+        for (_, acceptor) in self.acceptors.iter_mut().filter(|(_, one)| one.descriptor().is_some()) {
             acceptor.woken(answers.next().unwrap_or(PollFlags::empty()));
         }
         for dialer in self.dialers.iter_mut().filter(|dialer| dialer.descriptor().is_some()) {
@@ -124,7 +130,7 @@ impl Channels {
 
     /// Returns the time at which a controller must be dialed, or connections may be accepted again.
     pub fn due(&self) -> Option<Nanos> {
-        let paused = self.acceptors.iter().any(Acceptor::is_ready).then_some(self.accept_paused_until_ns);
+        let paused = self.is_accept_ready().then_some(self.accept_paused_until_ns);
         let dialers = self.dialers.iter().filter(|dialer| !self.is_held(dialer));
         dialers.filter_map(Dialer::due).chain(paused).min()
     }
@@ -203,7 +209,7 @@ impl Channels {
     /// Accepts connections, and connects to controllers.
     fn accept_and_connect(&mut self, now: Nanos) -> bool {
         self.accept(now);
-        let mut more = now >= self.accept_paused_until_ns && self.acceptors.iter().any(Acceptor::is_ready);
+        let mut more = now >= self.accept_paused_until_ns && self.is_accept_ready();
         let has_pof_controller = self.agents.has_pof_controller();
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             // A second POF controller would empty the switch and end the session of the first.
@@ -286,7 +292,7 @@ impl Channels {
 
     fn accept(&mut self, now: Nanos) {
         let mut accepted = self.accepted();
-        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.is_ready()) {
+        for (number, acceptor) in self.acceptors.iter_mut().filter(|(_, acceptor)| acceptor.is_ready()) {
             for _ in 0..ACCEPTS_PER_STEP {
                 if now < self.accept_paused_until_ns {
                     return;
@@ -304,7 +310,7 @@ impl Channels {
                         accepted += 1;
                         let protocol = acceptor.protocol();
                         let link = ControllerLink::new(stream, peer, protocol, &mut self.agents, now);
-                        self.links.push((Origin::Peer, link));
+                        self.links.push((Origin::Peer(*number), link));
                     }
                     // If a client disconnected before it was accepted, the next client can still be accepted.
                     Err(error)
@@ -320,8 +326,12 @@ impl Channels {
         }
     }
 
+    fn is_accept_ready(&self) -> bool {
+        self.acceptors.iter().any(|(_, acceptor)| acceptor.is_ready())
+    }
+
     fn accepted(&self) -> usize {
-        self.links.iter().filter(|(origin, _)| *origin == Origin::Peer).count()
+        self.links.iter().filter(|(origin, _)| matches!(origin, Origin::Peer(_))).count()
     }
 }
 

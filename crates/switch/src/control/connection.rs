@@ -6,9 +6,10 @@
 //! [`Connection::step`].
 
 use super::flows::Walk;
-use super::protocol::{Changes, ControlRequest};
+use super::protocol::{Changes, ConfigurationFile, ControlRequest};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
+use crate::daemon::{ReloadResult, ReloadWork};
 use crate::live_trace::Watch;
 use crate::plane::Plane;
 use config::flow_file::{FlowFile, port_names};
@@ -23,6 +24,8 @@ use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use store::StoreHandle;
 
 /// Number of unsent bytes of answers at which no further part of an answer is produced.
@@ -41,6 +44,10 @@ pub struct ControlState<'a> {
     pub refresh: &'a mut dyn FnMut(),
     /// Returns the number of messages for OpenFlow controllers that were lost.
     pub lost: &'a dyn Fn() -> LostMessages,
+    /// Starts a change of the configuration. `None` without a configuration file.
+    pub reload: &'a dyn Fn(ReloadWork) -> Option<Receiver<ReloadResult>>,
+    /// Returns the path of the configuration file, if there is one.
+    pub configuration: &'a dyn Fn() -> Option<PathBuf>,
     /// Number of flows that all clients together may still send before the flows are loaded.
     pub loading_room: &'a mut usize,
     /// The store of the rules, if there is one.
@@ -55,7 +62,12 @@ enum Job {
     Barrier(u64, RuleVersion, Changes),
     /// A trace of real packets.
     Live(u64, Watch),
+    /// A change of the configuration.
+    Reload(u64, Receiver<ReloadResult>),
 }
+
+/// Error of requests that need a configuration file.
+const NO_FILE: &str = "this switch was started without a configuration file";
 
 struct Load {
     id: u64,
@@ -259,6 +271,12 @@ impl Connection {
                 }
                 self.job = Some(Job::Live(id, watch));
             }
+            Some(Job::Reload(id, result)) => match result.try_recv() {
+                Ok(Ok(report)) => self.answer(id, "done", &report),
+                Ok(Err(reasons)) => self.error(Some(id), &reasons),
+                Err(TryRecvError::Empty) => self.job = Some(Job::Reload(id, result)),
+                Err(TryRecvError::Disconnected) => self.error(Some(id), "the change ended unexpectedly"),
+            },
             None => {}
         }
     }
@@ -330,10 +348,29 @@ impl Connection {
                 Ok(watch) => self.job = Some(Job::Live(id, watch)),
                 Err(error) => self.error(Some(id), &error.to_string()),
             },
+            ControlRequest::Reload => self.reload(id, ReloadWork::File, state),
+            ControlRequest::Port { edit } => {
+                let datapath = state.model.config().datapath_id;
+                self.reload(id, ReloadWork::Port { datapath, edit }, state);
+            }
+            ControlRequest::Configuration => match (state.configuration)() {
+                Some(path) => {
+                    let (path, datapath) = (path.display().to_string(), state.model.config().datapath_id);
+                    self.answer(id, "done", &ConfigurationFile { path, datapath });
+                }
+                None => self.error(Some(id), NO_FILE),
+            },
             ControlRequest::Clear => {
                 let changed = state.model.clear(state.now);
                 self.wait_for(id, changed, state);
             }
+        }
+    }
+
+    fn reload(&mut self, id: u64, work: ReloadWork, state: &mut ControlState<'_>) {
+        match (state.reload)(work) {
+            Some(result) => self.job = Some(Job::Reload(id, result)),
+            None => self.error(Some(id), NO_FILE),
         }
     }
 

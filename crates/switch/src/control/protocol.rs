@@ -3,6 +3,7 @@
 
 use super::latency::LaneLatency;
 use crate::live_trace::Live;
+use config::edit::PortEdit;
 use config::packet::PacketForm;
 use config::stateless_form::{GatesForm, StatelessForm};
 use flow::{PortNo, QueueId, TableId};
@@ -71,6 +72,16 @@ pub enum ControlRequest {
     },
     /// Deletes all flows and restores the default flow. The answer is [`Changes`].
     Clear,
+    /// Reads the configuration file again and applies what changed. The answer is
+    /// [`ReloadReport`](crate::daemon::ReloadReport), sent when all changes are active.
+    Reload,
+    /// Adds, removes or changes a port. The answer is that of `Reload`.
+    Port {
+        /// The change.
+        edit: PortEdit,
+    },
+    /// Asks for the configuration file. The answer is [`ConfigurationFile`].
+    Configuration,
 }
 
 impl ControlRequest {
@@ -82,6 +93,7 @@ impl ControlRequest {
             Self::Trace { .. } => &["packet"],
             Self::TraceLive { .. } => &["live"],
             Self::Gates { .. } => &["gates", "trusted"],
+            Self::Port { .. } => &["edit"],
             Self::Ports
             | Self::Tables
             | Self::Counters
@@ -93,9 +105,20 @@ impl ControlRequest {
             | Self::Device
             | Self::Store
             | Self::Stateless
-            | Self::Clear => &[],
+            | Self::Clear
+            | Self::Reload
+            | Self::Configuration => &[],
         }
     }
+}
+
+/// The configuration file of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationFile {
+    /// Absolute path of the file.
+    pub path: String,
+    /// ID of the datapath in the file.
+    pub datapath: u64,
 }
 
 /// Form in which flows are sent.

@@ -3,14 +3,18 @@
 //!
 //! It must not decide how packets are forwarded. Begin with [`run`], then read `start` and `serve`.
 
+mod change;
 mod clock;
 mod crew;
+mod hangups;
 mod kept_rules;
 mod link_watch;
 mod links;
 mod load;
 mod model_handle;
 mod ports;
+mod prepare;
+mod reload;
 mod search;
 mod serve;
 mod start;
@@ -18,6 +22,8 @@ mod stop;
 mod thread;
 
 pub use ports::{OpenPort, open};
+pub use reload::{ConfigSource, ReloadReport};
+pub(crate) use reload::{ReloadResult, ReloadWork, Reloader};
 pub use start::{Daemon, check};
 pub use stop::Stop;
 
@@ -25,6 +31,7 @@ use crate::listener::ListenError;
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
+use hangups::Hangups;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::num::NonZero;
@@ -110,16 +117,19 @@ impl DaemonError {
 ///
 /// Each datapath gets a separate daemon, with a separate control socket. The datapaths share the threads of
 /// workers and the control threads. When all daemons forward packets, the function prints one line per
-/// datapath to stderr. A flow file is allowed only if there is a single datapath.
+/// datapath to stderr. A flow file is allowed only if there is a single datapath. `source` is the file of the
+/// configurations; SIGHUP and clients make the switch read it again.
 ///
 /// # Errors
 ///
 /// Returns an error if a daemon cannot start, or if one of its threads ends unexpectedly.
-pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> {
+pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> {
     if let (Some(path), [_, _, ..]) = (flows, configs) {
         return Err(DaemonError::FlowsOfSeveral(path.into()));
     }
     raise_descriptor_limit(configs.len());
+    // A signal that arrives earlier takes effect when the switch is ready.
+    let hangups = Hangups::catch().map_err(DaemonError::io("catch signals"))?;
     let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
     let mut daemons = Vec::with_capacity(configs.len());
     let mut crew = Crew::default();
@@ -138,6 +148,10 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
         }
         crate::log::flush();
     }
+    let ways = daemons.iter().map(Daemon::reload_way).collect();
+    let reloader = Reloader::new(source, configs.to_vec(), ways);
+    daemons.iter_mut().for_each(|daemon| daemon.reloader = Some(reloader.clone()));
+    hangups.start(reloader).map_err(DaemonError::io("start the thread that waits for SIGHUP"))?;
     serve_all(daemons, &stop, &end)
 }
 

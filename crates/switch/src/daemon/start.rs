@@ -7,6 +7,7 @@ use super::kept_rules;
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::model_handle::ModelHandle;
+use super::reload::{ReloadCommand, Reloader};
 use super::search::SharedSearch;
 use super::thread::{ControlWake, Member, Others, Shared};
 use super::{DaemonError, OpenPort, Stop};
@@ -65,7 +66,12 @@ pub struct Daemon {
     pub(super) link_thread: LinkThread,
     /// Descriptor on which datagrams of a device arrive, if one forwards.
     pub(super) device_descriptor: Option<OwnedFd>,
-    _device_locks: Vec<DeviceLock>,
+    /// Claims on the interfaces of ports, with the devices in the configuration.
+    pub(super) device_locks: Vec<(String, DeviceLock)>,
+    /// Changes of the configuration, and the way by which they come.
+    pub(super) reload_commands: (Sender<ReloadCommand>, Receiver<ReloadCommand>),
+    /// Makes changes of the configuration that clients request. `None` without a configuration file.
+    pub(super) reloader: Option<Reloader>,
 }
 
 /// Compiles tables in the background. Its thread starts with the first table, and ends when there was none
@@ -176,8 +182,14 @@ fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<
     Ok(Forwarding { plane, workers: Vec::new(), search: None, device_descriptor })
 }
 
+/// Takes the claim on the interface of an open port, with the device in the configuration.
+fn take_lock(config: &Config, port: &mut OpenPort) -> Option<(String, DeviceLock)> {
+    let settings = config.datapath.ports.iter().find(|settings| settings.number == port.number);
+    settings.map(|settings| settings.device.clone()).zip(port.device_lock.take())
+}
+
 /// Returns the kernel interface of a port, if there is one.
-fn interface(port: &ConfiguredPort) -> Option<String> {
+pub(super) fn interface(port: &ConfiguredPort) -> Option<String> {
     port::interface_of(&port.driver, &port.device).map(str::to_owned)
 }
 
@@ -256,7 +268,7 @@ impl Daemon {
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
-        let device_locks = ports.iter_mut().filter_map(|port| port.device_lock.take()).collect();
+        let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
         let Forwarding { plane, workers, search, device_descriptor } = match &config.datapath.device {
             Some(device) => forward_by_device(device, ports)?,
             None => forward_by_workers(config, ports, crew)?,
@@ -291,7 +303,9 @@ impl Daemon {
             links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
             link_thread,
             device_descriptor,
-            _device_locks: device_locks,
+            device_locks,
+            reload_commands: channel(),
+            reloader: None,
         };
         Ok(Some(daemon))
     }
