@@ -8,6 +8,7 @@ mod clients;
 mod flows;
 mod lab;
 mod live;
+mod reload;
 mod sockets;
 mod top;
 mod trace;
