@@ -31,7 +31,7 @@ const HEX_BYTES: u64 = 512 * 1_024;
 
 type Done = Result<(), CommandError>;
 
-fn stdout() -> BufWriter<io::StdoutLock<'static>> {
+pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
@@ -91,7 +91,7 @@ fn several_datapaths(path: &Path, configs: &[Config]) -> CommandError {
     CommandError::Several { path: path.into(), sockets: sockets.join(" ") }
 }
 
-fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, CommandError> {
+pub fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, CommandError> {
     Ok(Client::connect(&socket(control, config)?)?)
 }
 
