@@ -32,6 +32,9 @@ step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --pa
 # A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms are failures.
 step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/tests/test_broken_log.sh 600"
 
+# 1,000 changes of the configuration under traffic.
+step reload "RELOAD_SEED=$NIGHTLY_SEED scripts/tests/test_reload.sh 1000"
+
 # Models of threads, with more preemptions than in CI.
 step loom "LOOM_MAX_PREEMPTIONS=5 make --no-print-directory loom"
 
