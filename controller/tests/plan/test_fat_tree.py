@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of fat trees: how they are recognized, their gates, and the targets of tags."""
 
+import json
 import random
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import networkx
 import pytest
@@ -233,27 +234,26 @@ def rewire(*moves):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda graph: graph.add_edge("es1", "as1"), "es1 and as1 have two links between them"),
-        (lambda graph: graph.remove_node("cs4"), r"it has 19 switches.*5k\^2/4 \(k = 4 has 20\)"),
-        (lambda graph: graph.remove_edge("as1", "cs1"), "as1 has 3 links to switches; with k = 4 edge switches have 2 and"),
-        (lambda graph: graph.add_edge("es1", "extra"), "es1 has 3 servers; with k = 4 it may have 2"),
+        (lambda graph: graph.add_edge("es1", "as1"), "the cable from port 2 of es1 to port 2 of as1 is not part of the tree"),
+        (lambda graph: graph.remove_node("cs4"), r"it has 19 switches; no fat tree .* \(k = 4 has 20\)"),
+        (lambda graph: graph.remove_edge("as1", "cs1"), "a cable is missing between as1 and cs1$"),
         (
             lambda graph: graph.add_edge("as1", "extra"),
             "extra is at the aggregation switch as1; servers are at edge switches",
         ),
         (
             rewire(("es1", "as1", "es1", "es3"), ("es3", "as3", "as1", "as3")),
-            "as1 has links to 1 edge switches; aggregation switches have 2, cores none",
+            "es1 to port 1 of es3 and the cable from port 2 of as1 to port 2 of as3 are swapped: port 1 of es1 must lead to port 2 of as1",
         ),
         # Two edge switches of different pods swap one of their links.
         (
             rewire(("es1", "as1", "es1", "as3"), ("es3", "as3", "es3", "as1")),
-            "share the aggregation switch .* so there are no pods",
+            "port 2 of es1 must lead to port 2 of as1, and port 1 of es3 to port 1 of as3$",
         ),
         # One pod groups the cores differently: {1, 3} and {2, 4} instead of {1, 2} and {3, 4}.
         (
             rewire(("as3", "cs2", "as3", "cs3"), ("as4", "cs3", "as4", "cs2")),
-            "as3 and as1 share some but not all core switches",
+            "port 4 of as3 must lead to port 2 of cs2, and port 3 of as4 to port 2 of cs3$",
         ),
         (
             rewire(
@@ -262,9 +262,9 @@ def rewire(*moves):
                 ("as3", "cs1", "as3", "cs4"),
                 ("as4", "cs4", "as4", "cs1"),
             ),
-            "share some but not all core switches",
+            "port 4 of as1 must lead to port 1 of cs2, .*; .* port 4 of as3 must lead to port 2 of cs1, and",
         ),
-        (rewire(("as1", "cs1", "as1", "as2"), ("as2", "cs3", "cs1", "cs3")), "have a link between them"),
+        (rewire(("as1", "cs1", "as1", "as2"), ("as2", "cs3", "cs1", "cs3")), "as2 and .* are swapped: port 3 of as1"),
     ],
 )
 def test_networks_that_are_not_fat_trees_are_refused_with_the_reason(change, says):
@@ -272,15 +272,72 @@ def test_networks_that_are_not_fat_trees_are_refused_with_the_reason(change, say
         fattree.find(changed(change))
 
 
+@pytest.mark.parametrize("with_servers", [True, False])
+def test_each_single_wrong_cable_of_a_file_is_named(with_servers, tmp_path, capsys):
+    whole = to_json(fattree.make(4))
+    if not with_servers:
+        # A switch that has lost a cable then has one link, like a server.
+        servers = {node["name"] for node in whole["nodes"] if isinstance(node, dict) and node["role"] == "host"}
+        whole["nodes"] = [node for node in whole["nodes"] if isinstance(node, str) or node["name"] not in servers]
+        whole["links"] = [link for link in whole["links"] if not {link["a"], link["b"]} & servers]
+    names = [node if isinstance(node, str) else node["name"] for node in whole["nodes"]]
+    switches = {name for name in names if name.startswith(("es", "as", "cs"))}
+    cables = [link for link in whole["links"] if {link["a"], link["b"]} <= switches]
+    path = tmp_path / "tree.json"
+
+    def printed(links):
+        path.write_text(json.dumps({**whole, "links": links}))
+        assert main(["fat-tree", str(path), "--json", str(tmp_path / "plan.json")]) == 1
+        assert not (tmp_path / "plan.json").exists()
+        return capsys.readouterr().err
+
+    def cable(link):
+        return f"port {link['a_port']} of {link['a']} to port {link['b_port']} of {link['b']}"
+
+    assert len(cables) == 32
+    for gone in cables:
+        text = printed([link for link in whole["links"] if link is not gone])
+        assert f"a cable is missing between {gone['a']} and {gone['b']}\n" in text
+    for a, b in combinations(sorted(switches), 2):
+        new = {"a": a, "a_port": 77, "b": b, "b_port": 78}
+        assert f"the cable from {cable(new)} is not part of the tree\n" in printed([*whole["links"], new])
+    for first, second in pairwise(cables):
+        new = [{**first, "b": second["b"], "b_port": second["b_port"]}, {**second, "b": first["b"], "b_port": first["b_port"]}]
+        if {first["a"], first["b"]} & {second["a"], second["b"]}:
+            continue
+        text = printed([*(link for link in whole["links"] if link not in (first, second)), *new])
+        assert "are swapped" in text or "wrong switch" in text
+        assert all(cable(link) in text for link in new) or text.count("cable") >= 2
+
+
+def test_an_oversubscribed_tree_of_a_file_is_planned(tmp_path, capsys):
+    whole = to_json(fattree.make(4))
+    without = {"as2", "as4", "as6", "as8", "cs2", "cs3", "cs4"}
+    graph = {
+        **whole,
+        "nodes": [node for node in whole["nodes"] if (node if isinstance(node, str) else node["name"]) not in without],
+        "links": [link for link in whole["links"] if not {link["a"], link["b"]} & without],
+    }
+    graph["nodes"] += [{"name": f"more{n}", "role": "host"} for n in range(3)]
+    graph["links"] += [{"a": "es1", "b": f"more{n}"} for n in range(3)]
+    (tmp_path / "tree.json").write_text(json.dumps(graph))
+    for arguments in (["--k", "4"], []):
+        assert main(["fat-tree", str(tmp_path / "tree.json"), *arguments]) == 0
+        text = capsys.readouterr().out
+        assert "k = 4 with 1 of 2 planes and 1 of 2 core switches in each, 13 switches, 19 servers of 40" in text
+        assert "1 for a server of another pod, 1 within its own" in text and "all arrived" in text
+    assert main(["keyflow", str(tmp_path / "tree.json"), "--fat-tree"]) == 0
+
+
 def test_other_networks_and_another_k_are_refused():
     with pytest.raises(PlanError, match="backbone is not a fat tree: it has 11 switches"):
         fattree.find(sample("backbone.json"))
-    with pytest.raises(PlanError, match="with 20 switches its k would be 4, not 6"):
+    with pytest.raises(PlanError, match="it has 20 switches; no fat tree of k = 6 has this number"):
         fattree.find(fattree.make(4), 6)
     with pytest.raises(PlanError, match="an even number from 4 to 64, not 5"):
         fattree.make(5)
     # 20 switches in a ring.
-    with pytest.raises(PlanError, match="20 switches have 2 links to others; with k = 4 there must be 8"):
+    with pytest.raises(PlanError, match="leads to a wrong switch: .*; and 12 more"):
         fattree.find(files.of_graph("ring", networkx.cycle_graph(20)))
 
 

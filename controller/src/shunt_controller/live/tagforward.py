@@ -14,14 +14,12 @@ from shunt_controller.live.topology import Host, Link, Topology
 from shunt_controller.live.takeover import taken_over
 from shunt_controller.live.tree import Ports, links_of, ports_of, problems, recognized
 from shunt_controller.plan.errors import PlanError
-from shunt_controller.plan.fattree import FatTree
+from shunt_controller.plan.fattree import FatTree, listed
 from shunt_controller.plan.gates import PAPER, WIDE, Numbering, number
 from shunt_controller.sections import Flag, Gates
 
 TAG_BYTES = 8
 """Length of a tag of both formats."""
-PROBLEMS_MAX = 5
-"""Maximum number of problems that a report lists."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +171,7 @@ class TagForward:
         return [f"{_link(link)} does not work" for link in sorted(links - self.topology.links)]
 
     def _report_problems(self, kind: str, what: str) -> None:
-        rest = len(self.problems) - PROBLEMS_MAX
-        text = "; ".join(self.problems[:PROBLEMS_MAX]) + (f"; and {rest} more" if rest > 0 else "")
+        text = listed(self.problems)
         self._report(f"{kind} {text}", f"{what}: {text}")
 
 

@@ -10,6 +10,7 @@ from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.files import read, to_json
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.tables import facts
+from shunt_controller.plan.wiring import Shape
 
 ALL_MAX_K = 8
 """Largest k for which all tags are walked. Larger trees are checked by a sample of walks, unless all walks
@@ -22,13 +23,14 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "fat-tree",
         help="plan the gates of Tag-and-Forward for a fat tree",
-        description="Recognizes a fat tree in a network, for any order of nodes and ports, and numbers its gates. A network that is not "
-        "a fat tree is refused with the reason. Tags are then walked through the tree.",
+        description="Recognizes a fat tree in a network, for any order of nodes and ports, and numbers its gates. The tree may be "
+        "oversubscribed. If the network is not a fat tree, missing, extra and swapped cables are named. Tags are then walked through "
+        "the tree.",
     )
     parser.add_argument(
         "graph", metavar="GRAPH", nargs="?", help="the network (.graphml, .json); without it, a tree of --k is generated"
     )
-    parser.add_argument("--k", type=int, help="the k of the tree: required of GRAPH, or used to generate a tree")
+    parser.add_argument("--k", type=int, help="the k of the tree that GRAPH must have, or of a generated tree")
     parser.add_argument(
         "--external", type=int, default=0, metavar="N", help="external links of each core switch of a generated tree (default: 0)"
     )
@@ -79,10 +81,15 @@ def run(options: argparse.Namespace) -> None:
     print(facts(_summary(tree.network, numbering, proof, sample, planned)))
 
 
+def _size(tree: fattree.FatTree) -> str:
+    """Returns the size of a tree."""
+    return str(Shape(tree.k, len(tree.cores), tree.uplinks))
+
+
 def _summary(
     network: Network, numbering: gates.Numbering, proof: tags.Proof, sample: int | None, planned_s: float
 ) -> list[tuple[str, object]]:
-    tree, half = numbering.tree, numbering.tree.half
+    tree = numbering.tree
     there = sum(place.node is not None for places in tree.servers.values() for place in places)
     outside = sum(len(places) for places in tree.outside.values())
     count = sum(len(switch.gates) for switch in numbering.switches.values())
@@ -90,7 +97,8 @@ def _summary(
     rows: list[tuple[str, object]] = [
         (
             "network",
-            f"{network.name}: k = {tree.k}, {5 * half * half} switches, {there} servers of {tree.k * half * half}, {outside} links outside",
+            f"{network.name}: {_size(tree)}, {len(numbering.switches)} switches, {there} servers of {len(tree.servers) * tree.places}, "
+            f"{outside} links outside",
         ),
         ("header", f"{header.name}: UP {header.up_bits} bits, DOWN {header.down_bits} bits, 8 bytes"),
         ("gates", f"{count}, server gates {numbering.server_first} to {numbering.server_gate_max}"),
@@ -101,10 +109,11 @@ def _summary(
         values = [f"down {switch.down_d}", *([f"up {switch.up_d}"] if switch.up_d else [])]
         values += [f"external {switch.external_d}"] * bool(switch.external_d)
         rows.append((f"d, {layer}", ", ".join(values)))
+    planes = len(tree.cores)
     pairs = "all pairs" if sample is None else f"{sample} pairs"
     return [
         *rows,
         ("tags walked", f"{proof.walks} ({pairs}), all arrived, over {proof.switches_max} switches at most"),
-        ("entries of an edge, pairs of (UP, DOWN)", f"{half * half} for a server of another pod, {half} within its own"),
+        ("entries of an edge, pairs of (UP, DOWN)", f"{planes * tree.uplinks} for a server of another pod, {planes} within its own"),
         ("time to plan, s", round(planned_s, 1)),
     ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognizes a fat tree in a network, for any order of nodes and any port numbers, or reports why the network
-is not one.
+"""Recognizes a fat tree in a network, for any order of nodes and any port numbers, or names the cables that
+keep the network from being one (:mod:`shunt_controller.plan.wiring`).
 
 A fat tree of even k has k pods. A pod has k/2 edge switches and k/2 aggregation switches, all linked to each
 other. There are (k/2)^2 core switches in k/2 planes. The aggregation switch of a plane in each pod is linked
@@ -8,14 +8,18 @@ to all cores of the plane. Edge switches have ports for k/2 servers. Core switch
 outside.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from shunt_controller.plan.errors import PlanError, need
-from shunt_controller.plan.network import Network, Wire, build
+from shunt_controller.plan.network import Link, Network, Wire, build
+from shunt_controller.plan.wiring import K_MAX, Wiring, faults, nearest
 
-K_MAX = 64
+SINGLE_MAX = 8
+NODES_MAX = 200
+"""If a network is not a fat tree, its nodes with one link are also tried as switches, unless there are more than
+these numbers of them and of all nodes. More would take minutes."""
 
 
 class Place(NamedTuple):
@@ -88,158 +92,90 @@ def make(k: int, outside: int = 0) -> Network:
 
 
 def find(network: Network, k: int | None = None) -> FatTree:
-    """Returns the fat tree in a network. If `k` is given, the tree must have this k."""
-    return _Finder(network).find(k)
+    """Returns the fat tree in a network. If `k` is given, the tree must have this k. Trees may be
+    oversubscribed. Raises PlanError with the cables to change if the network is not a fat tree."""
+    # A node with one link is a server or external, unless the network has switches without servers.
+    leaves = {node for node, role in enumerate(network.roles) if role == "host"}
+    single = {node for node, ports in enumerate(network.ports) if len(ports) <= 1}
+    best = _nearest(network, leaves | single, k)
+    if best.problems and single - leaves and (len(single) <= SINGLE_MAX or len(network.nodes) <= NODES_MAX):
+        other = _nearest(network, leaves, k)
+        # A network that has little in common with a fat tree is described by its number of switches.
+        if other.wiring is not None and other.wiring.differences <= other.wiring.shape.cables // 4:
+            best = min(best, other, key=lambda one: one.distance)
+    if best.problems:
+        raise PlanError(f"{network.name} is not a fat tree: {listed(best.problems)}")
+    return best.tree()
 
 
-class _Finder:
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self.names = network.nodes
-        # A node with one link is a server or external.
-        self.is_leaf = [role == "host" or len(ports) == 1 for role, ports in zip(network.roles, network.ports, strict=True)]
-        self.switches = [node for node, is_leaf in enumerate(self.is_leaf) if not is_leaf]
-        self.near = {node: [peer for peer in network.neighbours[node] if not self.is_leaf[peer]] for node in self.switches}
+def listed(problems: Sequence[str], at_most: int = 5) -> str:
+    """Returns sentences as one, and the number of those that are left out."""
+    rest = len(problems) - at_most
+    return "; ".join(problems[:at_most]) + (f"; and {rest} more" if rest > 0 else "")
 
-    def refuse(self, says: str) -> None:
-        """Raises PlanError with this reason."""
-        raise PlanError(f"{self.network.name} is not a fat tree: {says}")
 
-    def find(self, wanted: int | None) -> FatTree:
-        """Implements :func:`find`."""
-        self._need_single_links()
-        k = self._k(wanted)
-        edges, aggregations, cores = self._layers(k)
-        pods = self._pods(edges, k)
-        aggregation_pods = [sorted(set(self.near[pod[0]])) for pod in pods]
-        planes = self._planes(aggregation_pods, set(cores), k)
-        servers = {edge: self._servers(edge, k) for pod in pods for edge in pod}
-        outside = {core: self._leaves(core) for plane in planes for core in plane}
-        for switch in aggregations:
-            leaves = self._leaves(switch)
-            if leaves:
-                self.refuse(
-                    f"{self.names[leaves[0].node or 0]} is at the aggregation switch {self.names[switch]}; servers are at edge switches"
-                )
-        by_cores = {frozenset(plane): index for index, plane in enumerate(planes)}
-        for pod_switches in aggregation_pods:
-            pod_switches.sort(key=lambda switch: by_cores[self._cores_of(switch, set(cores))])
-        return FatTree(self.network, k, pods, aggregation_pods, planes, servers, outside)
+@dataclass(frozen=True)
+class _Found:
+    """What a network is if these nodes are no switches."""
 
-    def _need_single_links(self) -> None:
-        for node in self.switches:
-            seen: set[int] = set()
-            for peer in self.network.ports[node].values():
-                if peer.node in seen:
-                    self.refuse(f"{self.names[node]} and {self.names[peer.node]} have two links between them")
-                seen.add(peer.node)
+    network: Network
+    hosts: Set[int]
+    switches: list[int]
+    wiring: Wiring | None
+    problems: list[str]
 
-    def _k(self, wanted: int | None) -> int:
-        count = len(self.switches)
-        k = next((k for k in range(4, K_MAX + 1, 2) if 5 * k * k // 4 >= count), 0)
-        if not k or 5 * k * k // 4 != count:
-            around = [other for other in (k - 2, k) if 4 <= other <= K_MAX] or [K_MAX]
-            counts = " and ".join(f"k = {other} has {5 * other * other // 4}" for other in around)
-            self.refuse(f"it has {count} switches, and with an even k it would have 5k^2/4 ({counts})")
-        if wanted is not None and wanted != k:
-            self.refuse(f"with {count} switches its k would be {k}, not {wanted}")
-        return k
+    @property
+    def distance(self) -> tuple[bool, int]:
+        """Returns how much the network differs from a fat tree."""
+        return self.wiring is None, self.wiring.differences if self.wiring else 0
 
-    def _layers(self, k: int) -> tuple[list[int], list[int], list[int]]:
-        edges: list[int] = []
-        others: list[int] = []
-        for node in self.switches:
-            degree = len(self.near[node])
-            if degree not in (k // 2, k):
-                self.refuse(
-                    f"{self.names[node]} has {degree} links to switches; with k = {k} edge switches have {k // 2} and the others {k}"
-                )
-            (edges if degree == k // 2 else others).append(node)
-        if len(edges) != k * k // 2:
-            self.refuse(
-                f"{len(edges)} switches have {k // 2} links to others; with k = {k} there must be {k * k // 2} such edge switches"
-            )
-        is_edge = set(edges)
-        aggregations: list[int] = []
-        cores: list[int] = []
-        for node in others:
-            below = sum(peer in is_edge for peer in self.near[node])
-            if below not in (0, k // 2):
-                self.refuse(
-                    f"{self.names[node]} has links to {below} edge switches; aggregation switches have {k // 2}, cores none"
-                )
-            (aggregations if below else cores).append(node)
-        self._need_no_links_within("edge", edges)
-        self._need_no_links_within("aggregation", aggregations)
-        self._need_no_links_within("core", cores)
-        if len(aggregations) != k * k // 2:
-            self.refuse(f"it has {len(aggregations)} aggregation switches instead of {k * k // 2}")
-        return edges, aggregations, cores
+    def leaves(self, node: int) -> list[Place]:
+        """Returns the ports of a switch that lead to no switch."""
+        return [Place(port, peer.node) for port, peer in self.network.ports[node].items() if peer.node in self.hosts]
 
-    def _need_no_links_within(self, layer: str, nodes: Iterable[int]) -> None:
-        members = set(nodes)
-        for node in members:
-            for peer in self.near[node]:
-                if peer in members:
-                    a, b = sorted((node, peer))
-                    self.refuse(f"the {layer} switches {self.names[a]} and {self.names[b]} have a link between them")
+    def tree(self) -> FatTree:
+        """Returns the tree."""
+        assert self.wiring is not None and not self.wiring.differences
+        shape = self.wiring.shape
+        edges, aggregations, cores = (
+            [[self.switches[index] for index in row] for row in rows]
+            for rows in (self.wiring.edges, self.wiring.aggregations, self.wiring.cores)
+        )
+        servers = {edge: self.leaves(edge) for pod in edges for edge in pod}
+        count = max(shape.k // 2, *(len(places) for places in servers.values()))
+        servers = {edge: filled(self.network, edge, places, count) for edge, places in servers.items()}
+        outside = {core: self.leaves(core) for plane in cores for core in plane}
+        return FatTree(self.network, shape.k, edges, aggregations, cores, servers, outside)
 
-    def _pods(self, edges: list[int], k: int) -> list[list[int]]:
-        pods: dict[frozenset[int], list[int]] = {}
-        owner: dict[int, int] = {}
-        for edge in edges:
-            above = frozenset(self.near[edge])
-            for switch in sorted(above):
-                other = owner.setdefault(switch, edge)
-                if frozenset(self.near[other]) != above:
-                    self.refuse(
-                        f"{self.names[other]} and {self.names[edge]} share the aggregation switch {self.names[switch]} but not all of them, "
-                        "so there are no pods"
-                    )
-            pods.setdefault(above, []).append(edge)
-        for members in pods.values():
-            if len(members) != k // 2:
-                self.refuse(f"the pod of {self.names[members[0]]} has {len(members)} edge switches instead of {k // 2}")
-        return sorted(pods.values())
 
-    def _cores_of(self, switch: int, cores: set[int]) -> frozenset[int]:
-        return frozenset(peer for peer in self.near[switch] if peer in cores)
+def _nearest(network: Network, hosts: Set[int], k: int | None) -> _Found:
+    """Finds the nearest fat tree of the nodes that are not in `hosts`."""
+    switches = [node for node in range(len(network.nodes)) if node not in hosts]
+    index = {node: number for number, node in enumerate(switches)}
+    links = [Link(index[a], a_port, index[b], b_port) for a, a_port, b, b_port in network.links if a in index and b in index]
+    wiring = nearest(len(switches), links, k)
+    if wiring is None:
+        sizes = f"no fat tree of even k from 4 on has this number ({_whole(len(switches))})" if k is None else f"no fat tree of k = {k} has this number"
+        return _Found(network, hosts, switches, None, [f"it has {len(switches)} switches; {sizes}"])
+    names = network.nodes
+    problems = [fault.text for fault in faults(wiring, [names[node] for node in switches])]
+    found = _Found(network, hosts, switches, wiring, problems)
+    if not problems:
+        for above in (switches[number] for row in wiring.aggregations for number in row):
+            problems += [
+                f"{names[host]} is at the aggregation switch {names[above]}; servers are at edge switches"
+                for _, host in found.leaves(above)
+                if host is not None
+            ]
+    return found
 
-    def _planes(self, pods: list[list[int]], cores: set[int], k: int) -> list[list[int]]:
-        """Returns the cores by plane. The cores of an aggregation switch of the first pod are a plane; all
-        other pods must have the same planes."""
-        owner: dict[int, int] = {}
-        groups: list[frozenset[int]] = []
-        for switch in pods[0]:
-            group = self._cores_of(switch, cores)
-            for core in sorted(group):
-                if core in owner:
-                    self.refuse(
-                        f"{self.names[core]} has links to {self.names[owner[core]]} and {self.names[switch]}, both of one pod"
-                    )
-                owner[core] = switch
-            groups.append(group)
-        for pod in pods[1:]:
-            for switch in pod:
-                group = self._cores_of(switch, cores)
-                first = owner.get(min(group), pods[0][0])
-                if group not in groups:
-                    self.refuse(
-                        f"{self.names[switch]} and {self.names[first]} share some but not all core switches; gates need the "
-                        "same groups of cores in each pod"
-                    )
-            if len({self._cores_of(switch, cores) for switch in pod}) != k // 2:
-                self.refuse(f"two aggregation switches of the pod of {self.names[pod[0]]} have the same cores")
-        return [sorted(group) for group in groups]
 
-    def _leaves(self, node: int) -> list[Place]:
-        return [Place(port, peer.node) for port, peer in self.network.ports[node].items() if self.is_leaf[peer.node]]
-
-    def _servers(self, edge: int, k: int) -> list[Place]:
-        found = self._leaves(edge)
-        if len(found) > k // 2:
-            self.refuse(f"{self.names[edge]} has {len(found)} servers; with k = {k} it may have {k // 2}")
-        return filled(self.network, edge, found, k // 2)
+def _whole(switches: int) -> str:
+    """Returns the sizes of the trees with the next numbers of switches that are not oversubscribed."""
+    sizes = {k: 5 * k * k // 4 for k in range(4, K_MAX + 1, 2)}
+    below = [k for k, size in sizes.items() if size <= switches][-1:]
+    above = [k for k, size in sizes.items() if size > switches][:1]
+    return " and ".join(f"k = {k} has {sizes[k]}" for k in below + above)
 
 
 def filled(network: Network, node: int, places: list[Place], count: int) -> list[Place]:

@@ -48,11 +48,11 @@ class TreeRoutes:
             )
         tree, half = self.tree, self.tree.half
         place, other = self._place[source], self._place[destination]
-        plane = (place + other) % half
+        plane = (place + other) % len(tree.cores)
         up = tree.aggregations[self._pod_of[source]][plane]
         if self._pod_of[source] == self._pod_of[destination]:
             return [source, up, destination]
-        core = tree.cores[plane][(place // half + other) % half]
+        core = tree.cores[plane][(place // half + other) % tree.uplinks]
         return [source, up, core, tree.aggregations[self._pod_of[destination]][plane], destination]
 
     def width_max(self, bank: Bank) -> int:
@@ -85,8 +85,8 @@ class TreeRoutes:
                 demand.meets[core] = mask
                 demand.ports[core] = {self.network.neighbours[core][node] for node in switches}
             for node in switches:
-                # Each path within a pod is used k/2 times as often as each path through a core switch.
-                demand.uses[node] = 2 * crossing * half // pods + half * half * (half - 1) * half
+                # A path within a pod is used as often as all paths through the core switches of its plane.
+                demand.uses[node] = 2 * crossing * tree.uplinks // pods + half * half * (half - 1) * tree.uplinks
                 demand.meets[node] = (mask | core_mask) & ~(1 << node)
                 pod = self._pod_of[node]
                 demand.ports[node] = {self.network.neighbours[node][peer] for peer in [*tree.edges[pod], *cores]}

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shunt_controller.plan.fattree import K_MAX
 from shunt_controller.plan.network import Link
 
+K_MAX = 64
+"""Largest k of a fat tree."""
 SUSPECTS_MAX = 64
 """Maximum number of switches with wrong cables for which other places are tried in a round."""
 ROUNDS_MAX = 50
@@ -98,11 +99,13 @@ class Fault(NamedTuple):
     """A sentence that names the cables."""
 
 
-def shapes(switches: int) -> list[Shape]:
-    """Returns all sizes of fat trees with this number of switches, those with the most planes first."""
+def shapes(switches: int, wanted: int | None = None) -> list[Shape]:
+    """Returns all sizes of fat trees with this number of switches, those with the most planes first. If `wanted`
+    is given, they have this k."""
     found = [
         Shape(k, planes, cores)
         for k in range(4, K_MAX + 1, 2)
+        if wanted in (None, k)
         for planes in range(1, k // 2 + 1)
         for cores in range(1, k // 2 + 1)
         if Shape(k, planes, cores).switches == switches
@@ -110,12 +113,13 @@ def shapes(switches: int) -> list[Shape]:
     return sorted(found, key=lambda shape: (-shape.planes * shape.cores, shape))
 
 
-def nearest(switches: int, links: Sequence[Link]) -> Wiring | None:
-    """Returns the fat tree that differs from a network of this many switches by the fewest cables. The search
-    is exact for few faults, and a heuristic for many. Returns None if no tree has this number of switches."""
+def nearest(switches: int, links: Sequence[Link], k: int | None = None) -> Wiring | None:
+    """Returns the fat tree that differs from a network of this many switches by the fewest cables. If `k` is
+    given, the tree has this k. The search is exact for few faults, and a heuristic for many. Returns None if no
+    tree has this number of switches."""
     best: Wiring | None = None
     # The numbers of cables differ by no more than the cables.
-    for least, shape in sorted(((abs(shape.cables - len(links)), shape) for shape in shapes(switches)), key=lambda one: one[0]):
+    for least, shape in sorted(((abs(shape.cables - len(links)), shape) for shape in shapes(switches, k)), key=lambda one: one[0]):
         if best is not None and least >= best.differences:
             return best
         found = _Search(switches, links, shape).run()
