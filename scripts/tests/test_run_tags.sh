@@ -24,6 +24,9 @@ for pod in 0 1 2 3; do
     done
 done
 make_network 20 "${links[@]}" -- 1:1 1:2 2:1 8:2
+# Only the last switch has the queue that a QID selects at the end of this test.
+sed -i '/^device = "s20p/{n;a [[datapath.port.queue]]\nid = 5
+}' "$folder/switches.toml"
 start_switches
 # The cable is between an edge switch and an aggregation switch, in a pod without hosts of this test.
 ip -n "$prefix-sw" link set s3p3 down
@@ -95,4 +98,16 @@ wait_until 'the links are found again' has_lines app 'link found' $((before + 3)
 wait_until 'groups of the edge switch use them again' logged app 'switch 1: [1-9][0-9]* changes'
 pings 1 4 || fail 'no pings pass after the links work again'
 ok 'links that work again are used again'
+
+kill "$app"
+wait "$app" || true
+mv "$folder/app.log" "$folder/app-3.log"
+: >"$folder/app.log"
+start_controller tag-and-forward --lldp-period 1 --qid 46=5
+for place in 'switch 1 .* at ports 1, 2, 3 and 4' 'switch 13 .* at ports 1, 2, 3 and 4'; do
+    wait_until 'missing queues are named' logged app "${place/ .* / has no queue 5 }; packets with DSCP 46 use queue 0 there"
+done
+if logged app 'switch 14 has no queue'; then fail 'a queue is named that the switch has'; fi
+in_room h1 ping -c 1 -W 2 -Q 184 10.0.0.4 || fail 'packets with DSCP 46 do not arrive'
+ok 'queues that a switch lacks are named'
 if grep -q Traceback "$folder"/app*.log; then fail 'the controller has an internal error'; fi

@@ -197,6 +197,7 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         [
             ofp_event.EventOFPFlowStatsReply,
             ofp_event.EventOFPGroupDescStatsReply,
+            ofp_event.EventOFPQueueGetConfigReply,
             ofp_event.EventOFPExperimenter,
             ofp_event.EventOFPBarrierReply,
             ofp_event.EventOFPErrorMsg,

@@ -32,6 +32,7 @@ class _Reading:
     groups: list[Any] = field(default_factory=list)
     flows: list[Any] = field(default_factory=list)
     has_lane: bool = True
+    queues: dict[int, set[int]] | None = None
 
 
 @dataclass
@@ -51,6 +52,8 @@ class Switch:
     """Whether the switch has stateless forwarding; None until it has been read."""
     mtus: Mapping[int, int] = field(default_factory=dict)
     """MTUs of ports with a configured limit, in bytes after the Ethernet header."""
+    queues: Mapping[int, Collection[int]] | None = None
+    """Numbers of the queues of ports that have any; None if the switch has not reported its queues."""
     reading: _Reading | None = None
     change: _Change | None = None
     refusals: int = 0
@@ -105,6 +108,7 @@ class Switches:
             StatelessRequest(datapath),
             parser.OFPGroupDescStatsRequest(datapath, 0),
             parser.OFPFlowStatsRequest(datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0, parser.OFPMatch()),
+            parser.OFPQueueGetConfigRequest(datapath, ofp.OFPP_ANY),
             parser.OFPBarrierRequest(datapath),
         ]
         switch.change, switch.reading = None, _Reading(_send(datapath, requests))
@@ -135,6 +139,10 @@ class Switches:
             reading.groups += message.body
         elif isinstance(message, parser.OFPFlowStatsReply):
             reading.flows += [flow for flow in message.body if not is_of_another(flow.cookie, self._cookie)]
+        elif isinstance(message, parser.OFPQueueGetConfigReply):
+            reading.queues = {}
+            for queue in message.queues:
+                reading.queues.setdefault(queue.port, set()).add(queue.queue_id)
         elif isinstance(message, parser.OFPExperimenter):
             try:
                 reply = StatelessReply.of(message)
@@ -151,6 +159,7 @@ class Switches:
             switch.has_lane = reading.has_lane and bool(reading.replies)
             sections = joined(reading.replies) or [] if switch.has_lane else []
             switch.mtus = next((section.bytes_of for section in sections if isinstance(section, Mtu)), {})
+            switch.queues = reading.queues
             self._known(number, of_statistics(sections, reading.groups, reading.flows, self._kinds))
         elif switch.change is not None and xid == switch.change.barrier_xid:
             change, switch.change = switch.change, None

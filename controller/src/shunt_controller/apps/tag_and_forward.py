@@ -16,6 +16,8 @@ from os_ken import cfg
 
 from shunt_controller.apps.cookies import TAG_AND_FORWARD
 from shunt_controller.apps.planned import PlannedApp
+from shunt_controller.live.queues import missing
+from shunt_controller.live.state import State
 from shunt_controller.live.tagforward import Settings, TagForward
 from shunt_controller.sections import Gates, Trusted
 
@@ -37,6 +39,8 @@ class TagAndForward(PlannedApp):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._planned_s: float | None = None
+        self.queue_problems: list[str] = []
+        """Sentences about queues that QIDs select and that switches lack."""
 
     def planner(self) -> TagForward:
         """Returns the planner with the settings from the command line."""
@@ -45,6 +49,7 @@ class TagAndForward(PlannedApp):
     def _reset(self) -> None:
         super()._reset()
         self._planned_s = None
+        self.queue_problems = []
 
     def is_complete(self, now_s: float) -> bool:
         """Waits until it is known what switches have and where links are."""
@@ -53,8 +58,22 @@ class TagAndForward(PlannedApp):
     def planned(self, now_s: float) -> None:
         """Tries refused configurations again."""
         self._planned_s = time.monotonic()
+        self._check_queues()
         for number in self.switches.refusing:
             self.switches.retry(number)
+
+    def _known(self, number: int, state: State) -> None:
+        super()._known(number, state)
+        self._check_queues()
+
+    def _check_queues(self) -> None:
+        """Reports queues that QIDs select and that switches lack."""
+        if not any(self.state.settings.qids.values()):
+            return
+        queues = {number: switch.queues for number, switch in self.switches.connected.items() if switch.queues is not None}
+        self.queue_problems = missing(queues, self.state.ports(), self.state.settings.qids)
+        for problem in self.queue_problems:
+            self.report(f"queue {problem}", problem)
 
     def rolled_out(self) -> None:
         """Logs once that the switches have what was planned."""
@@ -85,7 +104,7 @@ class TagAndForward(PlannedApp):
             }
         states = {f"{number:016x}": state for number, state in self.switch_states().items()}
         switches = {name: {**state, **layers.get(name, {})} for name, state in states.items()}
-        return {"kind": "tag-and-forward", "problems": self.state.problems + self.mtu_problems, "k": tree.k if tree else None, "switches": switches}
+        return {"kind": "tag-and-forward", "problems": self.state.problems + self.mtu_problems + self.queue_problems, "k": tree.k if tree else None, "switches": switches}
 
 
 def settings() -> Settings:

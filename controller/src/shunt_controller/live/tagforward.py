@@ -10,7 +10,7 @@ from shunt_controller.live.state import State
 from shunt_controller.live.stored import usable
 from shunt_controller.live.tagbasis import differing, of_ports, ports_in
 from shunt_controller.live.tagentries import Tags
-from shunt_controller.live.topology import Host, Link, Topology
+from shunt_controller.live.topology import Host, Link, Topology, switch_of
 from shunt_controller.live.takeover import taken_over
 from shunt_controller.live.tree import Ports, links_of, ports_of, problems, recognized
 from shunt_controller.plan.errors import PlanError
@@ -113,6 +113,16 @@ class TagForward:
     def hosts(self) -> tuple[Host, ...]:
         """The hosts of the network."""
         return self.topology.hosts
+
+    def ports(self) -> dict[int, set[int]]:
+        """Returns the ports with gates of each switch that exist."""
+        if self.numbering is None:
+            return {}
+        names = self.numbering.tree.network.nodes
+        return {
+            number: set(one.by_port) & self._known.get(number, frozenset())
+            for number, one in ((switch_of(names[node]), one) for node, one in self.numbering.switches.items())
+        }
 
     def update(self) -> bool:
         """Plans if something has changed. Returns whether there is a new plan. If there is none because of a
