@@ -54,6 +54,7 @@ class Controller:
         self.reports: list[str] = []
         self.planner = KeyFlow(Settings(reserve=reserve), lambda kind, text: self.reports.append(text))
         self.journal = Journal("keyflow", self.submitted.append)
+        self.planner.is_stored = self.journal.is_stored
         self.planner.set_topology(world.topology)
         for switch, state in world.states.items():
             self.planner.known(switch, state, True)
@@ -250,6 +251,74 @@ def test_no_switch_is_changed_before_new_ids_are_stored_and_nothing_is_removed_b
         controller.work(1000.0 + 2 * step, refuse_second)
     assert lost > 1 and world.has(0) == world.has(1) == {1, 2, 3}
     assert all(before[switch].sections[Bank.kind, 0] == state.sections[Bank.kind, 0] for switch, state in world.states.items())
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("grows", ["labels", "ids", "switch"])
+def test_a_failed_link_is_repaired_while_a_plan_waits_for_the_store(grows, is_killed):
+    topology = network([(1, 2), (2, 3), (3, 4), (4, 1)], [1, 3])
+    world = World(topology)
+    controller = Controller(world, reserve=0 if grows == "ids" else 4)
+    controller.finish()
+    identifiers, before = controller.planner.identifiers, dict(world.states)
+    # New links need labels, other IDs, or IDs of a new switch. At the same time, a link fails that packets use.
+    ends = [(Port(1, 50), Port(5, 1)), (Port(3, 50), Port(5, 2))] if grows == "switch" else []
+    ends += [(Port(1, number), Port(3, number)) for number in range(20, 60)] if grows == "ids" else [(Port(1, 20), Port(3, 20))] if not ends else []
+    new = frozenset(Link.of(a, b) for a, b in ends)
+    failed = next(link for link in sorted(topology.links) if {end.switch for end in link} == {1, 2})
+    ports = {switch: frozenset(end.number for pair in ends for end in pair if end.switch == switch) for switch in (1, 3, 5)}
+    switches = {switch: topology.switches.get(switch, frozenset()) | ports.get(switch, frozenset()) for switch in topology.switches.keys() | ({5} if grows == "switch" else set())}
+    grown = replace(topology, switches=switches, links=(topology.links | new) - {failed})
+    check = delivering(grown, [(src, dst) for src in grown.hosts for dst in grown.hosts if src != dst])
+    world.topology = grown
+    if grows == "switch":
+        world.states[5] = State()
+        controller.planner.known(5, State(), True)
+    controller.planner.set_topology(grown)
+    for step in range(30):
+        # The store does not answer, but its record is submitted.
+        controller.planner.update()
+        assert controller.planner.identifiers is identifiers and controller.planner.waits
+        assert controller.journal.may_change(controller.planner, 100.0 + 2 * step)
+        for switch, state in controller.planner.rollout.next(100.0 + 2 * step).items():
+            world.states[switch] = state
+            controller.planner.rollout.done(switch, 100.0 + 2 * step)
+    check(world)
+    assert controller.submitted and controller.submitted[-1].next == controller.planner.basis() != controller.submitted[-1].current
+    # Nothing of the waiting plan is in a switch, and nothing was removed.
+    for switch, state in before.items():
+        now = world.states[switch]
+        assert now.sections == state.sections and state.flows.keys() <= now.flows.keys() and state.groups.keys() <= now.groups.keys()
+    assert world.states.get(5, State()).is_empty
+    world.check = check
+    if is_killed:
+        controller = Controller(world, reserve=0 if grows == "ids" else 4)
+    controller.finish(1000.0)
+    check_whole(world, controller)
+    assert controller.planner.identifiers != identifiers and not controller.planner.waits
+    labels = controller.planner.identifiers.labels
+    assert all(end.number in labels[end.switch] for pair in ends for end in pair)
+
+
+def test_a_waiting_plan_that_is_not_needed_any_more_is_dropped():
+    topology = network([(1, 2), (2, 3), (3, 1)], [1, 3])
+    world = World(topology)
+    controller = Controller(world)
+    controller.finish()
+    identifiers, stored = controller.planner.identifiers, world.stored
+    new = Link.of(Port(1, 20), Port(3, 20))
+    controller.planner.set_topology(replace(topology, links=topology.links | {new}))
+    controller.planner.update()
+    assert controller.planner.waits and controller.journal.may_change(controller.planner, 100.0)
+    waiting = controller.submitted.pop()
+    # The store confirms the plan, but the link is gone. The plan is taken back in the store, too.
+    controller.planner.set_topology(topology)
+    world.stored = waiting.encoded()
+    controller.journal.stored(waiting)
+    controller.finish(200.0)
+    check_whole(world, controller)
+    assert controller.planner.identifiers is identifiers and not controller.planner.waits
+    assert Entry.decoded(stored, "keyflow").current == world.entry.current
 
 
 def test_hosts_are_stored_and_read_back():

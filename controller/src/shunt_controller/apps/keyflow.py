@@ -8,6 +8,7 @@ The application reads the configuration of each switch that connects and changes
 restart, packets are therefore forwarded as before.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from os_ken import cfg
@@ -23,6 +24,7 @@ from shunt_controller.live.keyflow import Settings
 from shunt_controller.live.state import flow_id
 from shunt_controller.live.topology import Host
 from shunt_controller.plan.keys import WIDTHS_BITS
+from shunt_controller.redundancy.journal import Basis
 from shunt_controller.sections import Bank, Trusted
 
 cfg.CONF.register_cli_opts(
@@ -69,6 +71,10 @@ class KeyFlow(PlannedApp):
         self._was_settled = False
         routes, identifiers = self.state.routes, self.state.identifiers
         self.log.info("planned %d routes, %d switches with IDs, epoch %d", len(routes.routes), len(identifiers.ids), identifiers.epoch)
+
+    def use_store(self, is_stored: Callable[[Basis], bool]) -> None:
+        """Lets the planner repair the plan in force while another one is not stored."""
+        self.state.is_stored = is_stored
 
     def rolled_out(self) -> None:
         """Logs once that the switches are as planned."""

@@ -84,6 +84,10 @@ class Planner(Protocol):
         """Returns the basis of the plan, or None without a plan."""
 
     @property
+    def waits(self) -> bool:
+        """Whether the desired configurations are still of a plan that was stored before."""
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         """The hosts of the network."""
 
@@ -156,6 +160,9 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
 
     def planned(self, now_s: float) -> None:
         """Called after a new plan was made."""
+
+    def use_store(self, is_stored: Callable[[Basis], bool]) -> None:
+        """Called before the first plan if plans are stored. `is_stored` returns whether a basis is."""
 
     def rolled_out(self) -> None:
         """Called after changes of switches were sent, or there were none to send."""
@@ -259,11 +266,13 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         if self.state.update():
             self._check_mtus()
             self.planned(now_s)
-        if self._journal is not None and not self._may_change(self._journal, now_s):
-            if now_s - self._stored_s >= STORE_S:
-                self.report("not stored", "a plan with other IDs or gates waits until etcd has stored them; the switches keep those that they have")
+        may_change = self._journal is None or self._may_change(self._journal, now_s)
+        if may_change and not self.state.waits:
+            self._stored_s = now_s
+        elif now_s - self._stored_s >= STORE_S:
+            self.report("not stored", "a plan with other IDs or gates waits until etcd has stored them; the switches keep those that they have")
+        if not may_change:
             return
-        self._stored_s = now_s
         counts = {number: self.switches.change(number, rollout.actual[number], target) for number, target in rollout.next(now_s).items()}
         for number, count in counts.items():
             self._read_s[number] = now_s
@@ -306,6 +315,7 @@ class PlannedApp(OSKenApp):  # type: ignore[misc]
         if self._journal is not None and self.discovery.mastership is not None:
             entry = self.discovery.mastership.entry(self.NAME)
             self._journal.restore(entry)
+            self.use_store(self._journal.is_stored)
             if entry.current is not None:
                 self.state.rollout.keep_until_s = min(self.state.rollout.keep_until_s, now_s + KEEP_STORED_S)
             self.state.adopt(basis for basis in (entry.next, entry.current) if basis is not None)

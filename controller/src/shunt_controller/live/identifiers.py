@@ -32,11 +32,8 @@ def extended(old: Identifiers, topology: Topology, lanes: Collection[int], reser
     """Gives IDs and labels to the switches in `lanes` that lack them. Existing ones are kept. `reserve` is the
     number of further labels for which the IDs of new switches leave room. Raises PlanError if the existing ones
     do not suffice; then :func:`renumbered` does."""
-    ports: dict[int, set[int]] = {switch: {LOCAL} for switch in lanes}
-    for end in topology.peers:
-        if end.switch in ports:
-            ports[end.switch].add(end.number)
-    if all(ports[switch] <= set(old.labels.get(switch, ())) for switch in ports):
+    ports = _ports(topology, lanes)
+    if _suffices(old, ports):
         return old
     switches = sorted(ports.keys() | old.ids.keys())
     network = build("the network", [(switch_name(switch), "core") for switch in switches], [])
@@ -50,6 +47,24 @@ def extended(old: Identifiers, topology: Topology, lanes: Collection[int], reser
     bank = suit(network, demand.all_meeting(), max(1, reserve), before)
     ids = dict(zip(switches, bank.ids, strict=True))
     return Identifiers(old.epoch, ids, {switch: tuple(labels) for switch, labels in zip(switches, bank.labels, strict=True)})
+
+
+def suffices(identifiers: Identifiers, topology: Topology, lanes: Collection[int]) -> bool:
+    """Returns whether all switches in `lanes` have IDs, and labels for their links."""
+    return _suffices(identifiers, _ports(topology, lanes))
+
+
+def _suffices(identifiers: Identifiers, ports: Mapping[int, set[int]]) -> bool:
+    return all(ports[switch] <= set(identifiers.labels.get(switch, ())) for switch in ports)
+
+
+def _ports(topology: Topology, lanes: Collection[int]) -> dict[int, set[int]]:
+    """Returns the ports for which each switch in `lanes` needs a label."""
+    ports: dict[int, set[int]] = {switch: {LOCAL} for switch in lanes}
+    for end in topology.peers:
+        if end.switch in ports:
+            ports[end.switch].add(end.number)
+    return ports
 
 
 def renumbered(old: Identifiers, topology: Topology, lanes: Collection[int], reserve: int) -> Identifiers:

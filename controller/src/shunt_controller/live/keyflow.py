@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any
 
 from shunt_controller.live.basis import agree, identifiers_of, of_identifiers, suffice
-from shunt_controller.live.identifiers import Identifiers, extended, labelled, renumbered
+from shunt_controller.live.identifiers import Identifiers, extended, labelled, renumbered, suffices
 from shunt_controller.live.keyentries import Wanted, configurations
 from shunt_controller.live.keyroutes import Known, Routes, plan
 from shunt_controller.live.rollout import Rollout
@@ -60,7 +60,13 @@ class KeyFlow:
         """The IDs, lanes and key width for which the known routes are valid."""
         self._conflict = ""
         """Why the IDs that switches had cannot be used; empty if they can."""
+        self._is_conflicting = False
+        """Whether there was such a conflict when the IDs were chosen last."""
         self._basis: tuple[Identifiers, dict[str, Any]] | None = None
+        self.is_stored: Callable[[Mapping[str, Any]], bool] = lambda basis: True
+        """Returns whether a basis is stored, so that switches may be given its plan. Without a store, each may."""
+        self._next: Identifiers | None = None
+        """IDs and labels of a plan that waits for the store. Meanwhile, :attr:`identifiers` remain in use."""
 
     @property
     def header_bytes(self) -> int:
@@ -123,9 +129,16 @@ class KeyFlow:
         """Returns the basis of the plan, or None without a plan."""
         if not self.rollout.desired:
             return None
-        if self._basis is None or self._basis[0] is not self.identifiers:
-            self._basis = self.identifiers, of_identifiers(self.identifiers)
+        identifiers = self._next or self.identifiers
+        if self._basis is None or self._basis[0] is not identifiers:
+            self._basis = identifiers, of_identifiers(identifiers)
         return self._basis[1]
+
+    @property
+    def waits(self) -> bool:
+        """Whether :meth:`basis` is that of a plan that waits for the store. The desired configurations are then of
+        the plan before, with repairs as far as it has labels for the links."""
+        return self._next is not None
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -150,19 +163,30 @@ class KeyFlow:
     def update(self) -> bool:
         """Plans if something has changed. Returns whether there is a new plan. If there is none because of a
         problem, the network stays as it is."""
+        if self._next is not None and self.is_stored(self.basis() or {}):
+            self.is_stale = True
         if not self.is_stale:
             return False
         lanes, topology = self.lanes & self.topology.switches.keys(), self.topology
+        unnumbered: set[int] = set()
         try:
             identifiers = self._identify(lanes)
             if identifiers is None:
+                self._next = None
                 if self.rollout.desired or self._conflict:
                     return False
                 # A controller before this one was giving all switches new IDs. Its plan is completed without the
                 # links that need yet other IDs, so that the epoch for these becomes free.
                 topology = labelled(self.identifiers, topology, lanes)
                 identifiers = extended(self.identifiers, topology, lanes, self.settings.reserve)
-            self.is_stale = topology is not self.topology
+            elif self._must_wait(identifiers):
+                # Until the plan is stored, the network is repaired without links and switches that need it.
+                self._next, identifiers = identifiers, self.identifiers
+                topology, unnumbered = labelled(identifiers, topology, lanes), lanes - identifiers.ids.keys()
+                lanes = lanes - unnumbered
+            else:
+                self._next = None
+            self.is_stale = topology is not self.topology and self._next is None
             at = {host.mac: host.at.switch for host in self.topology.hosts}
             wanted = self._all_wanted(at)
             pairs = {(one.switch, at[one.mac]) for one in wanted if one.mac in at and at[one.mac] != one.switch}
@@ -182,8 +206,15 @@ class KeyFlow:
         if self.settings.protect and lanes != self.topology.switches.keys():
             self._report("unprotected", "parts of the network with switches without stateless forwarding are not protected")
         self.identifiers, self.routes = identifiers, routes
-        self.rollout.want(made)
+        self.rollout.want({switch: state for switch, state in made.items() if switch not in unnumbered})
         return True
+
+    def _must_wait(self, identifiers: Identifiers) -> bool:
+        """Returns whether IDs and labels must be stored before switches are given them, while switches have others
+        that are stored."""
+        if identifiers is self.identifiers or self._is_conflicting or not self.rollout.desired:
+            return False
+        return self.is_stored(of_identifiers(self.identifiers)) and not self.is_stored(of_identifiers(identifiers))
 
     def _all_wanted(self, at: Mapping[str, int]) -> set[Wanted]:
         if self.settings.is_reactive:
@@ -194,8 +225,12 @@ class KeyFlow:
         """Returns the IDs and labels. Returns None if they have to be chosen again, but the other epoch is still
         in use."""
         old, reserve = self.identifiers, self.settings.reserve
+        self._is_conflicting = bool(self._conflict)
         try:
             need(not self._conflict, self._conflict)
+            waiting = None if suffices(old, self.topology, lanes) else self._next
+            if waiting is not None and suffice(waiting, self.topology, lanes, reserve):
+                return extended(waiting, self.topology, lanes, reserve)
             return extended(old, self.topology, lanes, reserve)
         except PlanError as error:
             place = Bank.kind, 1 - old.epoch

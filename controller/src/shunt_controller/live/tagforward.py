@@ -110,6 +110,11 @@ class TagForward:
         return self._basis[1] if self.rollout.desired else None
 
     @property
+    def waits(self) -> bool:
+        """False: a plan that waits for the store is not preceded by repairs."""
+        return False
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         """The hosts of the network."""
         return self.topology.hosts

@@ -6,6 +6,8 @@ the store has a record of it:
    next plan adds. Packets of both plans are forwarded.
 2. The record has the basis of the next plan only. Switches then lose what only the plan before needed.
 
+Before step 1, while the store has not confirmed the record, the planner may repair the plan in force.
+
 The basis of a plan consists of what is chosen once and kept: IDs, labels and epoch for KeyFlow, the order of
 ports for Tag-and-Forward. Routes, keys and entries follow from it and from the topology. A controller that
 takes over in step 1 completes the next plan, or returns to the plan in force if the next one no longer suits the
@@ -109,6 +111,10 @@ class Planned(Protocol):
         """Returns the basis of the plan, or None without a plan."""
 
     @property
+    def waits(self) -> bool:
+        """Whether the desired configurations are still of a plan that was stored before."""
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         """The hosts of the network."""
 
@@ -136,6 +142,10 @@ class Journal:
     def restore(self, entry: Entry) -> None:
         """Takes the record of the controller that was the master before."""
         self._stored, self._submitted, self._before = entry, None, entry.hosts
+
+    def is_stored(self, basis: Basis) -> bool:
+        """Returns whether the record has a basis, so that switches may be given its plan."""
+        return basis in (self._stored.current, self._stored.next)
 
     def hosts_at(self, switch: int) -> tuple[Host, ...]:
         """Returns the hosts at a switch that the controller before had, until :meth:`known` is called."""
@@ -169,7 +179,11 @@ class Journal:
             # A plan that is not in force yet is replaced; packets with its keys may still be in the network.
             rollout.may_remove = False
             self._store(replace(stored, next=basis, hosts=hosts), now_s)
-            return False
+            return planner.waits
+        if planner.waits:
+            # The plan is stored, and the planner has not planned with it yet.
+            rollout.may_remove = False
+            return True
         # etcd keeps each version for a time, so hosts alone are not stored more often.
         has_new_hosts = stored.hosts != hosts and now_s - self._hosts_s >= HOSTS_S
         if stored.next is None:
