@@ -31,6 +31,7 @@ const LAYERS: &[&str] = &[
     "worker",
     "device",
     "device_sim",
+    "metrics",
     "config",
     "sim",
     "scenario",
