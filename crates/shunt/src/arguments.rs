@@ -264,6 +264,8 @@ pub enum What {
     Stateless,
     /// Packets by outcome, drops by reason, latencies by lane
     Counters,
+    /// Controllers: connection, role, time since the connection
+    Controllers,
     /// Learned MAC addresses
     Macs,
 }

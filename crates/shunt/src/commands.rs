@@ -20,8 +20,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
-    CacheReport, Changes, Client, ClientError, ControlRequest, CountersReport, DeviceReport, ExpressReport,
-    Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, StoreReport, Tables,
+    CacheReport, Changes, Client, ClientError, ControlRequest, ControllersReport, CountersReport,
+    DeviceReport, ExpressReport, Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, StoreReport, Tables,
 };
 use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
@@ -112,6 +112,12 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         (What::Counters, json) => {
             answer::<CountersReport>(client, &ControlRequest::Counters, json, print::counters)
         }
+        (What::Controllers, json) => answer::<ControllersReport>(
+            client,
+            &ControlRequest::Controllers,
+            json,
+            print::controllers::controllers,
+        ),
         (What::Macs, json) => answer::<Macs>(client, &ControlRequest::Macs, json, print::macs),
         (What::Ffp, json) => answer::<Ffp>(client, &ControlRequest::Ffp, json, print::ffp),
         (What::Express, json) => {

@@ -3,6 +3,7 @@
 //! hard to find. Begin with [`counters`].
 
 pub mod cache;
+pub mod controllers;
 pub mod device;
 pub mod express;
 pub mod live;

@@ -33,11 +33,19 @@ pub struct Dialer {
     address: Endpoint,
     state: State,
     pause_ns: Nanos,
+    /// Number of attempts and connections that failed or ended.
+    failures: u64,
 }
 
 impl Dialer {
     pub fn new(protocol: Protocol, address: Endpoint) -> Self {
-        Self { protocol, address, state: State::Waiting { until_ns: Nanos(0) }, pause_ns: PAUSE_NS }
+        Self {
+            protocol,
+            address,
+            state: State::Waiting { until_ns: Nanos(0) },
+            pause_ns: PAUSE_NS,
+            failures: 0,
+        }
     }
 
     pub fn protocol(&self) -> Protocol {
@@ -70,6 +78,11 @@ impl Dialer {
         }
     }
 
+    /// Returns the number of attempts and connections that failed or ended.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
     /// Returns whether no connection exists or is being established.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Waiting { .. })
@@ -88,6 +101,7 @@ impl Dialer {
 
     /// Starts the pause before the next attempt, after the connection has ended.
     pub fn lost(&mut self, now: Nanos) {
+        self.failures += 1;
         self.state = State::Waiting { until_ns: now.saturating_add(self.pause_ns) };
         self.pause_ns = (2 * self.pause_ns).min(PAUSE_MAX_NS);
     }

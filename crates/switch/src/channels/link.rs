@@ -8,6 +8,7 @@ use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::SystemTime;
 
 /// Length of a message header in bytes, in both protocols.
 const HEADER_BYTES: usize = 8;
@@ -37,6 +38,8 @@ pub struct ControllerLink {
     closing_until_ns: Option<Nanos>,
     shut: bool,
     over: bool,
+    /// Time of day at which the handshake was complete, in seconds since 1970.
+    opened_s: Option<u64>,
     /// Error that broke the connection.
     broken: Option<ErrorKind>,
     /// Events to poll for.
@@ -59,6 +62,7 @@ impl ControllerLink {
             closing_until_ns: None,
             shut: false,
             over: false,
+            opened_s: None,
             broken: None,
             interest: PollFlags::IN | PollFlags::OUT,
         }
@@ -68,8 +72,26 @@ impl ControllerLink {
         &self.peer
     }
 
+    pub fn protocol(&self) -> Protocol {
+        match self.channel {
+            ChannelKey::OpenFlow(_) => Protocol::OpenFlow,
+            ChannelKey::Pof(_) => Protocol::Pof,
+        }
+    }
+
     pub fn channel(&self) -> ChannelKey {
         self.channel
+    }
+
+    /// Notes that the handshake is complete.
+    pub fn opened(&mut self) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.opened_s.get_or_insert(now.as_secs());
+    }
+
+    /// Returns the time of day at which the handshake was complete, in seconds since 1970.
+    pub fn opened_s(&self) -> Option<u64> {
+        self.opened_s
     }
 
     /// Returns a line for the log if the connection is over and the channel has not reported the reason.

@@ -16,6 +16,7 @@ mod dialer;
 mod fallback;
 mod link;
 mod log_limit;
+mod report;
 mod stream;
 
 use crate::listener::ListenError;
@@ -243,13 +244,15 @@ impl Channels {
             let progress = link.step(&mut self.agents, now, &mut work);
             more |= progress.more;
             for event in progress.events {
-                let peer = link.peer();
-                if let (LinkEvent::Opened(_), Origin::Controller(number)) = (&event, *origin)
-                    && let Some(dialer) = self.dialers.get_mut(number)
-                {
-                    dialer.opened();
+                if let LinkEvent::Opened(_) = &event {
+                    link.opened();
+                    if let Origin::Controller(number) = *origin
+                        && let Some(dialer) = self.dialers.get_mut(number)
+                    {
+                        dialer.opened();
+                    }
                 }
-                log(&mut self.log, now, peer, &event);
+                log(&mut self.log, now, link.peer(), &event);
             }
         }
         self.forget_those_that_ended(now);

@@ -6,7 +6,7 @@
 //! [`Connection::step`].
 
 use super::flows::Walk;
-use super::protocol::{Changes, ConfigurationFile, ControlRequest};
+use super::protocol::{Changes, ConfigurationFile, ControlRequest, ControllersReport};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::daemon::{ReloadResult, ReloadWork};
@@ -48,6 +48,8 @@ pub struct ControlState<'a> {
     pub reload: &'a dyn Fn(ReloadWork) -> Option<Receiver<ReloadResult>>,
     /// Returns the path of the configuration file, if there is one.
     pub configuration: &'a dyn Fn() -> Option<PathBuf>,
+    /// Returns the controllers and their connections.
+    pub controllers: &'a dyn Fn() -> ControllersReport,
     /// Number of flows that all clients together may still send before the flows are loaded.
     pub loading_room: &'a mut usize,
     /// The store of the rules, if there is one.
@@ -318,6 +320,7 @@ impl Connection {
             }
             ControlRequest::Latencies => self.answer_of_workers(id, show::latencies(state.model)),
             ControlRequest::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
+            ControlRequest::Controllers => self.answer(id, "done", &(state.controllers)()),
             ControlRequest::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
             ControlRequest::Ffp => self.answer_of_workers(id, show::ffp(state.model)),
             ControlRequest::Express => self.answer_of_workers(id, show::express(state.model)),

@@ -28,10 +28,10 @@ mod show;
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};
 pub use protocol::{
-    CacheCounts, CachePort, CacheReport, Changes, ConfigurationFile, ControlRequest, CountersReport,
-    DeviceReport, ExaminedField, ExpressCounts, ExpressReport, ExpressWorker, FastTable, Ffp, FlowForm,
-    FlowPart, FlowRow, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport, StoreReport,
-    TableRow, Tables,
+    CacheCounts, CachePort, CacheReport, Changes, ConfigurationFile, ControlRequest, ControllerRow,
+    ControllersReport, CountersReport, DeviceReport, ExaminedField, ExpressCounts, ExpressReport,
+    ExpressWorker, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, MacRow, Macs, PlanForm, PortRow,
+    Ports, QueueRow, StatelessReport, StoreReport, TableRow, Tables,
 };
 
 pub(crate) use connection::{Connection, ControlState, PARKED_MAX};

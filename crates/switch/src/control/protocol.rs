@@ -30,6 +30,8 @@ pub enum ControlRequest {
         /// Form in which the flows are sent.
         form: FlowForm,
     },
+    /// Asks for the controllers and their connections. The answer is [`ControllersReport`].
+    Controllers,
     /// Asks for the state of the fast-forwarding path. The answer is [`Ffp`].
     Ffp,
     /// Asks for the state of the express path. The answer is [`ExpressReport`].
@@ -99,6 +101,7 @@ impl ControlRequest {
             | Self::Counters
             | Self::Latencies
             | Self::Macs
+            | Self::Controllers
             | Self::Ffp
             | Self::Express
             | Self::Cache
@@ -629,6 +632,32 @@ pub struct Limit {
     pub used: u64,
     /// Maximum amount, or `null` for unlimited.
     pub limit: Option<u64>,
+}
+
+/// Controllers that the configuration names, and peers that have connected to the switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControllersReport {
+    /// The controllers of the configuration in its order, then peers in the order of their connection.
+    pub controllers: Vec<ControllerRow>,
+}
+
+/// A controller and its connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControllerRow {
+    /// `openflow` or `pof`.
+    pub protocol: String,
+    /// Address of the controller.
+    pub address: String,
+    /// Whether the configuration names the controller, so that the switch connects to it.
+    pub configured: bool,
+    /// `waiting` (for the next attempt), `connecting`, `handshake` or `connected`.
+    pub state: String,
+    /// Role of a connected OpenFlow controller: `equal`, `master` or `slave`.
+    pub role: Option<String>,
+    /// Time of day at which the controller was connected, in seconds since 1970, if it is connected.
+    pub since_s: Option<u64>,
+    /// Number of attempts and connections that failed or ended, for a controller of the configuration.
+    pub failures: u64,
 }
 
 /// Learned MAC addresses.

@@ -154,6 +154,7 @@ impl Served {
                     lost: &|| channels.lost(),
                     reload: &|work| Some(reloader?.start(work, Arc::clone(control))),
                     configuration: &|| Some(reloader?.path().to_path_buf()),
+                    controllers: &|| channels.report(),
                     loading_room: &mut self.loading_room,
                     store: daemon.store.as_ref(),
                 };
