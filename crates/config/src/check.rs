@@ -13,6 +13,7 @@ use crate::kept::kept_rules;
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::ports::{Around, has_no_device, ports};
+use crate::process::process;
 use crate::settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, WorkerConfig};
 use crate::socket::SocketPurpose;
 use crate::value::in_range;
@@ -34,15 +35,9 @@ const CPUS: i64 = 8_192;
 
 /// Returns the configurations of a file. They are valid only if no mistakes were added.
 pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
-    let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
-    let portable = match simd.as_deref() {
-        None | Some("auto") => false,
-        Some("portable") => true,
-        Some(other) => {
-            mistakes.wrong("simd", format!("\"{other}\" is unknown; use \"auto\" or \"portable\""));
-            false
-        }
-    };
+    let (process, mut process_notes) = process(&file, mistakes);
+    let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths, .. } = file;
+    let portable = portable(simd.as_deref(), mistakes);
     let has_dpdk = dpdk_of.is_some();
     let dpdk = dpdk(dpdk_of, mistakes);
     let mut worker_notes = Vec::new();
@@ -66,6 +61,7 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         let key = if count == 1 { "datapath".to_owned() } else { format!("datapath[{n}]") };
         let control = socket(n, &key, d.control.as_deref(), control.as_deref(), scope, mistakes);
         let mut notes = if n == 0 { std::mem::take(&mut worker_notes) } else { Vec::new() };
+        notes.append(&mut process_notes);
         let context = Context { key: &key, workers: workers.as_deref(), control: control.as_deref(), scope };
         let datapath = datapath(d, &context, &mut notes, mistakes);
         let (Some(control), Some(datapath), Some(dpdk), Some(workers)) = (control, datapath, &dpdk, &workers)
@@ -82,8 +78,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         } else if carries_nothing(&datapath.ports) {
             workers.clear();
         }
-        let pace = Pace::default();
-        let one = Config { control, portable, dpdk, workers, file_workers, pace, datapath, notes };
+        let (process, pace) = (process.clone(), Pace::default());
+        let one = Config { control, portable, process, dpdk, workers, file_workers, pace, datapath, notes };
         made.iter().for_each(|(_, other)| apart(&key, other, &one, mistakes));
         made.push((n, one));
     }
@@ -102,6 +98,18 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         made.iter_mut().for_each(keep_used_workers);
     }
     made
+}
+
+/// Returns whether lookups use portable code.
+fn portable(simd: Option<&str>, mistakes: &mut Mistakes) -> bool {
+    match simd {
+        None | Some("auto") => false,
+        Some("portable") => true,
+        Some(other) => {
+            mistakes.wrong("simd", format!("\"{other}\" is unknown; use \"auto\" or \"portable\""));
+            false
+        }
+    }
 }
 
 /// Returns whether workers forward the packets of a datapath. A datapath without ports has a worker, because

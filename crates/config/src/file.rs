@@ -7,6 +7,7 @@ pub use crate::cache::PortCacheSection;
 use crate::stateless_form::StatelessForm;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::fmt;
 
 #[derive(Debug, Default, Deserialize)]
@@ -14,9 +15,19 @@ use std::fmt;
 pub(crate) struct ConfigFile {
     pub control: Option<String>,
     pub simd: Option<String>,
+    pub metrics: Option<String>,
+    pub metrics_remote: bool,
+    pub log: LogSection,
     pub dpdk: Option<DpdkSection>,
     pub worker: Vec<WorkerSection>,
     pub datapath: Vec<DatapathSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LogSection {
+    pub format: Option<String>,
+    pub levels: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]

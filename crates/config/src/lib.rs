@@ -27,6 +27,7 @@ pub mod packet;
 mod packet_in;
 mod places;
 mod ports;
+mod process;
 mod settings;
 pub mod socket;
 pub mod stateless_form;
@@ -45,6 +46,7 @@ pub use mistakes::{FileMistakes, Mistake};
 pub use packet_in::PacketIns;
 pub use places::TextPlace;
 pub use port_cache::SearcherKind;
+pub use process::{LOG_MODULES, LogFormat, LogLevel, LogModule, LogSettings, ProcessSettings};
 pub use settings::{
     Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, WorkerConfig,
 };

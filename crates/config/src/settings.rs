@@ -6,6 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
 use crate::kept::KeptRules;
 use crate::packet_in::PacketIns;
+use crate::process::ProcessSettings;
 use flow::{Nanos, StatelessConfig};
 use pof::PofDialect;
 use port::Spec;
@@ -23,6 +24,8 @@ pub struct Config {
     pub control: PathBuf,
     /// Whether lookups use portable code instead of the CPU's wide SIMD instructions.
     pub portable: bool,
+    /// Settings of the process, which are the same for all datapaths of a file.
+    pub process: ProcessSettings,
     /// Settings of DPDK, for ports with the driver `dpdk`.
     pub dpdk: port::dpdk::DpdkSettings,
     /// Workers of the datapath. Ports name them by their position in this list.

@@ -522,6 +522,7 @@ fn the_grammar_has_the_keys_that_are_read() {
     let mut known = std::collections::BTreeSet::new();
     for table in [
         "x = 1",
+        "[log]\nx = 1",
         "[dpdk]\nx = 1",
         "[[worker]]\nx = 1",
         "[[datapath]]\nx = 1",

@@ -23,6 +23,11 @@ pub(crate) const CONFIGURATION: Grammar = &[KEYS, FORWARDING];
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
     ("simd", STRING, "simd = \"auto\""),
+    ("metrics", STRING, "metrics = \"127.0.0.1:9494\""),
+    ("metrics_remote", "true or false", "metrics_remote = true"),
+    ("log", "a table", "[log]"),
+    ("format", STRING, "format = \"json\""),
+    ("levels", "a table", "levels = { channels = \"info\" }"),
     ("dpdk", "a table", "[dpdk]"),
     ("eal", "a list of strings", "eal = [\"--in-memory\"]"),
     ("mbufs", NUMBER, "mbufs = 16384"),
