@@ -23,7 +23,7 @@ mod flows;
 mod latency;
 mod protocol;
 mod request;
-mod show;
+pub(crate) mod show;
 
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};

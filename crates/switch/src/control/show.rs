@@ -7,7 +7,7 @@ use super::protocol::{
     ExpressReport, ExpressWorker, FastTable, Ffp, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow,
     StatelessReport, StoreReport, TableRow, Tables,
 };
-use crate::log::{self, LogCounts};
+use crate::log;
 use crate::plane::Plane;
 use config::PortCacheMode;
 use config::stateless_form::StatelessForm;
@@ -344,19 +344,12 @@ pub fn counters(model: &mut Model<Plane>, lost: LostMessages) -> CountersReport 
             .into(),
         controllers_lost: lost.by_name().map(|(name, count)| (name.to_owned(), count)).into(),
         log_lines_written: log::counts().written,
-        log_lines_lost: log_lines_lost(log::counts()),
+        log_lines_lost: log::counts().lost_by_name(),
         limits: limits.collect(),
         lanes: by_lane(LaneLatency::of(&latencies.low_latency), LaneLatency::of(&latencies.normal)),
         gaps: latencies.gaps,
         stolen_ns: latencies.stolen_ns.0,
     }
-}
-
-fn log_lines_lost(counts: LogCounts) -> BTreeMap<String, u64> {
-    let LogCounts { written: _, no_room, refused, over_rate } = counts;
-    [("log_no_room", no_room), ("log_refused", refused), ("log_over_rate", over_rate)]
-        .map(|(name, count)| (name.to_owned(), count))
-        .into()
 }
 
 fn by_lane<T>(low_latency: T, normal: T) -> BTreeMap<String, T> {

@@ -32,8 +32,10 @@ use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
 use hangups::Hangups;
+use metrics::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -97,6 +99,14 @@ pub enum DaemonError {
         "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
     LongWorkEnded,
+    /// The metrics cannot be offered.
+    #[error("cannot offer metrics on {address}: {source}; give `metrics` another address")]
+    Metrics {
+        /// IP address and TCP port.
+        address: SocketAddr,
+        /// Error of the system.
+        source: io::Error,
+    },
     /// The system refused an operation.
     #[error("cannot {what}: {source}")]
     Io {
@@ -142,6 +152,7 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
     if let Some(config) = configs.first() {
         start::start_workers(crew, config, &mut daemons)?;
     }
+    let metrics = start_metrics(configs, &daemons)?;
     for lines in configs.iter().zip(&daemons).collect::<Vec<_>>().chunks(READY_LINES) {
         for (config, daemon) in lines {
             crate::log::say(&format!("shunt: ready, {}", ready_line(config, daemon)));
@@ -152,7 +163,18 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
     let reloader = Reloader::new(source, configs.to_vec(), ways);
     daemons.iter_mut().for_each(|daemon| daemon.reloader = Some(reloader.clone()));
     hangups.start(reloader).map_err(DaemonError::io("start the thread that waits for SIGHUP"))?;
+    if let Some(metrics) = &metrics {
+        crate::log::say(&format!("shunt: metrics at http://{}/metrics", metrics.address()));
+    }
     serve_all(daemons, &stop, &end)
+}
+
+/// Offers the metrics of all datapaths, if the configuration names an address.
+fn start_metrics(configs: &[Config], daemons: &[Daemon]) -> Result<Option<Server>, DaemonError> {
+    let Some(address) = configs.first().and_then(|config| config.process.metrics) else { return Ok(None) };
+    let sources = daemons.iter().map(Daemon::metrics_source).collect();
+    let started = crate::metrics::start(address, sources);
+    started.map(Some).map_err(|source| DaemonError::Metrics { address, source })
 }
 
 /// Serves all datapaths until they are stopped. If one datapath fails, all other datapaths are stopped.

@@ -159,6 +159,7 @@ impl Served {
                     store: daemon.store.as_ref(),
                 };
                 more |= serve_clients(&mut self.clients, &mut state);
+                daemon.metrics.answer(&mut state, workers.len());
                 self.sleep_ns(more)
             }
         };

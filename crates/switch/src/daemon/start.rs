@@ -14,6 +14,7 @@ use super::{DaemonError, OpenPort, Stop};
 use crate::channels::{Channels, Protocol};
 use crate::hardware::DeviceDatapath;
 use crate::listener::Listener;
+use crate::metrics::{Inlet, MetricsSource};
 use crate::plane::Plane;
 use config::socket::SocketPurpose;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
@@ -64,6 +65,9 @@ pub struct Daemon {
     /// The links as last reported to the model.
     pub(super) links: Vec<Known>,
     pub(super) link_thread: LinkThread,
+    /// Requests of the thread that serves metrics.
+    pub(super) metrics: Inlet,
+    datapath_id: u64,
     /// Descriptor on which datagrams of a device arrive, if one forwards.
     pub(super) device_descriptor: Option<OwnedFd>,
     /// Claims on the interfaces of ports, with the devices in the configuration.
@@ -252,6 +256,13 @@ impl Daemon {
         self.channels.addresses(Protocol::Pof)
     }
 
+    /// Returns where metrics of the datapath come from, for [`crate::metrics::start`].
+    #[must_use]
+    pub fn metrics_source(&self) -> MetricsSource {
+        let control = Arc::clone(&self.control);
+        self.metrics.source(self.datapath_id, Box::new(move || control.wake.wake()))
+    }
+
     /// Sets up everything except the threads. Operations may still be queued for the workers afterwards.
     fn set_up(
         config: &Config,
@@ -302,6 +313,8 @@ impl Daemon {
             control,
             links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
             link_thread,
+            metrics: Inlet::new(),
+            datapath_id: config.datapath.id,
             device_descriptor,
             device_locks,
             reload_commands: channel(),
