@@ -24,7 +24,9 @@ openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
 shunt=''
-# Additional configuration: `worker` has lines for the worker, and `settings` has lines before the ports.
+# Additional configuration: `top` has lines before the first table, `worker` has lines for the worker, and
+# `settings` has lines before the ports.
+top=''
 worker=''
 settings=''
 # Driver of the ports, and their further settings; set them before `make_hosts`.
@@ -152,6 +154,7 @@ test_build() {
 start_switch() {
     cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
 control = "$folder/control.sock"
+$top
 [[worker]]
 $worker
 [[datapath]]

@@ -8,6 +8,8 @@ mod clients;
 mod flows;
 mod lab;
 mod live;
+mod metrics;
+mod metrics_rules;
 mod reload;
 mod sockets;
 mod top;
