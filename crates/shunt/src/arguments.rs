@@ -32,8 +32,8 @@ pub enum Command {
     /// Run a switch in the foreground until SIGTERM or SIGINT
     ///
     /// Prints one line to stderr when the switch forwards packets ("shunt: ready, ..."). Logs go to stderr
-    /// too, at the levels of RUST_LOG (default: warnings). On SIGTERM or SIGINT the switch removes its
-    /// sockets and ends with exit code 0.
+    /// too, at the levels of RUST_LOG (default: warnings) and of `log.levels` in the configuration. On
+    /// SIGTERM or SIGINT the switch removes its sockets and ends with exit code 0.
     Run(Run),
     /// Check a configuration, and optionally a flow file, without opening a device
     ///
@@ -59,6 +59,9 @@ pub enum Command {
     /// Set, show or clear the Tag-and-Forward gates of a running switch
     #[command(subcommand)]
     Gates(GatesCommand),
+    /// Show or set the levels of a running switch's log
+    #[command(subcommand)]
+    Log(LogCommand),
     /// Show how a packet would be forwarded, table by table, and why
     Trace(TraceArguments),
     /// Send a capture through a switch and write the output captures; needs no running switch and no
@@ -362,6 +365,34 @@ pub enum GatesCommand {
     },
     /// Remove all gates
     Clear {
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LogCommand {
+    /// Print the form of the log, and the level of each module that has one
+    Show {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Set the level of a module until the switch ends
+    #[command(
+        after_help = "Modules: switch (all others, unless they have a level), channels (connections of controllers), \
+                      control, daemon, hardware, metrics, device_sim.\nLevels: off, error, warn, info, debug, trace.\n\n\
+                      Example:\n  shunt log set channels info"
+    )]
+    Set {
+        /// Module
+        module: String,
+        /// Level
+        level: String,
         /// Take the control socket's path from this configuration
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,

@@ -5,7 +5,8 @@
 //! the work. It prints the answer with `print`. Begin with [`run`] and [`show`].
 
 use crate::arguments::{
-    Check, Flows, GatesCommand, Replay, Run, SearcherName, Show, Sim, Switched, Top, TraceArguments, What,
+    Check, Flows, GatesCommand, LogCommand, Replay, Run, SearcherName, Show, Sim, Switched, Top,
+    TraceArguments, What,
 };
 use crate::error::CommandError;
 use crate::print;
@@ -25,6 +26,7 @@ use switch::control::{
 };
 use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
+use switch::log::LogReport;
 
 /// Maximum length of a packet's hexadecimal text, in bytes.
 const HEX_BYTES: u64 = 512 * 1_024;
@@ -39,6 +41,9 @@ pub fn run(run: &Run, control: Option<&Path>) -> Done {
     switch::log::start().map_err(CommandError::Log)?;
     let text = Config::read(&run.config)?;
     let mut configs = Config::parse_file(&run.config, &text)?;
+    if let Some(config) = configs.first() {
+        switch::log::configure(&config.process.log);
+    }
     match (control, &mut configs[..]) {
         (None, _) => {}
         (Some(control), [only]) => only.control = control.into(),
@@ -218,6 +223,26 @@ pub fn gates(gates: &GatesCommand, control: Option<&Path>) -> Done {
         }
         _ => say("all gates are removed"),
     }
+}
+
+pub fn log(command: &LogCommand, control: Option<&Path>) -> Done {
+    let (request, config, json) = match command {
+        LogCommand::Show { json, config } => (ControlRequest::Log, config, *json),
+        LogCommand::Set { module, level, config } => {
+            let request = ControlRequest::SetLog { module: module.clone(), level: level.clone() };
+            (request, config, false)
+        }
+    };
+    let report: LogReport = connect(control, config.as_deref())?.ask(&request)?;
+    if let LogCommand::Set { module, level, .. } = command {
+        return say(&format!("the level of {module} is {level}"));
+    }
+    let mut out = stdout();
+    match json {
+        true => print::json(&mut out, &report)?,
+        false => print::log(&mut out, &report)?,
+    }
+    Ok(out.flush()?)
 }
 
 /// Parses a gate, written as `PORT=NUMBER[:FLAG]`.

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Show(show) => commands::show(show, arguments.control.as_deref()),
         Command::Flows(flows) => commands::flows(flows, arguments.control.as_deref()),
         Command::Gates(gates) => commands::gates(gates, arguments.control.as_deref()),
+        Command::Log(log) => commands::log(log, arguments.control.as_deref()),
         Command::Top(top) => commands::top(top, arguments.control.as_deref()),
         Command::Trace(trace) => commands::trace(trace, arguments.control.as_deref()),
         Command::Replay(replay) => commands::replay(replay),

@@ -11,6 +11,7 @@ use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::daemon::{ReloadResult, ReloadWork};
 use crate::live_trace::Watch;
+use crate::log;
 use crate::plane::Plane;
 use config::flow_file::{FlowFile, port_names};
 use config::stateless_form::{GatesForm, StatelessForm};
@@ -363,6 +364,11 @@ impl Connection {
                 }
                 None => self.error(Some(id), NO_FILE),
             },
+            ControlRequest::Log => self.answer(id, "done", &log::report()),
+            ControlRequest::SetLog { module, level } => match set_log(&module, &level) {
+                Ok(()) => self.answer(id, "done", &log::report()),
+                Err(sentence) => self.error(Some(id), &sentence),
+            },
             ControlRequest::Clear => {
                 let changed = state.model.clear(state.now);
                 self.wait_for(id, changed, state);
@@ -455,6 +461,11 @@ impl Connection {
         self.outbox.extend_from_slice(line.to_string().as_bytes());
         self.outbox.push(b'\n');
     }
+}
+
+fn set_log(module: &str, level: &str) -> Result<(), String> {
+    log::set_level(module.parse()?, level.parse()?);
+    Ok(())
 }
 
 /// Sets the gates, and the trusted ports if given.

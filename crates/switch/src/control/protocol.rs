@@ -72,6 +72,16 @@ pub enum ControlRequest {
         /// Filter and limits of the trace.
         live: Live,
     },
+    /// Asks for the levels and the form of the log, which belongs to the process. The answer is
+    /// [`LogReport`](crate::log::LogReport).
+    Log,
+    /// Sets the level of a module of the log. The answer is [`LogReport`](crate::log::LogReport).
+    SetLog {
+        /// Name of the module.
+        module: String,
+        /// Level: `off`, `error`, `warn`, `info`, `debug` or `trace`.
+        level: String,
+    },
     /// Deletes all flows and restores the default flow. The answer is [`Changes`].
     Clear,
     /// Reads the configuration file again and applies what changed. The answer is
@@ -96,6 +106,7 @@ impl ControlRequest {
             Self::TraceLive { .. } => &["live"],
             Self::Gates { .. } => &["gates", "trusted"],
             Self::Port { .. } => &["edit"],
+            Self::SetLog { .. } => &["module", "level"],
             Self::Ports
             | Self::Tables
             | Self::Counters
@@ -108,6 +119,7 @@ impl ControlRequest {
             | Self::Device
             | Self::Store
             | Self::Stateless
+            | Self::Log
             | Self::Clear
             | Self::Reload
             | Self::Configuration => &[],
