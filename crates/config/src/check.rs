@@ -16,6 +16,7 @@ use crate::ports::{Around, has_no_device, ports};
 use crate::process::process;
 use crate::settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, WorkerConfig};
 use crate::socket::SocketPurpose;
+use crate::tls::{TlsFiles, tls_files, tls_of};
 use crate::value::in_range;
 use port_cache::{MissMode, PortCacheConfig};
 use std::ops::RangeInclusive;
@@ -36,6 +37,7 @@ const CPUS: i64 = 8_192;
 /// Returns the configurations of a file. They are valid only if no mistakes were added.
 pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
     let (process, mut process_notes) = process(&file, mistakes);
+    let tls = file.tls.as_ref().and_then(|section| tls_files("tls", section, mistakes));
     let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths, .. } = file;
     let portable = portable(simd.as_deref(), mistakes);
     let has_dpdk = dpdk_of.is_some();
@@ -62,7 +64,13 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         let control = socket(n, &key, d.control.as_deref(), control.as_deref(), scope, mistakes);
         let mut notes = if n == 0 { std::mem::take(&mut worker_notes) } else { Vec::new() };
         notes.append(&mut process_notes);
-        let context = Context { key: &key, workers: workers.as_deref(), control: control.as_deref(), scope };
+        let context = Context {
+            key: &key,
+            workers: workers.as_deref(),
+            control: control.as_deref(),
+            tls: tls.as_ref(),
+            scope,
+        };
         let datapath = datapath(d, &context, &mut notes, mistakes);
         let (Some(control), Some(datapath), Some(dpdk), Some(workers)) = (control, datapath, &dpdk, &workers)
         else {
@@ -259,6 +267,8 @@ pub(crate) struct Context<'a> {
     pub key: &'a str,
     pub workers: Option<&'a [WorkerConfig]>,
     pub control: Option<&'a Path>,
+    /// Certificates of datapaths without certificates of their own.
+    pub tls: Option<&'a TlsFiles>,
     pub scope: Scope,
 }
 
@@ -278,6 +288,7 @@ fn datapath(
         check_others(key, &d, notes, mistakes);
     }
     let (mut openflow, pof) = channels(&d, id, context, mistakes);
+    let tls = tls_of(d.tls.as_ref(), context, &openflow, pof.as_ref(), notes, mistakes);
     // A device does not learn MACs.
     openflow.standalone &= device.is_none();
     let sections = ForwardingSections {
@@ -331,6 +342,7 @@ fn datapath(
     let datapath = Datapath {
         id: id?,
         openflow,
+        tls,
         pof,
         forwarding,
         flows: d.flows.map(PathBuf::from),

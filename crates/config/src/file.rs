@@ -18,9 +18,19 @@ pub(crate) struct ConfigFile {
     pub metrics: Option<String>,
     pub metrics_remote: bool,
     pub log: LogSection,
+    pub tls: Option<TlsSection>,
     pub dpdk: Option<DpdkSection>,
     pub worker: Vec<WorkerSection>,
     pub datapath: Vec<DatapathSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TlsSection {
+    pub certificate: Option<String>,
+    pub private_key: Option<String>,
+    pub ca: Option<String>,
+    pub check_address: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -51,6 +61,7 @@ pub(crate) struct DatapathSection {
     pub id: Option<i64>,
     pub control: Option<String>,
     pub flows: Option<String>,
+    pub tls: Option<TlsSection>,
     pub openflow: OpenFlowSection,
     pub pof: Option<PofSection>,
     pub low_latency: LowLatencySection,

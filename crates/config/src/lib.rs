@@ -32,6 +32,7 @@ mod settings;
 pub mod socket;
 pub mod stateless_form;
 pub mod text;
+mod tls;
 pub mod trace;
 pub mod value;
 
@@ -50,6 +51,7 @@ pub use process::{LOG_MODULES, LogFormat, LogLevel, LogModule, LogSettings, Proc
 pub use settings::{
     Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, WorkerConfig,
 };
+pub use tls::TlsFiles;
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use crate::forwarding::Forwarding;
 use crate::kept::KeptRules;
 use crate::packet_in::PacketIns;
 use crate::process::ProcessSettings;
+use crate::tls::TlsFiles;
 use flow::{Nanos, StatelessConfig};
 use pof::PofDialect;
 use port::Spec;
@@ -86,6 +87,8 @@ pub struct Datapath {
     pub id: u64,
     /// Settings of OpenFlow connections.
     pub openflow: OpenFlow,
+    /// Certificates of TLS connections. They are there if an endpoint uses TLS.
+    pub tls: Option<TlsFiles>,
     /// Settings of POF connections, if the datapath has any.
     pub pof: Option<Pof>,
     /// Settings of the fast paths and lanes.

@@ -523,6 +523,7 @@ fn the_grammar_has_the_keys_that_are_read() {
     for table in [
         "x = 1",
         "[log]\nx = 1",
+        "[tls]\nx = 1",
         "[dpdk]\nx = 1",
         "[[worker]]\nx = 1",
         "[[datapath]]\nx = 1",

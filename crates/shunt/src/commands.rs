@@ -63,6 +63,9 @@ pub fn check(check: &Check) -> Done {
     }
     let mut changes = None;
     for config in &configs {
+        if !check.offline {
+            daemon::check_certificates(config)?;
+        }
         changes = daemon::check(config, check.flows.as_deref())?;
     }
     let mut out = stdout();

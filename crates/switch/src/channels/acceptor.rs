@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Listening socket for connections of controllers, TCP or unix.
+//! Listening socket for connections of controllers, TCP or unix. `mod.rs` begins TLS on the connections.
 
 use super::CONNECTIONS;
 use super::agents::Protocol;
@@ -39,10 +39,12 @@ impl Acceptor {
         };
         let (socket, address) = match endpoint {
             Endpoint::Tcp(address) => {
-                let tcp = |source| ListenError::Tcp { address: *address, source };
-                let listener = listen(*address).map_err(tcp)?;
-                let address = listener.local_addr().map_err(tcp)?;
+                let (listener, address) = listen_on(*address)?;
                 (Socket::Tcp(listener), Endpoint::Tcp(address))
+            }
+            Endpoint::Ssl(address) => {
+                let (listener, address) = listen_on(*address)?;
+                (Socket::Tcp(listener), Endpoint::Ssl(address))
             }
             Endpoint::Unix(path) => {
                 (Socket::Unix(Listener::bind(path, purpose, CONNECTIONS as i32)?), endpoint.clone())
@@ -108,6 +110,14 @@ impl Acceptor {
         self.is_ready = accepted.is_some();
         Ok(accepted)
     }
+}
+
+/// Listens on an address. Returns the socket with its address.
+fn listen_on(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ListenError> {
+    let tcp = |source| ListenError::Tcp { address, source };
+    let listener = listen(address).map_err(tcp)?;
+    let address = listener.local_addr().map_err(tcp)?;
+    Ok((listener, address))
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

@@ -18,6 +18,7 @@ mod link;
 mod log_limit;
 mod report;
 mod stream;
+mod tls;
 
 use crate::listener::ListenError;
 use crate::plane::Plane;
@@ -34,7 +35,10 @@ use log_limit::LogLimit;
 use model::agent::{Context, LostMessages};
 use model::{AsyncMessage, Model};
 use rustix::event::{PollFd, PollFlags};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use stream::Stream;
+use tls::Tls;
 
 /// Maximum number of accepted connections.
 pub(crate) const CONNECTIONS: usize = 1_024;
@@ -66,6 +70,7 @@ pub struct Channels {
     dialers: Vec<Dialer>,
     links: Vec<(Origin, ControllerLink)>,
     fallback: Fallback,
+    tls: Option<Tls>,
     log: LogLimit,
 }
 
@@ -74,7 +79,7 @@ impl Channels {
     ///
     /// # Errors
     ///
-    /// Returns an error if an endpoint cannot be bound.
+    /// Returns an error if an endpoint cannot be bound, or if the files of TLS cannot be used.
     pub fn open(datapath: &config::Datapath) -> Result<Self, ListenError> {
         let (openflow, pof) = (&datapath.openflow, datapath.pof.as_ref());
         let openflow_ends = openflow.listen.iter().map(|end| (Protocol::OpenFlow, end));
@@ -93,6 +98,7 @@ impl Channels {
             fallback: Fallback::new(openflow.standalone && !dialers.is_empty()),
             dialers,
             links: Vec::new(),
+            tls: open_tls(datapath)?,
             log: LogLimit::default(),
         })
     }
@@ -221,6 +227,16 @@ impl Channels {
                 Some(Ok(stream)) => {
                     more = true;
                     let (peer, protocol) = (dialer.address().to_string(), dialer.protocol());
+                    let begun = match dialer.address() {
+                        Endpoint::Ssl(address) => {
+                            begin_tls(&mut self.tls, stream, Some(*address), &mut self.log, now)
+                        }
+                        _ => Ok(stream),
+                    };
+                    let Ok(stream) = begun else {
+                        dialer.lost(now);
+                        continue;
+                    };
                     let link = ControllerLink::new(stream, peer, protocol, &mut self.agents, now);
                     self.links.push((Origin::Controller(number), link));
                 }
@@ -263,7 +279,9 @@ impl Channels {
         let (agents, dialers, log) = (&mut self.agents, &mut self.dialers, &mut self.log);
         self.links.retain_mut(|(origin, link)| {
             if link.is_over() {
-                if link.may_speak_pof() {
+                if let Some(problem) = link.tls_problem() {
+                    log.warn(now, || tracing::warn!("{}: {problem}", link.peer()));
+                } else if link.may_speak_pof() {
                     let advice = openflow::MOVE_TO_POF;
                     log.warn(now, || {
                         tracing::warn!("{}: closed by the peer after HELLO; {advice}", link.peer())
@@ -310,6 +328,11 @@ impl Channels {
                         });
                     }
                     Ok(Some((stream, peer))) => {
+                        let begun = match acceptor.address() {
+                            Endpoint::Ssl(_) => begin_tls(&mut self.tls, stream, None, &mut self.log, now),
+                            _ => Ok(stream),
+                        };
+                        let Ok(stream) = begun else { continue };
                         accepted += 1;
                         let protocol = acceptor.protocol();
                         let link = ControllerLink::new(stream, peer, protocol, &mut self.agents, now);
@@ -336,6 +359,48 @@ impl Channels {
     fn accepted(&self) -> usize {
         self.links.iter().filter(|(origin, _)| matches!(origin, Origin::Peer(_))).count()
     }
+}
+
+/// Reads the files of TLS connections, if the datapath has any.
+fn open_tls(datapath: &config::Datapath) -> Result<Option<Tls>, ListenError> {
+    let tls = datapath.tls.as_ref().map(Tls::open).transpose();
+    tls.map_err(|error| ListenError::Tls(error.to_string()))
+}
+
+/// Checks that the files of TLS connections can be used.
+///
+/// # Errors
+///
+/// Returns the first problem of the files.
+pub fn check_tls(datapath: &config::Datapath) -> Result<(), ListenError> {
+    open_tls(datapath).map(drop)
+}
+
+/// Begins TLS on a connection, which this switch has opened to `address`, or accepted. If the files have
+/// changed, they are read before.
+fn begin_tls(
+    tls: &mut Option<Tls>,
+    stream: Stream,
+    address: Option<SocketAddr>,
+    log: &mut LogLimit,
+    now: Nanos,
+) -> io::Result<Stream> {
+    // The configuration is refused if an endpoint of TLS has no files.
+    let (Some(tls), Stream::Tcp(stream)) = (tls, stream) else { return Err(ErrorKind::Unsupported.into()) };
+    match tls.refresh() {
+        Ok(false) => {}
+        Ok(true) => {
+            log.info(now, || tracing::info!("the certificates of TLS have changed and were read again"))
+        }
+        Err(error) => log.warn(now, || {
+            tracing::warn!("the changed certificates of TLS are not used, but those before: {error}");
+        }),
+    }
+    let begun = match address {
+        Some(address) => tls.connect(stream, address),
+        None => tls.accept(stream),
+    };
+    begun.map(|stream| Stream::Tls(Box::new(stream)))
 }
 
 fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &LinkEvent) {

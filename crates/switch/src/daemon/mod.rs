@@ -24,7 +24,7 @@ mod thread;
 pub use ports::{OpenPort, open};
 pub use reload::{ConfigSource, ReloadReport};
 pub(crate) use reload::{ReloadResult, ReloadWork, Reloader};
-pub use start::{Daemon, check};
+pub use start::{Daemon, check, check_certificates};
 pub use stop::Stop;
 
 use crate::listener::ListenError;

@@ -460,6 +460,15 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
     flows.map(|flows| super::load::check(&mut model, clock, flows)).transpose()
 }
 
+/// Checks that the files of TLS connections can be used.
+///
+/// # Errors
+///
+/// Returns the first problem of the files.
+pub fn check_certificates(config: &Config) -> Result<(), DaemonError> {
+    Ok(crate::channels::check_tls(&config.datapath)?)
+}
+
 fn model_config(config: &Config) -> model::ModelConfig {
     model::ModelConfig {
         datapath_id: config.datapath.id,
