@@ -18,8 +18,10 @@ readonly test_name
 readonly prefix=shunt-test-$$
 folder=$(mktemp -d)
 readonly folder
-# Address of the switch's controller, and address at which the switch accepts other connections.
+# Address of the switch's controller with its protocol, tcp or ssl, and address at which the switch accepts
+# other connections.
 controller=127.0.0.1:6653
+protocol=tcp
 openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
@@ -160,7 +162,7 @@ $worker
 [[datapath]]
 id = 1
 [datapath.openflow]
-controllers = ["tcp:$controller"]
+controllers = ["$protocol:$controller"]
 listen = "$openflow_listen"
 fail_mode = "$1"
 $settings
