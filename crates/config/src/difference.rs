@@ -58,6 +58,8 @@ pub enum ConfigChange {
     Controllers(EndpointChange),
     /// The list of addresses for connections of controllers changes.
     Listen(EndpointChange),
+    /// New connections use the certificates of other files.
+    Tls,
     /// The fail mode changes. The value is true for `standalone`.
     FailMode(bool),
     /// The rate limits of packet-ins change.
@@ -204,6 +206,9 @@ fn channel_changes(before: &Datapath, after: &Datapath, changes: &mut Vec<Config
     let openflow = ConnectionProtocol::OpenFlow;
     changes.extend(endpoints(openflow, &old.controllers, &new.controllers).map(ConfigChange::Controllers));
     changes.extend(endpoints(openflow, &old.listen, &new.listen).map(ConfigChange::Listen));
+    if before.tls != after.tls {
+        changes.push(ConfigChange::Tls);
+    }
     if old.standalone != new.standalone {
         changes.push(ConfigChange::FailMode(new.standalone));
     }

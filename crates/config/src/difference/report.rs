@@ -35,6 +35,7 @@ impl fmt::Display for ConfigChange {
             Self::Listen(change) => {
                 write!(f, "addresses for {} connections: {}", change.protocol, Endpoints(change))
             }
+            Self::Tls => f.write_str("new TLS connections use the certificates of other files"),
             Self::FailMode(true) => f.write_str("the fail mode is standalone"),
             Self::FailMode(false) => f.write_str("the fail mode is secure"),
             Self::PacketInRates => f.write_str("the rate limits of packet-ins are changed"),

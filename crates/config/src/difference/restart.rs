@@ -18,6 +18,14 @@ impl Restarts {
             restarts.when(before.portable != after.portable, "simd", "the tables are compiled for it");
             let reason = "DPDK is set up once, at the start";
             restarts.when(before.dpdk != after.dpdk, "dpdk", reason);
+            let (old, new) = (&before.process, &after.process);
+            restarts.when(
+                old.metrics != new.metrics,
+                "metrics",
+                "the server of metrics starts with the switch",
+            );
+            let reason = "the log is set up at the start; use `shunt log set` to change levels";
+            restarts.when(old.log != new.log, "log", reason);
             restarts.workers(before, after);
         }
         let ids = |configs: &[Config]| -> BTreeSet<u64> {
@@ -72,6 +80,7 @@ impl Restarts {
                 "port_cache.searcher_cpu",
                 "the search worker's thread is pinned when it starts",
             ),
+            (before.kept_rules != after.kept_rules, "store", "rules are restored and kept from the start"),
             (before.device != after.device, "device", "the connection to the device is set up at the start"),
             (
                 before.openflow.packet_ins.quench != after.openflow.packet_ins.quench,

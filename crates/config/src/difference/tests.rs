@@ -146,7 +146,7 @@ fn all_refusals_are_listed_and_no_change_beside_them_counts() {
     assert_eq!(found.lines().count(), 2, "{found}");
     // A file with mistakes is refused with the usual messages.
     let found = between(&before, &before.replace("number = 2", "number = 1")).unwrap_err();
-    assert!(found.starts_with("s.toml:13:10: datapath.port[1].number: 1 is also that of port[0]"), "{found}");
+    assert!(found.starts_with("s.toml:14:10: datapath.port[1].number: 1 is also that of port[0]"), "{found}");
 }
 
 #[test]
@@ -242,4 +242,32 @@ fn datapaths_are_not_created_or_removed() {
     assert!(found.contains("datapath[1].id: ") && found.contains("there is no datapath 2 yet"), "{found}");
     let found = between(&both, &one).unwrap_err();
     assert!(found.contains("datapath: ") && found.contains("datapath 2 is missing"), "{found}");
+}
+
+#[test]
+fn certificates_change_while_the_switch_runs() {
+    let listen = "[datapath.openflow]\nlisten = [\"127.0.0.1:1\"]";
+    let plain = file(listen, "");
+    let tls = |name: &str| {
+        let files = format!("certificate = \"{name}.pem\"\nprivate_key = \"k.pem\"\nca = \"ca.pem\"\n");
+        file(&format!("{}\n[datapath.tls]\n{files}", listen.replace("\"127", "\"ssl:127")), "")
+    };
+    let certificates = "new TLS connections use the certificates of other files";
+    let found = changes(&plain, &tls("a"));
+    assert!(found.len() == 2 && found.contains(&certificates.to_owned()), "{found:?}");
+    assert_eq!(changes(&tls("a"), &tls("b")), [certificates]);
+    assert_eq!(changes(&tls("a"), &tls("a")), [""; 0]);
+}
+
+#[test]
+fn metrics_log_and_store_need_a_restart() {
+    let text = file("", "");
+    for (line, key) in
+        [("metrics = \"127.0.0.1:9494\"\n", "metrics"), ("log = { format = \"json\" }\n", "log")]
+    {
+        let reasons = to_file(&text, &format!("{line}{text}")).unwrap_err();
+        assert!(reasons.contains(&format!("{key}: ")), "{reasons}");
+    }
+    let reasons = to_file(&text, &file("[datapath.store]\npath = \"/tmp/shunt-store\"", "")).unwrap_err();
+    assert!(reasons.contains("datapath.store: "), "{reasons}");
 }

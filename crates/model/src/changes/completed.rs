@@ -64,7 +64,7 @@ pub(crate) struct Completed {
     pub stateless_config: Option<Option<Arc<StatelessConfig>>>,
     /// The previous set of pipeline tables. `None` if the request did not touch it.
     pub tables: Option<TableSet>,
-    /// Entries whose learned marks changed.
+    /// Entries whose low-latency marks changed without a request.
     pub learned: Vec<EntryId>,
     pub changed: Changed,
 }

@@ -5,6 +5,7 @@
 use super::acceptor::Acceptor;
 use super::agents::Protocol;
 use super::dialer::Dialer;
+use super::tls::Tls;
 use super::{Channels, Origin};
 use crate::listener::ListenError;
 use config::{ConfigChange, ConnectionProtocol, Datapath, Endpoint};
@@ -37,8 +38,11 @@ pub fn bind_added(changes: &[ConfigChange]) -> Result<Vec<Acceptor>, ListenError
 impl Channels {
     /// Takes the controllers, addresses and fail mode of a datapath. `acceptors` are bound to the addresses
     /// that are new ([`bind_added`]). Connections of removed controllers, and those accepted at removed
-    /// addresses, are closed.
-    pub fn change(&mut self, datapath: &Datapath, acceptors: Vec<Acceptor>) {
+    /// addresses, are closed. `tls` replaces the certificates for new connections, if they change.
+    pub fn change(&mut self, datapath: &Datapath, acceptors: Vec<Acceptor>, tls: Option<Option<Tls>>) {
+        if let Some(tls) = tls {
+            self.tls = tls;
+        }
         self.acceptors
             .retain(|(_, acceptor)| listens(datapath, acceptor.protocol()).contains(acceptor.configured()));
         for acceptor in acceptors {

@@ -38,7 +38,7 @@ use rustix::event::{PollFd, PollFlags};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use stream::Stream;
-use tls::Tls;
+pub use tls::Tls;
 
 /// Maximum number of accepted connections.
 pub(crate) const CONNECTIONS: usize = 1_024;
@@ -362,7 +362,11 @@ impl Channels {
 }
 
 /// Reads the files of TLS connections, if the datapath has any.
-fn open_tls(datapath: &config::Datapath) -> Result<Option<Tls>, ListenError> {
+///
+/// # Errors
+///
+/// Returns the first problem of the files.
+pub fn open_tls(datapath: &config::Datapath) -> Result<Option<Tls>, ListenError> {
     let tls = datapath.tls.as_ref().map(Tls::open).transpose();
     tls.map_err(|error| ListenError::Tls(error.to_string()))
 }

@@ -15,7 +15,7 @@ impl Channels {
         };
         let dialers = self.dialers.iter().enumerate();
         let configured = dialers.map(|(number, dialer)| self.controller(dialer, link_of(number)));
-        let peers = self.links.iter().filter(|(origin, _)| *origin == Origin::Peer);
+        let peers = self.links.iter().filter(|(origin, _)| matches!(origin, Origin::Peer(_)));
         let accepted = peers.map(|(_, link)| self.peer(link));
         ControllersReport { controllers: configured.chain(accepted).collect() }
     }

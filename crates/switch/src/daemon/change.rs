@@ -26,7 +26,7 @@ pub(super) struct PendingChange {
 impl Daemon {
     /// Applies a change. The model must be here. [`Daemon::end_change`] must be called until it returns true.
     pub(super) fn begin_change(&mut self, command: ReloadCommand) -> Option<PendingChange> {
-        let PreparedChange { config, changes, opened, acceptors } = command.change;
+        let PreparedChange { config, changes, opened, acceptors, tls } = command.change;
         let now = self.clock.now();
         let model = self.model_handle.here()?;
         for change in &changes {
@@ -60,7 +60,7 @@ impl Daemon {
             }
         }
         self.change_model(&config.datapath, &changes);
-        self.channels.change(&config.datapath, acceptors);
+        self.channels.change(&config.datapath, acceptors, tls);
         self.change_fail_mode(&changes, config.datapath.openflow.standalone);
         let interfaces: Vec<String> = config.datapath.ports.iter().filter_map(interface).collect();
         if let Err(error) = self.link_thread.set_names(interfaces.clone()) {

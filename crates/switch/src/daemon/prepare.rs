@@ -4,7 +4,7 @@
 
 use super::DaemonError;
 use super::ports::{OpenPort, open_port};
-use crate::channels::{Acceptor, bind_added};
+use crate::channels::{Acceptor, Tls, bind_added, open_tls};
 use config::{Config, ConfigChange, ConfiguredPort};
 use port::Link;
 
@@ -17,19 +17,23 @@ pub struct PreparedChange {
     pub opened: Vec<(OpenPort, Link)>,
     /// Sockets that are bound to new addresses.
     pub acceptors: Vec<Acceptor>,
+    /// Certificates of TLS connections, if they change; `None` inside if there are no such connections.
+    pub tls: Option<Option<Tls>>,
 }
 
 /// Prepares the changes of a datapath.
 ///
 /// # Errors
 ///
-/// Returns the error of the first device that cannot be opened, or of the first address that cannot be bound.
+/// Returns the error of the first device that cannot be opened, of the first address that cannot be bound, or of
+/// certificates that cannot be used.
 pub fn prepare(
     before: &Config,
     after: &Config,
     changes: &[ConfigChange],
 ) -> Result<PreparedChange, DaemonError> {
     let acceptors = bind_added(changes)?;
+    let tls = changes.contains(&ConfigChange::Tls).then(|| open_tls(&after.datapath)).transpose()?;
     let mut opened = Vec::new();
     for change in changes {
         let (ConfigChange::AddPort(port) | ConfigChange::ReopenPort { after: port, .. }) = change else {
@@ -42,5 +46,5 @@ pub fn prepare(
         let link = open.poll_link();
         opened.push((open, link));
     }
-    Ok(PreparedChange { config: after.clone(), changes: changes.to_vec(), opened, acceptors })
+    Ok(PreparedChange { config: after.clone(), changes: changes.to_vec(), opened, acceptors, tls })
 }

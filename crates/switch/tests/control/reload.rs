@@ -187,7 +187,8 @@ impl Lab {
         let _: serde_json::Value = self
             .client()
             .ask_parts(&request, |part: FlowPart| {
-                lines.extend(part.lines);
+                let FlowPart::Lines(part) = part else { panic!("{part:?}") };
+                lines.extend(part);
                 Ok(())
             })
             .unwrap();
@@ -202,7 +203,8 @@ impl Lab {
         let _: serde_json::Value = self
             .client()
             .ask_parts(&request, |part: FlowPart| {
-                for line in part.lines.iter().filter(|line| line.contains(&format!("cookie={COOKIE},"))) {
+                let FlowPart::Lines(part) = part else { panic!("{part:?}") };
+                for line in part.iter().filter(|line| line.contains(&format!("cookie={COOKIE},"))) {
                     let count = line.split("n_packets=").nth(1).unwrap().split(',').next().unwrap();
                     packets = Some(count.parse().unwrap());
                 }
