@@ -8,6 +8,7 @@ mod program;
 
 pub use fold::{Folded, Recorder, Recording};
 pub use plane::FakePlane;
+#[allow(unused_imports)]
 pub use program::{PORTS, Program};
 
 use flow::Nanos;
