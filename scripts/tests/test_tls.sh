@@ -81,7 +81,7 @@ in_room sw timeout 10 openssl s_client -connect "$address" -CAfile "$folder/good
 wait_until 'the log says that there is no certificate' logged switch 'the peer presents no certificate'
 ok 'expired, foreign, missing and plain peers are refused with a reason'
 
-background ping h1 ping -q -i 0.05 10.0.0.2
+background steady h1 ping -q -i 0.05 10.0.0.2
 ping=$started
 issue foreign second 30
 use second foreign
@@ -93,7 +93,7 @@ connected() { "$shunt" show controllers --json -c "$folder/switch.toml" | grep -
 connected >/dev/null || fail 'the controller was disconnected by the new certificates'
 kill -INT "$ping"
 wait "$ping" || true
-logged ping ' 0% packet loss' || fail 'packets were lost'
+logged steady ' 0% packet loss' || fail 'packets were lost'
 ok 'certificates are replaced without an interruption'
 
 if logged learning Traceback; then fail 'the application failed'; fi

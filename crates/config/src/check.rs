@@ -288,7 +288,6 @@ fn datapath(
         check_others(key, &d, notes, mistakes);
     }
     let (mut openflow, pof) = channels(&d, id, context, mistakes);
-    let tls = tls_of(d.tls.as_ref(), context, &openflow, pof.as_ref(), notes, mistakes);
     // A device does not learn MACs.
     openflow.standalone &= device.is_none();
     let sections = ForwardingSections {
@@ -341,8 +340,8 @@ fn datapath(
     note_and_adjust(&forwarding, &mut ports, used, notes);
     let datapath = Datapath {
         id: id?,
+        tls: tls_of(d.tls.as_ref(), context, &openflow, pof.as_ref(), notes, mistakes),
         openflow,
-        tls,
         pof,
         forwarding,
         flows: d.flows.map(PathBuf::from),

@@ -96,12 +96,14 @@ pub fn listen_address(text: &str) -> Result<Endpoint, String> {
     })
 }
 
-/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of an OpenFlow controller. IANA assigned the default port 6653.
+/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of an OpenFlow controller. IANA assigned the default
+/// port 6653.
 pub fn openflow_controller(text: &str) -> Result<Endpoint, String> {
     controller(text, 6_653)
 }
 
-/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of a POF controller. Public switches have the default port 6633.
+/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of a POF controller. Public switches have the default
+/// port 6633.
 pub fn pof_controller(text: &str) -> Result<Endpoint, String> {
     controller(text, 6_633)
 }

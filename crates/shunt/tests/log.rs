@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// HELLO of OpenFlow 1.0, which the switch refuses with a line of level INFO.
-const HELLO_10: [u8; 8] = [1, 0, 0, 8, 0, 0, 0, 1];
+const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
+const ECHO_REQUEST: [u8; 8] = [4, 2, 0, 8, 0, 0, 0, 7];
+const ECHO_REPLY: [u8; 8] = [4, 3, 0, 8, 0, 0, 0, 7];
 
 /// A running switch. Dropping it stops the switch and removes its directory.
 struct Switch {
@@ -58,14 +59,17 @@ impl Switch {
         }
     }
 
-    /// Causes a line of level INFO about a connection, if the level admits it.
-    fn refuse_a_peer(&self) {
+    /// Connects a peer, which causes lines of level INFO.
+    fn greet(&self) {
         let mut peer = UnixStream::connect(self.folder.join("openflow.sock")).unwrap();
         peer.set_read_timeout(Some(LIMIT)).unwrap();
-        peer.write_all(&HELLO_10).unwrap();
-        let mut answer = Vec::new();
-        peer.read_to_end(&mut answer).unwrap();
-        assert!(!answer.is_empty());
+        peer.write_all(&[HELLO, ECHO_REQUEST].concat()).unwrap();
+        let mut received = Vec::new();
+        while !received.ends_with(&ECHO_REPLY) {
+            let mut byte = [0];
+            peer.read_exact(&mut byte).unwrap();
+            received.push(byte[0]);
+        }
     }
 
     fn run(&self, words: &[&str]) -> Output {
@@ -97,16 +101,16 @@ fn lines(text: &str) -> usize {
 #[test]
 fn levels_change_while_the_switch_runs() {
     let switch = Switch::start("", None);
-    switch.refuse_a_peer();
+    switch.greet();
     assert_eq!(switch.says(&["log", "set", "channels", "info"]), "the level of channels is info\n");
-    switch.refuse_a_peer();
+    switch.greet();
     switch.until("the second peer is logged", |text| lines(text) > 0);
     std::thread::sleep(Duration::from_millis(100));
     let once = lines(&switch.text());
     switch.says(&["log", "set", "channels", "off"]);
-    switch.refuse_a_peer();
+    switch.greet();
     switch.says(&["log", "set", "channels", "info"]);
-    switch.refuse_a_peer();
+    switch.greet();
     switch.until("the fourth peer is logged", |text| lines(text) > once);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(lines(&switch.text()), 2 * once, "{}", switch.text());
@@ -126,7 +130,7 @@ fn levels_change_while_the_switch_runs() {
 fn a_json_log_has_an_object_per_line() {
     let settings = "log = { format = \"json\", levels = { switch = \"info\", daemon = \"error\" } }";
     let switch = Switch::start(settings, Some("off"));
-    switch.refuse_a_peer();
+    switch.greet();
     switch.until("the peer is logged", |text| lines(text) > 0);
     assert!(switch.says(&["log", "show"]).starts_with("form: json; level of modules without one: off\n"));
     for line in switch.text().lines() {

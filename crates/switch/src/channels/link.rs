@@ -162,8 +162,8 @@ impl ControllerLink {
             self.write(agents);
             let read = self.read(agents, now);
             progress = work(agents, self.channel);
-            // Polling the descriptor does not report bytes in the inbox, or decrypted ones, for which the channel
-            // may now have space.
+            // Polling the descriptor does not report bytes in the inbox, or decrypted ones, for which the
+            // channel may now have space.
             let has_room = agents.channel(self.channel).is_some_and(|channel| channel.wants_read());
             progress.more |= read || (has_room && (!self.inbox.is_empty() || self.stream.has_data()));
             if progress.events.iter().any(|event| matches!(event, LinkEvent::Closed(_))) {

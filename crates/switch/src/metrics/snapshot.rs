@@ -88,7 +88,7 @@ impl Inlet {
         MetricsSource { datapath_id, requests: self.sender.clone(), wake }
     }
 
-    /// Answers the latest request, if there is one. Nobody waits for the answers to earlier requests any more.
+    /// Answers the latest request, if there is one. Nobody waits for the answers to earlier requests.
     pub fn answer(&self, state: &mut ControlState<'_>, workers: usize) {
         if let Some(answer) = self.requests.try_iter().last() {
             // The other end may have given up.
