@@ -322,14 +322,7 @@ fn datapath(
             ports(key, &d.port, &around, mistakes)
         }
     };
-    let stateless = d.stateless.map(|form| form.read_all());
-    let stateless = stateless.transpose().unwrap_or_else(|all| {
-        for (name, problem) in all {
-            let dot = if name.is_empty() { "" } else { "." };
-            mistakes.wrong(format!("{key}.stateless{dot}{name}"), problem);
-        }
-        None
-    });
+    let stateless = d.stateless.and_then(|form| form.checked(&format!("{key}.stateless"), mistakes));
     let forwarding = forwarding?;
     if openflow.packet_ins.quench.is_some() && forwarding.express_records == 0 {
         let problem = "packet-ins are quenched per path record; use express.enabled = true";

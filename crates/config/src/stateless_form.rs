@@ -3,6 +3,7 @@
 //!
 //! Begin with [`StatelessForm::read_all`].
 
+use crate::mistakes::Mistakes;
 use flow::PortNo;
 use flow::stateless::{
     Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, StatelessConfig, StatelessError, TagTypes,
@@ -156,6 +157,19 @@ impl StatelessForm {
             all.extend(checked.err().map(|error: StatelessError| (String::new(), error.to_string())));
         }
         if all.is_empty() { Ok(stateless_config) } else { Err(all) }
+    }
+
+    /// Checks the settings of the table at `key`. Returns `None` if any of them is wrong.
+    pub fn checked(&self, key: &str, mistakes: &mut Mistakes) -> Option<StatelessConfig> {
+        let wrong = match self.read_all() {
+            Ok(stateless_config) => return Some(stateless_config),
+            Err(wrong) => wrong,
+        };
+        for (name, problem) in wrong {
+            let dot = if name.is_empty() { "" } else { "." };
+            mistakes.wrong(format!("{key}{dot}{name}"), problem);
+        }
+        None
     }
 
     fn read_types(&self, stateless_config: &mut StatelessConfig) -> Result<(), Wrong> {

@@ -18,7 +18,7 @@ pub type Grammar = &'static [&'static [Key]];
 pub type Key = (&'static str, &'static str, &'static str);
 
 /// Grammar of the daemon's configuration file.
-pub(crate) const CONFIGURATION: Grammar = &[KEYS, FORWARDING];
+pub(crate) const CONFIGURATION: Grammar = &[KEYS, STATELESS, FORWARDING];
 
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
@@ -71,6 +71,10 @@ const KEYS: &[Key] = &[
     ("priority", NUMBER, "priority = 7"),
     ("limit_frames", NUMBER, "limit_frames = 512"),
     ("flows", STRING, "flows = \"s1.flows\""),
+];
+
+/// Keys of stateless forwarding, which scenarios share.
+pub const STATELESS: &[Key] = &[
     ("datapath.stateless", "a table", "[datapath.stateless]"),
     ("trusted", "a list of ports", "trusted = [1, 2]"),
     ("datapath.stateless.mtu", "a list of ports and bytes", "mtu = [[1, 1600]]"),

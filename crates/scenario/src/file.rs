@@ -8,7 +8,8 @@ use crate::network::file::NetworkSection;
 use config::file::{
     ExpressSection, FfpSection, LanesSection, LowLatencySection, PortCacheSection, one_or_more,
 };
-use config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
+use config::stateless_form::StatelessForm;
+use config::text::{FORWARDING, Grammar, Key, NUMBER, STATELESS, STRING, TABLES};
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -38,9 +39,13 @@ pub struct LoadSection {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchSection {
+    pub name: Option<String>,
     pub id: Option<i64>,
     pub flows: Option<String>,
     pub rules: Option<String>,
+    pub fill: Option<i64>,
+    pub push: Option<String>,
+    pub stateless: Option<StatelessForm>,
     pub low_latency: LowLatencySection,
     pub ffp: FfpSection,
     pub express: ExpressSection,
@@ -50,11 +55,15 @@ pub struct SwitchSection {
 
 impl SwitchSection {
     /// Returns the keys that a network does not accept, each with whether the file has it.
-    pub fn unused_in_networks(&self) -> [(&'static str, bool); 6] {
+    pub fn unused_in_networks(&self) -> [(&'static str, bool); 10] {
         [
+            ("name", self.name.is_some()),
             ("id", self.id.is_some()),
             ("flows", self.flows.is_some()),
             ("rules", self.rules.is_some()),
+            ("fill", self.fill.is_some()),
+            ("push", self.push.is_some()),
+            ("stateless", self.stateless.is_some()),
             ("low_latency", self.low_latency != LowLatencySection::default()),
             ("ffp", self.ffp != FfpSection::default()),
             ("lanes", self.lanes != LanesSection::default()),
@@ -88,7 +97,7 @@ const FRACTION: &str = "a number";
 const YES_OR_NO: &str = "true or false";
 
 /// Grammar of scenario files.
-pub const SCENARIO: Grammar = &[KEYS, FORWARDING];
+pub const SCENARIO: Grammar = &[KEYS, STATELESS, FORWARDING];
 
 const KEYS: &[Key] = &[
     ("seed", NUMBER, "seed = 1"),
@@ -110,6 +119,8 @@ const KEYS: &[Key] = &[
     ("id", NUMBER, "id = 1"),
     ("datapath.flows", STRING, "flows = \"s1.flows\""),
     ("rules", STRING, "rules = \"priority=1 actions=output:2\""),
+    ("fill", NUMBER, "fill = 200000"),
+    ("push", STRING, "push = \"push_key(key=0x19,width=64,hops=8)\""),
     ("traffic", TABLES, "[[traffic]]"),
     ("name", STRING, "name = \"control\""),
     ("port", NUMBER, "port = 1"),

@@ -4,7 +4,7 @@
 //! The simulation itself is [`sim::arrivals`] for one switch and [`sim::network`] for a network. Both run the
 //! worker's real code. This crate checks the file, generates the packets and formats the result. It must not
 //! forward packets itself. docs/simulation.md describes the file. Begin with [`Scenario::load`], then read
-//! `check` and `run` for one switch, or `network` for a network.
+//! `check`, `switch` and `run` for switches without links, or `network` for a network.
 
 mod check;
 mod costs;
@@ -17,6 +17,7 @@ mod packets;
 mod report;
 mod run;
 mod scenario;
+mod switch;
 mod traffic;
 
 pub use costs::StepCost;

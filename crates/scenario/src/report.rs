@@ -6,6 +6,7 @@ use crate::figures::{Latency, thousandths};
 use port_cache::MissFigures;
 use serde::Serialize;
 use sim::arrivals::{ClassReport, Load, Report};
+use sim::cost::{ProbeStep, step_name};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -20,6 +21,9 @@ pub struct ScenarioOutcome {
     pub scenario: String,
     /// Seed of the random generator.
     pub seed: u64,
+    /// Name of the switch, if the scenario gives one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
     /// Source of the costs.
     pub costs: &'static str,
     /// Ratio of virtual time to real time while the costs were measured.
@@ -27,6 +31,9 @@ pub struct ScenarioOutcome {
     pub agreement: Option<f64>,
     /// Costs of each step. The list is empty if the scenario gives the same cost for all units of all steps.
     pub steps: Vec<StepCost>,
+    /// Steps that occurred in the run and were not measured, so that they cost nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmeasured: Vec<String>,
     /// Total offered load.
     pub offered_pps: f64,
     /// Capacity: the maximum rate of this traffic mix with almost no loss, if the run determined it.
@@ -120,21 +127,25 @@ pub struct LearnedFlows {
 
 /// Offered load, and the capacity from which it was derived.
 pub struct Offered<'a> {
+    pub switch: Option<String>,
     pub load: &'a Load,
     pub capacity_pps: Option<f64>,
     pub has_port_cache: bool,
 }
 
 /// Converts the report of the simulation.
-pub fn outcome(path: &Path, offered: &Offered<'_>, costs: Costs, report: &Report) -> ScenarioOutcome {
-    let Offered { load, capacity_pps, has_port_cache } = offered;
+pub fn outcome(path: &Path, offered: Offered<'_>, costs: Costs, report: &Report) -> ScenarioOutcome {
+    let Offered { switch, load, capacity_pps, has_port_cache } = offered;
     let Costs { from, steps, agreement, .. } = costs;
+    let unmeasured = report.free_steps.iter().filter(|_| agreement.is_some());
     ScenarioOutcome {
         scenario: path.display().to_string(),
         seed: load.seed,
+        switch,
         costs: from,
         agreement: agreement.map(thousandths),
         steps,
+        unmeasured: unmeasured.map(|(step, again)| named(*step, *again)).collect(),
         offered_pps: thousandths(load.classes.iter().map(|class| class.rate_pps).sum()),
         capacity_pps: capacity_pps.map(thousandths),
         warm_up_ns: load.warm_up_ns,
@@ -145,6 +156,15 @@ pub fn outcome(path: &Path, offered: &Offered<'_>, costs: Costs, report: &Report
         port_cache: has_port_cache.then(|| report.misses.into()),
         lanes: report.lanes.iter().map(part).collect(),
         traffic: report.classes.iter().map(part).collect(),
+    }
+}
+
+/// Returns the name of a step, with its table.
+fn named(step: ProbeStep, again: bool) -> String {
+    let again = if again { " again" } else { "" };
+    match step_name(step) {
+        (name, Some(table)) => format!("{name} of table {table}{again}"),
+        (name, None) => name.to_owned(),
     }
 }
 

@@ -11,10 +11,10 @@ use config::value::in_range;
 use config::{Mistake, PortCacheMode, text};
 use std::path::Path;
 
-/// A scenario of one switch or of a network.
+/// A scenario of switches without links, or of a network.
 #[derive(Debug)]
 pub enum Scenario {
-    /// One switch and its traffic.
+    /// One switch, or several that get the same traffic.
     Switch(Box<SwitchScenario>),
     /// A network of switches.
     Network(Box<NetworkScenario>),
@@ -69,7 +69,7 @@ fn scenario(
         file.datapath.iter_mut().for_each(|datapath| datapath.port_cache.set_mode(mode));
     }
     let Some(network) = &file.network else {
-        return check::switch(path, file, seed, mistakes).map(Box::new).map(Scenario::Switch);
+        return check::switches(path, file, seed, mistakes).map(Box::new).map(Scenario::Switch);
     };
     let others = [
         ("warm_up", file.warm_up.is_some()),

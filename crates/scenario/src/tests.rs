@@ -2,6 +2,8 @@
 //! Tests of valid scenarios, and of scenarios with one mistake. Each row contains a mistake and its error
 //! message.
 
+mod compared;
+
 use super::packets::{FLOWS, made};
 use super::*;
 use config::{Mistake, PortCacheMode};
@@ -80,7 +82,7 @@ fn refusal(mistakes: &[Mistake]) -> String {
 fn every_packet_is_delivered_or_lost_by_a_named_reason() {
     // With path records, low-latency packets leave before the fast-forwarding path.
     let without = Overrides { express: Some(false), ..Overrides::default() };
-    let outcome = read_with(GOOD, &without).unwrap().run().unwrap();
+    let outcome = read_with(GOOD, &without).unwrap().run().unwrap().remove(0);
     for part in outcome.lanes.iter().chain(&outcome.traffic) {
         let dropped: u64 = part.dropped.values().sum();
         assert!(part.offered > 500, "{part:?}");
@@ -109,7 +111,7 @@ fn the_express_path_can_be_overridden() {
     let slow = without_lanes.replace("rate_pps = 4000000", "rate_pps = 400000");
     let file_says = slow.replace("[datapath.lanes]", "[datapath.express]\nenabled = true\n[datapath.lanes]");
     let run = |text: &str, express| {
-        read_with(text, &Overrides { express, ..Overrides::default() }).unwrap().run().unwrap()
+        read_with(text, &Overrides { express, ..Overrides::default() }).unwrap().run().unwrap().remove(0)
     };
     let records = |outcome: &ScenarioOutcome| outcome.lanes.iter().map(|lane| lane.express).sum::<u64>();
     let counts = |outcome: &ScenarioOutcome| -> Vec<_> {
@@ -131,7 +133,7 @@ fn the_express_path_can_be_overridden() {
 
 #[test]
 fn the_same_file_and_seed_give_the_same_bytes() {
-    let bytes = |text: &str| serde_json::to_string(&read(text).unwrap().run().unwrap()).unwrap();
+    let bytes = |text: &str| serde_json::to_string(&read(text).unwrap().run().unwrap().remove(0)).unwrap();
     assert_eq!(bytes(GOOD), bytes(GOOD));
     assert_ne!(bytes(GOOD), bytes(&GOOD.replace("seed = 3", "seed = 4")));
 }
@@ -140,7 +142,7 @@ fn the_same_file_and_seed_give_the_same_bytes() {
 fn a_load_factor_is_relative_to_the_capacity() {
     let at = |factor: &str| {
         let text = GOOD.replace("rate_pps = 4000000", factor);
-        read(&text).unwrap().run().unwrap()
+        read(&text).unwrap().run().unwrap().remove(0)
     };
     let (below, beyond) = (at("factor = 0.5"), at("factor = 2"));
     let dropped =
@@ -155,7 +157,7 @@ fn a_load_factor_is_relative_to_the_capacity() {
 
 #[test]
 fn a_larger_ring_does_not_raise_the_capacity() {
-    let capacity = |text: &str| read(text).unwrap().run().unwrap().capacity_pps.unwrap();
+    let capacity = |text: &str| read(text).unwrap().run().unwrap().remove(0).capacity_pps.unwrap();
     let text = GOOD.replace("rate_pps = 4000000", "factor = 0.5");
     for more in ["", "\nenabled = false"] {
         let text = text.replace("unknown = 64", &format!("unknown = 64{more}"));
@@ -170,9 +172,9 @@ fn a_run_with_rounded_shares_is_repeated_by_its_rate() {
     let thirds =
         GOOD.replace("share = 0.1\n", "share = 0.3333333\n").replace("share = 0.85", "share = 0.3333333");
     let thirds = thirds.replace("share = 0.05", "share = 0.3333333");
-    let first = read(&thirds.replace("rate_pps = 4000000", "factor = 0.7")).unwrap().run().unwrap();
+    let first = read(&thirds.replace("rate_pps = 4000000", "factor = 0.7")).unwrap().run().unwrap().remove(0);
     let again = thirds.replace("rate_pps = 4000000", &format!("rate_pps = {:.1}", first.offered_pps));
-    assert_eq!(read(&again).unwrap().run().unwrap().traffic, first.traffic);
+    assert_eq!(read(&again).unwrap().run().unwrap().remove(0).traffic, first.traffic);
 }
 
 #[test]
@@ -194,7 +196,7 @@ fn packets_dropped_at_admission_are_in_no_lane() {
         &GOOD[..from],
         path.display()
     );
-    let outcome = read(&text).unwrap().run().unwrap();
+    let outcome = read(&text).unwrap().run().unwrap().remove(0);
     fs::remove_dir_all(&folder).unwrap();
     let offered: Vec<u64> = outcome.lanes.iter().map(|lane| lane.offered).collect();
     assert!(offered[0] == 0 && offered[1] > 0, "{:?}", outcome.lanes);
@@ -207,10 +209,11 @@ fn costs_can_be_measured_and_written_down() {
     let end = GOOD.find("[load]").unwrap();
     let with = |costs: String| format!("{}{costs}\n{}", &GOOD[..start], &GOOD[end..]);
     let slow = |text: String| text.replace("rate_pps = 4000000", "rate_pps = 100000");
-    let measured = read(&slow(with("costs = \"measured\"".into()))).unwrap().run().unwrap();
+    let measured = read(&slow(with("costs = \"measured\"".into()))).unwrap().run().unwrap().remove(0);
     assert!(measured.agreement.is_some());
     let steps: Vec<String> = measured.steps.iter().map(ToString::to_string).collect();
-    let given = read(&slow(with(format!("costs = [{}]", steps.join(", "))))).unwrap().run().unwrap();
+    let given =
+        read(&slow(with(format!("costs = [{}]", steps.join(", "))))).unwrap().run().unwrap().remove(0);
     assert_eq!((&given.traffic, given.costs), (&measured.traffic, "given"));
 }
 
@@ -256,11 +259,6 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "id = 1",
         "id = 1\n[[datapath.port]]",
         "line 16: datapath.flows: is missing; name a flow file, or give the flows as rules\nline 18: datapath.port: unknown key",
-    ),
-    (
-        "[datapath.lanes]",
-        "[[datapath]]\n[datapath.lanes]",
-        "datapath: there are 2, but this build simulates one",
     ),
     ("normal = 128", "normal = -1", "datapath.lanes.normal: -1 is out of range"),
     ("low_latency,priority=20", "low_latency,prioritee=20", "datapath.rules: line 1, column"),
@@ -419,7 +417,7 @@ fn the_examples_are_valid() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 12);
 }
 
 /// The known flows of the example do not wait for the search of the new flow.
@@ -427,7 +425,7 @@ fn the_examples_are_valid() {
 fn a_slow_search_holds_up_only_its_own_flow() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim/new-flow.toml");
     let run = |overrides: &Overrides| match Scenario::load(&path, overrides).unwrap() {
-        Scenario::Switch(scenario) => scenario.run().unwrap(),
+        Scenario::Switch(scenario) => scenario.run().unwrap().remove(0),
         Scenario::Network(_) => unreachable!("the example has one switch"),
     };
     let outcome = run(&Overrides::default());
@@ -496,7 +494,7 @@ fn the_port_cache_counts_each_received_packet_once() {
     for (mode, when_full, searcher) in cases {
         let with = format!("\"{mode}\"\nwhen_full = \"{when_full}\"");
         let text = CROWDED.replace("\"nonblocking\"", &with).replace("\"lab\"", &format!("\"{searcher}\""));
-        let outcome = read(&text).unwrap().run().unwrap();
+        let outcome = read(&text).unwrap().run().unwrap().remove(0);
         let cache = outcome.port_cache.unwrap();
         // Without a warm-up, `offered` counts every packet. Packets lost at the receive ring do not arrive.
         let offered: u64 = outcome.traffic.iter().map(|part| part.offered).sum();
@@ -515,7 +513,7 @@ fn the_port_cache_counts_each_received_packet_once() {
 fn a_search_worker_does_not_delay_known_flows_and_a_flood_leaves_other_ports_their_packets() {
     let example = include_str!("../../../examples/sim/search-worker.toml");
     let known = |text: &str| {
-        let outcome = read(text).unwrap().run().unwrap();
+        let outcome = read(text).unwrap().run().unwrap().remove(0);
         let [known, _] = &outcome.traffic[..] else { panic!("{outcome:?}") };
         assert_eq!((known.delivered, known.overtaken), (known.offered, 0), "{outcome:?}");
         (known.latency_ns.p99_9, outcome.port_cache.unwrap())

@@ -17,6 +17,7 @@ use config::{Config, DEFAULT_CONTROL, Scope, SearcherKind};
 use scenario::{Overrides, Scenario};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -369,10 +370,12 @@ pub fn sim(sim: &Sim) -> Done {
     let overrides = Overrides { seed: sim.seed, express, port_cache: sim.port_cache };
     match Scenario::load(&sim.scenario, &overrides)? {
         Scenario::Switch(scenario) => {
-            let outcome = scenario.run()?;
-            match sim.json {
-                true => print::json(&mut out, &outcome)?,
-                false => print::sim::outcome(&mut out, &outcome)?,
+            let outcomes = scenario.run()?;
+            match (sim.json, &outcomes[..]) {
+                (true, [one]) => print::json(&mut out, one)?,
+                (true, several) => print::json(&mut out, &BTreeMap::from([("switches", several)]))?,
+                (false, [one]) => print::sim::outcome(&mut out, one)?,
+                (false, several) => print::sim::comparison(&mut out, several)?,
             }
         }
         Scenario::Network(scenario) => {

@@ -18,6 +18,7 @@ pub mod updates;
 
 pub use measure::{CostSource, MeasurePlan, Workload, measure, measure_all};
 pub use names::{step_name, step_named};
+pub use pipeline::ProbeStep;
 pub use probe::CostProbe;
 pub use rig::{CostError, Rig};
 pub use slots::STEPS;

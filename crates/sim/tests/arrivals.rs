@@ -55,7 +55,15 @@ fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>, lanes: LaneLimits) -
     let classes = vec![low, late, class("normal", 1, normal_pps, bursts)];
     let load = Load { classes, ring: 256, io_ns: 2_000.0, warm_up_ns: 1e6, span_ns: 1e7, seed };
     let config = worker::WorkerSetConfig { lanes, ..worker::WorkerSetConfig::default() };
-    let switch = Switch { rules: RULES, added: "", ports: 4, config, marks: Marks::default(), maker: None };
+    let switch = Switch {
+        rules: RULES,
+        added: "",
+        stateless: None,
+        ports: 4,
+        config,
+        marks: Marks::default(),
+        maker: None,
+    };
     Ok(Harness::new(&switch, &load)?.run(&CostTable::even(10.0)))
 }
 

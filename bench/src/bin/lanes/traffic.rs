@@ -128,7 +128,15 @@ impl Traffic {
     }
 
     fn switch(&self, config: worker::WorkerSetConfig, maker: Option<Maker>) -> Switch<'_> {
-        Switch { rules: &self.rules, added: &self.added, ports: BACK, config, marks: Marks::default(), maker }
+        Switch {
+            rules: &self.rules,
+            added: &self.added,
+            stateless: None,
+            ports: BACK,
+            config,
+            marks: Marks::default(),
+            maker,
+        }
     }
 
     fn class(name: &str, flows: &Arc<[Vec<u8>]>, rate_pps: f64) -> Class {

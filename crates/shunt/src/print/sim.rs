@@ -5,10 +5,57 @@ use super::{count, table};
 use scenario::{CacheUse, ScenarioOutcome, TrafficShare};
 use std::io::{self, Write};
 
+/// Prints the outcome of each switch, and then a table that compares the latencies.
+pub fn comparison(out: &mut dyn Write, runs: &[ScenarioOutcome]) -> io::Result<()> {
+    for run in runs {
+        figures(out, run)?;
+        // A scenario has one list of costs, so the measured costs of several switches cannot be put into it.
+        if run.agreement.is_some() {
+            writeln!(out, "costs:")?;
+            run.steps.iter().try_for_each(|step| writeln!(out, "    {step}"))?;
+        }
+        writeln!(out)?;
+    }
+    let head = ["traffic", "switch", "delivered", "p50 us", "p99", "p99.9", "p99.9 - p50"];
+    let mut rows = Vec::new();
+    for class in 0..runs.iter().map(|run| run.traffic.len()).min().unwrap_or(0) {
+        for run in runs {
+            let part = &run.traffic[class];
+            let latency = part.latency_ns;
+            let jitter_ns = latency.p99_9 - latency.p50;
+            let times = [latency.p50, latency.p99, latency.p99_9, jitter_ns].map(microseconds);
+            let names = [part.name.clone(), run.switch.clone().unwrap_or_default()];
+            rows.push(names.into_iter().chain([part.delivered.to_string()]).chain(times).collect());
+        }
+    }
+    table(out, &head, &rows)
+}
+
+/// Prints the outcome of one switch.
 pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
+    figures(out, run)?;
+    if run.agreement.is_some() {
+        writeln!(out, "\nTo repeat this run, put into the scenario:")?;
+        if run.capacity_pps.is_some() {
+            writeln!(out, "load.rate_pps = {:.1} in place of load.factor, and", run.offered_pps)?;
+        }
+        writeln!(out, "costs = [")?;
+        run.steps.iter().try_for_each(|step| writeln!(out, "    {step},"))?;
+        writeln!(out, "]")?;
+    }
+    Ok(())
+}
+
+fn figures(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
     writeln!(out, "scenario  {}, seed {}", run.scenario, run.seed)?;
+    if let Some(switch) = &run.switch {
+        writeln!(out, "switch    {switch}")?;
+    }
     let agreement = run.agreement.map(|ratio| format!("; their sum is {ratio:.3} of real time"));
     writeln!(out, "costs     {}{}", run.costs, agreement.unwrap_or_default())?;
+    if !run.unmeasured.is_empty() {
+        writeln!(out, "costs     not measured, so they cost nothing: {}", run.unmeasured.join(", "))?;
+    }
     let (span, warm_up) = (milliseconds(run.span_ns), milliseconds(run.warm_up_ns));
     let capacity = run.capacity_pps.map(|pps| format!("; the switch carries {} of this mix", mpps(pps)));
     let offered = mpps(run.offered_pps);
@@ -39,15 +86,6 @@ pub fn outcome(out: &mut dyn Write, run: &ScenarioOutcome) -> io::Result<()> {
         let express =
             if part.express > 0 { format!(", {} by a path record", part.express) } else { String::new() };
         writeln!(out, "{name}: {fast} over the fast-forwarding path{express}{learned}{overtaken}")?;
-    }
-    if run.agreement.is_some() {
-        writeln!(out, "\nTo repeat this run, put into the scenario:")?;
-        if run.capacity_pps.is_some() {
-            writeln!(out, "load.rate_pps = {:.1} in place of load.factor, and", run.offered_pps)?;
-        }
-        writeln!(out, "costs = [")?;
-        run.steps.iter().try_for_each(|step| writeln!(out, "    {step},"))?;
-        writeln!(out, "]")?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! Inputs of a run: the switch, its traffic classes, and the load.
 
 use crate::arrivals::Popularity;
-use flow::PortNo;
+use flow::{PortNo, StatelessConfig};
 use model::{CookieMask, Learning};
 use std::sync::Arc;
 use tables::compile::Maker;
@@ -31,6 +31,8 @@ pub struct Switch<'a> {
     pub rules: &'a str,
     /// Rules added one by one after `rules`.
     pub added: &'a str,
+    /// Stateless forwarding, if the switch has it.
+    pub stateless: Option<&'a StatelessConfig>,
     /// Number of ports; they are numbered from 1.
     pub ports: u32,
     /// Sizes of the worker, which also determine whether the fast-forwarding path is enabled.

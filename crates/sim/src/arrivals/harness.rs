@@ -52,6 +52,7 @@ impl<P: Probe + Default> Harness<P> {
         rig.clock.advance_to(START_NS);
         rig.load(switch.rules)?;
         rig.add(switch.added)?;
+        switch.stateless.map_or(Ok(()), |config| rig.forward_stateless(config))?;
         let known = load.classes.iter().enumerate().filter(|(_, class)| class.known);
         let known = known.flat_map(|(at, class)| (0..class.flows.len()).map(move |flow| (at, flow)));
         Ok(Self { rig, known: known.collect(), clock, links })
@@ -65,16 +66,21 @@ impl<P: Probe + Default> Harness<P> {
                 for (class, flow) in flows {
                     lock(&self.links).present(*class, *flow);
                 }
-                // Packets that wait in the port cache make their records before others of their flows arrive.
-                let mut answers_ns = None;
-                while lock(&self.links).any_waits() || answers_ns.is_some() {
-                    self.rig.clock.advance_by(Nanos(10_000));
-                    self.rig.clock.advance_to(answers_ns.unwrap_or_default());
-                    let turn = self.rig.turn();
-                    answers_ns = self.rig.search(self.rig.clock.now(), &turn);
-                }
+                Self::settle_arrivals(&mut self.rig, &self.links);
             }
             self.poll();
+        }
+    }
+
+    /// Runs the worker until no packet waits to be received or for the port cache. Packets that wait in the port
+    /// cache make their records before others of their flows arrive.
+    fn settle_arrivals(rig: &mut Rig<P>, links: &Mutex<Links>) {
+        let mut answers_ns = None;
+        while lock(links).any_waits() || answers_ns.is_some() {
+            rig.clock.advance_by(Nanos(10_000));
+            rig.clock.advance_to(answers_ns.unwrap_or_default());
+            let turn = rig.turn();
+            answers_ns = rig.search(rig.clock.now(), &turn);
         }
     }
 
@@ -118,6 +124,11 @@ impl Harness<Observer> {
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.acquaint();
         self.drain();
+        // Packets that return pass the switch once more, by another port.
+        while lock(&self.links).present_returning() {
+            Self::settle_arrivals(&mut self.rig, &self.links);
+            self.drain();
+        }
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.rig.worker.probe().pass(0.0);
         lock(&self.links).begin();
@@ -164,7 +175,8 @@ impl Harness<Observer> {
         }
         let misses = self.rig.model.plane_mut().miss_figures();
         let report = lock(&self.links).report(turns, received, busy_ns);
-        Report { misses, ..report }
+        let free_steps = costs.free_steps(&mut self.rig.worker.probe().costs);
+        Report { misses, free_steps, ..report }
     }
 }
 

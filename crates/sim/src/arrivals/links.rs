@@ -242,6 +242,16 @@ impl Links {
         self.rings[line.port].push_back(passage);
     }
 
+    /// Makes all packets that return arrive now. Returns whether there were any.
+    pub fn present_returning(&mut self) -> bool {
+        let any = !self.returning.is_empty();
+        while let Some(passage) = self.returning.pop_front() {
+            let line = &self.lines[usize::from(passage.class)];
+            self.rings[line.comes_back.unwrap_or(line.port)].push_back(passage);
+        }
+        any
+    }
+
     /// Starts the scheduled arrivals.
     pub fn begin(&mut self) {
         self.open = true;
@@ -381,6 +391,7 @@ impl Links {
             end_ns: self.clock.now_ns(),
             busy_ns,
             misses: MissFigures::default(),
+            free_steps: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use flow::DropReason;
 use hdrhistogram::{CreationError, Histogram};
+use pipeline::ProbeStep;
 use port_cache::MissFigures;
 use std::collections::BTreeMap;
 
@@ -169,6 +170,9 @@ pub struct Report {
     pub busy_ns: f64,
     /// Counters of the port cache, with the warm-up.
     pub misses: MissFigures,
+    /// Steps that occurred and that cost nothing because the costs have no row for them, each with whether it
+    /// occurred in the second pass through the tables.
+    pub free_steps: Vec<(ProbeStep, bool)>,
 }
 
 impl Report {
@@ -193,6 +197,8 @@ impl Report {
         self.received += other.received;
         self.spans.burst.merge(&other.spans.burst);
         self.spans.other.merge(&other.spans.other);
+        let new = other.free_steps.iter().filter(|step| !self.free_steps.contains(step));
+        self.free_steps.extend(new.copied().collect::<Vec<_>>());
         self.end_ns += other.end_ns;
         self.busy_ns += other.busy_ns;
     }

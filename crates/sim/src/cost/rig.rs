@@ -3,10 +3,11 @@
 
 use crate::clock::VirtualClock;
 use crate::cost::{CostProbe, Workload};
+use flow::stateless::StatelessChange;
 use flow::syntax::{ParseOptions, SyntaxError, parse_flows};
-use flow::{FlowMod, MatchError, Nanos, PortNo};
+use flow::{FlowMod, MatchError, Nanos, PortNo, StatelessConfig};
 use frame::Frame;
-use model::{Changed, Model, ModelConfig, ModelError, ModelLimits, PortDesc};
+use model::{Change, Changed, Model, ModelConfig, ModelError, ModelLimits, PortDesc};
 use pipeline::Probe;
 use port::Queue;
 use port::mem::LoopQueue;
@@ -152,6 +153,17 @@ impl<P: Probe + Default> Rig<P> {
             self.model.flow_mod(self.clock.now(), flow_mod?)?;
             self.settle();
         }
+        Ok(())
+    }
+
+    /// Configures stateless forwarding, and waits until it is active.
+    ///
+    /// # Errors
+    /// Returns an error if the configuration is refused.
+    pub(crate) fn forward_stateless(&mut self, config: &StatelessConfig) -> Result<(), CostError> {
+        let change = Change::Stateless(StatelessChange::Set(config.sections()));
+        self.model.bundle(self.clock.now(), [change]).map_err(|(_, error)| error)?;
+        self.settle();
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use crate::cost::CostProbe;
 use crate::cost::probe::{Counts, Rates};
-use crate::cost::slots::slots;
+use crate::cost::slots::{slots, step};
 use pipeline::ProbeStep;
 use std::fmt::{self, Display, Formatter};
 
@@ -140,6 +140,16 @@ impl CostTable {
             rates.unit_ns[slot] = self.tails.unit_ns[slot];
         }
         probe.start_virtual(rates);
+    }
+
+    /// Stops the probe. Returns the steps that occurred in virtual time and that cost nothing because this table
+    /// has no row for them, each with whether it occurred in the second pass.
+    pub fn free_steps(&self, probe: &mut CostProbe) -> Vec<(ProbeStep, bool)> {
+        let counts = probe.take_counts();
+        let costs = |slot: usize| self.sized.mark_ns[slot] > 0.0 || self.sized.unit_ns[slot] > 0.0;
+        let has_row = |found| self.rows.iter().any(|row| (row.step, row.again) == found);
+        let occurred = (0..counts.units.len()).filter(|slot| counts.units[*slot] > 0 && !costs(*slot));
+        occurred.map(step).filter(|found| !has_row(*found)).collect()
     }
 
     /// Returns the total cost in nanoseconds of the counted units of these steps.
