@@ -134,6 +134,7 @@ lab: ## run the experiments of lab/; writes figures to target/report; needs root
 	lab/keyflow.py
 	lab/fat_tree.py
 	lab/jitter.py
+	lab/virtual_jitter.py
 	lab/first_packet.py
 	lab/remote_control.py
 	lab/discovery.py

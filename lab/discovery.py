@@ -18,6 +18,7 @@ import time
 import program
 from live import Live, planned, since
 from report import ROOT, Report
+from results import write_about
 from rooms import Rooms
 
 REPORT = os.path.join(ROOT, "target/report/discovery.jsonl")
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     parser.add_argument("--csv", help="file of the times of all runs")
     options = parser.parse_args()
+    write_about(options.report)
     with program.ending():
         with tempfile.TemporaryDirectory() as folder, Rooms() as rooms:
             live = Live(rooms, folder, planned(options.k)[0])

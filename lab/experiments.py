@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/experiments.md anew: its tables, and the plots in docs/experiments.
 
-The values are those that lab/keyflow.py, lab/fat_tree.py and bench/gates.py have written to target/report, and
-lab/jitter.py, lab/first_packet.py and lab/remote_control.py to target/report/experiments. Only the parts between the marks
-`begin` and `end` of the page are replaced. An experiment without values keeps its part of the page.
+The values are those that lab/keyflow.py, lab/fat_tree.py, lab/failures.py, lab/discovery.py and bench/gates.py
+have written to target/report, and lab/jitter.py, lab/virtual_jitter.py, lab/first_packet.py and
+lab/remote_control.py to target/report/experiments. Only the parts between the marks `begin` and `end` of the
+page are replaced. An experiment without values keeps its part of the page.
 
     lab/experiments.py [--reports target/report] [--page docs/experiments.md]
 """
@@ -163,6 +164,79 @@ def jitter(reports):
     return text + measured(about), drawing(panels)
 
 
+def virtual_jitter(reports):
+    """Returns the part about jitter in virtual time, and its plot."""
+    found = read("virtual_jitter", os.path.join(reports, "experiments"))
+    if found is None:
+        return None
+    about, rows = found
+    kinds, shares = unique(rows, "kind"), unique(rows, "share_percent")
+    rounds = len(unique(rows, "round"))
+
+    def values(share, kind, column):
+        return [float(row[column]) for row in rows if (row["share_percent"], row["kind"]) == (share, kind)]
+
+    def cell(share, kind):
+        middle = (number(statistics.median(values(share, kind, column))) for column in ("jitter_us", "p50_us", "p99_us", "p999_us"))
+        return "%s (%s; %s; %s)" % tuple(middle)
+
+    text = ["Jitter in us (p50; p99; p99.9 of the round trips in us), medians of %d rounds" % rounds, ""]
+    text += table(["rate", *kinds], [["%s %%" % share, *(cell(share, kind) for kind in kinds)] for share in shares])
+    text += ["", "Jitter of KeyFlow against tables: change of the median, and the range of the rounds", ""]
+    peers = [kind for kind in kinds if kind != "KeyFlow"]
+    lines = []
+    for share in shares:
+        ratios = {peer: [own / other for own, other in zip(values(share, "KeyFlow", "jitter_us"), values(share, peer, "jitter_us"))] for peer in peers}
+        lines.append(["%s %%" % share, *("%s (%s to %s)" % tuple(map(change, (statistics.median(of), min(of), max(of)))) for of in ratios.values())])
+    text += table(["rate", *peers], lines)
+    capacities = ("%s %s" % (kind, number(statistics.median(float(row["capacity"]) for row in rows if row["kind"] == kind) / 1000)) for kind in kinds)
+    agreement = [float(row["agreement"]) for row in rows]
+    words = "Capacities in thousand packets/s, medians: %s. The costs of the steps add up to %s to %s of real time."
+    text += ["", words % ("; ".join(capacities), number(min(agreement)), number(max(agreement)))]
+    panels = [
+        Panel(title, "percent of the capacity", "us", {SHORT.get(kind, kind): [(share, statistics.median(values(share, kind, column))) for share in shares] for kind in kinds})
+        for title, column in (("p99.9 - median, virtual time", "jitter_us"), ("median, virtual time", "p50_us"))
+    ]
+    return text + measured(about), drawing(panels)
+
+
+def failures(reports):
+    """Returns the part about failures in running networks. It has no plot."""
+    found = report_of(reports, "failures")
+    if found is None:
+        return None
+    about, lines = found
+    figures = {
+        "pings lost when a link fails": "pings lost when a link fails, of 50 per second",
+        "longest time without answers then, s": "longest time without answers when a link fails",
+        "pings lost when the controller restarts": "pings lost when the controller restarts, most",
+        "restarted switches forward after, s": "time until restarted switches forward, most",
+    }
+    cases = list(dict.fromkeys(case for _, case in lines))
+    rows = [[case, *(_value(lines.get((figure, case))) for figure in figures.values())] for case in cases]
+    return [*table(["network", *figures], rows), *measured(about)], None
+
+
+def _value(line):
+    """Returns a value, with the interval of the rounds if it has one."""
+    if line is None:
+        return ""
+    interval = "" if line["low"] == line["high"] else " (%s to %s)" % (number(line["low"]), number(line["high"]))
+    return number(line["ours"]) + interval
+
+
+def discovery(reports):
+    """Returns the part about the discovery of fat trees. It has no plot."""
+    found = report_of(reports, "discovery")
+    if found is None:
+        return None
+    about, lines = found
+    figures = ("time until all links are found", "time until all gates are set")
+    cases = list(dict.fromkeys(case for _, case in lines))
+    rows = [[case, *(_value(lines.get((figure, case))) for figure in figures)] for case in cases]
+    return [*table(["tree", *("%s, s" % figure for figure in figures)], rows), *measured(about)], None
+
+
 def first_packet(reports):
     """Returns the part about the first packets of paths, and its plot."""
     found = read("first_packet", os.path.join(reports, "experiments"))
@@ -258,7 +332,10 @@ def overview(reports):
         line = found[1].get(("KeyFlow RTT over 10 switches, tables 75 % full, mean", "KeyFlow against Open vSwitch"))
         rows.append(["KeyFlow, figure 3: mean round trip, dense tables", "more than -50 %", "" if line is None else change(line["ratio"]) + " (10 switches, 75 %)", "`lab/keyflow.py`"])
     if (found := read("jitter", os.path.join(reports, "experiments"))) is not None:
-        rows.append(["KeyFlow, figure 4: jitter", "as with an empty table; below a full one", _jitter_ratios(found[1]), "`lab/jitter.py`"])
+        rows.append(["KeyFlow, figure 4: jitter", "as with an empty table; below a full one", _jitter_ratios(found[1], "Open vSwitch, full tables"), "`lab/jitter.py`"])
+    if (found := read("virtual_jitter", os.path.join(reports, "experiments"))) is not None:
+        words = "against its own full tables in virtual time: " + _jitter_ratios(found[1], "full tables")
+        rows.append(["KeyFlow, figure 4: jitter", "as with an empty table; below a full one", words, "`lab/virtual_jitter.py`"])
     if (found := read("first_packet", os.path.join(reports, "experiments"))) is not None:
         hops = found[1][-1]["hops"]
         by = {row["kind"]: row for row in found[1] if row["hops"] == hops}
@@ -282,24 +359,44 @@ def overview(reports):
         line = next((line for (figure, case), line in found[1].items() if "90 %" in figure and case.startswith("k = 4,")), None)
         if line is not None:
             rows.append(["Tag-and-Forward, figure 2c: time to set all gates of k = 4", "186 ms", "%s ms (Shunt)" % number(line["ours"]), "`bench/gates.py`"])
+    if (found := report_of(reports, "discovery")) is not None:
+        line = next((line for (figure, case), line in found[1].items() if figure.endswith("gates are set") and case.startswith("k = 8,")), None)
+        if line is not None:
+            rows.append(["Discovery of the fat tree of k = 8, until its gates are set", "none", "%s s (Shunt)" % number(line["ours"]), "`lab/discovery.py`"])
+    if (found := report_of(reports, "failures")) is not None:
+        most = {name: max((line["ours"] for (figure, _), line in found[1].items() if figure.startswith(name)), default=None) for name in ("longest time without answers when a link", "pings lost when the controller")}
+        if None not in most.values():
+            words = "%s s without answers at most; %s pings lost when the controller restarts (Shunt)" % tuple(map(number, most.values()))
+            rows.append(["Failures of links, controllers and switches", "none", words, "`lab/failures.py`"])
     if not rows:
         return None
     return table(["experiment", "paper", "Shunt against Open vSwitch", "program"], rows), None
 
 
-def _jitter_ratios(rows):
-    """Returns how the jitter of KeyFlow compares with that of Open vSwitch with full tables, at each rate."""
+def _jitter_ratios(rows, other):
+    """Returns how the jitter of KeyFlow compares with that of another kind, at each rate."""
     words = []
     for share in unique(rows, "share_percent"):
         own, peer = (
             sorted(float(row["jitter_us"]) for row in rows if (row["share_percent"], row["kind"]) == (share, kind))
-            for kind in ("KeyFlow", "Open vSwitch, full tables")
+            for kind in ("KeyFlow", other)
         )
         words.append("%s at %s %%" % (change(statistics.median(own) / statistics.median(peer)), share))
     return ", ".join(words) + " of the capacity"
 
 
-PARTS = {"overview": overview, "rtt": rtt, "jitter": jitter, "first-packet": first_packet, "remote-control": remote_control, "fat-tree": fat_tree, "gates": gates}
+PARTS = {
+    "overview": overview,
+    "rtt": rtt,
+    "jitter": jitter,
+    "virtual-jitter": virtual_jitter,
+    "first-packet": first_packet,
+    "remote-control": remote_control,
+    "fat-tree": fat_tree,
+    "gates": gates,
+    "discovery": discovery,
+    "failures": failures,
+}
 
 
 def main():

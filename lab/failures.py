@@ -18,6 +18,7 @@ import time
 import program
 from live import Live, Stream, planned, since
 from report import ROOT, Report
+from results import write_about
 from rooms import Failed, Rooms, wait_until
 from switches import mac
 
@@ -173,6 +174,7 @@ def main():
     options = parser.parse_args()
     if not any(options.case in name for name in CASES):
         parser.error("no case has %r in its name; cases are: %s" % (options.case, "; ".join(CASES)))
+    write_about(options.report)
     report, results = Report(options.report), []
     with program.ending():
         for name in CASES:
