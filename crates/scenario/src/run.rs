@@ -23,21 +23,21 @@ pub struct SwitchScenario {
     pub(crate) seed: u64,
     pub(crate) switches: Vec<SimulatedSwitch>,
     pub(crate) costs: CostsSection,
-    /// Offered load relative to the lowest capacity among the switches. If it is given, the rates of all loads
-    /// are relative, and the run computes the final rates.
+    /// Offered load relative to the lowest capacity among the switches. If it is given, the rates of all
+    /// loads are relative, and the run computes the final rates.
     pub(crate) factor: Option<f64>,
     /// Number of packets to arrive, if it is given instead of a duration.
     pub(crate) packets: Option<u64>,
 }
 
 impl SwitchScenario {
-    /// Runs the simulation, and returns the outcome of each switch. All switches get packets of the same flows
-    /// at the same times. With given costs, the same file and seed give the same outcome.
+    /// Runs the simulation, and returns the outcome of each switch. All switches get packets of the same
+    /// flows at the same times. With given costs, the same file and seed give the same outcome.
     ///
     /// # Errors
     ///
-    /// Returns an error if a switch refuses its rules, if a capacity is 0 although the load is relative to it,
-    /// or if the run is too long.
+    /// Returns an error if a switch refuses its rules, if a capacity is 0 although the load is relative to
+    /// it, or if the run is too long.
     pub fn run(&self) -> Result<Vec<ScenarioOutcome>, ScenarioError> {
         sim::fix_hashes(self.seed);
         let mut costs = match self.costs.table().map_err(ScenarioError::Costs)? {
@@ -107,7 +107,8 @@ impl SwitchScenario {
         let cases: Vec<Case<'_>> = cases.collect();
         let costs = |(table, pressure): (&CostTable, &Pressure)| {
             let agreement = Some(table.agreement.sized_ratio());
-            // Uses the rounded steps that the report prints, so that a run with these steps has the same result.
+            // Uses the rounded steps that the report prints, so that a run with these steps has the same
+            // result.
             let steps = steps_of(table);
             let from = match pressure {
                 Pressure::KeepsUp => "measured with a worker that keeps up",

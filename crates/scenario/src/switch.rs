@@ -207,8 +207,8 @@ impl Settings {
             class.low_latency = class.flows.iter().map(low_latency).collect();
         }
         let Self { name, mut rules, config, marks, stateless, .. } = self;
-        // The reference interpreter, which determines the lanes, compares packets with each entry. So it works
-        // without these entries, which the traffic does not hit.
+        // The reference interpreter, which determines the lanes, compares packets with each entry. So it
+        // works without these entries, which the traffic does not hit.
         add_fill(&mut rules, self.fill);
         Some(SimulatedSwitch { name, rules, ports, config, marks, stateless, load })
     }

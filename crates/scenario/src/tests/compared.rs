@@ -3,7 +3,8 @@
 
 use super::*;
 
-/// Switches that forward by a key, by an empty table and by a filled one. One ping is in the switch at a time.
+/// Switches that forward by a key, by an empty table and by a filled one. One ping is in the switch at a
+/// time.
 const THREE: &str = r#"
 warm_up = "1ms"
 duration = "20ms"
@@ -40,8 +41,8 @@ fn run(text: &str) -> Vec<ScenarioOutcome> {
     read(text).map_err(|mistakes| refusal(&mistakes)).unwrap().run().unwrap()
 }
 
-/// A fault in the accounting of costs changes one of these times: a step that is not counted, counted twice or
-/// charged to another switch.
+/// A fault in the accounting of costs changes one of these times: a step that is not counted, counted twice
+/// or charged to another switch.
 #[test]
 fn a_round_trip_takes_the_costs_of_its_steps() {
     let runs = run(THREE);
@@ -84,8 +85,8 @@ fn equal_switches_give_equal_results() {
     assert!(jitter(&runs[0]) < jitter(&runs[1]), "{runs:?}");
 }
 
-/// Without path records, packets of the switches with tables pay for a lookup in each pass, and packets with a key
-/// do not. The filled table has all its entries.
+/// Without path records, packets of the switches with tables pay for a lookup in each pass, and packets with
+/// a key do not. The filled table has all its entries.
 #[test]
 fn packets_without_a_key_pay_for_lookups() {
     let lookup = "{ step = \"lookup\", table = 0, time_ns = 0.0, unit_ns = 700.0 },\n]\n[[datapath]]";

@@ -72,8 +72,8 @@ impl<P: Probe + Default> Harness<P> {
         }
     }
 
-    /// Runs the worker until no packet waits to be received or for the port cache. Packets that wait in the port
-    /// cache make their records before others of their flows arrive.
+    /// Runs the worker until no packet waits to be received or for the port cache. Packets that wait in the
+    /// port cache make their records before others of their flows arrive.
     fn settle_arrivals(rig: &mut Rig<P>, links: &Mutex<Links>) {
         let mut answers_ns = None;
         while lock(links).any_waits() || answers_ns.is_some() {

@@ -142,8 +142,8 @@ impl CostTable {
         probe.start_virtual(rates);
     }
 
-    /// Stops the probe. Returns the steps that occurred in virtual time and that cost nothing because this table
-    /// has no row for them, each with whether it occurred in the second pass.
+    /// Stops the probe. Returns the steps that occurred in virtual time and that cost nothing because this
+    /// table has no row for them, each with whether it occurred in the second pass.
     pub fn free_steps(&self, probe: &mut CostProbe) -> Vec<(ProbeStep, bool)> {
         let counts = probe.take_counts();
         let costs = |slot: usize| self.sized.mark_ns[slot] > 0.0 || self.sized.unit_ns[slot] > 0.0;
