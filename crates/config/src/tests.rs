@@ -537,6 +537,7 @@ fn the_grammar_has_the_keys_that_are_read() {
         "[[datapath]]\nexpress.x = 1",
         "[[datapath]]\nlanes.x = 1",
         "[[datapath]]\nport_cache.x = 1",
+        "[[datapath]]\nstore.x = 1",
         "[[datapath]]\nstateless.x = 1",
         "[[datapath]]\nstateless.types.x = 1",
         "[[datapath]]\nstateless.gates.x = 1",
