@@ -14,9 +14,11 @@ use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::ports::{Around, has_no_device, ports};
 use crate::process::process;
-use crate::settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, WorkerConfig};
+use crate::settings::{
+    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, TlsFiles, WorkerConfig,
+};
 use crate::socket::SocketPurpose;
-use crate::tls::{TlsFiles, tls_files, tls_of};
+use crate::tls::{tls_files, tls_of};
 use crate::value::in_range;
 use port_cache::{MissMode, PortCacheConfig};
 use std::ops::RangeInclusive;

@@ -90,20 +90,20 @@ pub fn listen_address(text: &str) -> Result<Endpoint, String> {
     };
     address.map_err(|_| {
         format!(
-            "\"{text}\" is not a listen address; write IP:PORT, ssl:IP:PORT or unix:PATH, such as \"127.0.0.1:6654\", \
-             \"ssl:[::1]:6654\" or \"unix:/run/shunt/s1.mgmt\""
+            "\"{text}\" is not a listen address; write IP:PORT, ssl:IP:PORT or unix:PATH, such as \
+             \"127.0.0.1:6654\", \"ssl:[::1]:6654\" or \"unix:/run/shunt/s1.mgmt\""
         )
     })
 }
 
-/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of an OpenFlow controller. IANA assigned the default
-/// port 6653.
+/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of an OpenFlow controller. IANA assigned the
+/// default port 6653.
 pub fn openflow_controller(text: &str) -> Result<Endpoint, String> {
     controller(text, 6_653)
 }
 
-/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of a POF controller. Public switches have the default
-/// port 6633.
+/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of a POF controller. Public switches have the
+/// default port 6633.
 pub fn pof_controller(text: &str) -> Result<Endpoint, String> {
     controller(text, 6_633)
 }

@@ -49,9 +49,9 @@ pub use places::TextPlace;
 pub use port_cache::SearcherKind;
 pub use process::{LOG_MODULES, LogFormat, LogLevel, LogModule, LogSettings, ProcessSettings};
 pub use settings::{
-    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, WorkerConfig,
+    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, TlsFiles,
+    WorkerConfig,
 };
-pub use tls::TlsFiles;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,6 @@ use crate::forwarding::Forwarding;
 use crate::kept::KeptRules;
 use crate::packet_in::PacketIns;
 use crate::process::ProcessSettings;
-use crate::tls::TlsFiles;
 use flow::{Nanos, StatelessConfig};
 use pof::PofDialect;
 use port::Spec;
@@ -78,6 +77,19 @@ pub enum Idle {
     Adaptive,
     /// Never sleeps.
     Busy,
+}
+
+/// Files of a switch's TLS connections, in PEM form, and how peers are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificate of the switch, followed by intermediate certificates.
+    pub certificate: PathBuf,
+    /// Private key of the certificate.
+    pub private_key: PathBuf,
+    /// Certificates of the authorities that issue the certificates of peers.
+    pub ca: PathBuf,
+    /// Whether the certificate of a controller must contain the IP address to which the switch connects.
+    pub check_address: bool,
 }
 
 /// Settings of a datapath.

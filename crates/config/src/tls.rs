@@ -5,21 +5,8 @@ use crate::check::Context;
 use crate::endpoint::Endpoint;
 use crate::file::TlsSection;
 use crate::mistakes::Mistakes;
-use crate::settings::{OpenFlow, Pof};
+use crate::settings::{OpenFlow, Pof, TlsFiles};
 use std::path::PathBuf;
-
-/// Files of a switch's TLS connections, in PEM form, and how peers are verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// Certificate of the switch, followed by intermediate certificates.
-    pub certificate: PathBuf,
-    /// Private key of the certificate.
-    pub private_key: PathBuf,
-    /// Certificates of the authorities that issue the certificates of peers.
-    pub ca: PathBuf,
-    /// Whether the certificate of a controller must contain the IP address to which the switch connects.
-    pub check_address: bool,
-}
 
 /// Checks the section at `key`. All three files are required, because peers are always authenticated.
 pub(crate) fn tls_files(key: &str, section: &TlsSection, mistakes: &mut Mistakes) -> Option<TlsFiles> {

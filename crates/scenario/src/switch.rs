@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Switches of a scenario without a network. Begin with [`settings`], then [`Settings::under`].
+//! Switches of a scenario without a network. Begin with [`settings`], then [`SwitchSetup::under`].
 
 use crate::file::SwitchSection;
 use crate::limits::PORTS;
@@ -57,7 +57,7 @@ impl SimulatedSwitch {
 }
 
 /// Settings of a switch, without its traffic.
-pub struct Settings {
+pub struct SwitchSetup {
     /// Path of the switch's table in the file, such as `datapath`.
     key: String,
     name: Option<String>,
@@ -77,7 +77,7 @@ pub fn settings(
     mut datapaths: Vec<SwitchSection>,
     folder: &Path,
     mistakes: &mut Mistakes,
-) -> Option<Vec<Settings>> {
+) -> Option<Vec<SwitchSetup>> {
     let count = datapaths.len();
     if count == 0 {
         mistakes.wrong("datapath", "there is none; add [[datapath]] with flows or rules");
@@ -102,11 +102,11 @@ pub fn settings(
     }
     let keys = (0..count).map(|n| if count == 1 { "datapath".into() } else { format!("datapath[{n}]") });
     let read = datapaths.drain(..).zip(keys).map(|(section, key)| one(section, key, folder, mistakes));
-    let read: Vec<Option<Settings>> = read.collect();
+    let read: Vec<Option<SwitchSetup>> = read.collect();
     read.into_iter().collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
 }
 
-fn one(section: SwitchSection, key: String, folder: &Path, mistakes: &mut Mistakes) -> Option<Settings> {
+fn one(section: SwitchSection, key: String, folder: &Path, mistakes: &mut Mistakes) -> Option<SwitchSetup> {
     mistakes.at(format!("{key}.id"), in_range(section.id.unwrap_or(1), 1..=i64::MAX));
     let SwitchSection { low_latency, ffp, express, lanes, port_cache, .. } = &section;
     let forwarding =
@@ -125,7 +125,7 @@ fn one(section: SwitchSection, key: String, folder: &Path, mistakes: &mut Mistak
     let forwarding = forwarding?;
     let marks = Marks { cookie: forwarding.low_latency_cookie, learning: forwarding.learning };
     let (rules, fill, config) = (rules?, fill?, forwarding.worker_set());
-    Some(Settings {
+    Some(SwitchSetup {
         key,
         name: section.name,
         config,
@@ -184,7 +184,7 @@ fn add_fill(rules: &mut String, count: u64) {
     }
 }
 
-impl Settings {
+impl SwitchSetup {
     /// Adds the traffic of the scenario, with the headers that this switch's packets have. Returns `None`
     /// after a mistake.
     pub fn under(self, load: &Load, mistakes: &mut Mistakes) -> Option<SimulatedSwitch> {

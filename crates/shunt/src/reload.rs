@@ -9,8 +9,7 @@ use config::Config;
 use config::edit::{PortEdit, PortForm, write};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use switch::control::{Client, ConfigurationFile, ControlRequest};
-use switch::daemon::ReloadReport;
+use switch::control::{Client, ConfigurationFile, ControlRequest, ReloadReport};
 
 type Done = Result<(), CommandError>;
 

@@ -5,11 +5,11 @@
 //! and produces the next part of an answer only after the earlier parts are sent. Begin with
 //! [`Connection::step`].
 
+use super::change::{ReloadResult, ReloadWork};
 use super::flows::Walk;
 use super::protocol::{Changes, ConfigurationFile, ControlRequest, ControllersReport};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
-use crate::daemon::{ReloadResult, ReloadWork};
 use crate::live_trace::Watch;
 use crate::log;
 use crate::plane::Plane;

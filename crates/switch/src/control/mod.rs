@@ -17,6 +17,7 @@
 //! The server side is non-blocking I/O on the control thread, which owns the model. The module must not
 //! change the model except through requests. Begin with [`ControlRequest`], then read `connection`.
 
+mod change;
 mod client;
 mod connection;
 mod flows;
@@ -25,6 +26,8 @@ mod protocol;
 mod request;
 pub(crate) mod show;
 
+pub use change::ReloadReport;
+pub(crate) use change::{ReloadResult, ReloadWork};
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};
 pub use protocol::{

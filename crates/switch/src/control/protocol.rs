@@ -85,7 +85,7 @@ pub enum ControlRequest {
     /// Deletes all flows and restores the default flow. The answer is [`Changes`].
     Clear,
     /// Reads the configuration file again and applies what changed. The answer is
-    /// [`ReloadReport`](crate::daemon::ReloadReport), sent when all changes are active.
+    /// [`ReloadReport`](super::ReloadReport), sent when all changes are active.
     Reload,
     /// Adds, removes or changes a port. The answer is that of `Reload`.
     Port {

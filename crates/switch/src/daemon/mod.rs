@@ -22,8 +22,8 @@ mod stop;
 mod thread;
 
 pub use ports::{OpenPort, open};
-pub use reload::{ConfigSource, ReloadReport};
-pub(crate) use reload::{ReloadResult, ReloadWork, Reloader};
+pub use reload::ConfigSource;
+pub(crate) use reload::Reloader;
 pub use start::{Daemon, check, check_certificates};
 pub use stop::Stop;
 

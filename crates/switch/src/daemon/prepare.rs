@@ -25,8 +25,8 @@ pub struct PreparedChange {
 ///
 /// # Errors
 ///
-/// Returns the error of the first device that cannot be opened, of the first address that cannot be bound, or of
-/// certificates that cannot be used.
+/// Returns the error of the first device that cannot be opened, of the first address that cannot be bound, or
+/// of certificates that cannot be used.
 pub fn prepare(
     before: &Config,
     after: &Config,

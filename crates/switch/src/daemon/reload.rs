@@ -8,37 +8,12 @@
 use super::Daemon;
 use super::prepare::{PreparedChange, prepare};
 use super::thread::ControlWake;
-use config::edit::PortEdit;
+use crate::control::{ReloadReport, ReloadResult, ReloadWork};
 use config::{Config, ConfigChange, Difference, Mistake, difference};
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A requested change of the configuration.
-#[derive(Clone, Debug)]
-pub enum ReloadWork {
-    /// The file is read again.
-    File,
-    /// A port of a datapath is added, removed or changed. The file stays as it is.
-    Port {
-        /// ID of the datapath.
-        datapath: u64,
-        /// The change.
-        edit: PortEdit,
-    },
-}
-
-/// Changes that were made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReloadReport {
-    /// One sentence for each change.
-    pub changes: Vec<String>,
-}
-
-/// Result of a requested change: the changes, or the reasons for which nothing was changed, one per line.
-pub type ReloadResult = Result<ReloadReport, String>;
 
 /// Change of a datapath that its control thread applies, and where it reports that the change is complete.
 pub struct ReloadCommand {

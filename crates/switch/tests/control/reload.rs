@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use switch::control::{Client, ClientError, ControlRequest, FlowForm, FlowPart, Ports};
-use switch::daemon::{ConfigSource, Daemon, DaemonError, OpenPort, ReloadReport, Stop};
+use switch::control::{Client, ClientError, ControlRequest, FlowForm, FlowPart, Ports, ReloadReport};
+use switch::daemon::{ConfigSource, Daemon, DaemonError, OpenPort, Stop};
 
 /// Cookie of the flow that the numbered frames hit.
 const COOKIE: &str = "0x77";
