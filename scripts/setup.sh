@@ -15,7 +15,7 @@ readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3
 # Mininet's recommended packages are not installed, because they would start Open vSwitch.
 readonly lab_needs=(mn:mininet iperf:iperf npm:npm killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
 readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace
-    valgrind:valgrind python3:python3 chromium:chromium curl:curl)
+    valgrind:valgrind python3:python3 chromium:chromium curl:curl openssl:openssl)
 readonly bench_needs=(valgrind:valgrind python3:python3 ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly peers_needs=(ovs-ofctl:openvswitch-common ovsdb-server:openvswitch-common pkg-config:pkg-config python3:python3
     taskset:util-linux setpriv:util-linux stdbuf:coreutils ldd:libc-bin)
@@ -102,6 +102,17 @@ unpack_etcd() {
     unpack etcd-server "$folder"
     mkdir -p target/tools/bin
     cp "$folder/usr/bin/etcd" target/tools/bin/
+    rm -rf "$folder"
+}
+
+# The package is not installed, because it would start its own server. The programs need no other files.
+unpack_prometheus() {
+    if command -v prometheus >/dev/null || [ -x target/tools/bin/prometheus ]; then return; fi
+    local folder
+    folder=$(mktemp -d)
+    unpack prometheus "$folder"
+    mkdir -p target/tools/bin
+    cp "$folder/usr/bin/prometheus" "$folder/usr/bin/promtool" target/tools/bin/
     rm -rf "$folder"
 }
 
@@ -216,6 +227,7 @@ fi
 case "$purpose" in networks | lab | test | bench) install_client os-ken ;; esac
 if [ "$purpose" = test ]; then
     unpack_etcd
+    unpack_prometheus
     install_client faucet
 fi
 case "$purpose" in rtl | test) install_environment rtl rtl/requirements.txt ;; esac

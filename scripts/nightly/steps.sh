@@ -32,6 +32,9 @@ step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --pa
 # A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms are failures.
 step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/tests/test_broken_log.sh 600"
 
+# 1,000 changes of the configuration under traffic.
+step reload "RELOAD_SEED=$NIGHTLY_SEED scripts/tests/test_reload.sh 1000"
+
 # Models of threads, with more preemptions than in CI.
 step loom "LOOM_MAX_PREEMPTIONS=5 make --no-print-directory loom"
 
@@ -41,6 +44,10 @@ step asan "scripts/asan.sh"
 step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"
+
+# The store: 10,000 damaged files, 200 kills of a process, and kills of a switch with 100,000 rules.
+step store "STORE_PROGRAMS=400 STORE_CASES=10000 STORE_KILLS=100 cargo test --release --package store"
+step restart "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 scripts/tests/test_restart.sh"
 
 # POF: 10 million messages, a million packets, and a storm of FLOW_MODs on 100,000 entries.
 step pof-messages "POF_MESSAGES=10000000 cargo test --release --package pof_agent --test agent random"

@@ -18,13 +18,17 @@ readonly test_name
 readonly prefix=shunt-test-$$
 folder=$(mktemp -d)
 readonly folder
-# Address of the switch's controller, and address at which the switch accepts other connections.
+# Address of the switch's controller with its protocol, tcp or ssl, and address at which the switch accepts
+# other connections.
 controller=127.0.0.1:6653
+protocol=tcp
 openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
 shunt=''
-# Additional configuration: `worker` has lines for the worker, and `settings` has lines before the ports.
+# Additional configuration: `top` has lines before the first table, `worker` has lines for the worker, and
+# `settings` has lines before the ports.
+top=''
 worker=''
 settings=''
 # Driver of the ports, and their further settings; set them before `make_hosts`.
@@ -152,12 +156,13 @@ test_build() {
 start_switch() {
     cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
 control = "$folder/control.sock"
+$top
 [[worker]]
 $worker
 [[datapath]]
 id = 1
 [datapath.openflow]
-controllers = ["tcp:$controller"]
+controllers = ["$protocol:$controller"]
 listen = "$openflow_listen"
 fail_mode = "$1"
 $settings

@@ -27,7 +27,7 @@ pub(crate) fn channels(
     let openflow = openflow(&d.openflow, d.pof.is_some(), context, mistakes);
     let pof = d.pof.as_ref().and_then(|section| pof(section, id, context, mistakes));
     for (n, twice) in pof.iter().flat_map(|pof| &pof.listen).enumerate() {
-        if openflow.listen.contains(twice) && !is_any_port(twice) {
+        if openflow.listen.iter().any(|end| end.excludes(twice)) {
             let problem = format!(
                 "\"{twice}\" is also in openflow.listen, and the first messages do not show the protocol; \
                  use another address"
@@ -47,18 +47,13 @@ pub(crate) fn share_no_address(key: &str, one: &Datapath, other: &Datapath, mist
     let taken = listens(one);
     for (section, list) in listens(other) {
         for (n, twice) in list.iter().enumerate() {
-            if taken.iter().any(|(_, taken)| taken.contains(twice)) {
+            if taken.iter().any(|(_, taken)| taken.iter().any(|end| end.excludes(twice))) {
                 let problem =
                     format!("\"{twice}\" is also used by another datapath; listen on each address once");
                 mistakes.wrong(format!("{key}.{section}.listen[{n}]"), problem);
             }
         }
     }
-}
-
-/// Returns whether the system chooses the port.
-fn is_any_port(endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::Tcp(address) if address.port() == 0)
 }
 
 fn pof(

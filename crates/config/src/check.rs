@@ -9,11 +9,16 @@ use crate::device::{DeviceKind, check_others, device};
 use crate::endpoint::socket_path;
 use crate::file::{self, ConfigFile};
 use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
+use crate::kept::kept_rules;
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::ports::{Around, has_no_device, ports};
-use crate::settings::{Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, WorkerConfig};
+use crate::process::process;
+use crate::settings::{
+    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, Pace, TlsFiles, WorkerConfig,
+};
 use crate::socket::SocketPurpose;
+use crate::tls::{tls_files, tls_of};
 use crate::value::in_range;
 use port_cache::{MissMode, PortCacheConfig};
 use std::ops::RangeInclusive;
@@ -33,15 +38,10 @@ const CPUS: i64 = 8_192;
 
 /// Returns the configurations of a file. They are valid only if no mistakes were added.
 pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
-    let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
-    let portable = match simd.as_deref() {
-        None | Some("auto") => false,
-        Some("portable") => true,
-        Some(other) => {
-            mistakes.wrong("simd", format!("\"{other}\" is unknown; use \"auto\" or \"portable\""));
-            false
-        }
-    };
+    let (process, mut process_notes) = process(&file, mistakes);
+    let tls = file.tls.as_ref().and_then(|section| tls_files("tls", section, mistakes));
+    let ConfigFile { control, simd, dpdk: dpdk_of, worker, datapath: datapaths, .. } = file;
+    let portable = portable(simd.as_deref(), mistakes);
     let has_dpdk = dpdk_of.is_some();
     let dpdk = dpdk(dpdk_of, mistakes);
     let mut worker_notes = Vec::new();
@@ -65,13 +65,21 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         let key = if count == 1 { "datapath".to_owned() } else { format!("datapath[{n}]") };
         let control = socket(n, &key, d.control.as_deref(), control.as_deref(), scope, mistakes);
         let mut notes = if n == 0 { std::mem::take(&mut worker_notes) } else { Vec::new() };
-        let context = Context { key: &key, workers: workers.as_deref(), control: control.as_deref(), scope };
+        notes.append(&mut process_notes);
+        let context = Context {
+            key: &key,
+            workers: workers.as_deref(),
+            control: control.as_deref(),
+            tls: tls.as_ref(),
+            scope,
+        };
         let datapath = datapath(d, &context, &mut notes, mistakes);
         let (Some(control), Some(datapath), Some(dpdk), Some(workers)) = (control, datapath, &dpdk, &workers)
         else {
             continue;
         };
-        let (dpdk, mut workers) = (dpdk.clone(), workers.clone());
+        let (dpdk, file_workers) = (dpdk.clone(), workers.clone());
+        let mut workers = workers.clone();
         if datapath.device.is_some() {
             if !needs_workers && !workers.is_empty() {
                 notes.push("worker has no effect: devices forward the packets.".to_owned());
@@ -80,7 +88,8 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         } else if carries_nothing(&datapath.ports) {
             workers.clear();
         }
-        let one = Config { control, portable, dpdk, workers, pace: Pace::default(), datapath, notes };
+        let (process, pace) = (process.clone(), Pace::default());
+        let one = Config { control, portable, process, dpdk, workers, file_workers, pace, datapath, notes };
         made.iter().for_each(|(_, other)| apart(&key, other, &one, mistakes));
         made.push((n, one));
     }
@@ -99,6 +108,18 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         made.iter_mut().for_each(keep_used_workers);
     }
     made
+}
+
+/// Returns whether lookups use portable code.
+fn portable(simd: Option<&str>, mistakes: &mut Mistakes) -> bool {
+    match simd {
+        None | Some("auto") => false,
+        Some("portable") => true,
+        Some(other) => {
+            mistakes.wrong("simd", format!("\"{other}\" is unknown; use \"auto\" or \"portable\""));
+            false
+        }
+    }
 }
 
 /// Returns whether workers forward the packets of a datapath. A datapath without ports has a worker, because
@@ -151,6 +172,11 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
         mistakes.wrong(format!("{key}.control"), problem);
     }
     share_no_address(key, &one.datapath, &other.datapath, mistakes);
+    let folder = |config: &Config| config.datapath.kept_rules.as_ref().map(|kept| kept.path.clone());
+    if let Some(path) = folder(other).filter(|path| folder(one).as_ref() == Some(path)) {
+        let problem = format!("\"{}\" is also used by another datapath; use each once", path.display());
+        mistakes.wrong(format!("{key}.store.path"), problem);
+    }
     let device = |config: &Config| match config.datapath.device.as_ref()?.kind {
         DeviceKind::Udp { address, .. } => Some(address),
         DeviceKind::Simulated => None,
@@ -243,6 +269,8 @@ pub(crate) struct Context<'a> {
     pub key: &'a str,
     pub workers: Option<&'a [WorkerConfig]>,
     pub control: Option<&'a Path>,
+    /// Certificates of datapaths without certificates of their own.
+    pub tls: Option<&'a TlsFiles>,
     pub scope: Scope,
 }
 
@@ -307,10 +335,12 @@ fn datapath(
     note_and_adjust(&forwarding, &mut ports, used, notes);
     let datapath = Datapath {
         id: id?,
+        tls: tls_of(d.tls.as_ref(), context, &openflow, pof.as_ref(), notes, mistakes),
         openflow,
         pof,
         forwarding,
         flows: d.flows.map(PathBuf::from),
+        kept_rules: kept_rules(key, d.store, d.pof.is_some(), mistakes),
         stateless: stateless.map(Arc::new),
         searcher_cpu,
         device,

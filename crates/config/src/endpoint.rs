@@ -8,20 +8,61 @@ use std::path::PathBuf;
 /// Longest path of a unix socket on Linux, in bytes.
 const PATH_BYTES: usize = 107;
 
+/// Protocol of a connection to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionProtocol {
+    /// OpenFlow 1.3.
+    OpenFlow,
+    /// POF.
+    Pof,
+}
+
+impl fmt::Display for ConnectionProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenFlow => "OpenFlow",
+            Self::Pof => "POF",
+        })
+    }
+}
+
 /// Endpoint to listen on or to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// IP address and TCP port.
     Tcp(SocketAddr),
+    /// IP address and TCP port of TLS connections.
+    Ssl(SocketAddr),
     /// Path of a unix socket.
     Unix(PathBuf),
 }
 
-/// Writes `IP:PORT` or `unix:PATH`.
+impl Endpoint {
+    /// Returns the IP address and the port, if the endpoint has them.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) | Self::Ssl(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Returns whether both cannot listen at the same time.
+    #[must_use]
+    pub fn excludes(&self, other: &Self) -> bool {
+        match (self.address(), other.address()) {
+            (Some(one), Some(other)) => one == other && one.port() != 0,
+            _ => self == other && self.address().is_none(),
+        }
+    }
+}
+
+/// Writes `IP:PORT`, `ssl:IP:PORT` or `unix:PATH`.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
+            Self::Ssl(address) => write!(f, "ssl:{address}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -38,25 +79,31 @@ pub fn socket_path(text: &str, example: &str) -> Result<PathBuf, String> {
     Ok(text.into())
 }
 
-/// Parses `IP:PORT` or `unix:PATH`.
+/// Parses `IP:PORT`, `ssl:IP:PORT` or `unix:PATH`.
 pub fn listen_address(text: &str) -> Result<Endpoint, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return socket_path(path, "/run/shunt/s1.mgmt").map(Endpoint::Unix);
     }
-    text.parse().map(Endpoint::Tcp).map_err(|_| {
+    let address = match text.strip_prefix("ssl:") {
+        Some(address) => address.parse().map(Endpoint::Ssl),
+        None => text.parse().map(Endpoint::Tcp),
+    };
+    address.map_err(|_| {
         format!(
-            "\"{text}\" is not a listen address; write IP:PORT or unix:PATH, such as \"127.0.0.1:6654\", \
-             \"[::1]:6654\" or \"unix:/run/shunt/s1.mgmt\""
+            "\"{text}\" is not a listen address; write IP:PORT, ssl:IP:PORT or unix:PATH, such as \
+             \"127.0.0.1:6654\", \"ssl:[::1]:6654\" or \"unix:/run/shunt/s1.mgmt\""
         )
     })
 }
 
-/// Parses `tcp:IP[:PORT]` or `unix:PATH` of an OpenFlow controller. IANA assigned the default port 6653.
+/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of an OpenFlow controller. IANA assigned the
+/// default port 6653.
 pub fn openflow_controller(text: &str) -> Result<Endpoint, String> {
     controller(text, 6_653)
 }
 
-/// Parses `tcp:IP[:PORT]` or `unix:PATH` of a POF controller. Public switches have the default port 6633.
+/// Parses `tcp:IP[:PORT]`, `ssl:IP[:PORT]` or `unix:PATH` of a POF controller. Public switches have the
+/// default port 6633.
 pub fn pof_controller(text: &str) -> Result<Endpoint, String> {
     controller(text, 6_633)
 }
@@ -65,13 +112,17 @@ fn controller(text: &str, port: u16) -> Result<Endpoint, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return socket_path(path, "/run/controller.sock").map(Endpoint::Unix);
     }
-    let address = text.strip_prefix("tcp:").unwrap_or_default();
+    let (address, is_tls) = match text.strip_prefix("ssl:") {
+        Some(address) => (address, true),
+        None => (text.strip_prefix("tcp:").unwrap_or_default(), false),
+    };
     let whole = address.parse().ok();
     let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, port));
-    whole.or_else(without_port).map(Endpoint::Tcp).ok_or_else(|| {
+    let endpoint = if is_tls { Endpoint::Ssl } else { Endpoint::Tcp };
+    whole.or_else(without_port).map(endpoint).ok_or_else(|| {
         format!(
-            "\"{text}\" is not a controller address; write tcp:IP:PORT or unix:PATH, such as \"tcp:127.0.0.1:{port}\", \
-             \"tcp:[::1]:{port}\" or \"unix:/run/controller.sock\""
+            "\"{text}\" is not a controller address; write tcp:IP:PORT, ssl:IP:PORT or unix:PATH, such as \
+             \"tcp:127.0.0.1:{port}\", \"ssl:[::1]:{port}\" or \"unix:/run/controller.sock\""
         )
     })
 }
@@ -86,11 +137,33 @@ mod tests {
         assert_eq!(pof_controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_633).into())));
         assert_eq!(controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_653).into())));
         assert_eq!(controller("tcp:[::1]:6633"), Ok(Endpoint::Tcp("[::1]:6633".parse().unwrap())));
-        for wrong in
-            ["", "tcp:", "10.0.0.1:6653", "tcp:host:1", "ssl:10.0.0.1:6653", "/run/c.sock", "punix:/x"]
-        {
-            assert!(controller(wrong).unwrap_err().contains("tcp:IP:PORT or unix:PATH"), "{wrong}");
+        for wrong in [
+            "",
+            "tcp:",
+            "10.0.0.1:6653",
+            "tcp:host:1",
+            "ssl:",
+            "pssl:10.0.0.1:6653",
+            "/run/c.sock",
+            "punix:/x",
+        ] {
+            assert!(
+                controller(wrong).unwrap_err().contains("tcp:IP:PORT, ssl:IP:PORT or unix:PATH"),
+                "{wrong}"
+            );
         }
+    }
+
+    #[test]
+    fn addresses_of_tls_have_the_prefix_ssl() {
+        let endpoint = Endpoint::Ssl("[::1]:6653".parse().unwrap());
+        assert_eq!(openflow_controller("ssl:[::1]:6653"), Ok(endpoint.clone()));
+        assert_eq!(listen_address("ssl:[::1]:6653"), Ok(endpoint.clone()));
+        assert_eq!(endpoint.to_string(), "ssl:[::1]:6653");
+        assert_eq!(pof_controller("ssl:10.0.0.1"), Ok(Endpoint::Ssl(([10, 0, 0, 1], 6_633).into())));
+        assert!(endpoint.excludes(&Endpoint::Tcp("[::1]:6653".parse().unwrap())));
+        let any = |port| Endpoint::Ssl(([127, 0, 0, 1], port).into());
+        assert!(!any(0).excludes(&any(0)) && !any(1).excludes(&any(2)));
     }
 
     #[test]
@@ -105,6 +178,6 @@ mod tests {
                 assert!(problem.contains("1 to 107 bytes, such as \"/run/"), "{problem}");
             }
         }
-        assert!(listen_address("tcp:1.2.3.4:5").unwrap_err().contains("IP:PORT or unix:PATH"));
+        assert!(listen_address("tcp:1.2.3.4:5").unwrap_err().contains("IP:PORT, ssl:IP:PORT or unix:PATH"));
     }
 }

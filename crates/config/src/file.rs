@@ -7,6 +7,7 @@ pub use crate::cache::PortCacheSection;
 use crate::stateless_form::StatelessForm;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::fmt;
 
 #[derive(Debug, Default, Deserialize)]
@@ -14,9 +15,29 @@ use std::fmt;
 pub(crate) struct ConfigFile {
     pub control: Option<String>,
     pub simd: Option<String>,
+    pub metrics: Option<String>,
+    pub metrics_remote: bool,
+    pub log: LogSection,
+    pub tls: Option<TlsSection>,
     pub dpdk: Option<DpdkSection>,
     pub worker: Vec<WorkerSection>,
     pub datapath: Vec<DatapathSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TlsSection {
+    pub certificate: Option<String>,
+    pub private_key: Option<String>,
+    pub ca: Option<String>,
+    pub check_address: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LogSection {
+    pub format: Option<String>,
+    pub levels: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -40,6 +61,7 @@ pub(crate) struct DatapathSection {
     pub id: Option<i64>,
     pub control: Option<String>,
     pub flows: Option<String>,
+    pub tls: Option<TlsSection>,
     pub openflow: OpenFlowSection,
     pub pof: Option<PofSection>,
     pub low_latency: LowLatencySection,
@@ -48,8 +70,16 @@ pub(crate) struct DatapathSection {
     pub lanes: LanesSection,
     pub port_cache: PortCacheSection,
     pub stateless: Option<StatelessForm>,
+    pub store: Option<StoreSection>,
     pub device: Option<DeviceSection>,
     pub port: Vec<PortSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StoreSection {
+    pub path: Option<String>,
+    pub durable: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

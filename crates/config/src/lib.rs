@@ -13,10 +13,13 @@ mod cache;
 mod channels;
 mod check;
 mod device;
+mod difference;
+pub mod edit;
 mod endpoint;
 pub mod file;
 pub mod flow_file;
 pub mod forwarding;
+mod kept;
 mod load;
 mod machine;
 pub mod mistakes;
@@ -24,24 +27,30 @@ pub mod packet;
 mod packet_in;
 mod places;
 mod ports;
+mod process;
 mod settings;
 pub mod socket;
 pub mod stateless_form;
 pub mod text;
+mod tls;
 pub mod trace;
 pub mod value;
 
 pub use crate::device::{ConfiguredDevice, DeviceKind};
 pub use cache::{PortCacheMode, check_pool};
-pub use endpoint::Endpoint;
+pub use difference::{ConfigChange, Difference, EndpointChange, difference};
+pub use endpoint::{ConnectionProtocol, Endpoint};
+pub use kept::{Durable, KeptRules};
 pub use load::ConfigError;
 pub use machine::Scope;
 pub use mistakes::{FileMistakes, Mistake};
 pub use packet_in::PacketIns;
 pub use places::TextPlace;
 pub use port_cache::SearcherKind;
+pub use process::{LOG_MODULES, LogFormat, LogLevel, LogModule, LogSettings, ProcessSettings};
 pub use settings::{
-    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, WorkerConfig,
+    Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, TlsFiles,
+    WorkerConfig,
 };
 
 #[cfg(test)]

@@ -45,6 +45,26 @@ impl Config {
             .map_err(ConfigError::Wrong)
     }
 
+    /// Reads the text of a file without checking it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, is too long, or is not UTF-8 text.
+    pub fn read(path: &Path) -> Result<String, ConfigError> {
+        text::read_text(path)
+            .map_err(|source| ConfigError::Read { path: path.into(), source })?
+            .map_err(ConfigError::Wrong)
+    }
+
+    /// Checks the text of the file at `path`, as [`Config::load`] does.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that lists all mistakes in the text.
+    pub fn parse_file(path: &Path, text: &str) -> Result<Vec<Self>, ConfigError> {
+        Self::parse_all(text).map_err(|list| ConfigError::Wrong(FileMistakes::new(path, list)))
+    }
+
     /// Checks the text of a file.
     ///
     /// # Errors

@@ -4,7 +4,9 @@
 use crate::device::ConfiguredDevice;
 use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
+use crate::kept::KeptRules;
 use crate::packet_in::PacketIns;
+use crate::process::ProcessSettings;
 use flow::{Nanos, StatelessConfig};
 use pof::PofDialect;
 use port::Spec;
@@ -22,10 +24,14 @@ pub struct Config {
     pub control: PathBuf,
     /// Whether lookups use portable code instead of the CPU's wide SIMD instructions.
     pub portable: bool,
+    /// Settings of the process, which are the same for all datapaths of a file.
+    pub process: ProcessSettings,
     /// Settings of DPDK, for ports with the driver `dpdk`.
     pub dpdk: port::dpdk::DpdkSettings,
-    /// Workers, indexed by number.
+    /// Workers of the datapath. Ports name them by their position in this list.
     pub workers: Vec<WorkerConfig>,
+    /// All workers of the file, indexed by number.
+    pub file_workers: Vec<WorkerConfig>,
     /// Timing of the workers' sleep. It has no key in the file.
     pub pace: Pace,
     /// The datapath.
@@ -73,6 +79,19 @@ pub enum Idle {
     Busy,
 }
 
+/// Files of a switch's TLS connections, in PEM form, and how peers are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificate of the switch, followed by intermediate certificates.
+    pub certificate: PathBuf,
+    /// Private key of the certificate.
+    pub private_key: PathBuf,
+    /// Certificates of the authorities that issue the certificates of peers.
+    pub ca: PathBuf,
+    /// Whether the certificate of a controller must contain the IP address to which the switch connects.
+    pub check_address: bool,
+}
+
 /// Settings of a datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datapath {
@@ -80,12 +99,16 @@ pub struct Datapath {
     pub id: u64,
     /// Settings of OpenFlow connections.
     pub openflow: OpenFlow,
+    /// Certificates of TLS connections. They are there if an endpoint uses TLS.
+    pub tls: Option<TlsFiles>,
     /// Settings of POF connections, if the datapath has any.
     pub pof: Option<Pof>,
     /// Settings of the fast paths and lanes.
     pub forwarding: Forwarding,
     /// Flow file that is loaded before the first packet.
     pub flows: Option<PathBuf>,
+    /// Where the rules are kept over restarts, if anywhere.
+    pub kept_rules: Option<KeptRules>,
     /// Settings of the stateless forwarder, if there is one.
     pub stateless: Option<Arc<StatelessConfig>>,
     /// CPU to which the search worker of the port caches is pinned, if there is one.

@@ -522,6 +522,8 @@ fn the_grammar_has_the_keys_that_are_read() {
     let mut known = std::collections::BTreeSet::new();
     for table in [
         "x = 1",
+        "[log]\nx = 1",
+        "[tls]\nx = 1",
         "[dpdk]\nx = 1",
         "[[worker]]\nx = 1",
         "[[datapath]]\nx = 1",
@@ -535,6 +537,7 @@ fn the_grammar_has_the_keys_that_are_read() {
         "[[datapath]]\nexpress.x = 1",
         "[[datapath]]\nlanes.x = 1",
         "[[datapath]]\nport_cache.x = 1",
+        "[[datapath]]\nstore.x = 1",
         "[[datapath]]\nstateless.x = 1",
         "[[datapath]]\nstateless.types.x = 1",
         "[[datapath]]\nstateless.gates.x = 1",

@@ -23,6 +23,16 @@ pub(crate) const CONFIGURATION: Grammar = &[KEYS, STATELESS, FORWARDING];
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
     ("simd", STRING, "simd = \"auto\""),
+    ("metrics", STRING, "metrics = \"127.0.0.1:9494\""),
+    ("metrics_remote", "true or false", "metrics_remote = true"),
+    ("log", "a table", "[log]"),
+    ("format", STRING, "format = \"json\""),
+    ("levels", "a table", "levels = { channels = \"info\" }"),
+    ("tls", "a table", "[tls]"),
+    ("certificate", STRING, "certificate = \"/etc/shunt/sw.pem\""),
+    ("private_key", STRING, "private_key = \"/etc/shunt/sw.key\""),
+    ("ca", STRING, "ca = \"/etc/shunt/ca.pem\""),
+    ("check_address", "true or false", "check_address = true"),
     ("dpdk", "a table", "[dpdk]"),
     ("eal", "a list of strings", "eal = [\"--in-memory\"]"),
     ("mbufs", NUMBER, "mbufs = 16384"),
@@ -31,6 +41,9 @@ const KEYS: &[Key] = &[
     ("cpu", NUMBER, "cpu = 1"),
     ("idle", STRING, "idle = \"adaptive\""),
     ("datapath", TABLES, "[[datapath]]"),
+    ("store", "a table", "[datapath.store]"),
+    ("path", STRING, "path = \"/var/lib/shunt/s1\""),
+    ("durable", STRING, "durable = \"interval\""),
     ("id", NUMBER, "id = 1"),
     ("openflow", "a table", "[datapath.openflow]"),
     ("controllers", "a list of strings", "controllers = [\"tcp:127.0.0.1:6653\"]"),
@@ -161,6 +174,24 @@ pub fn load<R>(
     let read = read_file(path)?;
     let parsed = read.map_err(|mistake| vec![mistake]).and_then(|text| parse(&text));
     Ok(parsed.map_err(|mistakes| FileMistakes::new(path, mistakes)))
+}
+
+/// Reads the text of the file at `path`.
+///
+/// # Errors
+///
+/// The outer error is an error of the system. The inner error is a mistake in the contents.
+pub(crate) fn read_text(path: &Path) -> io::Result<Result<String, FileMistakes>> {
+    Ok(read_file(path)?.map_err(|mistake| FileMistakes::new(path, vec![mistake])))
+}
+
+/// Adds the places of keys to mistakes that were found without the text. Returns them in the order of the
+/// text.
+pub(crate) fn locate(text: &str, mistakes: Vec<Mistake>) -> Vec<Mistake> {
+    let (tree, _) = DeTable::parse_recoverable(text);
+    let mut all = Mistakes::default();
+    mistakes.into_iter().for_each(|mistake| all.add(mistake));
+    all.in_order(text, &tree)
 }
 
 /// Reads a file of at most `FILE_BYTES` bytes. The inner error is a mistake in the contents.

@@ -51,6 +51,8 @@ pub(crate) struct Expiry {
     macs: Timers,
     /// Time before which timers that wait for counts are not checked.
     not_before: Nanos,
+    /// Time from which idle timeouts of restored entries count. Other entries were added later.
+    idle_since: Nanos,
 }
 
 /// Result of taking a timer that is due.
@@ -87,6 +89,11 @@ impl Expiry {
         self.not_before = at;
     }
 
+    /// Lets the idle timeouts of entries that are being restored begin now.
+    pub fn restart_idle(&mut self, now: Nanos) {
+        self.idle_since = now;
+    }
+
     /// Returns whether a timer is due.
     pub fn is_due(&self, kind: TimerKind, now: Nanos) -> bool {
         let timers = match kind {
@@ -101,7 +108,9 @@ impl Expiry {
     pub fn arm(&mut self, config: &ModelConfig, store: &Store, id: EntryId, used: Nanos) {
         let Some(slot) = store.slot(id) else { return };
         let Some(entry) = &slot.entry else { return };
-        if let Some(Deadline { at, reason }) = deadline(config, entry, slot.created_ns, used) {
+        if let Some(Deadline { at, reason }) =
+            deadline(config, entry, slot.created_ns, used.max(self.idle_since))
+        {
             let timer = Timer { at, serial: slot.serial, id };
             let timers = self.timers(TimerKind::of(entry.table, reason));
             timers.arm(timer);
@@ -140,7 +149,7 @@ impl Expiry {
         let used_ns = used_ns(store, plane, timer.id);
         let Some(slot) = store.slot(timer.id) else { return NextTimer::Stale };
         let Some(entry) = &slot.entry else { return NextTimer::Stale };
-        let deadline = deadline(config, entry, slot.created_ns, used_ns);
+        let deadline = deadline(config, entry, slot.created_ns, used_ns.max(self.idle_since));
         NextTimer::Due(Due { id: timer.id, at: timer.at, used_ns, deadline })
     }
 

@@ -16,6 +16,7 @@ mod changes;
 mod config;
 mod error;
 mod expiry;
+mod kept;
 mod kept_counts;
 mod macs;
 mod marking;
@@ -28,6 +29,7 @@ mod removals;
 mod requests;
 mod rules;
 mod select;
+mod settings;
 mod stats;
 mod timers;
 pub mod trace;
@@ -37,6 +39,9 @@ pub use async_messages::{AsyncMessage, AsyncMessageDrops, FlowRemoved, PacketIn,
 pub use changes::{Change, Changed, GroupCommand, MeterCommand, PortMod};
 pub use config::{CookieMask, Learning, ModelConfig, ModelLimits};
 pub use error::ModelError;
+pub use kept::{
+    Journal, KeptChange, KeptEntry, KeptState, RestoreReport, RestoredEntry, StatePart, StateRequest,
+};
 pub use kept_counts::EntryRef;
 pub use macs::Mac;
 pub use model::Model;

@@ -46,10 +46,7 @@ pub(crate) struct Macs {
 impl Macs {
     /// Removes the address of an entry that is being removed.
     pub fn forget(&mut self, entry: &FlowEntry) {
-        let value = |field| entry.matching.get(field).map_or(0, |c| c.value);
-        let mut mac = [0; 6];
-        mac.copy_from_slice(&value(Field::EthDst).to_be_bytes()[10..]);
-        self.places.remove(&(value(Field::VlanVid) as u16, mac));
+        self.places.remove(&address(entry));
     }
 
     /// Returns the port on which a MAC was learned, and its entry.
@@ -93,7 +90,13 @@ impl Macs {
         let instructions = transaction.share(Instructions::apply(vec![Action::output(seen.port)]));
         let Some(entry) = entry_of(seen, instructions) else { return };
         let replaced = known.map(|p| p.id);
-        let id = transaction.add_entry(NewEntry { entry, explicit: None, replaced, counts: Counts::Reset });
+        let id = transaction.add_entry(NewEntry {
+            entry,
+            explicit: None,
+            replaced,
+            counts: Counts::Reset,
+            origin: None,
+        });
         self.places.insert(key, Place { id, port: seen.port });
         expiry.arm(config, &transaction.rules().store, id, Nanos(0));
     }
@@ -139,6 +142,22 @@ impl Macs {
         for id in gone {
             transaction.remove_entry(id, None);
         }
+    }
+}
+
+/// Returns the VLAN ID and the address of a learned MAC.
+pub(crate) fn address(entry: &FlowEntry) -> (u16, [u8; 6]) {
+    let value = |field| entry.matching.get(field).map_or(0, |c| c.value);
+    let mut mac = [0; 6];
+    mac.copy_from_slice(&value(Field::EthDst).to_be_bytes()[10..]);
+    (value(Field::VlanVid) as u16, mac)
+}
+
+/// Returns the port on which a MAC was learned.
+pub(crate) fn port(entry: &FlowEntry) -> Option<PortNo> {
+    match entry.instructions.apply.first()? {
+        Action::Output { port, .. } => Some(*port),
+        _ => None,
     }
 }
 

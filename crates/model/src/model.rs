@@ -12,6 +12,7 @@ use crate::changes::{self, Change};
 use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::expiry::Expiry;
+use crate::kept::{self, Keeping, KeptChange};
 use crate::macs::Macs;
 use crate::marking::MarkLearner;
 use crate::port::Port;
@@ -38,6 +39,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) learner: MarkLearner,
     pub(crate) async_messages: AsyncQueue,
     settings: Settings,
+    pub(crate) keeping: Keeping,
     /// Counts of the comparisons of recorded packets with the rules.
     pub(crate) trace_counts: TraceCounts,
 }
@@ -56,6 +58,7 @@ impl<D: DataPlane> Model<D> {
             learner: MarkLearner::from(config.learning, now),
             async_messages: AsyncQueue::new(config.limits.async_messages),
             settings: Settings::default(),
+            keeping: Keeping::default(),
             config,
             trace_counts: TraceCounts::default(),
         };
@@ -89,10 +92,19 @@ impl<D: DataPlane> Model<D> {
     /// Changes the settings that apply to every packet. Submits an operation if they differ from the current
     /// ones.
     pub fn set_settings(&mut self, settings: Settings) {
-        if settings != self.settings {
-            self.settings = settings;
+        let before = std::mem::replace(&mut self.settings, settings);
+        if settings != before {
             self.plane.submit(Operation::Settings(settings));
         }
+        if settings.drop_fragments != before.drop_fragments {
+            self.note_setting(KeptChange::DropFragments(settings.drop_fragments));
+        }
+    }
+
+    /// Reports a change outside of transactions to the journal. It has the time 0, because only entries need
+    /// a time.
+    pub(crate) fn note_setting(&mut self, change: KeptChange) {
+        self.keeping.record(Nanos::ZERO, self.plane.version(), vec![change]);
     }
 
     /// Returns the data plane.
@@ -201,10 +213,15 @@ impl<D: DataPlane> Model<D> {
 
     /// Submits a complete transaction to the data plane, and reports it to the other parts of the model.
     pub(crate) fn commit(&mut self, now: Nanos, mut completed: Completed) -> Changed {
+        let kept = match self.keeping.is_on() {
+            true => kept::changes_of(&completed, &self.rules),
+            false => Vec::new(),
+        };
         if let Some(operation) = completed.take_operation(&self.rules) {
             self.plane.submit(operation);
         }
         let version = self.plane.version();
+        self.keeping.record(now, version, kept);
         let store = &mut self.rules.store;
         let mut ports = BTreeMap::new();
         for step in completed.log {

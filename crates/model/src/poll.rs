@@ -52,10 +52,16 @@ impl<D: DataPlane> Model<D> {
         let completed = transaction.complete();
         self.commit(now, completed);
         self.end_waits();
+        let more_state = self.report_state(now);
         let plane = self.plane.get_mut();
         let limit = self.config.limits.removals_per_poll;
         self.removals.settle(limit, &mut self.rules, plane, &mut self.async_messages);
-        self.removals.can_settle(plane.applied()) || more_events || more_idle || more_hard || more_macs
+        self.removals.can_settle(plane.applied())
+            || more_state
+            || more_events
+            || more_idle
+            || more_hard
+            || more_macs
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::changes::{self, Change, Changed, GroupCommand, MeterCommand};
 use crate::error::ModelError;
+use crate::kept::KeptChange;
 use crate::model::Model;
 use dataplane::DataPlane;
 use flow::group::Group;
@@ -45,6 +46,7 @@ impl<D: DataPlane> Model<D> {
     pub fn set_standalone(&mut self, now: Nanos, standalone: bool) -> Changed {
         let default = self.default_entries().pop();
         self.config.standalone = standalone;
+        self.note_setting(KeptChange::Standalone(standalone));
         if standalone {
             return self.clear(now);
         }

@@ -250,3 +250,56 @@ fn without_learning_no_entry_is_examined() {
     m.poll(SECOND);
     assert_eq!(m.next_deadline(), Some(2 * SECOND));
 }
+
+#[test]
+fn a_change_of_the_cookie_or_of_learning_marks_existing_entries_anew() {
+    let mut m = learner();
+    let marked =
+        |priority, low_latency, cookie| FlowMod { low_latency, cookie, ..add(priority, mac(9), PortNo(1)) };
+    for flow in
+        [marked(1, None, 0), marked(2, None, 0x4c00), marked(3, None, 0x5d00), marked(4, Some(false), 0x5d00)]
+    {
+        m.flow_mod(Nanos(0), flow).unwrap();
+    }
+    let mut now = Nanos(0);
+    second(&mut m, &mut now, 1, 100);
+    let low = |m: &mut Fake, now| [1, 2, 3, 4].map(|priority| state(m, now, priority).0);
+    assert_eq!(low(&mut m, now), [true, true, false, false]);
+    m.set_low_latency_cookie(now, Some(CookieMask { value: 0x5d00, mask: 0xff00 }));
+    assert_eq!(low(&mut m, now), [true, false, true, false]);
+    assert_eq!(last_changes(&mut m).len(), 2, "only the entries that change");
+    let operations = m.plane_mut().operations.len();
+    m.set_low_latency_cookie(now, Some(CookieMask { value: 0x5d00, mask: 0xff00 }));
+    assert_eq!(m.plane_mut().operations.len(), operations, "nothing has changed");
+    m.set_learning(now, None);
+    assert_eq!((low(&mut m, now), state(&mut m, now, 1)), ([false, false, true, false], NOTHING));
+    m.set_low_latency_cookie(now, None);
+    assert_eq!(low(&mut m, now), [false; 4]);
+    // Learning that is turned on later measures from then on. The counters have continued.
+    m.set_learning(now, config().learning);
+    second(&mut m, &mut now, 1, 100);
+    second(&mut m, &mut now, 1, 100);
+    assert_eq!(state(&mut m, now, 1), LEARNED);
+    assert_eq!(dump(&mut m, now).iter().map(|flow| flow.packets).sum::<u64>(), 300);
+}
+
+#[test]
+fn the_fail_mode_changes_only_the_default_entry() {
+    let mut m = with(ModelConfig::default());
+    m.flow_mod(Nanos(0), add(7, mac(1), PortNo(1))).unwrap();
+    let priorities = |m: &mut Fake| {
+        let mut all: Vec<u16> = dump(m, Nanos(0)).iter().map(|flow| flow.entry.priority).collect();
+        all.sort_unstable();
+        all
+    };
+    m.set_fail_mode(Nanos(0), true);
+    assert_eq!((priorities(&mut m), m.config().standalone), (vec![0, 7], true));
+    m.set_fail_mode(Nanos(0), false);
+    assert_eq!((priorities(&mut m), m.config().standalone), (vec![7], false));
+    // An entry of its priority and match stays as it is.
+    let own = FlowMod { cookie: 5, ..add(0, Match::any(), PortNo(3)) };
+    m.flow_mod(Nanos(0), own).unwrap();
+    m.set_fail_mode(Nanos(0), true);
+    m.set_fail_mode(Nanos(0), false);
+    assert_eq!(dump(&mut m, Nanos(0)).iter().filter(|flow| flow.entry.cookie == 5).count(), 1);
+}

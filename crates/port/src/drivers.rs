@@ -17,18 +17,35 @@ pub struct Driver {
     pub find: fn(&Spec) -> Result<(), PortError>,
     /// Opens a port's queues.
     pub open: fn(&Spec) -> Result<Queues, PortError>,
+    /// Opens a port's queues, which need not receive before [`Queue::start`](crate::Queue::start).
+    pub open_held: fn(&Spec) -> Result<Queues, PortError>,
 }
 
 /// All drivers.
 pub const DRIVERS: &[Driver] = &[
-    Driver { name: mem::NAME, interfaces: false, check: mem::check, find: any_device, open: mem::open },
-    Driver { name: pcap::NAME, interfaces: false, check: pcap::check, find: pcap::find, open: pcap::open },
+    Driver {
+        name: mem::NAME,
+        interfaces: false,
+        check: mem::check,
+        find: any_device,
+        open: mem::open,
+        open_held: mem::open,
+    },
+    Driver {
+        name: pcap::NAME,
+        interfaces: false,
+        check: pcap::check,
+        find: pcap::find,
+        open: pcap::open,
+        open_held: pcap::open,
+    },
     Driver {
         name: af_packet::NAME,
         interfaces: true,
         check: af_packet::check,
         find: interface::find,
         open: af_packet::open,
+        open_held: af_packet::open_held,
     },
     Driver {
         name: af_xdp::NAME,
@@ -36,8 +53,16 @@ pub const DRIVERS: &[Driver] = &[
         check: af_xdp::check,
         find: interface::find,
         open: af_xdp::open,
+        open_held: af_xdp::open,
     },
-    Driver { name: dpdk::NAME, interfaces: false, check: dpdk::check, find: any_device, open: dpdk::open },
+    Driver {
+        name: dpdk::NAME,
+        interfaces: false,
+        check: dpdk::check,
+        find: any_device,
+        open: dpdk::open,
+        open_held: dpdk::open,
+    },
 ];
 
 /// Opens a port: one queue for each worker that serves it.
@@ -46,6 +71,16 @@ pub const DRIVERS: &[Driver] = &[
 /// Returns an error if the driver is unknown, the device is missing or unsuitable, or privileges are missing.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     (driver(spec)?.open)(spec)
+}
+
+/// Opens a port like [`open`] for a worker that takes the queues later, and then calls
+/// [`Queue::start`](crate::Queue::start). A port of the driver `af_packet` receives nothing before, even if
+/// another port still uses its interface.
+///
+/// # Errors
+/// Returns the errors of [`open`].
+pub fn open_held(spec: &Spec) -> Result<Queues, PortError> {
+    (driver(spec)?.open_held)(spec)
 }
 
 /// Checks a port's specification: driver, device string, number of queues. Needs no privileges, and does not

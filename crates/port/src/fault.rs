@@ -102,6 +102,14 @@ impl<Q: Queue> Queue for Faulty<Q> {
         self.inner.outstanding()
     }
 
+    fn set_outstanding(&mut self, most_bytes: usize) {
+        self.inner.set_outstanding(most_bytes);
+    }
+
+    fn start(&mut self) {
+        self.inner.start();
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }

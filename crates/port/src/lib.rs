@@ -30,7 +30,7 @@ mod sys;
 mod watch;
 
 pub use device_lock::DeviceLock;
-pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open};
+pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open, open_held};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
 pub use offload::finished;

@@ -83,6 +83,14 @@ pub trait Queue: Send {
         Outstanding::NONE
     }
 
+    /// Sets the watermark of [`Queue::outstanding`] in bytes; `usize::MAX` means no limit. Drivers that do
+    /// not know how much their devices have not sent yet ignore the call.
+    fn set_outstanding(&mut self, _most_bytes: usize) {}
+
+    /// Begins to receive, if the queue was opened by [`open_held`](crate::open_held). The thread that serves
+    /// the queue calls this when it takes the queue.
+    fn start(&mut self) {}
+
     /// Returns the offloads that `transmit` accepts.
     fn capabilities(&self) -> Capabilities;
 
@@ -126,6 +134,14 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn outstanding(&self) -> Outstanding {
         (**self).outstanding()
+    }
+
+    fn set_outstanding(&mut self, most_bytes: usize) {
+        (**self).set_outstanding(most_bytes);
+    }
+
+    fn start(&mut self) {
+        (**self).start();
     }
 
     fn capabilities(&self) -> Capabilities {

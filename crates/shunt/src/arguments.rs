@@ -3,6 +3,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use config::PortCacheMode;
+use config::edit::QueueForm;
 use sim::replay::ReplayEngine;
 use std::path::PathBuf;
 
@@ -31,8 +32,8 @@ pub enum Command {
     /// Run a switch in the foreground until SIGTERM or SIGINT
     ///
     /// Prints one line to stderr when the switch forwards packets ("shunt: ready, ..."). Logs go to stderr
-    /// too, at the levels of RUST_LOG (default: warnings). On SIGTERM or SIGINT the switch removes its
-    /// sockets and ends with exit code 0.
+    /// too, at the levels of RUST_LOG (default: warnings) and of `log.levels` in the configuration. On
+    /// SIGTERM or SIGINT the switch removes its sockets and ends with exit code 0.
     Run(Run),
     /// Check a configuration, and optionally a flow file, without opening a device
     ///
@@ -40,6 +41,14 @@ pub enum Command {
     /// socket directories must exist on this machine, unless --offline is given. Also lists settings that are
     /// valid but have no effect in this build.
     Check(Check),
+    /// Read the configuration of a running switch again, and apply what changed
+    ///
+    /// Ports, queues, controllers, limits and marks change while all other traffic goes on. If the file has
+    /// an error, if a device cannot be opened, or if a change needs a restart, nothing is changed.
+    Reload(Reload),
+    /// Add, remove or change a port of a running switch
+    #[command(subcommand)]
+    Port(PortCommand),
     /// Show the state of a running switch
     Show(Show),
     /// Watch a running switch: rates of ports, lanes, tables and drops, once a second
@@ -50,6 +59,9 @@ pub enum Command {
     /// Set, show or clear the Tag-and-Forward gates of a running switch
     #[command(subcommand)]
     Gates(GatesCommand),
+    /// Show or set the levels of a running switch's log
+    #[command(subcommand)]
+    Log(LogCommand),
     /// Show how a packet would be forwarded, table by table, and why
     Trace(TraceArguments),
     /// Send a capture through a switch and write the output captures; needs no running switch and no
@@ -98,6 +110,127 @@ pub struct Check {
 
 #[derive(Debug, Args)]
 #[command(
+    after_help = "SIGHUP has the same effect; the result is then in the log.\n\nExample:\n  shunt reload -c switch.toml"
+)]
+pub struct Reload {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Take the control socket's path from this configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PortCommand {
+    /// Add a port
+    #[command(
+        after_help = "Example:\n  shunt port add 3 --name p3 --driver af_packet --device veth3 --workers 0 --write"
+    )]
+    Add {
+        /// Number of the port
+        number: u32,
+        #[command(flatten)]
+        settings: PortSettings,
+        #[command(flatten)]
+        target: PortTarget,
+    },
+    /// Remove a port
+    #[command(after_help = "Example:\n  shunt port remove p3 --write")]
+    Remove {
+        /// Number or name of the port
+        port: String,
+        #[command(flatten)]
+        target: PortTarget,
+    },
+    /// Change settings of a port
+    ///
+    /// Another name, other queues and another limit on outstanding bytes leave the device open. With another
+    /// number, driver, device or other workers, the port is removed and added again.
+    #[command(
+        after_help = "Examples:\n  shunt port set p3 --queue id=1,max_rate_kbps=50000 --queue id=2,priority=3\n  shunt port set 3 --workers 0,1 --write"
+    )]
+    Set {
+        /// Number or name of the port
+        port: String,
+        /// New number of the port
+        #[arg(long, value_name = "N")]
+        number: Option<u32>,
+        #[command(flatten)]
+        settings: PortSettings,
+        #[command(flatten)]
+        target: PortTarget,
+    },
+}
+
+// Settings of a port. Those that are not given stay as they are. (As a doc comment, this would replace the
+// help of the commands.)
+#[derive(Debug, Args)]
+pub struct PortSettings {
+    /// Name of the port
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Driver: af_packet, af_xdp, mem, pcap or none
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<String>,
+    /// Device, in the notation of the driver
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Workers that serve the port
+    #[arg(long, value_name = "WORKER,...", value_delimiter = ',')]
+    pub workers: Option<Vec<u32>>,
+    /// Limit on the bytes that the device has not sent yet
+    #[arg(long, value_name = "BYTES")]
+    pub outstanding_bytes: Option<u32>,
+    /// Egress queue, as id=N and, separated by commas, other keys of [[datapath.port.queue]]; may be
+    /// repeated, and replaces all queues of the port
+    #[arg(long, value_name = "KEY=N,...", value_parser = queue)]
+    pub queue: Vec<QueueForm>,
+    /// Remove all egress queues
+    #[arg(long, conflicts_with = "queue")]
+    pub no_queues: bool,
+}
+
+// The switch and the file that a command about a port changes.
+#[derive(Debug, Args)]
+pub struct PortTarget {
+    /// Also write the change to the configuration file of the switch; comments stay
+    #[arg(long)]
+    pub write: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Take the control socket's path from this configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Reads an egress queue, such as `id=1,max_rate_kbps=50000`.
+fn queue(text: &str) -> Result<QueueForm, String> {
+    let mut queue = QueueForm::default();
+    let mut has_id = false;
+    for part in text.split(',') {
+        let (key, number) = part.split_once('=').ok_or_else(|| format!("\"{part}\" is not KEY=N"))?;
+        let number: u32 =
+            number.parse().map_err(|_| format!("\"{number}\" is not a number from 0 to {}", u32::MAX))?;
+        match key {
+            "id" => (queue.id, has_id) = (number, true),
+            "min_rate_kbps" => queue.min_rate_kbps = Some(number),
+            "max_rate_kbps" => queue.max_rate_kbps = Some(number),
+            "priority" => queue.priority = Some(number),
+            "limit_frames" => queue.limit_frames = Some(number),
+            _ => {
+                return Err(format!(
+                    "\"{key}\" is unknown; use id, min_rate_kbps, max_rate_kbps, priority or limit_frames"
+                ));
+            }
+        }
+    }
+    if has_id { Ok(queue) } else { Err("it has no id; write id=N, such as id=1,priority=3".to_owned()) }
+}
+
+#[derive(Debug, Args)]
+#[command(
     after_help = "Examples:\n  shunt show counters\n  shunt show flows --json | head\n  shunt show ports -c switch.toml"
 )]
 pub struct Show {
@@ -128,10 +261,14 @@ pub enum What {
     Cache,
     /// Device that forwards instead of workers: agreement with the rules, session, counters
     Device,
+    /// Store that keeps the rules over restarts: state, changes kept, sizes
+    Store,
     /// Stateless forwarder: IDs, labels, gates, trusted ports, and counts of tagged packets
     Stateless,
     /// Packets by outcome, drops by reason, latencies by lane
     Counters,
+    /// Controllers: connection, role, time since the connection
+    Controllers,
     /// Learned MAC addresses
     Macs,
 }
@@ -228,6 +365,34 @@ pub enum GatesCommand {
     },
     /// Remove all gates
     Clear {
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LogCommand {
+    /// Print the form of the log, and the level of each module that has one
+    Show {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Set the level of a module until the switch ends
+    #[command(
+        after_help = "Modules: switch (all others, unless they have a level), channels (connections of controllers), \
+                      control, daemon, hardware, metrics, device_sim.\nLevels: off, error, warn, info, debug, trace.\n\n\
+                      Example:\n  shunt log set channels info"
+    )]
+    Set {
+        /// Module
+        module: String,
+        /// Level
+        level: String,
         /// Take the control socket's path from this configuration
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,

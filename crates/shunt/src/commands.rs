@@ -5,7 +5,8 @@
 //! the work. It prints the answer with `print`. Begin with [`run`] and [`show`].
 
 use crate::arguments::{
-    Check, Flows, GatesCommand, Replay, Run, SearcherName, Show, Sim, Switched, Top, TraceArguments, What,
+    Check, Flows, GatesCommand, LogCommand, Replay, Run, SearcherName, Show, Sim, Switched, Top,
+    TraceArguments, What,
 };
 use crate::error::CommandError;
 use crate::print;
@@ -21,30 +22,38 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
-    CacheReport, Changes, Client, ClientError, ControlRequest, CountersReport, DeviceReport, ExpressReport,
-    Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, Tables,
+    CacheReport, Changes, Client, ClientError, ControlRequest, ControllersReport, CountersReport,
+    DeviceReport, ExpressReport, Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, StoreReport, Tables,
 };
-use switch::daemon::{self, DaemonError};
+use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
+use switch::log::LogReport;
 
 /// Maximum length of a packet's hexadecimal text, in bytes.
 const HEX_BYTES: u64 = 512 * 1_024;
 
 type Done = Result<(), CommandError>;
 
-fn stdout() -> BufWriter<io::StdoutLock<'static>> {
+pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
     switch::log::start().map_err(CommandError::Log)?;
-    let mut configs = Config::load(&run.config)?;
+    let text = Config::read(&run.config)?;
+    let mut configs = Config::parse_file(&run.config, &text)?;
+    if let Some(config) = configs.first() {
+        switch::log::configure(&config.process.log);
+    }
     match (control, &mut configs[..]) {
         (None, _) => {}
         (Some(control), [only]) => only.control = control.into(),
         (Some(_), _) => return Err(CommandError::ControlOfSeveral(run.config.clone())),
     }
-    Ok(daemon::run(&configs, run.flows.as_deref())?)
+    // The path stays valid if the process gets another working directory.
+    let path = std::path::absolute(&run.config).unwrap_or_else(|_| run.config.clone());
+    let source = ConfigSource { path, text, control: control.map(Into::into) };
+    Ok(daemon::run(source, &configs, run.flows.as_deref())?)
 }
 
 pub fn check(check: &Check) -> Done {
@@ -55,6 +64,9 @@ pub fn check(check: &Check) -> Done {
     }
     let mut changes = None;
     for config in &configs {
+        if !check.offline {
+            daemon::check_certificates(config)?;
+        }
         changes = daemon::check(config, check.flows.as_deref())?;
     }
     let mut out = stdout();
@@ -88,7 +100,7 @@ fn several_datapaths(path: &Path, configs: &[Config]) -> CommandError {
     CommandError::Several { path: path.into(), sockets: sockets.join(" ") }
 }
 
-fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, CommandError> {
+pub fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, CommandError> {
     Ok(Client::connect(&socket(control, config)?)?)
 }
 
@@ -109,6 +121,12 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         (What::Counters, json) => {
             answer::<CountersReport>(client, &ControlRequest::Counters, json, print::counters)
         }
+        (What::Controllers, json) => answer::<ControllersReport>(
+            client,
+            &ControlRequest::Controllers,
+            json,
+            print::controllers::controllers,
+        ),
         (What::Macs, json) => answer::<Macs>(client, &ControlRequest::Macs, json, print::macs),
         (What::Ffp, json) => answer::<Ffp>(client, &ControlRequest::Ffp, json, print::ffp),
         (What::Express, json) => {
@@ -119,6 +137,9 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         }
         (What::Device, json) => {
             answer::<DeviceReport>(client, &ControlRequest::Device, json, print::device::device)
+        }
+        (What::Store, json) => {
+            answer::<StoreReport>(client, &ControlRequest::Store, json, print::store::store)
         }
         (What::Stateless, json) => {
             answer::<StatelessReport>(client, &ControlRequest::Stateless, json, print::stateless)
@@ -206,6 +227,26 @@ pub fn gates(gates: &GatesCommand, control: Option<&Path>) -> Done {
         }
         _ => say("all gates are removed"),
     }
+}
+
+pub fn log(command: &LogCommand, control: Option<&Path>) -> Done {
+    let (request, config, json) = match command {
+        LogCommand::Show { json, config } => (ControlRequest::Log, config, *json),
+        LogCommand::Set { module, level, config } => {
+            let request = ControlRequest::SetLog { module: module.clone(), level: level.clone() };
+            (request, config, false)
+        }
+    };
+    let report: LogReport = connect(control, config.as_deref())?.ask(&request)?;
+    if let LogCommand::Set { module, level, .. } = command {
+        return say(&format!("the level of {module} is {level}"));
+    }
+    let mut out = stdout();
+    match json {
+        true => print::json(&mut out, &report)?,
+        false => print::log(&mut out, &report)?,
+    }
+    Ok(out.flush()?)
 }
 
 /// Parses a gate, written as `PORT=NUMBER[:FLAG]`.

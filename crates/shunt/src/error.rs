@@ -28,6 +28,13 @@ pub enum CommandError {
     ControlOfSeveral(PathBuf),
     #[error("{0}")]
     Gate(String),
+    #[error("{}: {reason}", path.display())]
+    Edit { path: PathBuf, reason: String },
+    #[error(
+        "the port of the running switch is changed, but {}: cannot write the configuration: {source}; repeat the \
+         change in the file, or the next reload undoes it", path.display()
+    )]
+    NotWritten { path: PathBuf, source: io::Error },
     #[error("{0}")]
     Daemon(#[from] DaemonError),
     #[error("{0}")]

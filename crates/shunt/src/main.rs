@@ -11,6 +11,7 @@ mod arguments;
 mod commands;
 mod error;
 mod print;
+mod reload;
 mod top;
 
 use arguments::{Arguments, Command};
@@ -27,9 +28,12 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Run(run) => commands::run(run, arguments.control.as_deref()),
         Command::Check(check) => commands::check(check),
+        Command::Reload(reload) => reload::reload(reload, arguments.control.as_deref()),
+        Command::Port(port) => reload::port(port, arguments.control.as_deref()),
         Command::Show(show) => commands::show(show, arguments.control.as_deref()),
         Command::Flows(flows) => commands::flows(flows, arguments.control.as_deref()),
         Command::Gates(gates) => commands::gates(gates, arguments.control.as_deref()),
+        Command::Log(log) => commands::log(log, arguments.control.as_deref()),
         Command::Top(top) => commands::top(top, arguments.control.as_deref()),
         Command::Trace(trace) => commands::trace(trace, arguments.control.as_deref()),
         Command::Replay(replay) => commands::replay(replay),

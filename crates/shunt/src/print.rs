@@ -3,11 +3,13 @@
 //! hard to find. Begin with [`counters`].
 
 pub mod cache;
+pub mod controllers;
 pub mod device;
 pub mod express;
 pub mod live;
 pub mod network;
 pub mod sim;
+pub mod store;
 pub mod trace;
 
 use config::stateless_form::{BankForm, GatesForm, LabelForm};
@@ -18,6 +20,7 @@ use std::io::{self, Write};
 use switch::control::{
     CountersReport, Ffp, FlowPart, LatencyFigures, Limit, Macs, Ports, StatelessReport, Tables, microseconds,
 };
+use switch::log::{LogModuleRow, LogReport};
 use switch::top::Board;
 
 /// Returns a count with its noun in singular or plural, such as "1 port" or "2 ports".
@@ -131,6 +134,14 @@ pub fn tables(out: &mut dyn Write, tables: &Tables) -> io::Result<()> {
         ]
     };
     table(out, &head, &tables.tables.iter().map(row).collect::<Vec<_>>())
+}
+
+pub fn log(out: &mut dyn Write, report: &LogReport) -> io::Result<()> {
+    writeln!(out, "form: {}; level of modules without one: {}", report.format, report.default)?;
+    let row = |row: &LogModuleRow| {
+        vec![row.module.clone(), row.level.clone().unwrap_or_else(|| "-".to_owned()), row.meaning.clone()]
+    };
+    table(out, &["module", "level", "of"], &report.modules.iter().map(row).collect::<Vec<_>>())
 }
 
 pub fn macs(out: &mut dyn Write, macs: &Macs) -> io::Result<()> {

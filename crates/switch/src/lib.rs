@@ -15,5 +15,6 @@ mod hardware;
 pub mod listener;
 pub mod live_trace;
 pub mod log;
+pub mod metrics;
 mod plane;
 pub mod top;

@@ -44,6 +44,9 @@ pub enum ListenError {
     /// The path is a file of another kind, or the system refused an operation on a unix socket.
     #[error(transparent)]
     Path(#[from] SocketPathError),
+    /// The files of TLS connections cannot be used, for this reason.
+    #[error("{0}")]
+    Tls(String),
     /// The system refused to listen on a TCP address.
     #[error(
         "cannot listen on {address} for OpenFlow: {source}; give datapath.openflow.listen another address"

@@ -70,6 +70,11 @@ impl OperationCompiler {
         }
     }
 
+    /// States whether any port has egress queues.
+    pub fn set_queues(&mut self, are_there: bool) {
+        self.requeues.set_on(are_there);
+    }
+
     fn no_parts(&self) -> Vec<Vec<Update>> {
         (0..self.views).map(|_| Vec::new()).collect()
     }
@@ -136,7 +141,7 @@ impl OperationCompiler {
                 self.groups.set(&group);
                 self.express.set_group(&group, &self.tables);
                 changed.groups = true;
-                changed.requeues |= self.requeues.is_on() && self.requeues.set_group(&group);
+                changed.requeues |= self.requeues.set_group(&group);
             }
             Operation::Meter(meter) => {
                 changed.meters = true;

@@ -5,6 +5,7 @@
 //! in the same box as the updates that replaced them, and are freed here.
 
 use crate::egress::STOCK;
+use crate::port_change::{PortChange, Request};
 use crate::search::{SearchState, Watch};
 use crate::sleep::{PublishFence, SleepFlag};
 use dataplane::{Event, Usage};
@@ -28,8 +29,8 @@ pub(crate) type Waker = Box<dyn FnMut() + Send>;
 
 /// The control thread's end of a worker's rings.
 pub(crate) struct Link {
-    pub requests: Producer<Box<Updates>>,
-    pub retired: Consumer<Box<Updates>>,
+    pub requests: Producer<Box<Request>>,
+    pub retired: Consumer<Box<Request>>,
     pub events: Consumer<Event>,
     pub recycle: Producer<Frame>,
     pub applied: Arc<AtomicU64>,
@@ -38,7 +39,7 @@ pub(crate) struct Link {
     pub counted_until: Arc<AtomicU64>,
     pub sleeping: Arc<SleepFlag>,
     /// Updates that wait for space in the ring.
-    pub parked: VecDeque<Box<Updates>>,
+    pub parked: VecDeque<Box<Request>>,
     pub waker: Option<Waker>,
     /// State that a search worker shares, or `None` for other workers.
     pub search: Option<Arc<SearchState>>,
@@ -147,9 +148,19 @@ impl Links {
 
     /// Parks a worker's updates after all earlier ones, under the current version.
     pub fn park(&mut self, worker: usize, parts: Vec<Update>) {
+        self.park_request(worker, parts, None);
+    }
+
+    /// Parks a change of a worker's ports after all earlier updates. The version stays the same.
+    pub fn park_ports(&mut self, worker: usize, change: PortChange) {
+        self.park_request(worker, Vec::new(), Some(change));
+    }
+
+    fn park_request(&mut self, worker: usize, parts: Vec<Update>, ports: Option<PortChange>) {
         let link = &mut self.links[worker];
         link.requested.fetch_add(1, Ordering::Release);
-        link.parked.push_back(Box::new(Updates { version: self.version, parts }));
+        let updates = Updates { version: self.version, parts };
+        link.parked.push_back(Box::new(Request { updates, ports }));
     }
 
     /// Gives up a search worker that does not apply its updates.

@@ -100,8 +100,8 @@ impl Outbox {
     }
 
     /// Creates an outbox for a port with egress queues.
-    pub fn behind(queues: &[EgressQueue], device: &dyn Queue, limit: usize, frames: usize) -> Self {
-        let (shaper, outstanding) = (Some(Box::new(Shaper::new(queues))), device.outstanding());
+    pub fn behind(queues: &[EgressQueue], outstanding: Outstanding, limit: usize, frames: usize) -> Self {
+        let shaper = Some(Box::new(Shaper::new(queues)));
         Self { shaper, outstanding, empty_spare: PerLane::default(), ..Self::new(limit, frames) }
     }
 
@@ -213,6 +213,11 @@ impl Outbox {
         (self.frozen, self.promoted) = (0, 0);
         let frame = self.low_latency.pop().or_else(|| self.normal.pop());
         frame.or_else(|| self.shaper.as_mut()?.pop())
+    }
+
+    /// Asks the device for its watermark before the next normal frame is passed to it.
+    pub fn ask_again(&mut self) {
+        self.outstanding = Outstanding { bytes: 0, most_bytes: 0 };
     }
 
     /// Sets a transmit barrier: frames queued now are sent before all later frames, in their current order.

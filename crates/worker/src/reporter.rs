@@ -38,6 +38,19 @@ impl Reporter {
         Self { workers, ports, egress, clock }
     }
 
+    /// Forgets the ports in `removed`, and reads the reports of added queues. `egress` has the egress queues
+    /// of all ports that have any.
+    pub fn change_ports(
+        &mut self,
+        removed: &[PortNo],
+        added: PortReports,
+        egress: BTreeMap<PortNo, Vec<EgressQueue>>,
+    ) {
+        self.ports.retain(|(number, _)| !removed.contains(number));
+        self.ports.extend(added);
+        self.egress = egress;
+    }
+
     /// Returns each worker's reports.
     pub fn workers(&self) -> impl Iterator<Item = &WorkerReports> {
         self.workers.iter()

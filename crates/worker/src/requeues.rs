@@ -68,6 +68,11 @@ impl Requeues {
         Self { on, applies: vec![ByAction::default(); usize::from(u8::MAX) + 1], ..Self::default() }
     }
 
+    /// States whether any port has egress queues.
+    pub fn set_on(&mut self, on: bool) {
+        self.on = on;
+    }
+
     /// Returns whether any port has egress queues.
     pub fn is_on(&self) -> bool {
         self.on

@@ -12,6 +12,7 @@ use crate::express_caches::ExpressState;
 use crate::latency::Latencies;
 use crate::link::Links;
 use crate::lut_manager::LutState;
+use crate::port_plan::{PortPlan, PortsChanged, PortsUpdate};
 use crate::recording::Recording;
 use crate::reporter::Reporter;
 use crate::search::SearchWorker;
@@ -34,6 +35,7 @@ pub struct WorkerSet {
     pub(crate) reporter: Reporter,
     compiler: OperationCompiler,
     recording: Recording,
+    ports: PortPlan,
     port_cache: Option<PortCacheConfig>,
     search_worker: Option<SearchWorker>,
     /// Workers whose searches the search worker does not answer.
@@ -45,13 +47,14 @@ impl WorkerSet {
         links: Links,
         reporter: Reporter,
         compiler: OperationCompiler,
+        ports: PortPlan,
         config: &WorkerSetConfig,
         search_worker: Option<SearchWorker>,
     ) -> Self {
         let port_cache = config.port_cache.filter(|_| config.express_records > 0);
         let recording = Recording::new(config.stopwatch);
         let unanswered = BTreeSet::new();
-        Self { links, reporter, compiler, recording, port_cache, search_worker, unanswered }
+        Self { links, reporter, compiler, recording, ports, port_cache, search_worker, unanswered }
     }
 
     /// Takes the search worker, if the port caches have one. Its owner calls [`SearchWorker::turn`]. Its
@@ -72,6 +75,26 @@ impl WorkerSet {
     #[must_use]
     pub fn reaches_search_worker(&self) -> bool {
         self.links.reach_search_worker()
+    }
+
+    /// Changes the ports of the running workers. Each worker exchanges its parts between two bursts, after
+    /// all operations submitted so far. A port cache has the ports of the start, so with one, no port is
+    /// added or removed. The threads that sleep on the devices must be woken when the change is complete.
+    pub fn change_ports(&mut self, update: PortsUpdate) -> PortsChanged {
+        debug_assert!(
+            self.port_cache.is_none() || (update.removed.is_empty() && update.added.is_empty()),
+            "a port cache has the ports of the start"
+        );
+        let removed = update.removed.clone();
+        let (changes, added, changed) = self.ports.change(update);
+        let egress = self.ports.egress();
+        self.compiler.set_queues(!egress.is_empty());
+        self.reporter.change_ports(&removed, added, egress);
+        for (worker, change) in changes.into_iter().enumerate() {
+            self.links.park_ports(worker, change);
+        }
+        self.reclaim_and_flush();
+        changed
     }
 
     /// Sets the function that wakes a sleeping worker after an operation was queued for it.

@@ -10,26 +10,26 @@ use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyCells, LatencyMonitor};
 use crate::link::{Link, Links};
 use crate::lut_manager::LutManager;
-use crate::outbox::Outbox;
-use crate::published::{PortReports, Published, WorkerUsage};
+use crate::port_change::{Request, Served};
+use crate::port_plan::{PortPlan, share_queues};
+use crate::published::{Published, WorkerUsage};
 use crate::quantum::Quantum;
 use crate::reporter::{Reporter, WorkerReports};
 use crate::requeues::Requeues;
-use crate::routes::{Route, Routes};
 use crate::search::{self, SearchLink, SearchState, SearchWorker, Watch};
 use crate::set::WorkerSet;
 use crate::stopwatch::{Costs, Stopwatch};
 use crate::table_compiler::TableCompiler;
-use crate::worker::{Channel, Served, Worker};
+use crate::worker::{Channel, Worker};
 use actions::PacketInLimits;
 use dataplane::{Counters, Event};
-use flow::{EgressQueue, Nanos, PortNo};
+use flow::Nanos;
 use frame::Frame;
-use pipeline::{BURST, Express, Pipeline, Probe, Updates};
+use pipeline::{BURST, Express, Pipeline, Probe};
 use port::Pools;
 use port_cache::{MissCounters, PortCache};
 use rtrb::{Consumer, Producer, RingBuffer};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -54,13 +54,9 @@ pub fn build_with<P: Probe>(
     ports: Vec<PortQueues>,
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
-    let numbers = ports.iter().map(|port| port.number).collect();
-    let wiring = Wiring {
-        config,
-        sizes: Sizes::of(config, ports.len()),
-        plan: TransmitPlan::of(&ports),
-        limits: Arc::new(PacketInLimits::new(config.packet_in_rates, numbers)),
-    };
+    let sizes = Sizes::of(config, ports.len());
+    let plan = PortPlan::of(&ports, config, sizes.in_all);
+    let wiring = Wiring { config, sizes, limits: Arc::new(plan.limits()), plan };
     let (served, port_reports) = share_queues(ports, config.workers);
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     let mut workers = Vec::with_capacity(config.workers);
@@ -78,26 +74,26 @@ pub fn build_with<P: Probe>(
         worker
     });
     let luts = |tables| LutManager::new(config.lut_entries, config.consistency, config.workers, tables);
-    let egress = wiring.plan.egress;
+    let egress = wiring.plan.egress();
     let requeues = Requeues::new(!egress.is_empty());
     let compiler = OperationCompiler::new(TableCompiler::new(costs, luts), requeues, config);
     let reporter = Reporter::new(reports, port_reports, egress, config.clock);
     let links = Links::new(links, config.workers);
-    (WorkerSet::new(links, reporter, compiler, config, search_worker), workers)
+    (WorkerSet::new(links, reporter, compiler, wiring.plan, config, search_worker), workers)
 }
 
 /// Data that is needed to construct each worker.
 struct Wiring<'c> {
     config: &'c WorkerSetConfig,
     sizes: Sizes,
-    plan: TransmitPlan,
+    plan: PortPlan,
     limits: Arc<PacketInLimits>,
 }
 
 impl Wiring<'_> {
     /// Creates both ends of the connection between the control thread and a worker.
     fn connect(&self, served: &[Served]) -> (ControlEnd, WorkerEnd) {
-        let (request_in, requests) = RingBuffer::<Box<Updates>>::new(self.config.operations);
+        let (request_in, requests) = RingBuffer::<Box<Request>>::new(self.config.operations);
         let (retired, retired_out) = RingBuffer::new(self.config.operations);
         let (events, events_out) = RingBuffer::<Event>::new(self.config.events);
         let (recycle, recycled) = RingBuffer::new(self.sizes.stock.max(1));
@@ -184,10 +180,11 @@ impl Wiring<'_> {
         let WorkerEnd { channel, events, recycled, counters, costs, latencies, misses, published } = end;
         returned.push(CachePadded(recycled));
         let home = number as u16;
-        let outboxes = served.iter().map(|served| plan.outbox(number, served, config.outbox_frames, sizes));
+        let outboxes =
+            served.iter().map(|served| plan.outbox(number, served.number, served.queue.outstanding()));
         let egress = WorkerEgress {
             number: home,
-            routes: plan.routes(number, &served),
+            routes: plan.routes(number),
             outboxes: outboxes.collect(),
             long: false,
             lanes: config.lanes.is_on(),
@@ -311,76 +308,4 @@ fn mesh<In, Out>(workers: usize, ring: impl Fn() -> (In, Out)) -> Mesh<In, Out> 
         }
     }
     (producers, consumers)
-}
-
-/// Assigns the queues of all ports to workers. Gives each queue a mailbox for its worker's reports.
-fn share_queues(ports: Vec<PortQueues>, workers: usize) -> (Vec<Vec<Served>>, PortReports) {
-    let mut served: Vec<Vec<Served>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut port_reports: PortReports = Vec::new();
-    for port in ports {
-        for (worker, queue) in port.queues {
-            let published = Published::default();
-            port_reports.push((port.number, published.clone()));
-            served[worker].push(Served { number: port.number, queue, published });
-        }
-    }
-    (served, port_reports)
-}
-
-/// The workers that send to a port.
-struct Sender {
-    port: PortNo,
-    /// The first worker that has a queue of the port. It sends for workers without one.
-    owner: Option<usize>,
-    /// Whether the owner also sends for workers that have a queue of their own at the port.
-    alone: bool,
-}
-
-impl Sender {
-    fn of(port: &PortQueues) -> Self {
-        let owner = port.queues.first().map(|(worker, _)| *worker);
-        Self { port: port.number, owner, alone: !port.egress.is_empty() }
-    }
-
-    /// Returns whether worker `number`, if it has a queue at the port, may send through that queue.
-    fn is_own(&self, number: usize) -> bool {
-        !self.alone || self.owner == Some(number)
-    }
-}
-
-/// For each port, its egress queues and the workers that send to it.
-struct TransmitPlan {
-    senders: Vec<Sender>,
-    /// Egress queues of each port that has any, by port number.
-    egress: BTreeMap<PortNo, Vec<EgressQueue>>,
-}
-
-impl TransmitPlan {
-    fn of(ports: &[PortQueues]) -> Self {
-        let with_queues = ports.iter().filter(|port| !port.egress.is_empty());
-        let queues = |port: &PortQueues| (port.number, EgressQueue::complete(port.egress.clone()));
-        Self { senders: ports.iter().map(Sender::of).collect(), egress: with_queues.map(queues).collect() }
-    }
-
-    /// Returns the routes of worker `number`: its own queue, or else the port's owner.
-    fn routes(&self, number: usize, served: &[Served]) -> Routes {
-        let route = |sender: &Sender| {
-            let place = served.iter().position(|served| served.number == sender.port);
-            let own = place.filter(|_| sender.is_own(number)).map(|at| Route::Own(at as u16));
-            let peer = sender.owner.filter(|owner| *owner != number).map(|owner| Route::Peer(owner as u16));
-            own.or(peer).map(|route| (sender.port, route))
-        };
-        Routes::new(self.senders.iter().filter_map(route).collect())
-    }
-
-    /// Creates the outbox of worker `number` for a port, for at most `limit` normal frames.
-    fn outbox(&self, number: usize, served: &Served, limit: usize, sizes: &Sizes) -> Outbox {
-        let sends = |sender: &Sender| sender.port == served.number && sender.is_own(number);
-        match self.egress.get(&served.number) {
-            Some(queues) if self.senders.iter().any(sends) => {
-                Outbox::behind(queues, &*served.queue, limit, sizes.in_all)
-            }
-            _ => Outbox::new(limit, sizes.in_all),
-        }
-    }
 }

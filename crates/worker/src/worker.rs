@@ -8,15 +8,15 @@ use crate::handover::{Arrivals, Handover};
 use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyMonitor, StampRuns};
 use crate::outbox::Outbox;
+use crate::port_change::{Request, Served};
 use crate::published::{PortReport, Published, WorkerUsage};
 use crate::quantum::Quantum;
 use crate::search::SearchLink;
 use crate::sleep::{Alarm, SleepFlag, Sleeper};
 use dataplane::Counters;
-use flow::{DropReason, Nanos, PortNo, RuleVersion};
+use flow::{DropReason, Nanos, RuleVersion};
 use frame::Frame;
-use pipeline::{BURST, Egress, HitsToCount, Pipeline, Probe, ProbeStep, Update, Updates};
-use port::Queue;
+use pipeline::{BURST, Egress, HitsToCount, Pipeline, Probe, ProbeStep, Update};
 use port::wait::Wake;
 use rtrb::{Consumer, Producer};
 use std::os::fd::RawFd;
@@ -66,13 +66,6 @@ const MORE_COUNTS: usize = 16;
 /// Maximum number of times that a port's egress queues are served before those of the next port.
 const PARTS_PER_SEND: usize = 8;
 
-/// A queue that this worker serves.
-pub(crate) struct Served {
-    pub number: PortNo,
-    pub queue: Box<dyn Queue>,
-    pub published: Published,
-}
-
 /// Packets and frames that were left in a worker when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownLoss {
@@ -84,8 +77,8 @@ pub struct ShutdownLoss {
 
 /// The worker's end of the rings to and from the control thread.
 pub(crate) struct Channel {
-    pub requests: Consumer<Box<Updates>>,
-    pub retired: Producer<Box<Updates>>,
+    pub requests: Consumer<Box<Request>>,
+    pub retired: Producer<Box<Request>>,
     pub applied: Arc<AtomicU64>,
     /// Number of operations requested so far, including those that wait for space in the ring.
     pub requested: Arc<AtomicU64>,
@@ -418,8 +411,10 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.reopen();
                 break;
             };
-            let (is_record, needs_counts) =
-                (matches!(next.parts[..], [Update::Record(_)]), self.pipeline.needs_counts(next));
+            let (is_record, needs_counts) = (
+                matches!(next.updates.parts[..], [Update::Record(_)]),
+                self.pipeline.needs_counts(&next.updates),
+            );
             // Hits under earlier versions of the rules are counted first, a limited number at a time. The
             // backlog stays open meanwhile; its packets are counted in the cells of their entries.
             if needs_counts && !self.count_hits(HitsToCount::All, counts) {
@@ -429,16 +424,17 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.close();
                 break;
             }
-            let Ok(mut updates) = self.channel.requests.pop() else { break };
+            let Ok(mut request) = self.channel.requests.pop() else { break };
             self.channel.answered.take();
+            let updates = &mut request.updates;
             if let [Update::Record(recorder)] = &mut updates.parts[..] {
                 std::mem::swap(&mut self.instruments.recorder, recorder);
-                drop(self.channel.retired.push(updates));
+                drop(self.channel.retired.push(request));
                 continue;
             }
             parts +=
                 updates.parts.iter().map(|part| if part.is_swap() { SWAP_PARTS } else { 1 }).sum::<usize>();
-            self.pipeline.apply(&mut updates, &mut self.probe);
+            self.pipeline.apply(updates, &mut self.probe);
             for part in &updates.parts {
                 match part {
                     Update::PacketOut(out) => {
@@ -450,8 +446,13 @@ impl<P: Probe> Worker<P> {
                     _ => {}
                 }
             }
-            self.channel.applied.store(updates.version.0, Ordering::Release);
-            drop(self.channel.retired.push(updates));
+            let version = updates.version;
+            if let Some(change) = &mut request.ports {
+                self.change_ports(change);
+                parts += SWAP_PARTS;
+            }
+            self.channel.applied.store(version.0, Ordering::Release);
+            drop(self.channel.retired.push(request));
             applied += 1;
         }
         if applied > 0 && !self.channel.requests.is_empty() {
@@ -490,7 +491,7 @@ impl<P: Probe> Worker<P> {
 
     /// Passes queued frames to the devices and frees the accepted frames. Returns the number of accepted
     /// frames.
-    fn send(&mut self) -> usize {
+    pub(crate) fn send(&mut self) -> usize {
         let (mut sent, mut queued) = (0, false);
         for (at, served) in self.served.iter_mut().enumerate() {
             let outbox = &mut self.egress.outboxes[at];

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
-use worker::{Consistency, PortQueues, Quanta, Worker, WorkerSet, build};
+use worker::{Consistency, PortQueues, PortsUpdate, Quanta, Worker, WorkerSet, build};
 
 #[global_allocator]
 static ALLOCATOR: counting::Allocator = counting::Allocator;
@@ -56,6 +56,9 @@ const FAR_PORT: u32 = 4;
 
 /// An in-memory port served by worker 0. The control thread has its other end.
 const PAIR_PORT: u32 = 5;
+
+/// A port that both workers serve some of the time.
+const NEW_PORT: u32 = 6;
 
 struct Control {
     model: Model<WorkerSet>,
@@ -170,6 +173,7 @@ impl Control {
             1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
+            4 => self.change_ports(round),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
             // The bundle makes more changes than workers apply one by one, so tables, programs and pages of
             // cells are swapped.
@@ -181,6 +185,29 @@ impl Control {
         }
         let config = PortConfig { no_flood: n % 2 == 0, ..PortConfig::default() };
         self.model.set_port_config(self.now, PortNo(3), config).unwrap();
+    }
+}
+
+impl Control {
+    /// Adds or removes a port of both workers, and changes the egress queues of the in-memory port.
+    fn change_ports(&mut self, round: u32) {
+        let queue = |worker| {
+            let queue = LoopQueue::new(NEW_PORT, traffic::frames(NEW_PORT));
+            (worker, Box::new(queue) as Box<dyn Queue>)
+        };
+        let new =
+            PortQueues { number: PortNo(NEW_PORT), queues: (0..2).map(queue).collect(), egress: Vec::new() };
+        let count = round / 8 % 3;
+        let egress =
+            (0..count).map(|id| EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(QueueId(id)) });
+        let mut update =
+            PortsUpdate { egress: vec![(PortNo(PAIR_PORT), egress.collect())], ..PortsUpdate::default() };
+        if round / 8 % 2 == 0 {
+            update.added.push(new);
+        } else {
+            update.removed.push(PortNo(NEW_PORT));
+        }
+        self.model.plane_mut().change_ports(update);
     }
 }
 

@@ -55,7 +55,7 @@ use encoded::Encoded;
 use flow::{Nanos, Settings};
 use openflow::SessionConfig;
 use openflow::packet::PacketInCode;
-use openflow::role::AsyncKind;
+use openflow::role::{AsyncKind, Role};
 use shared::Shared;
 use std::collections::BTreeMap;
 
@@ -79,6 +79,12 @@ impl Agent {
     /// Returns the channel with this ID.
     pub fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
         self.channels.get_mut(&id)
+    }
+
+    /// Returns the effective role of the channel with this ID: equal, master or slave.
+    #[must_use]
+    pub fn role(&self, id: ChannelId) -> Option<Role> {
+        Some(self.channels.get(&id)?.role(&self.shared))
     }
 
     /// Handles a bounded number of a channel's requests.

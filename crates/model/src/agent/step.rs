@@ -65,7 +65,7 @@ impl Channel {
     /// Continues the current job.
     fn advance<D: DataPlane>(&mut self, context: &mut Context<'_, D>) {
         self.job = match self.job.take() {
-            Some(Job::Barrier(xid, version)) if context.model.is_applied(version) => {
+            Some(Job::Barrier(xid, version)) if context.model.is_settled(version) => {
                 self.reply(xid, &Message::BarrierReply);
                 None
             }

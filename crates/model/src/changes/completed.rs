@@ -45,7 +45,7 @@ pub(crate) enum Step {
 /// State of an entry before it was modified.
 #[derive(Debug)]
 pub(crate) struct Before {
-    pub(super) id: EntryId,
+    pub id: EntryId,
     pub(super) entry: Arc<FlowEntry>,
     pub(super) mark: Mark,
     pub(super) carried: Option<Carried>,
@@ -61,9 +61,11 @@ pub(crate) struct Completed {
     /// All steps, in order.
     pub log: Vec<Step>,
     /// The previous configuration of the stateless forwarder. `None` if the request did not touch it.
-    pub(super) stateless_config: Option<Option<Arc<StatelessConfig>>>,
+    pub stateless_config: Option<Option<Arc<StatelessConfig>>>,
     /// The previous set of pipeline tables. `None` if the request did not touch it.
-    pub(super) tables: Option<TableSet>,
+    pub tables: Option<TableSet>,
+    /// Entries whose low-latency marks changed without a request.
+    pub learned: Vec<EntryId>,
     pub changed: Changed,
 }
 

@@ -2,7 +2,7 @@
 //! Flow-mods (OpenFlow 1.3, section 6.4).
 
 use super::pipeline_tables;
-use super::transaction::{Counts, NewEntry, Transaction};
+use super::transaction::{Counts, NewEntry, Origin, Transaction};
 use crate::async_messages::RemovedReason;
 use crate::config::ModelConfig;
 use crate::error::ModelError;
@@ -19,13 +19,25 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(),
         transaction.rules().check_references(&m.instructions)?;
     }
     match m.command {
-        FlowModCommand::Add => add(transaction, m),
+        FlowModCommand::Add => add(transaction, m, None),
         FlowModCommand::Modify | FlowModCommand::ModifyStrict => modify(transaction, m),
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
             delete(transaction, &m);
             Ok(())
         }
     }
+}
+
+/// Adds an entry that an earlier process had added. It may overlap entries that were added later.
+pub(crate) fn restore(
+    transaction: &mut Transaction<'_>,
+    m: FlowMod,
+    origin: Origin,
+) -> Result<(), ModelError> {
+    validate(&m)?;
+    pipeline_tables::check(transaction.rules(), &m)?;
+    transaction.rules().check_references(&m.instructions)?;
+    add(transaction, m, Some(origin))
 }
 
 /// Returns how many entries must be examined to apply the flow-mod.
@@ -51,10 +63,13 @@ fn tables_of(table: Option<TableId>) -> impl Iterator<Item = TableId> {
     numbers.map(TableId)
 }
 
-fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
+fn add(transaction: &mut Transaction<'_>, m: FlowMod, origin: Option<Origin>) -> Result<(), ModelError> {
     let table = m.table.ok_or(ValidateError::Table)?;
     let store = &transaction.rules().store;
-    if m.flags.check_overlap && store.table(table).overlaps(store.slots(), m.priority, &m.matching) {
+    if m.flags.check_overlap
+        && origin.is_none()
+        && store.table(table).overlaps(store.slots(), m.priority, &m.matching)
+    {
         return Err(ModelError::Overlap { table, priority: m.priority });
     }
     if let Some(index) = m.matching.index() {
@@ -66,7 +81,11 @@ fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> 
     }
     let replaced = store.find(table, m.priority, &m.matching);
     check_room(transaction.rules(), transaction.config, replaced)?;
-    let low_latency = m.low_latency.unwrap_or(transaction.config.is_marked_by_cookie(m.cookie));
+    let by_cookie = transaction.config.is_marked_by_cookie(m.cookie);
+    let may_learn = transaction.config.learning.is_some() && m.low_latency.is_none() && !by_cookie;
+    let origin = origin.map(|origin| Origin { learned: origin.learned && may_learn, ..origin });
+    let learned = origin.is_some_and(|origin| origin.learned);
+    let low_latency = m.low_latency.unwrap_or(by_cookie || learned);
     let entry = FlowEntry {
         id: EntryId(0),
         table,
@@ -80,7 +99,7 @@ fn add(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> 
         low_latency,
     };
     let counts = Counts::by_flag(m.flags.reset_counts);
-    transaction.add_entry(NewEntry { entry, explicit: m.low_latency, replaced, counts });
+    transaction.add_entry(NewEntry { entry, explicit: m.low_latency, replaced, counts, origin });
     Ok(())
 }
 

@@ -26,6 +26,17 @@ pub(crate) struct NewEntry {
     pub replaced: Option<EntryId>,
     /// Whether the counts of the replaced entry are kept.
     pub counts: Counts,
+    /// What an earlier process recorded about the entry, if the entry is restored.
+    pub origin: Option<Origin>,
+}
+
+/// Record of an entry that an earlier process had added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub serial: u64,
+    pub created_ns: Nanos,
+    /// Whether the entry was low-latency because of its measured hit rate.
+    pub learned: bool,
 }
 
 /// Whether counts continue or start at 0 when an entry is replaced or modified.
@@ -79,7 +90,10 @@ impl<'a> Transaction<'a> {
         }
         let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
         note_use(groups, meters, &new.entry.instructions, Use::Begins);
-        let id = store.insert(new.entry, Mark { explicit: new.explicit, learned: false }, self.now);
+        let learned = new.origin.is_some_and(|origin| origin.learned);
+        let mark = Mark { explicit: new.explicit, learned };
+        let created_ns = new.origin.map_or(self.now, |origin| origin.created_ns);
+        let id = store.insert(new.entry, mark, created_ns, new.origin.map(|origin| origin.serial));
         if let Some(old) = new.replaced.filter(|_| new.counts == Counts::Continue) {
             if let Some(Step::Removed { heir, .. }) = self.work.log.last_mut() {
                 *heir = Some(id);
@@ -128,20 +142,29 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Sets the learned mark of an entry. Learning is never rolled back, so no step is logged.
+    /// Sets the learned mark of an entry. Learning is never rolled back, so no step that can be undone is
+    /// logged.
     pub fn set_learned(&mut self, id: EntryId, learned: bool) {
         let Some(slot) = self.rules.store.slot(id) else { return };
-        let (mark, Some(entry)) = (slot.mark, &slot.entry) else { return };
+        self.set_mark(id, Mark { learned, ..slot.mark }, learned);
+    }
+
+    /// Sets the mark of an entry, and whether the entry is low-latency. No step is logged, because the change
+    /// is never rolled back.
+    pub fn set_mark(&mut self, id: EntryId, mark: Mark, low_latency: bool) {
+        let Some(slot) = self.rules.store.slot(id) else { return };
+        let Some(entry) = &slot.entry else { return };
         let mut entry = FlowEntry::clone(entry);
-        entry.low_latency = learned;
+        entry.low_latency = low_latency;
         self.work.changes.push(EntryChange::Modify {
             id,
             table: entry.table,
             instructions: Arc::clone(&entry.instructions),
-            low_latency: learned,
+            low_latency,
             reset_counts: false,
         });
-        self.rules.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
+        self.rules.store.set_entry(id, Arc::new(entry), mark);
+        self.work.learned.push(id);
     }
 
     /// Removes an entry from its table. `reason` is reported in the flow-removed message; with `None`, no

@@ -71,8 +71,16 @@ impl Store {
         self.table(table).find(&self.slots, priority, matching)
     }
 
-    /// Puts an entry into its table under a new ID.
-    pub fn insert(&mut self, mut entry: FlowEntry, mark: Mark, now: Nanos) -> EntryId {
+    /// Puts an entry into its table under a new ID. An entry of an earlier process has a serial number; it
+    /// must be higher than those of all entries that are in tables.
+    pub fn insert(
+        &mut self,
+        mut entry: FlowEntry,
+        mark: Mark,
+        created_ns: Nanos,
+        serial: Option<u64>,
+    ) -> EntryId {
+        let serial = serial.unwrap_or(self.next_serial);
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
@@ -93,14 +101,14 @@ impl Store {
         let hash = self.tables[table.index()].hash(entry.priority, &entry.matching);
         self.slots[id.0 as usize] = Slot {
             entry: Some(Arc::new(entry)),
-            serial: self.next_serial,
-            created_ns: now,
+            serial,
+            created_ns,
             hash,
             place: 0,
             life: Life::Fresh,
             mark,
         };
-        self.next_serial += 1;
+        self.next_serial = self.next_serial.max(serial.saturating_add(1));
         self.used += 1;
         self.live += usize::from(table != MAC_TABLE);
         self.tables[table.index()].insert(&mut self.slots, id);

@@ -41,6 +41,11 @@ impl Pipeline {
         self
     }
 
+    /// Exchanges the rate limits for packet-ins.
+    pub fn swap_packet_in_limits(&mut self, limits: &mut Arc<PacketInLimits>) {
+        std::mem::swap(&mut self.rules.packet_in_limits, limits);
+    }
+
     /// Returns whether there is a port cache.
     #[must_use]
     #[inline]

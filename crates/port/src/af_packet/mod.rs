@@ -55,11 +55,33 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// Returns the errors of [`check`], and an error if the interface does not exist or is not an Ethernet
 /// interface, or if the process may not open raw sockets.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+    open_as(spec, Start::AtOnce)
+}
+
+/// Opens queues like [`open`], but the kernel discards the packets for each queue until [`Queue::start`]. So
+/// two ports of one interface never receive the same packet.
+///
+/// # Errors
+/// Returns the errors of [`open`].
+pub fn open_held(spec: &Spec) -> Result<Queues, PortError> {
+    open_as(spec, Start::Later)
+}
+
+/// When a queue begins to receive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    AtOnce,
+    Later,
+}
+
+fn open_as(spec: &Spec, start: Start) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);
     let sockets = (0..spec.queues).map(|_| Socket::open(&port)).collect::<Result<Vec<_>, _>>()?;
-    for socket in &sockets {
-        socket.start(&port)?;
+    if start == Start::AtOnce {
+        for socket in &sockets {
+            socket.start(&port)?;
+        }
     }
     sockets
         .into_iter()
@@ -67,7 +89,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
             let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
             watch.note(socket.link_report_at_opening(&port), Instant::now());
             let queue = PacketQueue::new(spec, Arc::clone(&port), socket, watch);
-            Ok(Box::new(queue) as Box<dyn Queue>)
+            Ok(Box::new(PacketQueue { is_held: start == Start::Later, ..queue }) as Box<dyn Queue>)
         })
         .collect()
 }
@@ -86,6 +108,8 @@ struct PacketQueue {
     /// Packets dropped by the kernel so far. Each reading resets the kernel's own counter.
     kernel_drops: Cell<u64>,
     outstanding_most_bytes: usize,
+    /// Whether the kernel still discards the packets for this queue.
+    is_held: bool,
 }
 
 impl PacketQueue {
@@ -102,6 +126,7 @@ impl PacketQueue {
             statistics: Statistics::default(),
             kernel_drops: Cell::new(0),
             outstanding_most_bytes: spec.outstanding_bytes,
+            is_held: false,
         }
     }
 
@@ -113,7 +138,7 @@ impl PacketQueue {
     /// counted as drops. On failure the old socket stays, and the next call tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = Socket::open(&self.port) else { return };
-        if fresh.start(&self.port).is_err() {
+        if !self.is_held && fresh.start(&self.port).is_err() {
             return;
         }
         self.fetch_kernel_drops();
@@ -137,6 +162,16 @@ impl Queue for PacketQueue {
     /// Returns the bytes outstanding in the socket. Both lanes share the socket.
     fn outstanding(&self) -> Outstanding {
         Outstanding { bytes: self.socket.outstanding_bytes(), most_bytes: self.outstanding_most_bytes }
+    }
+
+    fn set_outstanding(&mut self, most_bytes: usize) {
+        self.outstanding_most_bytes = most_bytes;
+    }
+
+    fn start(&mut self) {
+        // The kernel refuses only a filter that was detached before. If it fails nevertheless, `poll_link`
+        // tries again.
+        self.is_held = self.is_held && self.socket.start(&self.port).is_err();
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -117,6 +117,10 @@ impl Queue for XdpQueue {
         Outstanding { bytes: self.socket.xsk.outstanding_bytes(), most_bytes: self.outstanding_most_bytes }
     }
 
+    fn set_outstanding(&mut self, most_bytes: usize) {
+        self.outstanding_most_bytes = most_bytes;
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { partial_checksum: true, gso: true }
     }

@@ -104,6 +104,19 @@ impl LinkWatch {
         Ok(watch)
     }
 
+    /// Monitors the interfaces with these names from now on. The state of links that were monitored before is
+    /// kept, and new links are read before the function returns.
+    pub fn set_names(&mut self, names: Vec<String>) {
+        let mut before = std::mem::take(&mut self.links);
+        for name in names {
+            let known = before.iter().position(|link| link.name == name).map(|at| before.swap_remove(at));
+            self.links.push(known.unwrap_or_else(|| WatchedLink { name, ..WatchedLink::default() }));
+        }
+        self.ask(|link| link.index.is_none());
+        self.read();
+        self.ask_speeds();
+    }
+
     /// Returns the links as last reported.
     #[must_use]
     pub fn links(&self) -> &[WatchedLink] {

@@ -114,12 +114,6 @@ pub struct MemQueue {
 }
 
 impl MemQueue {
-    /// Sets the number of outstanding bytes at which normal frames begin to wait (initially no limit). Each
-    /// frame that was not popped counts as [`SMALL_FRAME_BYTES`].
-    pub fn set_outstanding(&mut self, most_bytes: usize) {
-        self.outstanding_most_bytes = most_bytes;
-    }
-
     /// Sets which offloads `transmit` accepts (initially all).
     pub fn set_capabilities(&mut self, capabilities: Capabilities) {
         self.capabilities = capabilities;
@@ -178,11 +172,17 @@ impl Queue for MemQueue {
         count
     }
 
+    /// Returns the outstanding bytes. Each frame that was not popped counts as [`SMALL_FRAME_BYTES`].
     fn outstanding(&self) -> Outstanding {
         Outstanding {
             bytes: self.tx.on_their_way() * SMALL_FRAME_BYTES,
             most_bytes: self.outstanding_most_bytes,
         }
+    }
+
+    /// Sets the number of outstanding bytes at which normal frames begin to wait (initially no limit).
+    fn set_outstanding(&mut self, most_bytes: usize) {
+        self.outstanding_most_bytes = most_bytes;
     }
 
     fn capabilities(&self) -> Capabilities {

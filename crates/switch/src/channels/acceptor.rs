@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Listening socket for connections of controllers, TCP or unix.
+//! Listening socket for connections of controllers, TCP or unix. `mod.rs` begins TLS on the connections.
 
 use super::CONNECTIONS;
 use super::agents::Protocol;
@@ -24,6 +24,8 @@ pub struct Acceptor {
     protocol: Protocol,
     socket: Socket,
     address: Endpoint,
+    /// Endpoint in the configuration, which may have port 0.
+    configured: Endpoint,
     /// Whether a client waits to be accepted.
     is_ready: bool,
 }
@@ -37,16 +39,18 @@ impl Acceptor {
         };
         let (socket, address) = match endpoint {
             Endpoint::Tcp(address) => {
-                let tcp = |source| ListenError::Tcp { address: *address, source };
-                let listener = listen(*address).map_err(tcp)?;
-                let address = listener.local_addr().map_err(tcp)?;
+                let (listener, address) = listen_on(*address)?;
                 (Socket::Tcp(listener), Endpoint::Tcp(address))
+            }
+            Endpoint::Ssl(address) => {
+                let (listener, address) = listen_on(*address)?;
+                (Socket::Tcp(listener), Endpoint::Ssl(address))
             }
             Endpoint::Unix(path) => {
                 (Socket::Unix(Listener::bind(path, purpose, CONNECTIONS as i32)?), endpoint.clone())
             }
         };
-        Ok(Self { protocol, socket, address, is_ready: false })
+        Ok(Self { protocol, socket, address, configured: endpoint.clone(), is_ready: false })
     }
 
     /// Returns the protocol of the accepted connections.
@@ -57,6 +61,11 @@ impl Acceptor {
     /// Returns the bound endpoint, with the port that the system chose in place of port 0.
     pub fn address(&self) -> &Endpoint {
         &self.address
+    }
+
+    /// Returns the endpoint in the configuration.
+    pub fn configured(&self) -> &Endpoint {
+        &self.configured
     }
 
     /// Returns the descriptor to poll, or `None` if a client is already known to wait. While accepting is
@@ -101,6 +110,14 @@ impl Acceptor {
         self.is_ready = accepted.is_some();
         Ok(accepted)
     }
+}
+
+/// Listens on an address. Returns the socket with its address.
+fn listen_on(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ListenError> {
+    let tcp = |source| ListenError::Tcp { address, source };
+    let listener = listen(address).map_err(tcp)?;
+    let address = listener.local_addr().map_err(tcp)?;
+    Ok((listener, address))
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

@@ -6,6 +6,7 @@ use flow::Nanos;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, LostMessages};
 use model::{AsyncMessage, Model};
 use openflow::SessionConfig;
+use openflow::role::Role;
 use pof::PofDialect;
 
 /// Protocol of a connection.
@@ -13,6 +14,16 @@ use pof::PofDialect;
 pub enum Protocol {
     OpenFlow,
     Pof,
+}
+
+impl Protocol {
+    /// Returns the name of the protocol in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenFlow => "openflow",
+            Self::Pof => "pof",
+        }
+    }
 }
 
 /// ID of a channel, whatever its protocol.
@@ -181,6 +192,16 @@ impl Agents {
             ChannelKey::OpenFlow(id) => self.openflow.channel(id).map(|channel| channel as _),
             ChannelKey::Pof(id) => self.pof.as_mut()?.channel(id).map(|channel| channel as _),
         }
+    }
+
+    /// Returns the role of the controller at a channel. POF has no roles.
+    pub fn role(&self, key: ChannelKey) -> Option<&'static str> {
+        let ChannelKey::OpenFlow(id) = key else { return None };
+        self.openflow.role(id).map(|role| match role {
+            Role::Master => "master",
+            Role::Slave => "slave",
+            Role::Equal | Role::NoChange => "equal",
+        })
     }
 
     /// Returns whether a channel waits for a change to become active.

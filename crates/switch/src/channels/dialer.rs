@@ -33,11 +33,19 @@ pub struct Dialer {
     address: Endpoint,
     state: State,
     pause_ns: Nanos,
+    /// Number of attempts and connections that failed or ended.
+    failures: u64,
 }
 
 impl Dialer {
     pub fn new(protocol: Protocol, address: Endpoint) -> Self {
-        Self { protocol, address, state: State::Waiting { until_ns: Nanos(0) }, pause_ns: PAUSE_NS }
+        Self {
+            protocol,
+            address,
+            state: State::Waiting { until_ns: Nanos(0) },
+            pause_ns: PAUSE_NS,
+            failures: 0,
+        }
     }
 
     pub fn protocol(&self) -> Protocol {
@@ -70,6 +78,11 @@ impl Dialer {
         }
     }
 
+    /// Returns the number of attempts and connections that failed or ended.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
     /// Returns whether no connection exists or is being established.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Waiting { .. })
@@ -88,11 +101,13 @@ impl Dialer {
 
     /// Starts the pause before the next attempt, after the connection has ended.
     pub fn lost(&mut self, now: Nanos) {
+        self.failures += 1;
         self.state = State::Waiting { until_ns: now.saturating_add(self.pause_ns) };
         self.pause_ns = (2 * self.pause_ns).min(PAUSE_MAX_NS);
     }
 
-    /// Advances the state. Returns a connection once it is established, or the error of a failed attempt.
+    /// Advances the state. Returns a connection once it is established, or the error of a failed attempt. The
+    /// caller begins TLS.
     pub fn step(&mut self, now: Nanos) -> Option<io::Result<Stream>> {
         match &self.state {
             State::Waiting { until_ns } if now >= *until_ns => match dial(&self.address) {
@@ -130,14 +145,14 @@ impl Dialer {
 /// Starts a connection attempt without blocking.
 fn dial(address: &Endpoint) -> io::Result<OwnedFd> {
     let family = match address {
-        Endpoint::Tcp(address) if address.is_ipv4() => AddressFamily::INET,
-        Endpoint::Tcp(_) => AddressFamily::INET6,
+        Endpoint::Tcp(address) | Endpoint::Ssl(address) if address.is_ipv4() => AddressFamily::INET,
+        Endpoint::Tcp(_) | Endpoint::Ssl(_) => AddressFamily::INET6,
         Endpoint::Unix(_) => AddressFamily::UNIX,
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     let connected = match address {
-        Endpoint::Tcp(address) => rustix::net::connect(&socket, address),
+        Endpoint::Tcp(address) | Endpoint::Ssl(address) => rustix::net::connect(&socket, address),
         Endpoint::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(path)?),
     };
     match connected {
@@ -149,7 +164,7 @@ fn dial(address: &Endpoint) -> io::Result<OwnedFd> {
 fn finish(address: &Endpoint, socket: OwnedFd) -> io::Result<Stream> {
     sockopt::socket_error(&socket)??;
     match address {
-        Endpoint::Tcp(_) => Stream::tcp(TcpStream::from(socket)),
+        Endpoint::Tcp(_) | Endpoint::Ssl(_) => Stream::tcp(TcpStream::from(socket)),
         Endpoint::Unix(_) => Ok(Stream::Unix(socket.into())),
     }
 }

@@ -21,14 +21,21 @@ impl Fallback {
         Self { enabled, lost_ns: None }
     }
 
+    /// Enables or disables the mode.
+    pub fn set_enabled(&mut self, enabled: bool) {
+        if enabled != self.enabled {
+            *self = Self { enabled, lost_ns: None };
+        }
+    }
+
     /// Returns `Some` if standalone mode must start (`true`) or end (`false`).
     pub fn step(&mut self, connected: bool, standalone: bool, now: Nanos) -> Option<bool> {
-        if !self.enabled {
-            return None;
-        }
         if connected {
             self.lost_ns = None;
             return standalone.then_some(false);
+        }
+        if !self.enabled {
+            return None;
         }
         let lost = *self.lost_ns.get_or_insert(now);
         (!standalone && now.saturating_sub(lost) >= PATIENCE_NS).then_some(true)
@@ -49,6 +56,8 @@ mod tests {
         assert_eq!(fallback.step(true, false, PATIENCE_NS), None);
         assert_eq!(fallback.step(false, false, PATIENCE_NS + Nanos(3)), None);
         assert_eq!(fallback.step(false, false, 2 * PATIENCE_NS + Nanos(3)), Some(true));
-        assert_eq!(Fallback::new(false).step(true, true, Nanos(0)), None);
+        // The default flow of a switch that had no controllers is deleted when the first one connects.
+        assert_eq!(Fallback::new(false).step(true, true, Nanos(0)), Some(false));
+        assert_eq!(Fallback::new(false).step(false, false, PATIENCE_NS), None);
     }
 }

@@ -5,9 +5,10 @@ use super::agents::{Agents, ChannelKey, LinkEvent, LinkProgress, Protocol};
 use super::stream::Stream;
 use flow::Nanos;
 use rustix::event::PollFlags;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::SystemTime;
 
 /// Length of a message header in bytes, in both protocols.
 const HEADER_BYTES: usize = 8;
@@ -15,6 +16,15 @@ const HEADER_BYTES: usize = 8;
 const READ_BYTES: usize = 16 * 1_024;
 /// Time in ns for which the peer may still read the last messages after the channel has closed.
 const LINGER_NS: Nanos = Nanos(1_000_000_000);
+
+/// What broke a connection.
+#[derive(Debug)]
+enum Broken {
+    /// The system reported an error.
+    Lost(ErrorKind),
+    /// TLS failed for this reason.
+    Tls(String),
+}
 
 /// A connection and the agent's channel for it.
 pub struct ControllerLink {
@@ -37,8 +47,10 @@ pub struct ControllerLink {
     closing_until_ns: Option<Nanos>,
     shut: bool,
     over: bool,
-    /// Error that broke the connection.
-    broken: Option<ErrorKind>,
+    /// Time of day at which the handshake was complete, in seconds since 1970.
+    opened_s: Option<u64>,
+    /// What broke the connection.
+    broken: Option<Broken>,
     /// Events to poll for.
     interest: PollFlags,
 }
@@ -59,6 +71,7 @@ impl ControllerLink {
             closing_until_ns: None,
             shut: false,
             over: false,
+            opened_s: None,
             broken: None,
             interest: PollFlags::IN | PollFlags::OUT,
         }
@@ -68,16 +81,44 @@ impl ControllerLink {
         &self.peer
     }
 
+    pub fn protocol(&self) -> Protocol {
+        match self.channel {
+            ChannelKey::OpenFlow(_) => Protocol::OpenFlow,
+            ChannelKey::Pof(_) => Protocol::Pof,
+        }
+    }
+
     pub fn channel(&self) -> ChannelKey {
         self.channel
     }
 
+    /// Notes that the handshake is complete.
+    pub fn opened(&mut self) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.opened_s.get_or_insert(now.as_secs());
+    }
+
+    /// Returns the time of day at which the handshake was complete, in seconds since 1970.
+    pub fn opened_s(&self) -> Option<u64> {
+        self.opened_s
+    }
+
     /// Returns a line for the log if the connection is over and the channel has not reported the reason.
     pub fn close_reason(&self) -> Option<String> {
-        match self.broken {
+        match &self.broken {
             _ if self.closing_until_ns.is_some() => None,
-            Some(kind) => Some(format!("connection lost: {kind}")),
+            Some(Broken::Lost(kind)) => Some(format!("connection lost: {kind}")),
+            // `tls_problem` reports it.
+            Some(Broken::Tls(_)) => None,
             None => Some("closed by the peer".into()),
+        }
+    }
+
+    /// Returns why TLS failed, if it did.
+    pub fn tls_problem(&self) -> Option<&str> {
+        match &self.broken {
+            Some(Broken::Tls(reason)) => Some(reason),
+            _ => None,
         }
     }
 
@@ -121,10 +162,10 @@ impl ControllerLink {
             self.write(agents);
             let read = self.read(agents, now);
             progress = work(agents, self.channel);
-            // Polling the descriptor does not report bytes in the inbox, for which the channel may now have
-            // space.
+            // Polling the descriptor does not report bytes in the inbox, or decrypted ones, for which the
+            // channel may now have space.
             let has_room = agents.channel(self.channel).is_some_and(|channel| channel.wants_read());
-            progress.more |= read || (has_room && !self.inbox.is_empty());
+            progress.more |= read || (has_room && (!self.inbox.is_empty() || self.stream.has_data()));
             if progress.events.iter().any(|event| matches!(event, LinkEvent::Closed(_))) {
                 self.closing_until_ns = Some(now.saturating_add(LINGER_NS));
             }
@@ -140,7 +181,7 @@ impl ControllerLink {
     /// Sets the events to poll for, and determines whether the connection is over.
     fn look_ahead(&mut self, agents: &mut Agents, more: bool) {
         let Some(channel) = agents.channel(self.channel) else { return };
-        let unsent = !channel.output().is_empty();
+        let unsent = !channel.output().is_empty() || self.stream.wants_write();
         self.over |= self.ended && !more && !channel.is_busy() && !unsent;
         self.interest = PollFlags::empty();
         self.interest.set(PollFlags::IN, !self.ended && self.inbox.is_empty() && channel.wants_read());
@@ -150,7 +191,8 @@ impl ControllerLink {
     /// Waits until the peer has read the last messages. Input is read and discarded, because closing a socket
     /// with unread input drops its unsent output.
     fn close(&mut self, agents: &mut Agents, until: Nanos, now: Nanos) {
-        let unsent = agents.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
+        let unsent = self.stream.wants_write()
+            || agents.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
         if !unsent && !std::mem::replace(&mut self.shut, true) {
             // An error means that the peer is gone.
             let _ = self.stream.shutdown(Shutdown::Write);
@@ -189,15 +231,19 @@ impl ControllerLink {
                 self.inbox.extend_from_slice(&bytes[taken..count]);
                 return true;
             }
+            Err(error) if error.kind() == ErrorKind::Interrupted => return true,
             Err(error) if is_temporary(error.kind()) => self.readable = false,
-            Err(error) => self.breaks(error.kind()),
+            Err(error) => self.breaks(&error),
         }
         false
     }
 
-    fn breaks(&mut self, kind: ErrorKind) {
+    fn breaks(&mut self, error: &io::Error) {
         self.over = true;
-        self.broken.get_or_insert(kind);
+        self.broken.get_or_insert_with(|| match (&self.stream, error.get_ref()) {
+            (Stream::Tls(_), Some(reason)) => Broken::Tls(reason.to_string()),
+            _ => Broken::Lost(error.kind()),
+        });
     }
 
     fn write(&mut self, agents: &mut Agents) {
@@ -210,9 +256,12 @@ impl ControllerLink {
                     continue;
                 }
                 Err(error) if is_temporary(error.kind()) => {}
-                Err(error) => self.breaks(error.kind()),
+                Err(error) => self.breaks(&error),
             }
             return;
+        }
+        if let Err(error) = self.stream.flush() {
+            self.breaks(&error);
         }
     }
 }

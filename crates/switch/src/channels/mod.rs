@@ -11,17 +11,21 @@
 
 mod acceptor;
 mod agents;
+mod change;
 mod dialer;
 mod fallback;
 mod link;
 mod log_limit;
+mod report;
 mod stream;
+mod tls;
 
 use crate::listener::ListenError;
 use crate::plane::Plane;
-use acceptor::Acceptor;
+pub use acceptor::Acceptor;
 use agents::{Agents, ChannelKey, LinkEvent, LinkProgress};
 pub use agents::{OffloadedDone, OffloadedWork, Protocol};
+pub use change::bind_added;
 use config::Endpoint;
 use dialer::Dialer;
 use fallback::Fallback;
@@ -31,7 +35,10 @@ use log_limit::LogLimit;
 use model::agent::{Context, LostMessages};
 use model::{AsyncMessage, Model};
 use rustix::event::{PollFd, PollFlags};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use stream::Stream;
+pub use tls::Tls;
 
 /// Maximum number of accepted connections.
 pub(crate) const CONNECTIONS: usize = 1_024;
@@ -45,8 +52,8 @@ const ASYNC_MESSAGES_PER_STEP: usize = 1_024;
 /// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// The peer connected to this switch.
-    Peer,
+    /// The peer connected to this switch, at the acceptor with this number.
+    Peer(u64),
     /// This switch connected to a controller; the index is the controller's position in the configuration.
     Controller(usize),
 }
@@ -54,12 +61,16 @@ enum Origin {
 /// All connections of a datapath to controllers.
 pub struct Channels {
     agents: Agents,
-    acceptors: Vec<Acceptor>,
+    /// Acceptors with their numbers.
+    acceptors: Vec<(u64, Acceptor)>,
+    /// Number of the next acceptor.
+    next_acceptor: u64,
     /// Time until which no connection is accepted.
     accept_paused_until_ns: Nanos,
     dialers: Vec<Dialer>,
     links: Vec<(Origin, ControllerLink)>,
     fallback: Fallback,
+    tls: Option<Tls>,
     log: LogLimit,
 }
 
@@ -68,37 +79,39 @@ impl Channels {
     ///
     /// # Errors
     ///
-    /// Returns an error if an endpoint cannot be bound.
+    /// Returns an error if an endpoint cannot be bound, or if the files of TLS cannot be used.
     pub fn open(datapath: &config::Datapath) -> Result<Self, ListenError> {
         let (openflow, pof) = (&datapath.openflow, datapath.pof.as_ref());
         let openflow_ends = openflow.listen.iter().map(|end| (Protocol::OpenFlow, end));
         let pof_ends = pof.into_iter().flat_map(|pof| &pof.listen).map(|end| (Protocol::Pof, end));
         let acceptors = openflow_ends.chain(pof_ends).map(|(protocol, end)| Acceptor::open(protocol, end));
-        let acceptors = acceptors.collect::<Result<_, _>>()?;
+        let acceptors: Vec<_> = acceptors.collect::<Result<_, _>>()?;
         let to_openflow = openflow.controllers.iter().map(|end| (Protocol::OpenFlow, end));
         let to_pof = pof.into_iter().flat_map(|pof| &pof.controllers).map(|end| (Protocol::Pof, end));
         let dialers: Vec<_> =
             to_openflow.chain(to_pof).map(|(protocol, end)| Dialer::new(protocol, end.clone())).collect();
         Ok(Self {
             agents: Agents::new(pof),
-            acceptors,
+            next_acceptor: acceptors.len() as u64,
+            acceptors: (0..).zip(acceptors).collect(),
             accept_paused_until_ns: Nanos(0),
             fallback: Fallback::new(openflow.standalone && !dialers.is_empty()),
             dialers,
             links: Vec::new(),
+            tls: open_tls(datapath)?,
             log: LogLimit::default(),
         })
     }
 
     /// Returns the bound endpoints of a protocol.
     pub fn addresses(&self, protocol: Protocol) -> Vec<Endpoint> {
-        let acceptors = self.acceptors.iter().filter(|acceptor| acceptor.protocol() == protocol);
-        acceptors.map(|acceptor| acceptor.address().clone()).collect()
+        let acceptors = self.acceptors.iter().filter(|(_, acceptor)| acceptor.protocol() == protocol);
+        acceptors.map(|(_, acceptor)| acceptor.address().clone()).collect()
     }
 
     /// Adds the descriptors to poll. [`Channels::woken`] must get their results in the same order.
     pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
-        for acceptor in &self.acceptors {
+        for (_, acceptor) in &self.acceptors {
             set.extend(acceptor.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
         for dialer in &self.dialers {
@@ -111,7 +124,7 @@ impl Channels {
 
     /// Processes the results of a poll, in the order of [`Channels::descriptors`].
     pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
-        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.descriptor().is_some()) {
+        for (_, acceptor) in self.acceptors.iter_mut().filter(|(_, one)| one.descriptor().is_some()) {
             acceptor.woken(answers.next().unwrap_or(PollFlags::empty()));
         }
         for dialer in self.dialers.iter_mut().filter(|dialer| dialer.descriptor().is_some()) {
@@ -124,7 +137,7 @@ impl Channels {
 
     /// Returns the time at which a controller must be dialed, or connections may be accepted again.
     pub fn due(&self) -> Option<Nanos> {
-        let paused = self.acceptors.iter().any(Acceptor::is_ready).then_some(self.accept_paused_until_ns);
+        let paused = self.is_accept_ready().then_some(self.accept_paused_until_ns);
         let dialers = self.dialers.iter().filter(|dialer| !self.is_held(dialer));
         dialers.filter_map(Dialer::due).chain(paused).min()
     }
@@ -203,7 +216,7 @@ impl Channels {
     /// Accepts connections, and connects to controllers.
     fn accept_and_connect(&mut self, now: Nanos) -> bool {
         self.accept(now);
-        let mut more = now >= self.accept_paused_until_ns && self.acceptors.iter().any(Acceptor::is_ready);
+        let mut more = now >= self.accept_paused_until_ns && self.is_accept_ready();
         let has_pof_controller = self.agents.has_pof_controller();
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             // A second POF controller would empty the switch and end the session of the first.
@@ -214,6 +227,16 @@ impl Channels {
                 Some(Ok(stream)) => {
                     more = true;
                     let (peer, protocol) = (dialer.address().to_string(), dialer.protocol());
+                    let begun = match dialer.address() {
+                        Endpoint::Ssl(address) => {
+                            begin_tls(&mut self.tls, stream, Some(*address), &mut self.log, now)
+                        }
+                        _ => Ok(stream),
+                    };
+                    let Ok(stream) = begun else {
+                        dialer.lost(now);
+                        continue;
+                    };
                     let link = ControllerLink::new(stream, peer, protocol, &mut self.agents, now);
                     self.links.push((Origin::Controller(number), link));
                 }
@@ -237,13 +260,15 @@ impl Channels {
             let progress = link.step(&mut self.agents, now, &mut work);
             more |= progress.more;
             for event in progress.events {
-                let peer = link.peer();
-                if let (LinkEvent::Opened(_), Origin::Controller(number)) = (&event, *origin)
-                    && let Some(dialer) = self.dialers.get_mut(number)
-                {
-                    dialer.opened();
+                if let LinkEvent::Opened(_) = &event {
+                    link.opened();
+                    if let Origin::Controller(number) = *origin
+                        && let Some(dialer) = self.dialers.get_mut(number)
+                    {
+                        dialer.opened();
+                    }
                 }
-                log(&mut self.log, now, peer, &event);
+                log(&mut self.log, now, link.peer(), &event);
             }
         }
         self.forget_those_that_ended(now);
@@ -254,7 +279,9 @@ impl Channels {
         let (agents, dialers, log) = (&mut self.agents, &mut self.dialers, &mut self.log);
         self.links.retain_mut(|(origin, link)| {
             if link.is_over() {
-                if link.may_speak_pof() {
+                if let Some(problem) = link.tls_problem() {
+                    log.warn(now, || tracing::warn!("{}: {problem}", link.peer()));
+                } else if link.may_speak_pof() {
                     let advice = openflow::MOVE_TO_POF;
                     log.warn(now, || {
                         tracing::warn!("{}: closed by the peer after HELLO; {advice}", link.peer())
@@ -286,7 +313,7 @@ impl Channels {
 
     fn accept(&mut self, now: Nanos) {
         let mut accepted = self.accepted();
-        for acceptor in self.acceptors.iter_mut().filter(|acceptor| acceptor.is_ready()) {
+        for (number, acceptor) in self.acceptors.iter_mut().filter(|(_, acceptor)| acceptor.is_ready()) {
             for _ in 0..ACCEPTS_PER_STEP {
                 if now < self.accept_paused_until_ns {
                     return;
@@ -301,10 +328,15 @@ impl Channels {
                         });
                     }
                     Ok(Some((stream, peer))) => {
+                        let begun = match acceptor.address() {
+                            Endpoint::Ssl(_) => begin_tls(&mut self.tls, stream, None, &mut self.log, now),
+                            _ => Ok(stream),
+                        };
+                        let Ok(stream) = begun else { continue };
                         accepted += 1;
                         let protocol = acceptor.protocol();
                         let link = ControllerLink::new(stream, peer, protocol, &mut self.agents, now);
-                        self.links.push((Origin::Peer, link));
+                        self.links.push((Origin::Peer(*number), link));
                     }
                     // If a client disconnected before it was accepted, the next client can still be accepted.
                     Err(error)
@@ -320,9 +352,59 @@ impl Channels {
         }
     }
 
-    fn accepted(&self) -> usize {
-        self.links.iter().filter(|(origin, _)| *origin == Origin::Peer).count()
+    fn is_accept_ready(&self) -> bool {
+        self.acceptors.iter().any(|(_, acceptor)| acceptor.is_ready())
     }
+
+    fn accepted(&self) -> usize {
+        self.links.iter().filter(|(origin, _)| matches!(origin, Origin::Peer(_))).count()
+    }
+}
+
+/// Reads the files of TLS connections, if the datapath has any.
+///
+/// # Errors
+///
+/// Returns the first problem of the files.
+pub fn open_tls(datapath: &config::Datapath) -> Result<Option<Tls>, ListenError> {
+    let tls = datapath.tls.as_ref().map(Tls::open).transpose();
+    tls.map_err(|error| ListenError::Tls(error.to_string()))
+}
+
+/// Checks that the files of TLS connections can be used.
+///
+/// # Errors
+///
+/// Returns the first problem of the files.
+pub fn check_tls(datapath: &config::Datapath) -> Result<(), ListenError> {
+    open_tls(datapath).map(drop)
+}
+
+/// Begins TLS on a connection, which this switch has opened to `address`, or accepted. If the files have
+/// changed, they are read before.
+fn begin_tls(
+    tls: &mut Option<Tls>,
+    stream: Stream,
+    address: Option<SocketAddr>,
+    log: &mut LogLimit,
+    now: Nanos,
+) -> io::Result<Stream> {
+    // The configuration is refused if an endpoint of TLS has no files.
+    let (Some(tls), Stream::Tcp(stream)) = (tls, stream) else { return Err(ErrorKind::Unsupported.into()) };
+    match tls.refresh() {
+        Ok(false) => {}
+        Ok(true) => {
+            log.info(now, || tracing::info!("the certificates of TLS have changed and were read again"))
+        }
+        Err(error) => log.warn(now, || {
+            tracing::warn!("the changed certificates of TLS are not used, but those before: {error}");
+        }),
+    }
+    let begun = match address {
+        Some(address) => tls.connect(stream, address),
+        None => tls.accept(stream),
+    };
+    begun.map(|stream| Stream::Tls(Box::new(stream)))
 }
 
 fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &LinkEvent) {

@@ -5,11 +5,13 @@
 //! and produces the next part of an answer only after the earlier parts are sent. Begin with
 //! [`Connection::step`].
 
+use super::change::{ReloadResult, ReloadWork};
 use super::flows::Walk;
-use super::protocol::{Changes, ControlRequest};
+use super::protocol::{Changes, ConfigurationFile, ControlRequest, ControllersReport};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::live_trace::Watch;
+use crate::log;
 use crate::plane::Plane;
 use config::flow_file::{FlowFile, port_names};
 use config::stateless_form::{GatesForm, StatelessForm};
@@ -23,6 +25,9 @@ use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use store::StoreHandle;
 
 /// Number of unsent bytes of answers at which no further part of an answer is produced.
 const OUTBOX_BYTES: usize = 256 * 1_024;
@@ -40,8 +45,16 @@ pub struct ControlState<'a> {
     pub refresh: &'a mut dyn FnMut(),
     /// Returns the number of messages for OpenFlow controllers that were lost.
     pub lost: &'a dyn Fn() -> LostMessages,
+    /// Starts a change of the configuration. `None` without a configuration file.
+    pub reload: &'a dyn Fn(ReloadWork) -> Option<Receiver<ReloadResult>>,
+    /// Returns the path of the configuration file, if there is one.
+    pub configuration: &'a dyn Fn() -> Option<PathBuf>,
+    /// Returns the controllers and their connections.
+    pub controllers: &'a dyn Fn() -> ControllersReport,
     /// Number of flows that all clients together may still send before the flows are loaded.
     pub loading_room: &'a mut usize,
+    /// The store of the rules, if there is one.
+    pub store: Option<&'a StoreHandle>,
 }
 
 /// A client's unfinished request, with its ID.
@@ -52,7 +65,12 @@ enum Job {
     Barrier(u64, RuleVersion, Changes),
     /// A trace of real packets.
     Live(u64, Watch),
+    /// A change of the configuration.
+    Reload(u64, Receiver<ReloadResult>),
 }
+
+/// Error of requests that need a configuration file.
+const NO_FILE: &str = "this switch was started without a configuration file";
 
 struct Load {
     id: u64,
@@ -236,7 +254,7 @@ impl Connection {
                 }
             }
             Some(Job::Barrier(id, version, changes)) => {
-                if state.model.is_applied(version) {
+                if state.model.is_settled(version) {
                     self.answer(id, "done", &changes);
                 } else {
                     self.job = Some(Job::Barrier(id, version, changes));
@@ -256,6 +274,12 @@ impl Connection {
                 }
                 self.job = Some(Job::Live(id, watch));
             }
+            Some(Job::Reload(id, result)) => match result.try_recv() {
+                Ok(Ok(report)) => self.answer(id, "done", &report),
+                Ok(Err(reasons)) => self.error(Some(id), &reasons),
+                Err(TryRecvError::Empty) => self.job = Some(Job::Reload(id, result)),
+                Err(TryRecvError::Disconnected) => self.error(Some(id), "the change ended unexpectedly"),
+            },
             None => {}
         }
     }
@@ -297,6 +321,7 @@ impl Connection {
             }
             ControlRequest::Latencies => self.answer_of_workers(id, show::latencies(state.model)),
             ControlRequest::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
+            ControlRequest::Controllers => self.answer(id, "done", &(state.controllers)()),
             ControlRequest::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
             ControlRequest::Ffp => self.answer_of_workers(id, show::ffp(state.model)),
             ControlRequest::Express => self.answer_of_workers(id, show::express(state.model)),
@@ -304,6 +329,10 @@ impl Connection {
             ControlRequest::Device => match show::device(state.model) {
                 Some(report) => self.answer(id, "done", &report),
                 None => self.error(Some(id), "workers forward the packets of this datapath, and no device"),
+            },
+            ControlRequest::Store => match state.store {
+                Some(store) => self.answer(id, "done", &show::store(store)),
+                None => self.error(Some(id), "this datapath has no store; configure [datapath.store]"),
             },
             ControlRequest::Stateless => self.answer(id, "done", &show::stateless(state.model)),
             ControlRequest::Gates { gates, trusted } => {
@@ -323,10 +352,34 @@ impl Connection {
                 Ok(watch) => self.job = Some(Job::Live(id, watch)),
                 Err(error) => self.error(Some(id), &error.to_string()),
             },
+            ControlRequest::Reload => self.reload(id, ReloadWork::File, state),
+            ControlRequest::Port { edit } => {
+                let datapath = state.model.config().datapath_id;
+                self.reload(id, ReloadWork::Port { datapath, edit }, state);
+            }
+            ControlRequest::Configuration => match (state.configuration)() {
+                Some(path) => {
+                    let (path, datapath) = (path.display().to_string(), state.model.config().datapath_id);
+                    self.answer(id, "done", &ConfigurationFile { path, datapath });
+                }
+                None => self.error(Some(id), NO_FILE),
+            },
+            ControlRequest::Log => self.answer(id, "done", &log::report()),
+            ControlRequest::SetLog { module, level } => match set_log(&module, &level) {
+                Ok(()) => self.answer(id, "done", &log::report()),
+                Err(sentence) => self.error(Some(id), &sentence),
+            },
             ControlRequest::Clear => {
                 let changed = state.model.clear(state.now);
                 self.wait_for(id, changed, state);
             }
+        }
+    }
+
+    fn reload(&mut self, id: u64, work: ReloadWork, state: &mut ControlState<'_>) {
+        match (state.reload)(work) {
+            Some(result) => self.job = Some(Job::Reload(id, result)),
+            None => self.error(Some(id), NO_FILE),
         }
     }
 
@@ -408,6 +461,11 @@ impl Connection {
         self.outbox.extend_from_slice(line.to_string().as_bytes());
         self.outbox.push(b'\n');
     }
+}
+
+fn set_log(module: &str, level: &str) -> Result<(), String> {
+    log::set_level(module.parse()?, level.parse()?);
+    Ok(())
 }
 
 /// Sets the gates, and the trusted ports if given.

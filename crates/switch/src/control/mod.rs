@@ -17,20 +17,24 @@
 //! The server side is non-blocking I/O on the control thread, which owns the model. The module must not
 //! change the model except through requests. Begin with [`ControlRequest`], then read `connection`.
 
+mod change;
 mod client;
 mod connection;
 mod flows;
 mod latency;
 mod protocol;
 mod request;
-mod show;
+pub(crate) mod show;
 
+pub use change::ReloadReport;
+pub(crate) use change::{ReloadResult, ReloadWork};
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};
 pub use protocol::{
-    CacheCounts, CachePort, CacheReport, Changes, ControlRequest, CountersReport, DeviceReport,
-    ExaminedField, ExpressCounts, ExpressReport, ExpressWorker, FastTable, Ffp, FlowForm, FlowPart, FlowRow,
-    Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow, StatelessReport, TableRow, Tables,
+    CacheCounts, CachePort, CacheReport, Changes, ConfigurationFile, ControlRequest, ControllerRow,
+    ControllersReport, CountersReport, DeviceReport, ExaminedField, ExpressCounts, ExpressReport,
+    ExpressWorker, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, MacRow, Macs, PlanForm, PortRow,
+    Ports, QueueRow, StatelessReport, StoreReport, TableRow, Tables,
 };
 
 pub(crate) use connection::{Connection, ControlState, PARKED_MAX};

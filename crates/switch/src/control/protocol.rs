@@ -3,6 +3,7 @@
 
 use super::latency::LaneLatency;
 use crate::live_trace::Live;
+use config::edit::PortEdit;
 use config::packet::PacketForm;
 use config::stateless_form::{GatesForm, StatelessForm};
 use flow::{PortNo, QueueId, TableId};
@@ -29,6 +30,8 @@ pub enum ControlRequest {
         /// Form in which the flows are sent.
         form: FlowForm,
     },
+    /// Asks for the controllers and their connections. The answer is [`ControllersReport`].
+    Controllers,
     /// Asks for the state of the fast-forwarding path. The answer is [`Ffp`].
     Ffp,
     /// Asks for the state of the express path. The answer is [`ExpressReport`].
@@ -37,6 +40,8 @@ pub enum ControlRequest {
     Cache,
     /// Asks for the state of the device, if one forwards. The answer is [`DeviceReport`].
     Device,
+    /// Asks for the condition of the store, if the datapath has one. The answer is [`StoreReport`].
+    Store,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
     /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, sent when the
@@ -67,8 +72,28 @@ pub enum ControlRequest {
         /// Filter and limits of the trace.
         live: Live,
     },
+    /// Asks for the levels and the form of the log, which belongs to the process. The answer is
+    /// [`LogReport`](crate::log::LogReport).
+    Log,
+    /// Sets the level of a module of the log. The answer is [`LogReport`](crate::log::LogReport).
+    SetLog {
+        /// Name of the module.
+        module: String,
+        /// Level: `off`, `error`, `warn`, `info`, `debug` or `trace`.
+        level: String,
+    },
     /// Deletes all flows and restores the default flow. The answer is [`Changes`].
     Clear,
+    /// Reads the configuration file again and applies what changed. The answer is
+    /// [`ReloadReport`](super::ReloadReport), sent when all changes are active.
+    Reload,
+    /// Adds, removes or changes a port. The answer is that of `Reload`.
+    Port {
+        /// The change.
+        edit: PortEdit,
+    },
+    /// Asks for the configuration file. The answer is [`ConfigurationFile`].
+    Configuration,
 }
 
 impl ControlRequest {
@@ -80,19 +105,35 @@ impl ControlRequest {
             Self::Trace { .. } => &["packet"],
             Self::TraceLive { .. } => &["live"],
             Self::Gates { .. } => &["gates", "trusted"],
+            Self::Port { .. } => &["edit"],
+            Self::SetLog { .. } => &["module", "level"],
             Self::Ports
             | Self::Tables
             | Self::Counters
             | Self::Latencies
             | Self::Macs
+            | Self::Controllers
             | Self::Ffp
             | Self::Express
             | Self::Cache
             | Self::Device
+            | Self::Store
             | Self::Stateless
-            | Self::Clear => &[],
+            | Self::Log
+            | Self::Clear
+            | Self::Reload
+            | Self::Configuration => &[],
         }
     }
+}
+
+/// The configuration file of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationFile {
+    /// Absolute path of the file.
+    pub path: String,
+    /// ID of the datapath in the file.
+    pub datapath: u64,
 }
 
 /// Form in which flows are sent.
@@ -465,6 +506,33 @@ impl CacheCounts {
     }
 }
 
+/// Condition of the store that keeps the rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreReport {
+    /// Folder of the store.
+    pub path: String,
+    /// `complete`, `behind` (changes wait for the disk) or `failing` (the disk refuses changes).
+    pub state: String,
+    /// Why the store is failing, if it is.
+    pub trouble: Option<String>,
+    /// Number of the last change.
+    pub recorded: u64,
+    /// Number of the last change that a restart would restore.
+    pub kept: u64,
+    /// Number of values that wait to be written.
+    pub queued: u64,
+    /// Bytes of the logs since the last snapshot.
+    pub log_bytes: u64,
+    /// Bytes of the last snapshot of this process.
+    pub snapshot_bytes: u64,
+    /// Number of snapshots of this process.
+    pub snapshots: u64,
+    /// Number of changes that only a later snapshot can include.
+    pub skipped: u64,
+    /// Number of values that the format cannot represent, and that a restart loses.
+    pub left_out: u64,
+}
+
 /// State of the stateless forwarder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatelessReport {
@@ -576,6 +644,32 @@ pub struct Limit {
     pub used: u64,
     /// Maximum amount, or `null` for unlimited.
     pub limit: Option<u64>,
+}
+
+/// Controllers that the configuration names, and peers that have connected to the switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControllersReport {
+    /// The controllers of the configuration in its order, then peers in the order of their connection.
+    pub controllers: Vec<ControllerRow>,
+}
+
+/// A controller and its connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControllerRow {
+    /// `openflow` or `pof`.
+    pub protocol: String,
+    /// Address of the controller.
+    pub address: String,
+    /// Whether the configuration names the controller, so that the switch connects to it.
+    pub configured: bool,
+    /// `waiting` (for the next attempt), `connecting`, `handshake` or `connected`.
+    pub state: String,
+    /// Role of a connected OpenFlow controller: `equal`, `master` or `slave`.
+    pub role: Option<String>,
+    /// Time of day at which the controller was connected, in seconds since 1970, if it is connected.
+    pub since_s: Option<u64>,
+    /// Number of attempts and connections that failed or ended, for a controller of the configuration.
+    pub failures: u64,
 }
 
 /// Learned MAC addresses.

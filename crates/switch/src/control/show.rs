@@ -5,9 +5,9 @@ use super::latency::{LaneLatency, LatencyBuckets};
 use super::protocol::{
     CacheCounts, CachePort, CacheReport, CountersReport, DeviceReport, ExaminedField, ExpressCounts,
     ExpressReport, ExpressWorker, FastTable, Ffp, Limit, MacRow, Macs, PlanForm, PortRow, Ports, QueueRow,
-    StatelessReport, TableRow, Tables,
+    StatelessReport, StoreReport, TableRow, Tables,
 };
-use crate::log::{self, LogCounts};
+use crate::log;
 use crate::plane::Plane;
 use config::PortCacheMode;
 use config::stateless_form::StatelessForm;
@@ -20,6 +20,7 @@ use model::Model;
 use model::agent::LostMessages;
 use port_cache::{MissFigures, MissUsage, PortCacheConfig, SearcherKind};
 use std::collections::BTreeMap;
+use store::StoreHandle;
 
 const SECOND_NS: Nanos = Nanos(1_000_000_000);
 
@@ -172,6 +173,28 @@ fn express_counts(state: &worker::ExpressState) -> ExpressCounts {
     }
 }
 
+pub fn store(store: &StoreHandle) -> StoreReport {
+    let status = store.status();
+    let state = match &status.trouble {
+        Some(_) => "failing",
+        None if status.kept < status.recorded => "behind",
+        None => "complete",
+    };
+    StoreReport {
+        path: store.path().display().to_string(),
+        state: state.to_owned(),
+        trouble: status.trouble,
+        recorded: status.recorded,
+        kept: status.kept,
+        queued: status.queued as u64,
+        log_bytes: status.log_bytes,
+        snapshot_bytes: status.snapshot_bytes,
+        snapshots: status.snapshots,
+        skipped: status.skipped,
+        left_out: status.left_out,
+    }
+}
+
 pub fn cache(model: &mut Model<Plane>) -> Option<CacheReport> {
     let plane = model.plane_mut().workers()?;
     let mode = PortCacheMode::of(plane.port_cache());
@@ -321,19 +344,12 @@ pub fn counters(model: &mut Model<Plane>, lost: LostMessages) -> CountersReport 
             .into(),
         controllers_lost: lost.by_name().map(|(name, count)| (name.to_owned(), count)).into(),
         log_lines_written: log::counts().written,
-        log_lines_lost: log_lines_lost(log::counts()),
+        log_lines_lost: log::counts().lost_by_name(),
         limits: limits.collect(),
         lanes: by_lane(LaneLatency::of(&latencies.low_latency), LaneLatency::of(&latencies.normal)),
         gaps: latencies.gaps,
         stolen_ns: latencies.stolen_ns.0,
     }
-}
-
-fn log_lines_lost(counts: LogCounts) -> BTreeMap<String, u64> {
-    let LogCounts { written: _, no_room, refused, over_rate } = counts;
-    [("log_no_room", no_room), ("log_refused", refused), ("log_over_rate", over_rate)]
-        .map(|(name, count)| (name.to_owned(), count))
-        .into()
 }
 
 fn by_lane<T>(low_latency: T, normal: T) -> BTreeMap<String, T> {

@@ -5,8 +5,9 @@ use flow::Nanos;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Reading of the clock at the start, in ns; counters use 0 for "never".
-const START_NS: Nanos = Nanos(1_000_000_000);
+/// Reading of the clock at the start, in ns: 400 days. Counters use 0 for "never", and restored entries were
+/// added before the start.
+const START_NS: Nanos = Nanos(400 * 86_400 * 1_000_000_000);
 
 /// Monotonic clock.
 #[derive(Clone, Copy, Debug)]

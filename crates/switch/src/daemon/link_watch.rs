@@ -18,6 +18,8 @@ const REPORT_PERIOD: Duration = Duration::from_millis(1);
 /// State that the thread shares with the control thread.
 struct Shared {
     links: Mutex<Vec<WatchedLink>>,
+    /// New names of interfaces, until the thread has read them.
+    names: Mutex<Option<Vec<String>>>,
     changed: AtomicBool,
     stop: AtomicBool,
     wake: Wake,
@@ -27,6 +29,7 @@ struct Shared {
 pub struct LinkThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    control: Arc<ControlWake>,
 }
 
 impl LinkThread {
@@ -39,20 +42,35 @@ impl LinkThread {
     pub fn start(names: Vec<String>, control: Arc<ControlWake>) -> io::Result<Self> {
         let mut shared = Shared {
             links: Mutex::default(),
+            names: Mutex::default(),
             changed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             wake: Wake::new()?,
         };
         if names.is_empty() {
-            return Ok(Self { shared: Arc::new(shared), thread: None });
+            return Ok(Self { shared: Arc::new(shared), thread: None, control });
         }
         let watch = LinkWatch::new(names)?;
         shared.links = Mutex::new(watch.links().to_vec());
         let shared = Arc::new(shared);
-        let ours = Arc::clone(&shared);
-        let thread =
-            thread::Builder::new().name("links".into()).spawn(move || run(watch, &ours, &control))?;
-        Ok(Self { shared, thread: Some(thread) })
+        let (ours, waker) = (Arc::clone(&shared), Arc::clone(&control));
+        let thread = thread::Builder::new().name("links".into()).spawn(move || run(watch, &ours, &waker))?;
+        Ok(Self { shared, thread: Some(thread), control })
+    }
+
+    /// Watches the interfaces with these names from now on.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if there was no thread and it cannot be started.
+    pub fn set_names(&mut self, names: Vec<String>) -> io::Result<()> {
+        if self.thread.is_none() {
+            *self = Self::start(names, Arc::clone(&self.control))?;
+            return Ok(());
+        }
+        *self.shared.names.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
+        self.shared.wake.wake();
+        Ok(())
     }
 
     /// Returns whether a link changed since the last call.
@@ -79,7 +97,15 @@ impl Drop for LinkThread {
 
 fn run(mut watch: LinkWatch, shared: &Shared, control: &ControlWake) {
     while !shared.stop.load(Ordering::Acquire) {
-        match watch.wait(shared.wake.as_fd()) {
+        let waited = watch.wait(shared.wake.as_fd());
+        // Cleared before the names are taken, so that names that come later wake the thread again.
+        shared.wake.clear();
+        let names = shared.names.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let has_names = names.is_some();
+        if let Some(names) = names {
+            watch.set_names(names);
+        }
+        match waited.map(|changed| changed || has_names) {
             Ok(false) => {}
             Ok(true) => {
                 let links = watch.links().to_vec();

@@ -3,13 +3,18 @@
 //!
 //! It must not decide how packets are forwarded. Begin with [`run`], then read `start` and `serve`.
 
+mod change;
 mod clock;
 mod crew;
+mod hangups;
+mod kept_rules;
 mod link_watch;
 mod links;
 mod load;
 mod model_handle;
 mod ports;
+mod prepare;
+mod reload;
 mod search;
 mod serve;
 mod start;
@@ -17,15 +22,20 @@ mod stop;
 mod thread;
 
 pub use ports::{OpenPort, open};
-pub use start::{Daemon, check};
+pub use reload::ConfigSource;
+pub(crate) use reload::Reloader;
+pub use start::{Daemon, check, check_certificates};
 pub use stop::Stop;
 
 use crate::listener::ListenError;
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
+use hangups::Hangups;
+use metrics::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -59,6 +69,9 @@ pub enum DaemonError {
         /// Mistakes in the file.
         mistakes: FlowFileError,
     },
+    /// The store of the rules cannot be used.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
     /// The model refused a port.
     #[error(transparent)]
     Model(#[from] model::ModelError),
@@ -86,6 +99,14 @@ pub enum DaemonError {
         "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
     LongWorkEnded,
+    /// The metrics cannot be offered.
+    #[error("cannot offer metrics on {address}: {source}; give `metrics` another address")]
+    Metrics {
+        /// IP address and TCP port.
+        address: SocketAddr,
+        /// Error of the system.
+        source: io::Error,
+    },
     /// The system refused an operation.
     #[error("cannot {what}: {source}")]
     Io {
@@ -106,16 +127,19 @@ impl DaemonError {
 ///
 /// Each datapath gets a separate daemon, with a separate control socket. The datapaths share the threads of
 /// workers and the control threads. When all daemons forward packets, the function prints one line per
-/// datapath to stderr. A flow file is allowed only if there is a single datapath.
+/// datapath to stderr. A flow file is allowed only if there is a single datapath. `source` is the file of the
+/// configurations; SIGHUP and clients make the switch read it again.
 ///
 /// # Errors
 ///
 /// Returns an error if a daemon cannot start, or if one of its threads ends unexpectedly.
-pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> {
+pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> {
     if let (Some(path), [_, _, ..]) = (flows, configs) {
         return Err(DaemonError::FlowsOfSeveral(path.into()));
     }
     raise_descriptor_limit(configs.len());
+    // A signal that arrives earlier takes effect when the switch is ready.
+    let hangups = Hangups::catch().map_err(DaemonError::io("catch signals"))?;
     let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
     let mut daemons = Vec::with_capacity(configs.len());
     let mut crew = Crew::default();
@@ -128,13 +152,29 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
     if let Some(config) = configs.first() {
         start::start_workers(crew, config, &mut daemons)?;
     }
+    let metrics = start_metrics(configs, &daemons)?;
     for lines in configs.iter().zip(&daemons).collect::<Vec<_>>().chunks(READY_LINES) {
         for (config, daemon) in lines {
             crate::log::say(&format!("shunt: ready, {}", ready_line(config, daemon)));
         }
         crate::log::flush();
     }
+    let ways = daemons.iter().map(Daemon::reload_way).collect();
+    let reloader = Reloader::new(source, configs.to_vec(), ways);
+    daemons.iter_mut().for_each(|daemon| daemon.reloader = Some(reloader.clone()));
+    hangups.start(reloader).map_err(DaemonError::io("start the thread that waits for SIGHUP"))?;
+    if let Some(metrics) = &metrics {
+        crate::log::say(&format!("shunt: metrics at http://{}/metrics", metrics.address()));
+    }
     serve_all(daemons, &stop, &end)
+}
+
+/// Offers the metrics of all datapaths, if the configuration names an address.
+fn start_metrics(configs: &[Config], daemons: &[Daemon]) -> Result<Option<Server>, DaemonError> {
+    let Some(address) = configs.first().and_then(|config| config.process.metrics) else { return Ok(None) };
+    let sources = daemons.iter().map(Daemon::metrics_source).collect();
+    let started = crate::metrics::start(address, sources);
+    started.map(Some).map_err(|source| DaemonError::Metrics { address, source })
 }
 
 /// Serves all datapaths until they are stopped. If one datapath fails, all other datapaths are stopped.

@@ -3,7 +3,7 @@
 
 use super::DaemonError;
 use config::{Config, ConfiguredPort};
-use port::{DeviceLock, Link, Queue};
+use port::{DeviceLock, Link, PortError, Queue, Queues, Spec};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -46,17 +46,38 @@ impl OpenPort {
 pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
-    let open_one = |port: &ConfiguredPort| {
-        if port.driver.is_empty() {
-            // The device outside this process has the port's channel.
-            let (number, name) = (port.number, port.name.clone());
-            return Ok(OpenPort { number, name, queues: Vec::new(), device_lock: None });
-        }
-        let spec = port.spec();
-        let device_lock = DeviceLock::take(&spec)?;
-        let queues = port::open(&spec)?;
-        let queues = port.workers.iter().copied().zip(queues).collect();
-        Ok(OpenPort { number: port.number, name: port.name.clone(), queues, device_lock })
-    };
-    config.datapath.ports.iter().map(open_one).collect()
+    config.datapath.ports.iter().map(|port| open_as(port, Claim::Take, port::open)).collect()
+}
+
+/// Opens a port for workers that run already. The port receives no packets before the workers take its
+/// queues. With `is_claimed`, this process has claimed the interface already.
+///
+/// # Errors
+///
+/// Returns an error if the port cannot be opened, or if another switch serves it.
+pub(super) fn open_port(port: &ConfiguredPort, is_claimed: bool) -> Result<OpenPort, DaemonError> {
+    open_as(port, if is_claimed { Claim::Keep } else { Claim::Take }, port::open_held)
+}
+
+/// Whether an interface must be claimed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Take,
+    Keep,
+}
+
+fn open_as(
+    port: &ConfiguredPort,
+    claim: Claim,
+    open: fn(&Spec) -> Result<Queues, PortError>,
+) -> Result<OpenPort, DaemonError> {
+    let (number, name) = (port.number, port.name.clone());
+    if port.driver.is_empty() {
+        // The device outside this process has the port's channel.
+        return Ok(OpenPort { number, name, queues: Vec::new(), device_lock: None });
+    }
+    let spec = port.spec();
+    let device_lock = if claim == Claim::Take { DeviceLock::take(&spec)? } else { None };
+    let queues = port.workers.iter().copied().zip(open(&spec)?).collect();
+    Ok(OpenPort { number, name, queues, device_lock })
 }

@@ -4,6 +4,7 @@
 //!
 //! Begin with [`serve`], then read [`Served::step`].
 
+use super::change::PendingChange;
 use super::{Daemon, DaemonError, Stop, links};
 use crate::control::{Connection, ControlState, PARKED_MAX};
 use config::trace::TracedPlane;
@@ -11,6 +12,7 @@ use dataplane::DataPlane;
 use flow::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum number of clients of a control socket.
@@ -38,6 +40,8 @@ struct Served {
     congested: bool,
     /// Time at which a descriptor was last ready, by the clock of the datapath.
     woken_ns: Nanos,
+    /// Change of the configuration that the workers are applying.
+    pending: Option<PendingChange>,
     /// Time of the next step, unless a descriptor is ready earlier.
     due: Instant,
 }
@@ -98,6 +102,7 @@ impl Served {
             tended_ns: Nanos::ZERO,
             congested: true,
             woken_ns: Nanos::ZERO,
+            pending: None,
             due: Instant::now(),
         }
     }
@@ -114,6 +119,7 @@ impl Served {
             None => daemon.control.asleep.end(),
         }
         let now = daemon.clock.now();
+        self.pending = change_configuration(daemon, self.pending.take());
         let is_due = now.saturating_sub(self.tended_ns) >= TEND_NS;
         if is_due {
             daemon.check()?;
@@ -139,15 +145,21 @@ impl Served {
                 }
                 more |= daemon.channels.step(model, daemon.clock.now(), &mut refresh);
                 let now = daemon.clock.now();
-                let channels = &daemon.channels;
+                let (channels, control) = (&daemon.channels, &daemon.control);
+                let reloader = daemon.reloader.as_ref();
                 let mut state = ControlState {
                     model,
                     now,
                     refresh: &mut refresh,
                     lost: &|| channels.lost(),
+                    reload: &|work| Some(reloader?.start(work, Arc::clone(control))),
+                    configuration: &|| Some(reloader?.path().to_path_buf()),
+                    controllers: &|| channels.report(),
                     loading_room: &mut self.loading_room,
+                    store: daemon.store.as_ref(),
                 };
                 more |= serve_clients(&mut self.clients, &mut state);
+                daemon.metrics.answer(&mut state, workers.len());
                 self.sleep_ns(more)
             }
         };
@@ -175,8 +187,10 @@ impl Served {
         if more {
             return Nanos::ZERO;
         }
-        let waits = self.clients.iter().any(Connection::waits_for_barrier);
-        if device_due.is_none() && (self.congested || waits || daemon.channels.waits_for_barrier()) {
+        let waits = self.pending.is_some() || self.clients.iter().any(Connection::waits_for_barrier);
+        if (device_due.is_none() || self.pending.is_some())
+            && (self.congested || waits || daemon.channels.waits_for_barrier())
+        {
             return BARRIER_NS;
         }
         let waits = self.clients.iter().any(Connection::waits_for_records);
@@ -231,6 +245,22 @@ impl Served {
             self.daemon.accept(&mut self.clients);
         }
     }
+}
+
+/// Continues the change of the configuration that the workers are applying, or begins the next one. Returns
+/// the change that the workers have not applied yet.
+fn change_configuration(daemon: &mut Daemon, pending: Option<PendingChange>) -> Option<PendingChange> {
+    if daemon.model_handle.is_lent() {
+        return pending;
+    }
+    let begun = match pending {
+        Some(pending) => Some(pending),
+        None => {
+            let command = daemon.reload_commands.1.try_recv().ok()?;
+            daemon.begin_change(command)
+        }
+    };
+    begun.filter(|pending| !daemon.end_change(pending))
 }
 
 impl Daemon {

@@ -3,16 +3,18 @@
 
 use super::clock::{self, MonotonicClock};
 use super::crew::{Crew, WorkerThreads};
+use super::kept_rules;
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
-use super::load::load;
 use super::model_handle::ModelHandle;
+use super::reload::{ReloadCommand, Reloader};
 use super::search::SharedSearch;
 use super::thread::{ControlWake, Member, Others, Shared};
 use super::{DaemonError, OpenPort, Stop};
 use crate::channels::{Channels, Protocol};
 use crate::hardware::DeviceDatapath;
 use crate::listener::Listener;
+use crate::metrics::{Inlet, MetricsSource};
 use crate::plane::Plane;
 use config::socket::SocketPurpose;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
@@ -27,6 +29,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use store::StoreHandle;
 use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag, Worker, WorkerSet};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
@@ -42,6 +45,8 @@ const DEVICE_PAUSE: Duration = Duration::from_micros(200);
 /// The running switch of one datapath. Dropping it stops its threads.
 pub struct Daemon {
     pub(super) model_handle: ModelHandle,
+    /// The thread that keeps the rules. It ends after the model, which has its journal.
+    pub(super) store: Option<StoreHandle>,
     pub(super) clock: MonotonicClock,
     pub(super) listener: Listener,
     pub(super) channels: Channels,
@@ -60,9 +65,17 @@ pub struct Daemon {
     /// The links as last reported to the model.
     pub(super) links: Vec<Known>,
     pub(super) link_thread: LinkThread,
+    /// Requests of the thread that serves metrics.
+    pub(super) metrics: Inlet,
+    datapath_id: u64,
     /// Descriptor on which datagrams of a device arrive, if one forwards.
     pub(super) device_descriptor: Option<OwnedFd>,
-    _device_locks: Vec<DeviceLock>,
+    /// Claims on the interfaces of ports, with the devices in the configuration.
+    pub(super) device_locks: Vec<(String, DeviceLock)>,
+    /// Changes of the configuration, and the way by which they come.
+    pub(super) reload_commands: (Sender<ReloadCommand>, Receiver<ReloadCommand>),
+    /// Makes changes of the configuration that clients request. `None` without a configuration file.
+    pub(super) reloader: Option<Reloader>,
 }
 
 /// Compiles tables in the background. Its thread starts with the first table, and ends when there was none
@@ -173,8 +186,14 @@ fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<
     Ok(Forwarding { plane, workers: Vec::new(), search: None, device_descriptor })
 }
 
+/// Takes the claim on the interface of an open port, with the device in the configuration.
+fn take_lock(config: &Config, port: &mut OpenPort) -> Option<(String, DeviceLock)> {
+    let settings = config.datapath.ports.iter().find(|settings| settings.number == port.number);
+    settings.map(|settings| settings.device.clone()).zip(port.device_lock.take())
+}
+
 /// Returns the kernel interface of a port, if there is one.
-fn interface(port: &ConfiguredPort) -> Option<String> {
+pub(super) fn interface(port: &ConfiguredPort) -> Option<String> {
     port::interface_of(&port.driver, &port.device).map(str::to_owned)
 }
 
@@ -237,6 +256,13 @@ impl Daemon {
         self.channels.addresses(Protocol::Pof)
     }
 
+    /// Returns where metrics of the datapath come from, for [`crate::metrics::start`].
+    #[must_use]
+    pub fn metrics_source(&self) -> MetricsSource {
+        let control = Arc::clone(&self.control);
+        self.metrics.source(self.datapath_id, Box::new(move || control.wake.wake()))
+    }
+
     /// Sets up everything except the threads. Operations may still be queued for the workers afterwards.
     fn set_up(
         config: &Config,
@@ -249,10 +275,11 @@ impl Daemon {
         let clock = MonotonicClock::new();
         let listener = Listener::bind(&config.control, SocketPurpose::Control, CLIENTS_WAITING)?;
         let channels = Channels::open(&config.datapath)?;
+        let kept = kept_rules::open(config, clock)?;
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
-        let device_locks = ports.iter_mut().filter_map(|port| port.device_lock.take()).collect();
+        let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
         let Forwarding { plane, workers, search, device_descriptor } = match &config.datapath.device {
             Some(device) => forward_by_device(device, ports)?,
             None => forward_by_workers(config, ports, crew)?,
@@ -262,11 +289,7 @@ impl Daemon {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
         }
         model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
-        if let Some(path) = flows
-            && load(&mut model, clock, path, Some(stop))?.is_none()
-        {
-            return Ok(None);
-        }
+        let Some(store) = kept_rules::set_up(&mut model, clock, kept, flows, stop)? else { return Ok(None) };
         let wake =
             Wake::new().map_err(DaemonError::io("create the wake-up descriptor of the control thread"))?;
         let control = Arc::new(ControlWake { wake, asleep: SleepFlag::default() });
@@ -276,6 +299,7 @@ impl Daemon {
         let model_handle = ModelHandle::new(model, Arc::clone(&control));
         let daemon = Self {
             model_handle,
+            store,
             clock,
             listener,
             channels,
@@ -289,8 +313,12 @@ impl Daemon {
             control,
             links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
             link_thread,
+            metrics: Inlet::new(),
+            datapath_id: config.datapath.id,
             device_descriptor,
-            _device_locks: device_locks,
+            device_locks,
+            reload_commands: channel(),
+            reloader: None,
         };
         Ok(Some(daemon))
     }
@@ -430,6 +458,15 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
     model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
     let flows = flows.or(config.datapath.flows.as_deref());
     flows.map(|flows| super::load::check(&mut model, clock, flows)).transpose()
+}
+
+/// Checks that the files of TLS connections can be used.
+///
+/// # Errors
+///
+/// Returns the first problem of the files.
+pub fn check_certificates(config: &Config) -> Result<(), DaemonError> {
+    Ok(crate::channels::check_tls(&config.datapath)?)
 }
 
 fn model_config(config: &Config) -> model::ModelConfig {

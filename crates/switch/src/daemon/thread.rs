@@ -56,6 +56,11 @@ impl Shared {
         Arc::clone(self.0.alarm())
     }
 
+    /// Wakes the worker's thread, if it sleeps.
+    pub fn wake(&self) {
+        self.0.alarm().wake();
+    }
+
     /// Applies queued operations for a sleeping worker, or wakes it.
     pub fn apply_or_wake(&self) {
         self.0.apply_or_wake();

@@ -11,13 +11,18 @@
 //! Limits: [`queue::LINES`] waiting lines of at most [`queue::LINE_BYTES`] each, and
 //! [`rate::LINES_PER_SECOND`]. Begin with [`start`].
 
+mod format;
+mod levels;
 mod queue;
 mod rate;
 mod writer;
 
+pub use levels::{LogModuleRow, LogReport, report, set_level};
 pub use queue::LogCounts;
 
-use queue::LogQueue;
+use config::{LogFormat, LogSettings};
+use format::LineFormat;
+use queue::{LINE_BYTES, LogQueue};
 use rate::RateLimit;
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
@@ -26,7 +31,7 @@ use std::thread;
 use std::time::Duration;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{fmt, reload};
 
 /// Longest time that one [`flush`] waits.
 const FLUSH_LIMIT: Duration = Duration::from_millis(500);
@@ -36,8 +41,8 @@ const BACKTRACE_LINES: usize = 100;
 
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
-/// Starts the log on stderr. The environment variable `RUST_LOG` sets the levels; the default is warnings and
-/// errors. Panics of all threads are logged too.
+/// Starts the log on stderr as text. The environment variable `RUST_LOG` sets the levels; the default is
+/// warnings and errors. Panics of all threads are logged too.
 ///
 /// # Errors
 ///
@@ -50,25 +55,33 @@ pub fn start() -> io::Result<()> {
     let tally = queue.tally();
     thread::Builder::new().name("log".into()).spawn(move || writer::run(&io::stderr(), &lines, &tally))?;
     let queue = QUEUE.get_or_init(|| queue);
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let (filter, handle) = reload::Layer::new(levels::filter(&[]));
     // By default, the layer would print its own errors directly to stderr, and panic if that fails.
-    let lines = fmt::layer().log_internal_errors(false).with_writer(|| QueueWriter(queue));
+    let lines = fmt::layer()
+        .log_internal_errors(false)
+        .event_format(LineFormat::default())
+        .with_writer(|| QueueWriter(queue));
+    let log = tracing_subscriber::registry().with(lines).with(filter).with(RateLimit::new(queue.tally()));
     // The call fails only if a log was already set up, which then stays active.
-    let _ = tracing_subscriber::registry()
-        .with(lines)
-        .with(filter)
-        .with(RateLimit::new(queue.tally()))
-        .try_init();
+    if log.try_init().is_ok() {
+        levels::started(handle);
+    }
     // The default hook writes directly to stderr, which could block the panicking thread.
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
+}
+
+/// Sets the form of the lines and the levels of the modules.
+pub fn configure(settings: &LogSettings) {
+    format::set(settings.format);
+    settings.levels.iter().for_each(|(module, level)| set_level(*module, *level));
 }
 
 /// Writes one or more lines to the log, regardless of the log level. Before the log is started, the lines go
 /// to stderr.
 pub fn say(text: &str) {
     match QUEUE.get() {
-        Some(queue) => text.lines().for_each(|line| queue.put(line.as_bytes())),
+        Some(queue) => text.lines().for_each(|line| queue.put(format::said(line).as_bytes())),
         // If stderr fails, the error cannot be reported anywhere.
         None => drop(writeln!(io::stderr(), "{text}")),
     }
@@ -115,7 +128,10 @@ struct QueueWriter<'a>(&'a LogQueue);
 
 impl Write for QueueWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.put(line);
+        match format::current() {
+            LogFormat::Json if line.len() > LINE_BYTES => self.0.put(format::cut(line).as_bytes()),
+            _ => self.0.put(line),
+        }
         Ok(line.len())
     }
 

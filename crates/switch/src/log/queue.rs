@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bounded queue between the threads that log and the thread that writes, with counters of the lines.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -33,6 +34,17 @@ pub struct LogCounts {
     pub refused: u64,
     /// Number of lines suppressed because the limit of lines per second was reached.
     pub over_rate: u64,
+}
+
+impl LogCounts {
+    /// Returns the numbers of lost lines by reason.
+    #[must_use]
+    pub fn lost_by_name(self) -> BTreeMap<String, u64> {
+        let Self { written: _, no_room, refused, over_rate } = self;
+        [("log_no_room", no_room), ("log_refused", refused), ("log_over_rate", over_rate)]
+            .map(|(name, count)| (name.to_owned(), count))
+            .into()
+    }
 }
 
 /// Counters of the log, advanced by the thread that writes or drops the line.

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use switch::control::Client;
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
+use switch::metrics::MetricsSource;
 
 /// Timeout of all waits.
 pub const LONG: Duration = Duration::from_secs(20);
@@ -21,6 +22,8 @@ const PORT_FRAMES: usize = 256;
 pub struct Lab {
     pub ports: Vec<MemHandle>,
     pub socket: PathBuf,
+    /// Where the metrics come from.
+    pub metrics: Option<MetricsSource>,
     folder: PathBuf,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<Result<(), DaemonError>>>,
@@ -92,8 +95,9 @@ impl Lab {
         });
         let (stop, tell) = Stop::by_hand().unwrap();
         let daemon = Daemon::start(&config, || Ok(open.collect()), flows.as_deref(), &stop).unwrap().unwrap();
+        let metrics = Some(daemon.metrics_source());
         let thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
-        Self { ports: handles, socket, folder, stop: Some(tell), thread }
+        Self { ports: handles, socket, metrics, folder, stop: Some(tell), thread }
     }
 
     pub fn client(&self) -> Client {

@@ -22,6 +22,8 @@ const PORT_FRAMES: usize = 256;
 pub struct Lab {
     pub ports: Vec<MemHandle>,
     pub address: SocketAddr,
+    /// All endpoints on which the switch listens.
+    pub endpoints: Vec<Endpoint>,
     /// Log of the control thread, at level INFO.
     pub log: Log,
     folder: PathBuf,
@@ -101,14 +103,8 @@ impl Lab {
         });
         let (stop, tell) = Stop::by_hand().unwrap();
         let daemon = Daemon::start(&config, || Ok(open.collect()), file.as_deref(), &stop).unwrap().unwrap();
-        let addresses = daemon.openflow_addresses();
-        let address = addresses
-            .iter()
-            .find_map(|endpoint| match endpoint {
-                Endpoint::Tcp(address) => Some(*address),
-                Endpoint::Unix(_) => None,
-            })
-            .unwrap();
+        let endpoints = daemon.openflow_addresses();
+        let address = endpoints.iter().find_map(Endpoint::address).unwrap();
         let log = Log::default();
         let subscriber = log.subscriber();
         let (say, reported) = std::sync::mpsc::channel();
@@ -118,7 +114,7 @@ impl Lab {
             daemon.serve(&stop)
         }));
         let control_thread = reported.recv().unwrap();
-        Self { ports: handles, address, log, folder, control_thread, stop: Some(tell), thread }
+        Self { ports: handles, address, endpoints, log, folder, control_thread, stop: Some(tell), thread }
     }
 
     /// Returns a client of the control socket that sends no request.

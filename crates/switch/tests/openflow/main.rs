@@ -16,4 +16,6 @@ mod rogue;
 mod round_trip;
 mod session;
 mod stateless;
+mod tls;
+mod tls_files;
 mod unix;

@@ -3,9 +3,9 @@
 //! many frames move as the device can take soon, because the order within the outbox is fixed.
 
 use super::{CHUNK_FRAMES, Outbox, charge_bytes};
-use crate::shaper::QueueReports;
+use crate::shaper::{QueueReports, QueuedFrame};
 use flow::{Nanos, QueueId};
-use frame::{Frame, Lane};
+use frame::{Frame, Lane, PerLane};
 use port::Queue;
 
 impl Outbox {
@@ -86,6 +86,44 @@ impl Outbox {
         self.shaper.as_ref().map(|shaper| shaper.reports()).unwrap_or_default()
     }
 
+    /// Continues `old`, whose port is the same and whose egress queues may differ: takes over the frames in
+    /// front of the device and the counters. The frames in the queues of `old` are moved one by one
+    /// afterwards, by [`Self::pop_queued`] and [`Self::push_queued`].
+    pub fn continue_from(&mut self, old: &mut Self) {
+        old.merge();
+        self.normal.append(&mut old.normal);
+        (self.frozen, self.promoted, self.left) = (self.normal.len(), old.promoted, old.left);
+        (old.frozen, old.promoted) = (0, 0);
+        self.outstanding = old.outstanding;
+        if let (Some(before), Some(shaper)) = (&old.shaper, &mut self.shaper) {
+            shaper.continue_from(before);
+        }
+        self.spare = PerLane::default();
+    }
+
+    /// Takes the next frame out of the egress queues.
+    pub fn pop_queued(&mut self) -> Option<QueuedFrame> {
+        self.shaper.as_mut()?.pop_oldest()
+    }
+
+    /// Adds a frame that waited in other egress queues of the port. Returns the frame if there is no space.
+    pub fn push_queued(&mut self, moved: QueuedFrame) -> Result<(), Frame> {
+        let is_full = self.len() >= 2 * self.limit;
+        match &mut self.shaper {
+            Some(shaper) => shaper.push_moved(moved),
+            None if is_full => Err(moved.frame),
+            None => {
+                // Without queues, the frames leave in the order in which they are moved.
+                self.normal.push(moved.frame);
+                self.frozen = self.normal.len();
+                if moved.lane == Lane::LowLatency {
+                    self.promoted = self.frozen;
+                }
+                Ok(())
+            }
+        }
+    }
+
     fn release(&mut self, now: Nanos) {
         let Some(mut shaper) = self.shaper.take() else { return };
         shaper.fill(now);
@@ -121,7 +159,7 @@ mod tests {
     fn normal_frames_wait_for_low_latency_ones_that_find_no_room() {
         let (mut queues, mut device) = port::mem::pair(1, 1, 64);
         let queue = &mut queues[0];
-        let mut outbox = Outbox::behind(&[EgressQueue::new(QueueId(0))], queue, 1, 64);
+        let mut outbox = Outbox::behind(&[EgressQueue::new(QueueId(0))], queue.outstanding(), 1, 64);
         for number in 0..6 {
             let frame = Frame::from_bytes(&[number; 60]);
             let lane = if number < 5 { Lane::LowLatency } else { Lane::Normal };

@@ -113,10 +113,10 @@ impl SearchWorker {
         // An operation is taken only if the ring for retired updates has space, because the search worker
         // frees no memory either.
         while applied < OPERATIONS_PER_TURN && self.channel.retired.slots() > 0 {
-            let Ok(mut updates) = self.channel.requests.pop() else { break };
-            self.pipeline.apply(&mut updates, &mut ());
-            self.channel.applied.store(updates.version.0, Ordering::Release);
-            drop(self.channel.retired.push(updates));
+            let Ok(mut request) = self.channel.requests.pop() else { break };
+            self.pipeline.apply(&mut request.updates, &mut ());
+            self.channel.applied.store(request.updates.version.0, Ordering::Release);
+            drop(self.channel.retired.push(request));
             applied += 1;
         }
         applied

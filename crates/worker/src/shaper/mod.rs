@@ -35,6 +35,15 @@ pub(crate) type QueueReports = [QueueReport; EgressQueue::COUNT];
 /// Frames of a lane, each with the epoch in which it was queued.
 type LaneQueue = VecDeque<(u64, Frame)>;
 
+/// A frame that is moved from one set of egress queues to another.
+#[derive(Debug)]
+pub(crate) struct QueuedFrame {
+    epoch: u64,
+    queue: QueueId,
+    pub lane: Lane,
+    pub frame: Frame,
+}
+
 /// One egress queue with its token buckets.
 #[derive(Debug)]
 struct Line {
@@ -248,6 +257,54 @@ impl Shaper {
         if promotes {
             self.frozen = self.epoch;
         }
+    }
+
+    /// Takes over the counters of `old`'s queues, and the token buckets of those whose rates are the same.
+    /// Called before frames of `old` are moved here.
+    pub fn continue_from(&mut self, old: &Self) {
+        (self.epoch, self.frozen) = (old.epoch, old.frozen);
+        for line in &mut self.lines {
+            let Some(before) = old.lines.iter().find(|other| other.settings.id == line.settings.id) else {
+                continue;
+            };
+            line.report = before.report;
+            if line.settings.min_rate_kbps == before.settings.min_rate_kbps {
+                line.min = before.min;
+            }
+            if line.settings.max_rate_kbps == before.settings.max_rate_kbps {
+                line.max = before.max;
+            }
+        }
+    }
+
+    /// Takes one of the frames that were queued in the earliest epoch. Frames of a queue and lane keep their
+    /// order.
+    pub fn pop_oldest(&mut self) -> Option<QueuedFrame> {
+        let of_line = |(at, line): (usize, &Line)| {
+            [Lane::Normal, Lane::LowLatency]
+                .map(|lane| line.epoch(lane).map(|epoch| (epoch, at, lane as usize)))
+        };
+        let (_, at, lane) = self.lines.iter().enumerate().flat_map(of_line).flatten().min()?;
+        let lane = if lane == Lane::Normal as usize { Lane::Normal } else { Lane::LowLatency };
+        let line = self.lines.get_mut(at)?;
+        let (epoch, frame) = line.lanes[lane].pop_front()?;
+        self.frames -= 1;
+        Some(QueuedFrame { epoch, queue: line.settings.id, lane, frame })
+    }
+
+    /// Queues a frame that waited in other egress queues of the port. Returns the frame if its queue is full,
+    /// and counts it as dropped.
+    pub fn push_moved(&mut self, moved: QueuedFrame) -> Result<(), Frame> {
+        let QueuedFrame { epoch, queue, lane, frame } = moved;
+        let at = self.place(queue);
+        let line = &mut self.lines[at];
+        if line.is_full(lane) {
+            line.report.dropped += 1;
+            return Err(frame);
+        }
+        line.lanes[lane].push_back((epoch, frame));
+        self.frames += 1;
+        Ok(())
     }
 
     /// Removes one of the waiting frames, regardless of the schedule.

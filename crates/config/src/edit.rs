@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of ports in the text of a configuration file. Comments and the order of the file are kept.
+//!
+//! A change is made in the text, and the text is then checked like any other file. Begin with
+//! [`PortEdit::apply`], which is a pure function, and [`write`], which replaces a file.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::Path;
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
+
+#[cfg(test)]
+mod tests;
+
+/// A change of a datapath's ports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum PortEdit {
+    /// Adds a port.
+    Add(PortForm),
+    /// Removes the port with this number or name.
+    Remove(String),
+    /// Changes settings of a port.
+    Set {
+        /// Number or name of the port.
+        port: String,
+        /// The settings that change.
+        to: PortForm,
+    },
+}
+
+/// Settings of a port. `None` leaves a setting as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PortForm {
+    /// Number of the port.
+    pub number: Option<u32>,
+    /// Name of the port.
+    pub name: Option<String>,
+    /// Driver of the port.
+    pub driver: Option<String>,
+    /// Device, in the notation of the driver.
+    pub device: Option<String>,
+    /// Numbers of the workers that serve the port.
+    pub workers: Option<Vec<u32>>,
+    /// Limit on outstanding bytes.
+    pub outstanding_bytes: Option<u32>,
+    /// All egress queues of the port.
+    pub queues: Option<Vec<QueueForm>>,
+}
+
+/// Settings of an egress queue. Their meanings are those of the keys in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueueForm {
+    /// Number of the queue.
+    pub id: u32,
+    /// Guaranteed rate in kbit/s.
+    pub min_rate_kbps: Option<u32>,
+    /// Maximum rate in kbit/s.
+    pub max_rate_kbps: Option<u32>,
+    /// Priority.
+    pub priority: Option<u32>,
+    /// Capacity in frames per lane.
+    pub limit_frames: Option<u32>,
+}
+
+impl PortEdit {
+    /// Makes the change in the text of a file, for the datapath with this ID. The result is not checked.
+    ///
+    /// # Errors
+    ///
+    /// Returns a sentence if the text is not TOML, if it has no such datapath or port, or if its ports are
+    /// not written as `[[datapath.port]]`.
+    pub fn apply(&self, text: &str, datapath: u64) -> Result<String, String> {
+        let mut document: DocumentMut =
+            text.parse().map_err(|error| format!("the configuration is not TOML: {error}"))?;
+        let datapaths = tables(document.as_table_mut(), "datapath", "[[datapath]]")?;
+        let is_wanted =
+            |table: &&mut Table| table.get("id").and_then(Item::as_integer) == Some(datapath as i64);
+        let table = datapaths.iter_mut().find(is_wanted);
+        let table = table.ok_or_else(|| format!("the configuration has no datapath {datapath}"))?;
+        let ports = tables(table, "port", "[[datapath.port]]")?;
+        match self {
+            Self::Add(form) => {
+                let mut port = Table::new();
+                // An empty line goes before the section.
+                port.decor_mut().set_prefix("\n");
+                form.write(&mut port);
+                ports.push(port);
+            }
+            Self::Remove(port) => drop(ports.remove(place(ports, port)?)),
+            Self::Set { port, to } => {
+                let at = place(ports, port)?;
+                if let Some(table) = ports.get_mut(at) {
+                    to.write(table);
+                }
+            }
+        }
+        Ok(document.to_string())
+    }
+}
+
+impl PortForm {
+    /// Writes the given settings into the section of a port.
+    fn write(&self, table: &mut Table) {
+        let Self { number, name, driver, device, workers, outstanding_bytes, queues } = self;
+        set(table, "number", number.map(i64::from));
+        set(table, "name", name.as_deref());
+        set(table, "driver", driver.as_deref());
+        set(table, "device", device.as_deref());
+        set(
+            table,
+            "workers",
+            workers.as_ref().map(|all| all.iter().copied().map(i64::from).collect::<Array>()),
+        );
+        set(table, "outstanding_bytes", outstanding_bytes.map(i64::from));
+        let Some(queues) = queues else { return };
+        table.remove("queue");
+        if !queues.is_empty() {
+            let sections: ArrayOfTables = queues.iter().map(QueueForm::section).collect();
+            table.insert("queue", Item::ArrayOfTables(sections));
+        }
+    }
+}
+
+impl QueueForm {
+    fn section(&self) -> Table {
+        let mut table = Table::new();
+        set(&mut table, "id", Some(i64::from(self.id)));
+        for (key, number) in [
+            ("min_rate_kbps", self.min_rate_kbps),
+            ("max_rate_kbps", self.max_rate_kbps),
+            ("priority", self.priority),
+            ("limit_frames", self.limit_frames),
+        ] {
+            set(&mut table, key, number.map(i64::from));
+        }
+        table
+    }
+}
+
+/// Sets a key, and keeps the comment behind its value.
+fn set(table: &mut Table, key: &str, new: Option<impl Into<Value>>) {
+    let Some(new) = new else { return };
+    let mut new: Value = new.into();
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            *new.decor_mut() = old.decor().clone();
+            *old = new;
+        }
+        None => drop(table.insert(key, value(new))),
+    }
+}
+
+/// Returns the list of sections at `key`, which is created if it is missing.
+fn tables<'t>(table: &'t mut Table, key: &str, section: &str) -> Result<&'t mut ArrayOfTables, String> {
+    let item = table.entry(key).or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+    item.as_array_of_tables_mut().ok_or_else(|| {
+        format!("the configuration does not write `{key}` as sections {section}; rewrite it, or edit the file by hand")
+    })
+}
+
+/// Returns the position of the port with this number or name.
+fn place(ports: &ArrayOfTables, port: &str) -> Result<usize, String> {
+    let number = port.parse::<i64>().ok();
+    let is_wanted = |table: &Table| {
+        let is_named = table.get("name").and_then(Item::as_str) == Some(port);
+        is_named || number.is_some() && table.get("number").and_then(Item::as_integer) == number
+    };
+    ports.iter().position(is_wanted).ok_or_else(|| {
+        let all: Vec<String> = ports.iter().map(named).collect();
+        let all = if all.is_empty() {
+            "there are none".to_owned()
+        } else {
+            format!("there are {}", all.join(", "))
+        };
+        format!("no port has the number or name \"{port}\"; {all}")
+    })
+}
+
+/// Returns the number and name of a port.
+fn named(port: &Table) -> String {
+    let number = port.get("number").and_then(Item::as_integer).unwrap_or_default();
+    format!("{number} ({})", port.get("name").and_then(Item::as_str).unwrap_or_default())
+}
+
+/// Replaces a file as a whole: writes a temporary file beside it, flushes it to the disk and renames it.
+/// Owner and mode stay the same. A symbolic link stays a link to the file.
+///
+/// # Errors
+///
+/// Returns the error of the system. The file is then as it was.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    let path = fs::canonicalize(path)?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}", std::process::id()));
+    let replaced = replace(&path, &temporary, text);
+    if replaced.is_err() {
+        // The rename was not made, or the file is not there.
+        let _ = fs::remove_file(&temporary);
+        return replaced;
+    }
+    // The rename is on the disk only after the folder is.
+    File::open(folder)?.sync_all()
+}
+
+fn replace(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
+    let before = fs::metadata(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
+    file.write_all(text.as_bytes())?;
+    let made = file.metadata()?;
+    if (made.uid(), made.gid()) != (before.uid(), before.gid()) {
+        fchown(&file, Some(before.uid()), Some(before.gid()))?;
+    }
+    file.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
+    file.sync_all()?;
+    fs::rename(temporary, path)
+}

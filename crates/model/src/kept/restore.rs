@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A start with the state that an earlier process has kept.
+
+use super::{KeptChange, KeptEntry};
+use crate::changes::transaction::{Origin, Transaction};
+use crate::changes::{self, GroupCommand, MeterCommand};
+use crate::error::ModelError;
+use crate::model::Model;
+use crate::port::PortConfig;
+use crate::rules::TableSet;
+use crate::rules::slot::Life;
+use dataplane::{DataPlane, MacSeen};
+use flow::group::Group;
+use flow::meter::Meter;
+use flow::operation::MAC_TABLE;
+use flow::stateless::StatelessConfig;
+use flow::{FlowMod, GroupId, Instructions, Nanos, PortNo, Settings, TableId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Maximum number of refusals whose reasons are reported.
+const REASONS_MAX: usize = 10;
+
+/// A flow entry to restore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoredEntry {
+    /// The flow-mod that adds the entry.
+    pub flow: FlowMod,
+    /// Serial number of the entry.
+    pub serial: u64,
+    /// Time at which the entry was added, by the clock of the new process.
+    pub created_ns: Nanos,
+    /// Whether the entry was low-latency because of its measured hit rate.
+    pub learned: bool,
+}
+
+/// Kept state to restore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptState {
+    /// Flow entries in the order of their serial numbers.
+    pub entries: Vec<RestoredEntry>,
+    /// Learned MACs: VLAN ID, address and port.
+    pub macs: Vec<(u16, [u8; 6], PortNo)>,
+    /// Groups in any order.
+    pub groups: Vec<Group>,
+    /// Meters.
+    pub meters: Vec<Meter>,
+    /// Configurations of ports.
+    pub ports: Vec<(PortNo, PortConfig)>,
+    /// Configuration of the stateless forwarder; `None` leaves it unchanged.
+    pub stateless: Option<Option<Arc<StatelessConfig>>>,
+    /// Tables of the pipeline; `None` leaves them unchanged.
+    pub tables: Option<TableSet>,
+    /// Whether IP fragments are dropped.
+    pub drop_fragments: bool,
+    /// Whether the datapath forwarded as a learning switch.
+    pub standalone: bool,
+}
+
+/// Result of restoring a state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// Flow entries restored.
+    pub flows: usize,
+    /// Learned MACs restored.
+    pub macs: usize,
+    /// Groups restored.
+    pub groups: usize,
+    /// Meters restored.
+    pub meters: usize,
+    /// Number of items that the datapath refused. They are lost.
+    pub refused: usize,
+    /// The first refusals, with their reasons.
+    pub reasons: Vec<String>,
+    /// The refused items, as changes for the journal that kept them.
+    pub gone: Vec<KeptChange>,
+}
+
+impl RestoreReport {
+    fn refuse(&mut self, what: &str, error: &ModelError, gone: KeptChange) {
+        self.refused += 1;
+        self.gone.push(gone);
+        if self.reasons.len() < REASONS_MAX {
+            self.reasons.push(format!("{what}: {error}"));
+        }
+    }
+}
+
+impl<D: DataPlane> Model<D> {
+    /// Replaces the entries, groups and meters of a fresh model by a kept state. Ports must have been added.
+    ///
+    /// An item that the model refuses, for example because its limits have changed, is left out. MACs of
+    /// ports without a link are left out silently.
+    pub fn restore(&mut self, now: Nanos, state: KeptState) -> RestoreReport {
+        let mut report = RestoreReport::default();
+        self.config.standalone &= state.standalone;
+        self.set_settings(Settings { drop_fragments: state.drop_fragments, ..self.settings() });
+        if let Some(stateless) = state.stateless
+            && let Err(error) = self.set_stateless(now, stateless)
+        {
+            let kept = KeptChange::Stateless(self.rules.stateless.clone());
+            report.refuse("stateless forwarding", &error, kept);
+        }
+        for (number, config) in state.ports {
+            // A port that is no longer configured has no configuration to restore.
+            let _ = self.set_port_config(now, number, config);
+        }
+        for meter in state.meters {
+            let id = meter.id;
+            match self.meter_mod(now, MeterCommand::AddOrModify, meter) {
+                Ok(()) => report.meters += 1,
+                Err(error) => report.refuse("meter", &error, KeptChange::MeterGone(id)),
+            }
+        }
+        for group in referenced_first(state.groups) {
+            let id = group.id;
+            match self.group_mod(now, GroupCommand::AddOrModify, group) {
+                Ok(()) => report.groups += 1,
+                Err(error) => report.refuse("group", &error, KeptChange::GroupGone(id)),
+            }
+        }
+        self.restore_entries(now, state.tables, state.entries, &mut report);
+        self.restore_macs(now, &state.macs, &mut report);
+        report
+    }
+
+    fn restore_entries(
+        &mut self,
+        now: Nanos,
+        tables: Option<TableSet>,
+        entries: Vec<RestoredEntry>,
+        report: &mut RestoreReport,
+    ) {
+        let count = entries.len();
+        self.rules.store.reserve(count);
+        self.expiry.restart_idle(now);
+        let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
+        transaction.reserve(count);
+        clear(&mut transaction, tables);
+        let mut added = 0;
+        for entry in entries {
+            added += usize::from(add(&mut transaction, entry, report));
+        }
+        let (changes, others) = transaction.operations();
+        if self.plane.get_mut().check(changes, others).is_ok() {
+            let completed = transaction.complete();
+            self.commit(now, completed);
+            report.flows = added;
+            return;
+        }
+        // The data plane refuses the entries together, so find out which ones it refuses.
+        let entries = added_entries(&transaction);
+        transaction.roll_back();
+        let cleared = self.transact::<ModelError>(now, |transaction| {
+            clear(transaction, tables);
+            Ok(())
+        });
+        // A data plane accepts removals.
+        debug_assert!(cleared.is_ok());
+        for entry in entries {
+            let serial = entry.serial;
+            match self.transact(now, |transaction| restore_one(transaction, entry)) {
+                Ok(_) => report.flows += 1,
+                Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(serial)),
+            }
+        }
+    }
+
+    fn restore_macs(&mut self, now: Nanos, macs: &[(u16, [u8; 6], PortNo)], report: &mut RestoreReport) {
+        let plane = self.plane.get_mut();
+        let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
+        for &(vid, mac, port) in macs {
+            self.macs.learn(MacSeen { vid, mac, port }, &mut transaction, &mut self.expiry, plane);
+        }
+        let completed = transaction.complete();
+        self.commit(now, completed);
+        report.macs = self.rules.store.table(MAC_TABLE).len();
+    }
+}
+
+/// Sets the tables of the pipeline, and removes the entries of a fresh model.
+fn clear(transaction: &mut Transaction<'_>, tables: Option<TableSet>) {
+    if let Some(tables) = tables {
+        transaction.set_pipeline_tables(tables);
+    }
+    for table in TableId::of_controllers() {
+        if transaction.rules().store.table(table).len() > 0 {
+            transaction.empty_table(table, None);
+        }
+    }
+}
+
+/// Adds an entry, or reports why it is refused. A refused entry leaves no trace in the transaction.
+fn add(transaction: &mut Transaction<'_>, entry: RestoredEntry, report: &mut RestoreReport) -> bool {
+    let serial = entry.serial;
+    let added = restore_one(transaction, entry);
+    if let Err(error) = &added {
+        report.refuse("flow", error, KeptChange::EntryGone(serial));
+    }
+    added.is_ok()
+}
+
+fn restore_one(transaction: &mut Transaction<'_>, entry: RestoredEntry) -> Result<(), ModelError> {
+    let RestoredEntry { flow, serial, created_ns, learned } = entry;
+    changes::restore(transaction, flow, Origin { serial, created_ns, learned })
+}
+
+/// Returns the entries that a transaction has added.
+fn added_entries(transaction: &Transaction<'_>) -> Vec<RestoredEntry> {
+    let slots = transaction.rules().store.slots().iter();
+    let added = slots.filter(|slot| slot.life == Life::Fresh).filter_map(KeptEntry::of);
+    let mut added: Vec<_> = added.map(RestoredEntry::from).collect();
+    added.sort_by_key(|entry| entry.serial);
+    added
+}
+
+impl From<KeptEntry> for RestoredEntry {
+    fn from(kept: KeptEntry) -> Self {
+        let KeptEntry { entry, serial, created_ns, mark } = kept;
+        let flow = FlowMod {
+            table: Some(entry.table),
+            priority: entry.priority,
+            matching: entry.matching.clone(),
+            instructions: Instructions::clone(&entry.instructions),
+            idle_timeout_s: entry.idle_timeout_s,
+            hard_timeout_s: entry.hard_timeout_s,
+            cookie: entry.cookie,
+            flags: entry.flags,
+            low_latency: mark.explicit,
+            ..FlowMod::default()
+        };
+        Self { flow, serial, created_ns, learned: mark.learned }
+    }
+}
+
+/// Sorts groups so that each comes after the groups that it refers to. Groups of a loop come last.
+fn referenced_first(groups: Vec<Group>) -> Vec<Group> {
+    let mut waiting: BTreeMap<GroupId, Group> = groups.into_iter().map(|group| (group.id, group)).collect();
+    let mut sorted = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let is_ready = |group: &Group| group.references().all(|other| !waiting.contains_key(&other));
+        let ready: Vec<GroupId> =
+            waiting.values().filter(|group| is_ready(group)).map(|group| group.id).collect();
+        if ready.is_empty() {
+            sorted.extend(std::mem::take(&mut waiting).into_values());
+        }
+        sorted.extend(ready.iter().filter_map(|id| waiting.remove(id)));
+    }
+    sorted
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The state that a restart keeps: what the journal gets, and what a new model makes of it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use flow::group::{Bucket, Group, GroupType};
+use flow::{Action, EntryFlags, FlowMod, GroupId, Match, Nanos, PortNo, RuleVersion, TableId};
+use model::{
+    GroupCommand, Journal, KeptChange, KeptState, Model, ModelConfig, RestoredEntry, StatePart, StateRequest,
+};
+use std::sync::{Arc, Mutex};
+
+/// What a journal got, and what it answers.
+#[derive(Debug, Default)]
+struct Book {
+    changes: Vec<(RuleVersion, Vec<KeptChange>)>,
+    parts: Vec<StatePart>,
+    request: Option<StateRequest>,
+    kept: bool,
+}
+
+#[derive(Debug, Default)]
+struct TestJournal(Arc<Mutex<Book>>);
+
+impl Journal for TestJournal {
+    fn record(&mut self, _: Nanos, version: RuleVersion, changes: Vec<KeptChange>) {
+        self.0.lock().unwrap().changes.push((version, changes));
+    }
+
+    fn is_kept(&mut self, _: RuleVersion) -> bool {
+        self.0.lock().unwrap().kept
+    }
+
+    fn state_request(&mut self) -> Option<StateRequest> {
+        self.0.lock().unwrap().request
+    }
+
+    fn state(&mut self, _: Nanos, part: StatePart) {
+        let mut book = self.0.lock().unwrap();
+        if part.is_last {
+            book.request = None;
+        }
+        book.parts.push(part);
+    }
+}
+
+fn with_journal(model: &mut Fake) -> Arc<Mutex<Book>> {
+    let book = Arc::<Mutex<Book>>::default();
+    model.attach_journal(Nanos(0), Box::new(TestJournal(Arc::clone(&book))), Vec::new());
+    book
+}
+
+/// Returns the changes of the last transaction.
+fn last(book: &Mutex<Book>) -> Vec<KeptChange> {
+    book.lock().unwrap().changes.last().unwrap().1.clone()
+}
+
+#[test]
+fn a_transaction_is_reported_once_and_a_refused_one_never() {
+    let mut model = plain();
+    let book = with_journal(&mut model);
+    model.bundle(Nanos(5), [add(1, mac(1), PortNo(1)), add(2, mac(2), PortNo(2))]).unwrap();
+    let changes = last(&book);
+    let serials: Vec<u64> = changes
+        .iter()
+        .map(|change| match change {
+            KeptChange::Entry(kept) => {
+                assert_eq!(kept.created_ns, Nanos(5));
+                kept.serial
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(serials, [0, 1]);
+    assert_eq!(book.lock().unwrap().changes[0].0, model.barrier());
+    // The second request is refused, so the first one is rolled back.
+    let missing = FlowMod { instructions: group_output(9), ..add(1, mac(4), PortNo(1)) };
+    model.bundle(Nanos(6), [add(1, mac(3), PortNo(1)), missing]).unwrap_err();
+    assert_eq!(book.lock().unwrap().changes.len(), 1);
+    // A replacement is a removal and an addition. An entry that the transaction itself added is not reported
+    // as removed.
+    model.bundle(Nanos(7), [add(1, mac(1), PortNo(3)), add(1, mac(1), PortNo(4))]).unwrap();
+    let changes = last(&book);
+    assert!(matches!(changes[..], [KeptChange::EntryGone(0), KeptChange::Entry(_)]), "{changes:?}");
+}
+
+fn group_output(group: u32) -> flow::Instructions {
+    flow::Instructions::apply(vec![Action::Group(GroupId(group))])
+}
+
+#[test]
+fn a_barrier_waits_for_the_journal() {
+    let mut model = plain();
+    let book = with_journal(&mut model);
+    model.flow_mod(Nanos(0), add(1, mac(1), PortNo(1))).unwrap();
+    let version = model.barrier();
+    assert!(model.is_applied(version) && !model.is_settled(version));
+    book.lock().unwrap().kept = true;
+    assert!(model.is_settled(version));
+}
+
+#[test]
+fn the_state_is_reported_in_parts_while_it_changes() {
+    let mut model = plain();
+    let mods: Vec<FlowMod> = (0..100).map(|n| add(n, mac(n.into()), PortNo(1))).collect();
+    model.bundle(Nanos(0), mods).unwrap();
+    let book = with_journal(&mut model);
+    book.lock().unwrap().request = Some(StateRequest { number: 3, entries: 30 });
+    model.poll(Nanos(1));
+    // An entry that was reported changes, and one that was not reported is removed.
+    model
+        .flow_mod(Nanos(1), FlowMod { instructions: output(PortNo(9)), ..add(0, mac(0), PortNo(1)) })
+        .unwrap();
+    let strict = flow::FlowModCommand::DeleteStrict;
+    model.flow_mod(Nanos(1), command(strict, add(99, mac(99), PortNo(1)))).unwrap();
+    poll_all(&mut model, Nanos(2));
+    let book = book.lock().unwrap();
+    assert_eq!(book.parts.iter().filter(|part| part.is_first).count(), 1);
+    assert!(book.parts.first().unwrap().is_first && book.parts.last().unwrap().is_last);
+    assert!(book.parts.iter().all(|part| part.number == 3));
+    // The parts and then the changes give the state.
+    let mut entries = std::collections::BTreeMap::new();
+    let parts = book.parts.iter().flat_map(|part| &part.changes);
+    for change in parts.chain(book.changes.iter().flat_map(|(_, changes)| changes)) {
+        match change {
+            KeptChange::Entry(kept) => drop(entries.insert(kept.serial, kept.entry.clone())),
+            KeptChange::EntryGone(serial) => drop(entries.remove(serial)),
+            _ => {}
+        }
+    }
+    let expected: Vec<_> = model
+        .kept_state()
+        .into_iter()
+        .filter_map(|change| match change {
+            KeptChange::Entry(kept) => Some((kept.serial, kept.entry)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(entries.into_iter().collect::<Vec<_>>(), expected);
+}
+
+fn entry(serial: u64, created_ns: Nanos, flow: FlowMod) -> RestoredEntry {
+    RestoredEntry { flow, serial, created_ns, learned: false }
+}
+
+#[test]
+fn restored_entries_keep_their_hard_timeouts_and_restart_their_idle_timeouts() {
+    let now = 1_000 * SECOND.0;
+    let mut model = Model::new(ModelConfig::default(), FakePlane::default(), Nanos(now));
+    let hard = FlowMod { hard_timeout_s: 60, ..add(1, mac(1), PortNo(1)) };
+    let idle = FlowMod { idle_timeout_s: 20, ..add(1, mac(2), PortNo(1)) };
+    let entries =
+        vec![entry(4, Nanos(now - 50 * SECOND.0), hard), entry(9, Nanos(now - 500 * SECOND.0), idle)];
+    let report = model.restore(Nanos(now), KeptState { entries, ..KeptState::default() });
+    assert_eq!((report.flows, report.refused), (2, 0));
+    let left = |model: &mut Fake, after: u64| {
+        let at = Nanos(now + after * SECOND.0);
+        poll_all(model, at);
+        let all = dump(model, at);
+        all.iter().map(|flow| (flow.entry.idle_timeout_s, flow.duration_ns.0 / SECOND.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&mut model, 9), [(0, 59), (20, 509)]);
+    assert_eq!(left(&mut model, 10), [(20, 510)]);
+    assert_eq!(left(&mut model, 19), [(20, 519)]);
+    assert_eq!(left(&mut model, 20), []);
+    // New entries get higher serial numbers.
+    let book = with_journal(&mut model);
+    model.flow_mod(Nanos(now + 30 * SECOND.0), add(1, mac(3), PortNo(1))).unwrap();
+    assert!(matches!(&last(&book)[..], [KeptChange::Entry(kept)] if kept.serial == 10));
+}
+
+#[test]
+fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
+    let config = ModelConfig { standalone: true, ..ModelConfig::default() };
+    let mut model = Model::new(config, FakePlane::default(), Nanos(0));
+    let overlapping = FlowMod {
+        flags: EntryFlags { check_overlap: true, ..EntryFlags::default() },
+        ..add(1, Match::any(), PortNo(1))
+    };
+    let missing = FlowMod { instructions: group_output(9), ..add(1, mac(4), PortNo(1)) };
+    let sends = FlowMod { instructions: group_output(1), ..add(1, mac(5), PortNo(1)) };
+    let bucket = |actions| Bucket { actions, ..Bucket::default() };
+    let group = |id, actions| Group { id: GroupId(id), kind: GroupType::All, buckets: vec![bucket(actions)] };
+    let state = KeptState {
+        entries: vec![
+            entry(1, Nanos(0), overlapping),
+            entry(2, Nanos(0), add(1, mac(1), PortNo(1))),
+            entry(3, Nanos(0), missing),
+            entry(4, Nanos(0), sends),
+        ],
+        // Group 1 sends to group 2.
+        groups: vec![
+            group(1, vec![Action::Group(GroupId(2))]),
+            group(2, vec![Action::output(PortNo(1))]),
+            group(3, vec![Action::Group(GroupId(8))]),
+        ],
+        ..KeptState::default()
+    };
+    let report = model.restore(Nanos(0), state);
+    assert_eq!((report.flows, report.groups, report.refused), (3, 2, 2));
+    assert_eq!(report.gone, [KeptChange::GroupGone(GroupId(3)), KeptChange::EntryGone(3)]);
+    assert!(report.reasons.iter().any(|reason| reason.contains("group")), "{:?}", report.reasons);
+    assert!(!model.config().standalone);
+    assert_eq!(dump(&mut model, Nanos(0)).len(), 3);
+    assert!(model.group_mod(Nanos(0), GroupCommand::Delete, group(1, Vec::new())).is_ok());
+    assert_eq!(dump(&mut model, Nanos(0)).iter().filter(|flow| flow.entry.table == TableId(0)).count(), 2);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Restores the rules of an earlier process, and attaches the store to the model.
+
+use super::DaemonError;
+use super::clock::MonotonicClock;
+use super::load::load;
+use super::stop::Stop;
+use crate::log::say;
+use crate::plane::Plane;
+use config::{Config, Durable};
+use flow::Nanos;
+use model::{KeptChange, KeptState, Model};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::{Durability, LoadReport, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
+
+/// Opens the store of a datapath, if it has one, and reports what it contains.
+pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore>, DaemonError> {
+    let Some(kept) = &config.datapath.kept_rules else { return Ok(None) };
+    let settings = StoreConfig {
+        path: kept.path.clone(),
+        durability: match kept.durable {
+            Durable::Off => Durability::Off,
+            Durable::Interval => Durability::Interval,
+            Durable::Barrier => Durability::Barrier,
+        },
+        datapath_id: config.datapath.id,
+        stateless: config.datapath.stateless.clone(),
+        snapshot_after_bytes: store::SNAPSHOT_AFTER_BYTES,
+    };
+    let mut opened = RuleStore::open(settings, StoreClock::at(clock.now()))?;
+    if let Some(state) = &mut opened.state {
+        // Without controllers in the file, no loss of a controller begins the standalone mode.
+        state.standalone |= config.datapath.openflow.controllers.is_empty();
+    }
+    report(&kept.path, &opened.report, opened.state.is_some());
+    Ok(Some(opened))
+}
+
+/// Sets up the rules of a fresh model: those of the store, else those of the flow file. Returns `None` if the
+/// daemon was stopped first.
+pub fn set_up(
+    model: &mut Model<Plane>,
+    clock: MonotonicClock,
+    opened: Option<OpenedStore>,
+    flows: Option<&Path>,
+    stop: &Stop,
+) -> Result<Option<Option<StoreHandle>>, DaemonError> {
+    let load_flows = |model: &mut Model<Plane>| match flows {
+        Some(path) => load(model, clock, path, Some(stop)).map(|loaded| loaded.is_some()),
+        None => Ok(true),
+    };
+    let Some(OpenedStore { store, state, report }) = opened else {
+        return Ok(load_flows(model)?.then_some(None));
+    };
+    let path = store.path().to_owned();
+    let first = match state {
+        Some(state) => {
+            let first = restore(model, clock.now(), &path, state, &report);
+            if let Some(flows) = flows {
+                say(&format!(
+                    "shunt: the flows of {} are not loaded, because the store {} has rules",
+                    flows.display(),
+                    path.display()
+                ));
+            }
+            first
+        }
+        None => {
+            // The flow file is loaded later, as a change that the store keeps.
+            let first = model.kept_state();
+            let (journal, handle) = store.start()?;
+            model.attach_journal(clock.now(), Box::new(journal), first);
+            return Ok(load_flows(model)?.then_some(Some(handle)));
+        }
+    };
+    let (journal, handle) = store.start()?;
+    model.attach_journal(clock.now(), Box::new(journal), first);
+    Ok(Some(Some(handle)))
+}
+
+/// Restores a state. Returns the changes that the store must know.
+fn restore(
+    model: &mut Model<Plane>,
+    now: Nanos,
+    path: &Path,
+    state: KeptState,
+    report: &LoadReport,
+) -> Vec<KeptChange> {
+    let restored = model.restore(now, state);
+    let path = path.display();
+    say(&format!(
+        "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs",
+        restored.flows, restored.groups, restored.meters, restored.macs
+    ));
+    if restored.refused > 0 {
+        let text = restored.reasons.join("; ");
+        say(&format!("shunt: store {path}: {} rules are refused and lost: {text}", restored.refused));
+    }
+    let mut first = restored.gone;
+    if !report.is_same_base {
+        let current = model.kept_state().into_iter();
+        first.extend(current.filter(|change| matches!(change, KeptChange::Stateless(_))));
+    }
+    first
+}
+
+fn report(path: &Path, report: &LoadReport, has_state: bool) {
+    let path = path.display();
+    for problem in &report.problems {
+        say(&format!("shunt: store {path}: {problem}"));
+    }
+    if !has_state {
+        let why = if report.problems.is_empty() { "is new" } else { "has no whole state" };
+        say(&format!("shunt: store {path}: {why}"));
+        return;
+    }
+    let age = report.last_wall_ms.map(|wall_ms| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let age_ms = now.saturating_sub(u128::from(wall_ms));
+        format!(", made {}.{:03} s before this start", age_ms / 1_000, age_ms % 1_000)
+    });
+    let lost = match report.lost {
+        Some(0) => "no later change is lost".to_owned(),
+        Some(1) => "1 later change is lost".to_owned(),
+        Some(lost) => format!("{lost} later changes are lost"),
+        None => "how many later changes are lost is unknown".to_owned(),
+    };
+    let age = age.unwrap_or_default();
+    say(&format!("shunt: store {path}: the last change kept is number {}{age}; {lost}", report.last));
+    if report.undecodable > 0 {
+        say(&format!("shunt: store {path}: {} rules cannot be decoded and are lost", report.undecodable));
+    }
+}
