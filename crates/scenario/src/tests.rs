@@ -71,6 +71,12 @@ fn read_with(text: &str, overrides: &Overrides) -> Result<SwitchScenario, Vec<Mi
     }
 }
 
+/// Runs a scenario that has one switch.
+fn outcome_of(text: &str) -> ScenarioOutcome {
+    let [outcome] = read(text).unwrap().run().unwrap().try_into().unwrap();
+    outcome
+}
+
 /// Formats all mistakes, one per line, as `line 3: KEY: PROBLEM`.
 fn refusal(mistakes: &[Mistake]) -> String {
     let line =
@@ -133,17 +139,14 @@ fn the_express_path_can_be_overridden() {
 
 #[test]
 fn the_same_file_and_seed_give_the_same_bytes() {
-    let bytes = |text: &str| serde_json::to_string(&read(text).unwrap().run().unwrap().remove(0)).unwrap();
+    let bytes = |text: &str| serde_json::to_string(&outcome_of(text)).unwrap();
     assert_eq!(bytes(GOOD), bytes(GOOD));
     assert_ne!(bytes(GOOD), bytes(&GOOD.replace("seed = 3", "seed = 4")));
 }
 
 #[test]
 fn a_load_factor_is_relative_to_the_capacity() {
-    let at = |factor: &str| {
-        let text = GOOD.replace("rate_pps = 4000000", factor);
-        read(&text).unwrap().run().unwrap().remove(0)
-    };
+    let at = |factor: &str| outcome_of(&GOOD.replace("rate_pps = 4000000", factor));
     let (below, beyond) = (at("factor = 0.5"), at("factor = 2"));
     let dropped =
         |outcome: &ScenarioOutcome| outcome.traffic.iter().map(|part| part.dropped.len()).sum::<usize>();
@@ -157,7 +160,7 @@ fn a_load_factor_is_relative_to_the_capacity() {
 
 #[test]
 fn a_larger_ring_does_not_raise_the_capacity() {
-    let capacity = |text: &str| read(text).unwrap().run().unwrap().remove(0).capacity_pps.unwrap();
+    let capacity = |text: &str| outcome_of(text).capacity_pps.unwrap();
     let text = GOOD.replace("rate_pps = 4000000", "factor = 0.5");
     for more in ["", "\nenabled = false"] {
         let text = text.replace("unknown = 64", &format!("unknown = 64{more}"));
@@ -172,9 +175,9 @@ fn a_run_with_rounded_shares_is_repeated_by_its_rate() {
     let thirds =
         GOOD.replace("share = 0.1\n", "share = 0.3333333\n").replace("share = 0.85", "share = 0.3333333");
     let thirds = thirds.replace("share = 0.05", "share = 0.3333333");
-    let first = read(&thirds.replace("rate_pps = 4000000", "factor = 0.7")).unwrap().run().unwrap().remove(0);
+    let first = outcome_of(&thirds.replace("rate_pps = 4000000", "factor = 0.7"));
     let again = thirds.replace("rate_pps = 4000000", &format!("rate_pps = {:.1}", first.offered_pps));
-    assert_eq!(read(&again).unwrap().run().unwrap().remove(0).traffic, first.traffic);
+    assert_eq!(outcome_of(&again).traffic, first.traffic);
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn packets_dropped_at_admission_are_in_no_lane() {
         &GOOD[..from],
         path.display()
     );
-    let outcome = read(&text).unwrap().run().unwrap().remove(0);
+    let outcome = outcome_of(&text);
     fs::remove_dir_all(&folder).unwrap();
     let offered: Vec<u64> = outcome.lanes.iter().map(|lane| lane.offered).collect();
     assert!(offered[0] == 0 && offered[1] > 0, "{:?}", outcome.lanes);
@@ -209,11 +212,10 @@ fn costs_can_be_measured_and_written_down() {
     let end = GOOD.find("[load]").unwrap();
     let with = |costs: String| format!("{}{costs}\n{}", &GOOD[..start], &GOOD[end..]);
     let slow = |text: String| text.replace("rate_pps = 4000000", "rate_pps = 100000");
-    let measured = read(&slow(with("costs = \"measured\"".into()))).unwrap().run().unwrap().remove(0);
+    let measured = outcome_of(&slow(with("costs = \"measured\"".into())));
     assert!(measured.agreement.is_some());
     let steps: Vec<String> = measured.steps.iter().map(ToString::to_string).collect();
-    let given =
-        read(&slow(with(format!("costs = [{}]", steps.join(", "))))).unwrap().run().unwrap().remove(0);
+    let given = outcome_of(&slow(with(format!("costs = [{}]", steps.join(", ")))));
     assert_eq!((&given.traffic, given.costs), (&measured.traffic, "given"));
 }
 
@@ -494,7 +496,7 @@ fn the_port_cache_counts_each_received_packet_once() {
     for (mode, when_full, searcher) in cases {
         let with = format!("\"{mode}\"\nwhen_full = \"{when_full}\"");
         let text = CROWDED.replace("\"nonblocking\"", &with).replace("\"lab\"", &format!("\"{searcher}\""));
-        let outcome = read(&text).unwrap().run().unwrap().remove(0);
+        let outcome = outcome_of(&text);
         let cache = outcome.port_cache.unwrap();
         // Without a warm-up, `offered` counts every packet. Packets lost at the receive ring do not arrive.
         let offered: u64 = outcome.traffic.iter().map(|part| part.offered).sum();
@@ -513,7 +515,7 @@ fn the_port_cache_counts_each_received_packet_once() {
 fn a_search_worker_does_not_delay_known_flows_and_a_flood_leaves_other_ports_their_packets() {
     let example = include_str!("../../../examples/sim/search-worker.toml");
     let known = |text: &str| {
-        let outcome = read(text).unwrap().run().unwrap().remove(0);
+        let outcome = outcome_of(text);
         let [known, _] = &outcome.traffic[..] else { panic!("{outcome:?}") };
         assert_eq!((known.delivered, known.overtaken), (known.offered, 0), "{outcome:?}");
         (known.latency_ns.p99_9, outcome.port_cache.unwrap())
