@@ -202,7 +202,7 @@ impl Control {
             (0..count).map(|id| EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(QueueId(id)) });
         let mut update =
             PortsUpdate { egress: vec![(PortNo(PAIR_PORT), egress.collect())], ..PortsUpdate::default() };
-        if round / 8 % 2 == 0 {
+        if (round / 8).is_multiple_of(2) {
             update.added.push(new);
         } else {
             update.removed.push(PortNo(NEW_PORT));

@@ -29,7 +29,7 @@ impl Program {
 
     /// Makes one random change, which may be refused or change nothing.
     pub fn step(&mut self, model: &mut Fake) {
-        self.now = self.now + Nanos(self.random.u64(0..300_000_000));
+        self.now += Nanos(self.random.u64(0..300_000_000));
         let now = self.now;
         let r = &mut self.random;
         match r.u8(0..20) {

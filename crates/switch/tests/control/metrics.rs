@@ -163,7 +163,7 @@ fn compare(shown: &BTreeMap<&'static str, Value>, scrape: &Scrape) -> BTreeSet<S
         assert!(!all.is_empty(), "{report} has no numbers");
         for Leaf { path, mut labels, value } in all {
             let found = rule(report, &path);
-            let (rule, star) = found.unwrap_or_else(|| panic!("{report}: no rule for {path}"));
+            let (rule, star) = found.ok_or_else(|| format!("{report}: no rule for {path}")).unwrap();
             let (name, factor) = match rule {
                 Rule::Without(reason) => {
                     assert!(!reason.is_empty());
@@ -181,7 +181,7 @@ fn compare(shown: &BTreeMap<&'static str, Value>, scrape: &Scrape) -> BTreeSet<S
                 assert!(labels.len() <= 1 && process.is_empty());
             }
             let metric = scrape.get(&name, &labels);
-            let metric = metric.unwrap_or_else(|| panic!("{report}: {path}: no {name} {labels:?}"));
+            let metric = metric.ok_or_else(|| format!("{report}: {path}: no {name} {labels:?}")).unwrap();
             let expected = value * factor;
             let error = (metric - expected).abs();
             assert!(

@@ -187,7 +187,7 @@ impl Lab {
         let _: serde_json::Value = self
             .client()
             .ask_parts(&request, |part: FlowPart| {
-                let FlowPart::Lines(part) = part else { panic!("{part:?}") };
+                let FlowPart::Lines(part) = part else { unreachable!("{part:?}") };
                 lines.extend(part);
                 Ok(())
             })
@@ -203,7 +203,7 @@ impl Lab {
         let _: serde_json::Value = self
             .client()
             .ask_parts(&request, |part: FlowPart| {
-                let FlowPart::Lines(part) = part else { panic!("{part:?}") };
+                let FlowPart::Lines(part) = part else { unreachable!("{part:?}") };
                 for line in part.iter().filter(|line| line.contains(&format!("cookie={COOKIE},"))) {
                     let count = line.split("n_packets=").nth(1).unwrap().split(',').next().unwrap();
                     packets = Some(count.parse().unwrap());
