@@ -24,7 +24,7 @@ control = "$folder/control.sock"
 [[worker]]
 [[datapath]]
 id = 1
-${2:+flows = "$2"}
+${2:+flows = \"$2\"}
 [datapath.openflow]
 listen = "$openflow_listen"
 fail_mode = "secure"
