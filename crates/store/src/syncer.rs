@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// Number of a sync, in the order of their submission.
 pub type SyncNumber = u64;
@@ -12,14 +12,16 @@ pub type SyncNumber = u64;
 /// The thread and its queue.
 #[derive(Debug)]
 pub struct Syncer {
-    files: Sender<File>,
+    /// `None` only while the value is dropped.
+    files: Option<Sender<File>>,
+    thread: Option<JoinHandle<()>>,
     results: Receiver<io::Result<()>>,
     submitted: SyncNumber,
     done: SyncNumber,
 }
 
 impl Syncer {
-    /// Starts the thread. It ends when the value is dropped and the submitted syncs are done.
+    /// Starts the thread. When the value is dropped, the thread ends after the submitted syncs.
     ///
     /// # Errors
     /// Returns an error if the system refuses a thread.
@@ -33,8 +35,8 @@ impl Syncer {
                 }
             }
         };
-        thread::Builder::new().name("store-sync".into()).spawn(run)?;
-        Ok(Self { files, results, submitted: 0, done: 0 })
+        let thread = thread::Builder::new().name("store-sync".into()).spawn(run)?;
+        Ok(Self { files: Some(files), thread: Some(thread), results, submitted: 0, done: 0 })
     }
 
     /// Makes durable what has been written to a file or folder, after all earlier syncs.
@@ -42,7 +44,9 @@ impl Syncer {
     /// # Errors
     /// Returns an error if the process has no descriptor left.
     pub fn submit(&mut self, file: &File) -> io::Result<SyncNumber> {
-        self.files.send(file.try_clone()?).map_err(|_| io::Error::other("the syncing thread has ended"))?;
+        let ended = || io::Error::other("the syncing thread has ended");
+        let files = self.files.as_ref().ok_or_else(ended)?;
+        files.send(file.try_clone()?).map_err(|_| ended())?;
         self.submitted += 1;
         Ok(self.submitted)
     }
@@ -72,5 +76,16 @@ impl Syncer {
     /// Returns the error of a sync, once.
     pub fn is_idle(&mut self) -> io::Result<bool> {
         self.is_done(self.submitted)
+    }
+}
+
+impl Drop for Syncer {
+    /// Waits for the thread, because its descriptor of the folder keeps the folder locked.
+    fn drop(&mut self) {
+        self.files = None;
+        if let Some(thread) = self.thread.take() {
+            // The thread has nothing to report.
+            let _ = thread.join();
+        }
     }
 }
