@@ -46,6 +46,9 @@ mod output;
 
 mod normal;
 
+// Settings of the ports for NORMAL.
+mod bridge;
+
 // Finish: outputs leave, and the outcome is counted.
 mod finish;
 
@@ -70,6 +73,7 @@ mod slab;
 mod packet;
 
 pub use backlog::{BacklogShare, LaneLimits};
+pub use bridge::Bridge;
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{BypassLimits, Express, ExpressSize, FrameCache, HitsToCount, PathChanges, Predecessor};

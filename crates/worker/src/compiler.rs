@@ -17,7 +17,7 @@ use actions::CompiledPacketOut;
 use dataplane::PortTable;
 use flow::operation::{MAC_TABLE, Releases};
 use flow::{EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
-use pipeline::{BypassLimits, Update};
+use pipeline::{Bridge, BypassLimits, Update};
 use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -197,6 +197,11 @@ impl OperationCompiler {
                     // lane or egress queue.
                     parts.push(Update::Lanes { promotes: true, requeues: true });
                 }
+            }
+            Operation::Bridge(config) => {
+                self.express.set_bridge(config.is_some(), &self.tables);
+                let bridge = config.map(|config| Arc::new(Bridge::compile(&config)));
+                parts.iter_mut().for_each(|parts| parts.push(Update::SwapBridge(bridge.clone())));
             }
             Operation::All(_) => {
                 debug_assert!(false, "an operation in `Operation::All` is not another `All`")
