@@ -187,6 +187,7 @@ fn check_features(coverage: &Coverage) {
         ("cuts of the front by path record", 1_000),
         ("increased or copied fields", 120),
         ("calculated checksums", 250),
+        ("frames of another VLAN", 12_000),
         ("groups", 25),
         ("hosts of IPv6", 400),
         ("linear tables", 50),
@@ -215,6 +216,8 @@ fn check_features(coverage: &Coverage) {
         ("short frames by path record", 100),
         ("super-frames cut", 250),
         ("tables from 10 on", 8),
+        ("tags changed by NORMAL", 300),
+        ("tags changed by NORMAL after path records", 2_000),
         ("tables from 16 on", 8),
     ];
     for (name, one_in) in features {

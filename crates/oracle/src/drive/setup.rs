@@ -52,6 +52,9 @@ const UPPER_SLICES: u64 = 7;
 /// One in this many cases has distant slices, and no rule that needs headers.
 const DISTANT_SLICES: u64 = 13;
 
+/// Ports have settings for NORMAL in one of this many cases.
+const VLANS: u64 = 5;
+
 /// Length of the longest frame in a case with long frames, in bytes.
 const LONGEST: usize = 65_400;
 
@@ -203,6 +206,7 @@ impl Driver {
                 sent,
                 ..Record::default()
             },
+            vlans: (seed % VLANS == 2 && !calm).then(|| Rng::with_seed(!seed)),
             rng,
             options,
             style,
@@ -273,6 +277,9 @@ impl Driver {
         let stateless = self.style.stateless(&mut self.rng).map(Arc::new);
         let set = self.model.set_stateless(self.now, stateless);
         debug_assert!(set.is_ok(), "{set:?}");
+        if let Some(rng) = &mut self.vlans {
+            self.model.set_bridge(self.now, Some(Arc::new(self.style.bridge(rng))));
+        }
     }
 }
 
