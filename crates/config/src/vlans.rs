@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 /// Highest VLAN ID in a file. The standard reserves 4095.
 const VID_MAX: i64 = 4_094;
 
-/// Checks the VLANs of the port at `at`. As in Open vSwitch, a port with a tag and without a mode is an access
-/// port, and a port without both is a trunk.
+/// Checks the VLANs of the port at `at`. As in Open vSwitch, a port with a tag and without a mode is an
+/// access port, and a port without both is a trunk.
 pub fn vlans(at: &str, port: &PortSection, mistakes: &mut Mistakes) -> Option<PortVlans> {
     let key = |name: &str| format!("{at}.{name}");
     let vid = |vid: i64| in_range(vid, 0..=VID_MAX).map(|vid| vid as u16);

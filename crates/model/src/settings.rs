@@ -48,8 +48,8 @@ impl<D: DataPlane> Model<D> {
         let _ = self.bundle(now, missing);
     }
 
-    /// Sets the settings of the ports for NORMAL, or removes them. A port whose VLANs change loses its learned
-    /// MACs.
+    /// Sets the settings of the ports for NORMAL, or removes them. A port whose VLANs change loses its
+    /// learned MACs.
     pub fn set_bridge(&mut self, now: Nanos, bridge: Option<Arc<BridgeConfig>>) {
         let bridge = bridge.filter(|bridge| !bridge.ports.is_empty());
         if self.rules.bridge == bridge {

@@ -46,9 +46,6 @@ mod output;
 
 mod normal;
 
-// Settings of the ports for NORMAL.
-mod bridge;
-
 // Finish: outputs leave, and the outcome is counted.
 mod finish;
 
@@ -57,6 +54,9 @@ mod port_batches;
 
 // State that the stages share: rules, counters and outputs.
 mod context;
+
+// Settings of the ports for NORMAL, which are a part of the rules.
+mod bridge;
 
 mod egress;
 

@@ -52,9 +52,6 @@ const UPPER_SLICES: u64 = 7;
 /// One in this many cases has distant slices, and no rule that needs headers.
 const DISTANT_SLICES: u64 = 13;
 
-/// Ports have settings for NORMAL in one of this many cases.
-const VLANS: u64 = 5;
-
 /// Length of the longest frame in a case with long frames, in bytes.
 const LONGEST: usize = 65_400;
 
@@ -157,8 +154,7 @@ impl Driver {
         let room = if calm { Room::AMPLE } else { Room::of(seed) };
         let scarce = !room.is_ample();
         let long = seed % LONG == 5 && !scarce;
-        let family = Family::random(&mut rng);
-        let longest = if long { LONGEST } else { 0 };
+        let (family, longest) = (Family::random(&mut rng), if long { LONGEST } else { 0 });
         let offloads = long || seed % OFFLOADS == 1;
         let templates = templates(&mut rng, family, style.examined_bytes(), longest, offloads);
         let homes = templates.iter().map(|_| style.any_port(&mut rng)).collect();
@@ -206,7 +202,7 @@ impl Driver {
                 sent,
                 ..Record::default()
             },
-            vlans: (seed % VLANS == 2 && !calm).then(|| Rng::with_seed(!seed)),
+            vlans: (options.vlans && !calm).then(|| Rng::with_seed(!seed)),
             rng,
             options,
             style,
