@@ -52,6 +52,8 @@ pub enum ConfigChange {
     },
     /// A port gets other egress queues.
     SetQueues(ConfiguredPort),
+    /// A port gets other settings for NORMAL.
+    SetBridge(ConfiguredPort),
     /// The limit on outstanding bytes of a port changes.
     SetOutstanding(ConfiguredPort),
     /// The list of controllers to connect to changes.
@@ -194,6 +196,9 @@ fn port_changes(old: &ConfiguredPort, new: &ConfiguredPort) -> Vec<ConfigChange>
     }
     if old.queues != new.queues {
         changes.push(ConfigChange::SetQueues(new.clone()));
+    }
+    if old.bridge != new.bridge {
+        changes.push(ConfigChange::SetBridge(new.clone()));
     }
     if old.outstanding_bytes != new.outstanding_bytes {
         changes.push(ConfigChange::SetOutstanding(new.clone()));

@@ -47,6 +47,14 @@ pub struct PortForm {
     pub workers: Option<Vec<u32>>,
     /// Limit on outstanding bytes.
     pub outstanding_bytes: Option<u32>,
+    /// Removes all settings of VLANs. The settings below are then set.
+    pub no_vlans: bool,
+    /// VLAN mode.
+    pub vlan_mode: Option<String>,
+    /// VLAN of an access or native port.
+    pub tag: Option<u32>,
+    /// VLANs of a trunk.
+    pub trunks: Option<Vec<u32>>,
     /// All egress queues of the port.
     pub queues: Option<Vec<QueueForm>>,
 }
@@ -106,17 +114,21 @@ impl PortEdit {
 impl PortForm {
     /// Writes the given settings into the section of a port.
     fn write(&self, table: &mut Table) {
-        let Self { number, name, driver, device, workers, outstanding_bytes, queues } = self;
+        let Self { number, name, driver, device, workers, outstanding_bytes, queues, .. } = self;
         set(table, "number", number.map(i64::from));
         set(table, "name", name.as_deref());
         set(table, "driver", driver.as_deref());
         set(table, "device", device.as_deref());
-        set(
-            table,
-            "workers",
-            workers.as_ref().map(|all| all.iter().copied().map(i64::from).collect::<Array>()),
-        );
+        let list = |all: &Vec<u32>| all.iter().copied().map(i64::from).collect::<Array>();
+        set(table, "workers", workers.as_ref().map(list));
         set(table, "outstanding_bytes", outstanding_bytes.map(i64::from));
+        let Self { no_vlans, vlan_mode, tag, trunks, .. } = self;
+        for key in ["vlan_mode", "tag", "trunks"].iter().filter(|_| *no_vlans) {
+            table.remove(key);
+        }
+        set(table, "vlan_mode", vlan_mode.as_deref());
+        set(table, "tag", tag.map(i64::from));
+        set(table, "trunks", trunks.as_ref().map(list));
         let Some(queues) = queues else { return };
         table.remove("queue");
         if !queues.is_empty() {

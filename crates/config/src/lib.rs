@@ -35,6 +35,7 @@ pub mod text;
 mod tls;
 pub mod trace;
 pub mod value;
+mod vlans;
 
 pub use crate::device::{ConfiguredDevice, DeviceKind};
 pub use cache::{PortCacheMode, check_pool};

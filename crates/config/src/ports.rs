@@ -8,10 +8,13 @@ use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::settings::ConfiguredPort;
 use crate::value::{in_range, port_name};
-use flow::{EgressQueue, Limits, PortNo, QueueId, port_no};
+use crate::vlans::vlans;
+use flow::{BridgePort, EgressQueue, Limits, PortNo, QueueId, port_no};
 
 /// Value of `driver` for a port without a device.
 const NO_DRIVER: &str = "none";
+/// Problem of a setting for NORMAL of a device's port.
+const NO_NORMAL: &str = "a device does not forward by NORMAL; omit it";
 
 /// Settings of the daemon against which ports are checked.
 pub struct Around {
@@ -94,6 +97,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
             workers: Vec::new(),
             outstanding_bytes: usize::MAX,
             queues: Vec::new(),
+            bridge: BridgePort::default(),
         });
     }
     let known = mistakes.needed(key("driver"), p.driver.clone(), "driver = \"af_packet\"");
@@ -116,6 +120,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
         None => outstanding(at, p.outstanding_bytes, around.outstanding_bytes, mistakes),
     };
     let queues = queues(&key("queue"), &p.queue, mistakes);
+    let vlans = vlans(at, p, mistakes);
     let port = ConfiguredPort {
         number: PortNo(number? as u32),
         name: name?,
@@ -124,6 +129,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
         workers: workers?,
         outstanding_bytes: outstanding_bytes?,
         queues,
+        bridge: BridgePort { vlans: vlans? },
     };
     around.scope.port(at, &port, mistakes);
     Some(port)
@@ -141,6 +147,9 @@ fn refuse_without_device(at: &str, p: &file::PortSection, mistakes: &mut Mistake
         ("workers", p.workers.is_some()),
         ("outstanding_bytes", p.outstanding_bytes.is_some()),
         ("queue", !p.queue.is_empty()),
+        ("vlan_mode", p.vlan_mode.is_some()),
+        ("tag", p.tag.is_some()),
+        ("trunks", p.trunks.is_some()),
     ];
     for (name, _) in settings.iter().filter(|(_, is_given)| *is_given) {
         mistakes.wrong(
@@ -159,6 +168,9 @@ fn refuse_of_workers(at: &str, p: &file::PortSection, device: DeviceKind, mistak
         ("workers", p.workers.is_some(), "a device forwards the packets, and no worker; omit it"),
         ("outstanding_bytes", p.outstanding_bytes.is_some(), "a device has no such limit; omit it"),
         ("queue", !p.queue.is_empty(), "a device has no egress queues; omit it"),
+        ("vlan_mode", p.vlan_mode.is_some(), NO_NORMAL),
+        ("tag", p.tag.is_some(), NO_NORMAL),
+        ("trunks", p.trunks.is_some(), NO_NORMAL),
     ];
     for (name, _, problem) in settings.iter().filter(|(_, is_given, _)| *is_given) {
         mistakes.wrong(format!("{at}.{name}"), *problem);

@@ -7,9 +7,10 @@ use crate::forwarding::Forwarding;
 use crate::kept::KeptRules;
 use crate::packet_in::PacketIns;
 use crate::process::ProcessSettings;
-use flow::{Nanos, StatelessConfig};
+use flow::{BridgeConfig, BridgePort, Nanos, StatelessConfig};
 use pof::PofDialect;
 use port::Spec;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use worker::WorkerSetConfig;
@@ -120,6 +121,15 @@ pub struct Datapath {
 }
 
 impl Datapath {
+    /// Returns the settings of the ports for NORMAL, or `None` if all ports have the default settings.
+    #[must_use]
+    pub fn bridge(&self) -> Option<Arc<BridgeConfig>> {
+        let usual = BridgePort::default();
+        let ports = self.ports.iter().filter(|port| port.bridge != usual);
+        let ports: BTreeMap<_, _> = ports.map(|port| (port.number, port.bridge.clone())).collect();
+        (!ports.is_empty()).then(|| Arc::new(BridgeConfig { ports }))
+    }
+
     /// Returns the configuration of a set of workers with these settings and defaults.
     #[must_use]
     pub fn worker_set(&self) -> WorkerSetConfig {
@@ -185,6 +195,8 @@ pub struct ConfiguredPort {
     pub outstanding_bytes: usize,
     /// Egress queues. Without queues, frames leave in the order of their output.
     pub queues: Vec<flow::EgressQueue>,
+    /// Settings of the port for NORMAL.
+    pub bridge: BridgePort,
 }
 
 impl ConfiguredPort {

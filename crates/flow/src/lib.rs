@@ -10,6 +10,7 @@
 //! receives. [`syntax`] parses and prints flows. [`filter`] compares single packets with a match, for traces.
 
 pub mod action;
+pub mod bridge;
 pub mod edit;
 pub mod entry;
 pub mod ext;
@@ -33,6 +34,7 @@ pub mod syntax;
 pub mod validate;
 
 pub use action::Action;
+pub use bridge::{BridgeConfig, BridgePort};
 pub use edit::{BitRange, CutOrigin, Edit, EditError};
 pub use entry::{EntryFlags, FlowEntry, FlowMod, FlowModCommand};
 pub use ext::Ext;

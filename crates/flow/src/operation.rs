@@ -2,6 +2,7 @@
 //! Operations: the changes that the control plane (`model`) applies to a data plane. Each takes effect at one
 //! position among the packets.
 
+use crate::bridge::BridgeConfig;
 use crate::group::Group;
 use crate::meter::Meter;
 use crate::stateless::StatelessConfig;
@@ -39,6 +40,8 @@ pub enum Operation {
     Settings(Settings),
     /// The complete configuration of stateless forwarding, or `None` to disable it.
     Stateless(Option<Arc<StatelessConfig>>),
+    /// The complete settings of the ports for NORMAL, or `None` if all ports have the default settings.
+    Bridge(Option<Arc<BridgeConfig>>),
     /// Several operations applied as one, between two packets. The preconditions of the parts must hold for
     /// the combined result. The list has no packet-out, no [`Operation::EndWaits`] and no other
     /// [`Operation::All`].

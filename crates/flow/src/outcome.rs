@@ -73,6 +73,8 @@ reasons! {
     NoFloodPort = "no_flood_port";
     /// NORMAL was applied to an address that bridges do not forward (01:80:c2:00:00:00 to 0f).
     ReservedMulticast = "reserved_multicast";
+    /// NORMAL got a frame of a VLAN that the ingress port, or the port of the address, does not carry.
+    WrongVlan = "wrong_vlan";
     /// The ingress port sends no packet-ins to the controller (NO_PACKET_IN).
     NoPacketIn = "no_packet_in";
     /// An action needs a VLAN tag and the packet has none.

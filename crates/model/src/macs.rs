@@ -74,7 +74,10 @@ impl Macs {
         plane: &mut D,
     ) {
         let config = transaction.config;
-        let usable = transaction.rules().ports.get(&seen.port).is_some_and(Port::is_up);
+        let rules = transaction.rules();
+        // A worker may have reported the address before the VLANs of the port changed.
+        let carries = rules.bridge.as_ref().is_none_or(|bridge| bridge.carries(seen.port, seen.vid));
+        let usable = carries && rules.ports.get(&seen.port).is_some_and(Port::is_up);
         if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || config.mac_limit == 0 {
             return;
         }

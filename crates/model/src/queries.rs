@@ -11,7 +11,7 @@ use dataplane::{DataPlane, GroupCounters, MeterCounters, PortCounters, PortQueue
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryId, FlowEntry, GroupId, MeterId, Nanos, PortNo};
+use flow::{BridgeConfig, EntryId, FlowEntry, GroupId, MeterId, Nanos, PortNo};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -139,6 +139,12 @@ impl<D: DataPlane> Model<D> {
     #[must_use]
     pub fn stateless(&self) -> Option<&Arc<StatelessConfig>> {
         self.rules.stateless.as_ref()
+    }
+
+    /// Returns the settings of the ports for NORMAL, unless all ports have the default settings.
+    #[must_use]
+    pub fn bridge(&self) -> Option<&Arc<BridgeConfig>> {
+        self.rules.bridge.as_ref()
     }
 
     /// Returns what the tables of the data plane can do.

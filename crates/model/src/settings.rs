@@ -8,7 +8,8 @@ use crate::model::Model;
 use crate::rules::slot::{Life, Mark};
 use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
-use flow::{EntryId, Nanos, TableId};
+use flow::{BridgeConfig, EntryId, Nanos, PortNo, TableId};
+use std::sync::Arc;
 
 impl<D: DataPlane> Model<D> {
     /// Sets the condition on cookies of low-latency entries, and marks the existing entries anew. Explicit
@@ -45,6 +46,27 @@ impl<D: DataPlane> Model<D> {
         missing.retain(|entry| self.rules.store.find(TableId(0), entry.priority, &entry.matching).is_none());
         // The bundle is refused only if there are too many entries. The datapath then has other flows.
         let _ = self.bundle(now, missing);
+    }
+
+    /// Sets the settings of the ports for NORMAL, or removes them. A port whose VLANs change loses its
+    /// learned MACs.
+    pub fn set_bridge(&mut self, now: Nanos, bridge: Option<Arc<BridgeConfig>>) {
+        let bridge = bridge.filter(|bridge| !bridge.ports.is_empty());
+        if self.rules.bridge == bridge {
+            return;
+        }
+        let vlans = |of: &Option<Arc<BridgeConfig>>, port| of.as_ref().map(|of| of.port(port).vlans);
+        let before = self.rules.bridge.clone();
+        let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
+        let ports: Vec<PortNo> = transaction.rules().ports.keys().copied().collect();
+        for port in ports {
+            if vlans(&before, port).unwrap_or_default() != vlans(&bridge, port).unwrap_or_default() {
+                self.macs.forget_port(port, &mut transaction);
+            }
+        }
+        transaction.set_bridge(bridge);
+        let completed = transaction.complete();
+        self.commit(now, completed);
     }
 
     /// Recomputes which entries are low-latency.

@@ -152,6 +152,15 @@ impl Features {
                 hits.chain(used).fold(of_arrival(arrival) | by, |met, set| met | set)
             }
         };
+        let is_of_other_vlan = processed.outcome == Outcome::Dropped(DropReason::WrongVlan);
+        let is_retagged = processed.retagged > 0;
+        for (name, is_met) in [
+            ("frames of another VLAN", is_of_other_vlan),
+            ("tags changed by NORMAL", is_retagged),
+            ("tags changed by NORMAL after path records", is_retagged && by & BY_RECORD != 0),
+        ] {
+            *coverage.features.entry(name).or_default() += usize::from(is_met);
+        }
         for (name, wanted) in COUNTED {
             if met & wanted == wanted {
                 *coverage.features.entry(name).or_default() += 1;

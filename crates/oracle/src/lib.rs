@@ -60,6 +60,8 @@ pub struct CaseOptions {
     pub lanes: LaneLimits,
     /// Budgets for processing the backlog.
     pub quanta: Quanta,
+    /// Whether ports have random VLANs, which change while packets pass.
+    pub vlans: bool,
 }
 
 impl CaseOptions {
@@ -76,6 +78,7 @@ impl CaseOptions {
             consistency: Consistency::Auto,
             lanes: LaneLimits::default(),
             quanta: Quanta::default(),
+            vlans: false,
         }
     }
 }
@@ -115,7 +118,7 @@ pub fn run_case(seed: u64, options: CaseOptions) -> Result<Coverage, Breach> {
 /// # Errors
 /// Returns the first wrong key, or the first difference between the plan and the rules.
 pub fn run_key_case(seed: u64) -> Result<KeyCoverage, Breach> {
-    let options = CaseOptions::without_packets();
+    let options = CaseOptions { vlans: seed % 5 == 2, ..CaseOptions::without_packets() };
     let case = drive::Driver::new(seed, options).run_keys();
     case.map_err(|what| Breach { seed, workers: options.workers, what })
 }

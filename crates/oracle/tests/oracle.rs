@@ -2,15 +2,19 @@
 //! The oracle: checks the equivalence rule on random tables, packets and updates. `ORACLE_CASES` sets the
 //! number of rule sets (default 200), `ORACLE_PACKETS` the number of packets of each (default 850; 60 % more
 //! if flows repeat), and `ORACLE_SEED` the first seed. With fewer rule sets, coverage is printed but not
-//! checked.
+//! checked. `ORACLE_VLAN_CASES` is the number of rule sets with VLANs of ports (default 40).
 
 use flow::Nanos;
 use oracle::{CaseOptions, Coverage, PathUse, run_case};
 use pipeline::{BypassLimits, LaneLimits};
+use std::ops::Range;
 use worker::{Consistency, Quanta};
 
 /// Minimum number of rule sets in a run for coverage to be checked.
 const CASES: u64 = 200;
+
+/// Number of rule sets with VLANs of ports.
+const VLAN_CASES: u64 = 40;
 
 /// Minimum share of the repeated packets of a calm case that must pass each table on the fast-forwarding
 /// path, in thousandths. A change of rules makes packets of a flow miss again, and 20 packets suffice for a
@@ -71,39 +75,41 @@ fn bypass(seed: u64, lut_entries: usize) -> BypassLimits {
     }
 }
 
-#[test]
-fn fast_path_and_reference_agree_by_the_law() {
-    let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 850) as usize);
-    let first = number("ORACLE_SEED", 1);
+/// Returns the options of a case. Cases in which flows repeat have more packets.
+fn options(seed: u64, packets: usize, vlans: bool) -> CaseOptions {
+    // Some cases do not use the path; the others use each consistency mode, with LUTs from tiny to large.
+    let (consistency, lut_entries) = match seed / 2 % 5 {
+        0 if seed / 10 % 3 == 0 => (Consistency::Auto, 0),
+        way => (
+            Consistency::ALL[way as usize % 4],
+            [TINY_LUT_ENTRIES, 256, 4_096, 16_384][(seed / 10 % 4) as usize],
+        ),
+    };
+    let (lanes, quanta) = lanes(seed);
+    let express_records = [0, 16, 4_096][(seed / 3 % 3) as usize];
+    let repeats = express_records > 0;
+    CaseOptions {
+        packets: if repeats { packets * REPEATS_PERCENT / 100 } else { packets },
+        repeats,
+        workers: 1 + (seed % 2) as usize,
+        lut_entries,
+        express_records,
+        express_bypass: bypass(seed, lut_entries),
+        port_cache: None,
+        consistency,
+        lanes,
+        quanta,
+        vlans,
+    }
+}
+
+/// Runs cases and returns their coverage. Fails if workers and the reference disagree in a case.
+fn run(seeds: Range<u64>, packets: usize, vlans: bool) -> Coverage {
+    let cases = seeds.end - seeds.start;
     let (mut coverage, mut breaches) = (Coverage::default(), Vec::new());
-    for seed in first..first + cases {
-        let workers = 1 + (seed % 2) as usize;
-        // Some cases do not use the path; the others use each consistency mode, with LUTs from tiny to large.
-        let (consistency, lut_entries) = match seed / 2 % 5 {
-            0 if seed / 10 % 3 == 0 => (Consistency::Auto, 0),
-            way => (
-                Consistency::ALL[way as usize % 4],
-                [TINY_LUT_ENTRIES, 256, 4_096, 16_384][(seed / 10 % 4) as usize],
-            ),
-        };
-        let (lanes, quanta) = lanes(seed);
+    for seed in seeds {
         pipeline::set_portable(seed % 3 == 0);
-        let express_records = [0, 16, 4_096][(seed / 3 % 3) as usize];
-        let repeats = express_records > 0;
-        let packets = if repeats { packets * REPEATS_PERCENT / 100 } else { packets };
-        let options = CaseOptions {
-            packets,
-            repeats,
-            workers,
-            lut_entries,
-            express_records,
-            express_bypass: bypass(seed, lut_entries),
-            port_cache: None,
-            consistency,
-            lanes,
-            quanta,
-        };
-        match run_case(seed, options) {
+        match run_case(seed, options(seed, packets, vlans)) {
             Ok(case) => {
                 check_path(seed, &case.path);
                 coverage.add(&case);
@@ -115,12 +121,38 @@ fn fast_path_and_reference_agree_by_the_law() {
     println!("{cases} rule sets\n{coverage}");
     let shown: Vec<String> = breaches.iter().take(SHOWN).map(ToString::to_string).collect();
     assert!(breaches.is_empty(), "{} breaches\n{}", breaches.len(), shown.join("\n"));
+    coverage
+}
+
+#[test]
+fn fast_path_and_reference_agree_by_the_law() {
+    let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 850) as usize);
+    let first = number("ORACLE_SEED", 1);
+    let coverage = run(first..first + cases, packets, false);
     if cases >= CASES {
         check_power(&coverage);
         check_features(&coverage);
         check_changes(&coverage, cases as usize);
         check_calm(&coverage, cases as usize);
         check_work(&coverage, cases as usize, packets);
+    }
+}
+
+#[test]
+fn fast_path_and_reference_agree_with_vlans_of_ports() {
+    let cases = number("ORACLE_VLAN_CASES", VLAN_CASES);
+    let first = number("ORACLE_SEED", 1);
+    let coverage = run(first..first + cases, 850, true);
+    if cases < VLAN_CASES {
+        return;
+    }
+    for (name, one_in) in [
+        ("frames of another VLAN", 2_000),
+        ("tags changed by NORMAL", 60),
+        ("tags changed by NORMAL after path records", 400),
+    ] {
+        let met = coverage.features.get(name).copied().unwrap_or_default();
+        assert!(met * one_in >= coverage.packets, "{name}: {met} packets of {}", coverage.packets);
     }
 }
 

@@ -97,6 +97,7 @@ fn options(seed: u64, packets: usize) -> CaseOptions {
         consistency: Consistency::ALL[seed as usize % 4],
         lanes,
         quanta: Quanta { small: rng.usize(1..5), large: rng.usize(4..33), quiet_ns: Nanos(0) },
+        vlans: false,
     }
 }
 

@@ -49,6 +49,7 @@ impl Rules {
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
+            Update::SwapBridge(new) => std::mem::swap(&mut self.bridge, new),
             // The worker or the pipeline handles these parts.
             Update::PacketOut(_)
             | Update::EndWaits(_)

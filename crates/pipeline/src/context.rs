@@ -4,6 +4,7 @@
 //! Many stages are methods of [`BurstContext`], with an `impl` block in the stage's file. The methods in this
 //! file are called by several stages.
 
+use crate::bridge::Bridge;
 use crate::packet::Packet;
 use crate::slab::{BURST, PacketSlot};
 use actions::{Cell, Cells, GroupTable, MeterTable, PacketInLimits, PendingOutputs, Program};
@@ -37,6 +38,8 @@ pub(crate) struct Rules {
     pub groups: Arc<GroupTable>,
     pub meters: Arc<MeterTable>,
     pub stateless: Option<Arc<StatelessForwarder>>,
+    /// Settings of the ports for NORMAL, if there are any.
+    pub bridge: Option<Arc<Bridge>>,
     pub settings: Settings,
     pub packet_in_limits: Arc<PacketInLimits>,
     /// Tables whose table-miss entries send one packet-in per flow at a time.
@@ -57,6 +60,7 @@ impl Rules {
             groups: Arc::default(),
             meters: Arc::default(),
             stateless: None,
+            bridge: None,
             settings: Settings::default(),
             packet_in_limits: Arc::default(),
             quench: QuenchedTables::default(),
@@ -82,6 +86,7 @@ impl Rules {
             groups: &self.groups,
             meters: &self.meters,
             stateless: self.stateless.as_deref(),
+            bridge: self.bridge.as_deref(),
             settings: self.settings,
             packet_in_limits: &self.packet_in_limits,
             quench: &self.quench,
@@ -119,6 +124,7 @@ pub(crate) struct BurstContext<'a, E> {
     pub groups: &'a GroupTable,
     pub meters: &'a MeterTable,
     pub stateless: Option<&'a StatelessForwarder>,
+    pub bridge: Option<&'a Bridge>,
     pub settings: Settings,
     pub packet_in_limits: &'a PacketInLimits,
     pub quench: &'a QuenchedTables,

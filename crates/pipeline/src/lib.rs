@@ -55,6 +55,9 @@ mod port_batches;
 // State that the stages share: rules, counters and outputs.
 mod context;
 
+// Settings of the ports for NORMAL, which are a part of the rules.
+mod bridge;
+
 mod egress;
 
 mod lanes;
@@ -70,6 +73,7 @@ mod slab;
 mod packet;
 
 pub use backlog::{BacklogShare, LaneLimits};
+pub use bridge::Bridge;
 pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{BypassLimits, Express, ExpressSize, FrameCache, HitsToCount, PathChanges, Predecessor};

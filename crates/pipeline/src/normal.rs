@@ -8,6 +8,7 @@
 use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Take};
+use actions::Retag;
 use dataplane::{Event, MacSeen};
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
@@ -21,28 +22,47 @@ const VID: u16 = 0x0fff;
 /// First five bytes of the multicast addresses that bridges must not forward (IEEE 802.1Q, table 8-1).
 const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
-/// Forwards the packet as a learning bridge does.
+/// Forwards the packet as a learning bridge does. If ports have settings for NORMAL, the packet belongs to a
+/// VLAN that does not depend on its tag alone.
 pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut Packet, take: Take) {
     // The slot may still hold the stations (entries of learned addresses) of an earlier packet. This packet
     // may be dropped before its own stations are looked up.
     packet.stations = Stations::NONE;
     packet.data.locate(Depth::L2);
-    let vid =
-        if packet.data.layers.present & header::VLAN != 0 { packet.data.layers.vlan_tci & VID } else { 0 };
+    let has_tag = packet.data.layers.present & header::VLAN != 0;
+    let tag = has_tag.then_some(packet.data.layers.vlan_tci & VID);
     let [destination, source] = macs(packet);
     if destination[..5] == RESERVED && destination[5] & 0xf0 == 0 {
         return context.fail(packet, DropReason::ReservedMulticast);
     }
     let in_port = packet.data.ext.in_port();
+    let vid = tag.unwrap_or(0);
+    let bridge = context.bridge;
+    let Some(vid) = bridge.map_or(Some(vid), |bridge| bridge.vlan(in_port, vid)) else {
+        return context.fail(packet, DropReason::WrongVlan);
+    };
     let [known, seen] = lookup(context, vid, [destination, source]);
     if source[0] & 1 == 0 && source != [0; 6] && flow::port_no::is_real(in_port) {
         learn(context, seen, MacSeen { vid, mac: source, port: in_port });
     }
-    packet.stations = stations(seen, known, in_port);
-    match known.filter(|_| destination[0] & 1 == 0) {
+    let known = known.filter(|_| destination[0] & 1 == 0);
+    let retag = |port| bridge.map_or(Some(Retag::Keep), |bridge| bridge.retag(port, vid, tag));
+    // A packet whose tag changes cannot leave by a path record.
+    let leaves_unchanged = known.is_some_and(|(_, port)| retag(port) == Some(Retag::Keep));
+    if leaves_unchanged {
+        packet.stations = stations(seen, known, in_port);
+    }
+    match known {
         Some((_, port)) if port == in_port => context.fail(packet, DropReason::IngressPort),
-        Some((_, port)) => context.send_to_port(packet, port, take),
-        None => context.send_to_many(packet, |port| !port.no_flood, take),
+        Some((_, port)) => match retag(port) {
+            Some(Retag::Keep) => context.send_to_port(packet, port, take),
+            Some(retag) => context.send_retagged_to_port(packet, port, retag, take),
+            None => context.fail(packet, DropReason::WrongVlan),
+        },
+        None => match bridge {
+            None => context.send_to_many(packet, |port| !port.no_flood, take),
+            Some(bridge) => context.flood_vlan(packet, |port| bridge.retag(port, vid, tag), take),
+        },
     }
 }
 

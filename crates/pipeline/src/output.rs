@@ -8,9 +8,10 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::normal;
 use crate::packet::{Packet, Take};
-use actions::PendingOutput;
+use actions::{PendingOutput, Retag};
 use dataplane::PacketInEvent;
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
+use frame::Frame;
 
 impl<E: Egress> BurstContext<'_, E> {
     /// Sends the packet to a real or reserved port.
@@ -92,6 +93,77 @@ impl<E: Egress> BurstContext<'_, E> {
         }
     }
 
+    /// Sends the packet to one real port, and changes its VLAN tag.
+    pub(crate) fn send_retagged_to_port(
+        &mut self,
+        packet: &mut Packet,
+        port: PortNo,
+        retag: Retag,
+        take: Take,
+    ) {
+        if self.ports.is_open(port) {
+            self.send_retagged(packet, port, retag, take);
+        } else {
+            self.fail_port(packet, port);
+        }
+    }
+
+    /// Sends the packet to every port that floods include, is not the ingress port, and for which `retag`
+    /// returns a change of the VLAN tag. The ports of other VLANs get no copy.
+    pub(crate) fn flood_vlan(
+        &mut self,
+        packet: &mut Packet,
+        retag: impl Fn(PortNo) -> Option<Retag>,
+        take: Take,
+    ) {
+        let in_port = packet.data.ext.in_port();
+        let ports = self.ports;
+        let mut waiting: Option<(PortNo, Retag)> = None;
+        for port in ports.all().iter().filter(|p| p.up && !p.no_fwd && !p.no_flood && p.number != in_port) {
+            let Some(change) = retag(port.number) else { continue };
+            if let Some((earlier, change)) = waiting.replace((port.number, change)) {
+                self.send_retagged(packet, earlier, change, Take::Copy);
+            }
+        }
+        match waiting {
+            Some((port, change)) => self.send_retagged(packet, port, change, take),
+            None => self.fail(packet, DropReason::NoFloodPort),
+        }
+    }
+
+    /// Adds an output with a changed VLAN tag to a port whose state has been checked.
+    fn send_retagged(&mut self, packet: &mut Packet, port: PortNo, retag: Retag, take: Take) {
+        match take {
+            _ if retag == Retag::Keep => self.send(packet, port, take),
+            // Nothing reads the packet after its last use, except for the bytes of its frame.
+            Take::Frame => match retag.apply(&mut packet.data.frame) {
+                Ok(()) => {
+                    packet.data.forget_layers();
+                    packet.leaves = Some(port);
+                }
+                Err(reason) => self.fail(packet, reason),
+            },
+            Take::Copy => self.send_retagged_copy(packet, port, retag),
+        }
+    }
+
+    #[inline(never)]
+    fn send_retagged_copy(&mut self, packet: &mut Packet, port: PortNo, retag: Retag) {
+        let Some(mut frame) = self.egress.buffer(packet.data.frame.room_len()) else {
+            return self.fail(packet, DropReason::NoBuffer);
+        };
+        // The copy must be able to grow as far as the packet itself.
+        let copied = frame.copy_with_room(&packet.data.frame);
+        let made = if copied { retag.apply(&mut frame) } else { Err(DropReason::NoBuffer) };
+        match made {
+            Ok(()) => self.push_copy(packet, port, frame),
+            Err(reason) => {
+                self.egress.free(frame);
+                self.fail(packet, reason);
+            }
+        }
+    }
+
     /// Adds an output to a port whose state has been checked.
     #[inline]
     fn send(&mut self, packet: &mut Packet, port: PortNo, take: Take) {
@@ -110,6 +182,11 @@ impl<E: Egress> BurstContext<'_, E> {
             self.egress.free(frame);
             return self.fail(packet, DropReason::NoBuffer);
         }
+        self.push_copy(packet, port, frame);
+    }
+
+    #[inline]
+    fn push_copy(&mut self, packet: &mut Packet, port: PortNo, frame: Frame) {
         let (lane, copy) = (packet.lane(), PendingOutput::Copy { port, queue: packet.data.queue, frame });
         if let Err(PendingOutput::Copy { frame, .. }) = self.outputs.push(&mut packet.outputs, lane, copy) {
             self.egress.free(frame);

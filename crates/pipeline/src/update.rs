@@ -4,6 +4,7 @@
 //! Applying an update takes short, bounded time and frees nothing. Replaced objects stay in the update, which
 //! returns to the control thread.
 
+use crate::bridge::Bridge;
 use crate::express::{Express, PathChanges};
 use crate::ffp::{Clean, Coherence, FastMode};
 use crate::recorder::Recorder;
@@ -65,6 +66,8 @@ pub enum Update {
     SwapGroups(Arc<GroupTable>),
     /// Replaces the stateless forwarder; `None` removes it.
     SwapStateless(Option<Arc<StatelessForwarder>>),
+    /// Replaces the settings of the ports for NORMAL; `None` removes them.
+    SwapBridge(Option<Arc<Bridge>>),
     /// Replaces the meters.
     SwapMeters(Arc<MeterTable>),
     /// Replaces the express path; `None` turns it off. Must be in the same operation as the rules for which
@@ -104,6 +107,7 @@ impl Update {
             | Self::SwapPorts(_)
             | Self::SwapGroups(_)
             | Self::SwapMeters(_)
+            | Self::SwapBridge(_)
             | Self::SwapStateless(_) => true,
             Self::Table(..)
             | Self::SwapTable(..)
@@ -147,6 +151,7 @@ impl Update {
             | Self::SwapPorts(_)
             | Self::SwapGroups(_)
             | Self::SwapStateless(_)
+            | Self::SwapBridge(_)
             | Self::SwapMeters(_)
             | Self::CoarseKeys(_)
             | Self::PacketOut(_)
@@ -169,6 +174,7 @@ impl Update {
                 | Self::SwapGroups(_)
                 | Self::SwapMeters(_)
                 | Self::SwapStateless(_)
+                | Self::SwapBridge(_)
                 | Self::SwapExpress(_)
         )
     }

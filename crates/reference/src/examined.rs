@@ -7,7 +7,8 @@ use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
 use flow::{
-    Action, Edit, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState, TableId, port_no,
+    Action, BridgeConfig, Edit, EntryId, Field, FlowEntry, GroupId, MeterId, Next, PortNo, PortState,
+    TableId, port_no,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,10 @@ impl RuleSource for Watched<'_> {
         self.rules.stateless()
     }
 
+    fn bridge(&self) -> Option<&BridgeConfig> {
+        self.rules.bridge()
+    }
+
     fn port(&self, number: PortNo) -> Option<PortState> {
         self.rules.port(number)
     }
@@ -138,19 +143,10 @@ struct Reached {
     normal: bool,
 }
 
-fn by_normal(reached: &Reached) -> ExaminedBits {
-    let mut bits = ExaminedBits::default();
-    if reached.normal {
-        bits.add(Field::EthDst, Field::EthDst.full_mask());
-        bits.add(Field::EthSrc, Field::EthSrc.full_mask());
-        bits.add(Field::VlanVid, 0xfff);
-    }
-    bits
-}
-
 impl Reference {
     /// Returns the bits that are examined by the tables and groups that received packets can reach. NORMAL
-    /// examines both MAC addresses and the VLAN ID.
+    /// examines both MAC addresses and the VLAN ID. If ports have settings for NORMAL, it also examines
+    /// whether there is a tag.
     #[must_use]
     pub fn examined(&self) -> ExaminedBits {
         let mut reached = Reached::default();
@@ -160,7 +156,7 @@ impl Reference {
             let conditions = self.entries(*table).iter().flat_map(|entry| entry.matching.fields());
             conditions.for_each(|condition| bits.add(condition.field, condition.mask));
         }
-        bits.merge(&by_normal(&reached));
+        bits.merge(&self.by_normal(&reached));
         bits
     }
 
@@ -168,7 +164,17 @@ impl Reference {
     pub(crate) fn examined_by_normal(&self) -> ExaminedBits {
         let mut reached = Reached::default();
         self.reach_table(TableId(0), &mut reached);
-        by_normal(&reached)
+        self.by_normal(&reached)
+    }
+
+    fn by_normal(&self, reached: &Reached) -> ExaminedBits {
+        let mut bits = ExaminedBits::default();
+        if reached.normal {
+            bits.add(Field::EthDst, Field::EthDst.full_mask());
+            bits.add(Field::EthSrc, Field::EthSrc.full_mask());
+            bits.add(Field::VlanVid, if self.bridge.is_some() { 0x1fff } else { 0xfff });
+        }
+        bits
     }
 
     /// Processes a received frame. Returns the values that lookups examine after bits have moved or headers

@@ -12,6 +12,7 @@ mod fields;
 mod groups;
 mod headers;
 mod meters;
+mod normal;
 mod output;
 mod packet;
 mod residue;
@@ -31,8 +32,8 @@ use flow::meter::{Band, Meter};
 use flow::operation::PacketOut;
 use flow::stateless::StatelessConfig;
 use flow::{
-    DropReason, EntryChange, EntryId, FlowEntry, GroupId, MeterId, Operation, Outcome, PacketInReason,
-    PortNo, PortState, QueueId, Settings, TableId, port_no,
+    BridgeConfig, DropReason, EntryChange, EntryId, FlowEntry, GroupId, MeterId, Operation, Outcome,
+    PacketInReason, PortNo, PortState, QueueId, Settings, TableId, port_no,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub use unfinished::{Cut, CutKind, OpenChecksum, Unfinished, finished};
 pub struct Reference {
     settings: Settings,
     stateless: Option<Arc<StatelessConfig>>,
+    bridge: Option<Arc<BridgeConfig>>,
     ports: BTreeMap<PortNo, PortState>,
     tables: tables::Tables,
     groups: BTreeMap<GroupId, Arc<Group>>,
@@ -158,6 +160,8 @@ pub struct Processed {
     pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the packet's source. Their idle timeouts restart.
     pub refreshed: Vec<EntryId>,
+    /// Number of copies whose VLAN tag NORMAL changed.
+    pub retagged: usize,
     /// Whether every lookup hit a low-latency entry, and no meter could remark the packet before the last
     /// lookup.
     pub low_latency: bool,
@@ -170,6 +174,10 @@ impl RuleSource for Reference {
 
     fn stateless(&self) -> Option<&StatelessConfig> {
         self.stateless.as_deref()
+    }
+
+    fn bridge(&self) -> Option<&BridgeConfig> {
+        self.bridge.as_deref()
     }
 
     fn port(&self, number: PortNo) -> Option<PortState> {
@@ -264,6 +272,10 @@ impl Reference {
             }
             Operation::Stateless(stateless_config) => {
                 self.stateless.clone_from(stateless_config);
+                Ok(())
+            }
+            Operation::Bridge(bridge) => {
+                self.bridge.clone_from(bridge);
                 Ok(())
             }
             Operation::All(all) => all.iter().try_for_each(|operation| self.apply(operation)),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs to one port, to several ports, to the controller, and by a learning bridge (NORMAL).
+//! Outputs to one port, to several ports and to the controller. NORMAL is in another file.
 
 use crate::packet::ReferencePacket;
 use crate::run::Run;
-use crate::{ControllerCopy, LearnedMac, Sent, bits};
+use crate::{ControllerCopy, Sent};
 use flow::{DropReason, FlowEntry, PacketInReason, PortNo, PortState, port_no};
 
 impl Run<'_> {
@@ -32,7 +32,16 @@ impl Run<'_> {
         if port == self.packet.in_port { Err(DropReason::IngressPort) } else { self.send(port) }
     }
 
-    fn send(&mut self, port: PortNo) -> Result<(), DropReason> {
+    pub(crate) fn send(&mut self, port: PortNo) -> Result<(), DropReason> {
+        self.check_open(port)?;
+        self.take_room()?;
+        let ReferencePacket { bytes, queue, unfinished, .. } = self.packet.clone();
+        self.sent.push(Sent { port, bytes, queue, unfinished });
+        Ok(())
+    }
+
+    /// Returns an error if a port cannot send.
+    pub(crate) fn check_open(&self, port: PortNo) -> Result<(), DropReason> {
         let state = self.rules.port(port).ok_or(DropReason::NoSuchPort)?;
         if !state.up {
             return Err(DropReason::PortDown);
@@ -40,22 +49,21 @@ impl Run<'_> {
         if state.no_fwd {
             return Err(DropReason::PortNotForwarding);
         }
-        self.take_room()?;
-        let ReferencePacket { bytes, queue, unfinished, .. } = self.packet.clone();
-        self.sent.push(Sent { port, bytes, queue, unfinished });
         Ok(())
     }
 
     /// Sends to all other ports that can transmit and satisfy `wanted`, in ascending order.
     fn flood(&mut self, wanted: impl Fn(&PortState) -> bool) -> Result<(), DropReason> {
+        self.flood_ports(wanted)?.into_iter().try_for_each(|number| self.send(number))
+    }
+
+    /// Returns all other ports that can transmit and satisfy `wanted`, in ascending order.
+    pub(crate) fn flood_ports(&self, wanted: impl Fn(&PortState) -> bool) -> Result<Vec<PortNo>, DropReason> {
         let in_port = self.packet.in_port;
         let ports = self.rules.ports();
         let others = ports.iter().filter(|p| p.number != in_port && p.up && !p.no_fwd && wanted(p));
         let numbers: Vec<PortNo> = others.map(|port| port.number).collect();
-        if numbers.is_empty() {
-            return Err(DropReason::NoFloodPort);
-        }
-        numbers.into_iter().try_for_each(|number| self.send(number))
+        if numbers.is_empty() { Err(DropReason::NoFloodPort) } else { Ok(numbers) }
     }
 
     pub(crate) fn packet_in(
@@ -81,30 +89,4 @@ impl Run<'_> {
         });
         Ok(())
     }
-
-    /// Forwards as a learning bridge: to the port of a learned address, else to all ports.
-    fn normal(&mut self) -> Result<(), DropReason> {
-        let mac = |first| bits::read(&self.packet.bytes, first, 48).map_or(0, |mac| mac as u64);
-        let (destination, source) = (mac(0), mac(48));
-        let vid = self.packet.headers.vlan_tci.unwrap_or(0) & 0xfff;
-        let in_port = self.packet.in_port;
-        if destination & !0xf == 0x0180_c200_0000 {
-            return Err(DropReason::ReservedMulticast);
-        }
-        if port_no::is_real(in_port) && source != 0 && !is_group(source) {
-            match self.rules.learned(vid, source) {
-                Some((entry, port)) if port == in_port => self.refreshed.push(entry),
-                _ => self.learn.push(LearnedMac { vid, mac: source, port: in_port }),
-            }
-        }
-        match self.rules.learned(vid, destination) {
-            Some((_, port)) if !is_group(destination) => self.send_elsewhere(port),
-            _ => self.flood(|port| !port.no_flood),
-        }
-    }
-}
-
-/// Returns whether an address is a multicast or broadcast address.
-fn is_group(mac: u64) -> bool {
-    mac >> 40 & 1 == 1
 }

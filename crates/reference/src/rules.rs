@@ -8,7 +8,7 @@ use crate::{Processed, fields};
 use flow::group::Group;
 use flow::operation::Settings;
 use flow::stateless::StatelessConfig;
-use flow::{EntryId, Field, FlowEntry, GroupId, MeterId, PortNo, PortState, TableId};
+use flow::{BridgeConfig, EntryId, Field, FlowEntry, GroupId, MeterId, PortNo, PortState, TableId};
 use std::sync::Arc;
 
 /// Minimum number of bytes that a copy takes from the copy budget.
@@ -27,6 +27,9 @@ pub trait RuleSource {
 
     /// Returns the configuration of stateless forwarding, if enabled.
     fn stateless(&self) -> Option<&StatelessConfig>;
+
+    /// Returns the settings of the ports for NORMAL, unless all ports have the default settings.
+    fn bridge(&self) -> Option<&BridgeConfig>;
 
     /// Returns the state of one port.
     fn port(&self, number: PortNo) -> Option<PortState>;

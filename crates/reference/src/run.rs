@@ -28,6 +28,8 @@ pub(crate) struct Run<'a> {
     pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the source.
     pub refreshed: Vec<EntryId>,
+    /// Number of copies whose VLAN tag NORMAL changed.
+    pub retagged: usize,
     /// Each lookup: table, entry hit, and the frame's length in bytes at the lookup.
     pub hits: Vec<(TableId, Option<EntryId>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes when it reached the
@@ -53,6 +55,7 @@ impl<'a> Run<'a> {
             reasons: Vec::new(),
             learn: Vec::new(),
             refreshed: Vec::new(),
+            retagged: 0,
             hits: Vec::new(),
             group_hits: Vec::new(),
             metered: Vec::new(),
@@ -125,6 +128,7 @@ impl<'a> Run<'a> {
             metered: self.metered,
             learn: self.learn,
             refreshed: self.refreshed,
+            retagged: self.retagged,
             low_latency: self.low_latency,
         }
     }

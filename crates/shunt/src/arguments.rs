@@ -182,6 +182,18 @@ pub struct PortSettings {
     /// Limit on the bytes that the device has not sent yet
     #[arg(long, value_name = "BYTES")]
     pub outstanding_bytes: Option<u32>,
+    /// VLAN mode: access, trunk, native-tagged or native-untagged
+    #[arg(long, value_name = "MODE")]
+    pub vlan_mode: Option<String>,
+    /// VLAN of an access port, or native VLAN
+    #[arg(long, value_name = "VLAN")]
+    pub tag: Option<u32>,
+    /// VLANs that a trunk carries; 0 stands for frames without a VLAN
+    #[arg(long, value_name = "VLAN,...", value_delimiter = ',')]
+    pub trunks: Option<Vec<u32>>,
+    /// Remove the VLAN settings that are not given
+    #[arg(long)]
+    pub no_vlans: bool,
     /// Egress queue, as id=N and, separated by commas, other keys of [[datapath.port.queue]]; may be
     /// repeated, and replaces all queues of the port
     #[arg(long, value_name = "KEY=N,...", value_parser = queue)]

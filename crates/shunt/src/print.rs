@@ -55,7 +55,7 @@ pub fn flows(out: &mut dyn Write, part: &FlowPart) -> io::Result<()> {
 }
 
 pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
-    let head = [
+    let mut head = vec![
         "port",
         "name",
         "link",
@@ -67,10 +67,13 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
         "tx bytes",
         "losses",
     ];
+    // Most switches have no VLANs, so the column is omitted there.
+    let has_vlans = ports.ports.iter().any(|port| port.vlans.is_some());
+    head.extend(has_vlans.then_some("vlans"));
     let row = |p: &switch::control::PortRow| {
         let speed = if p.speed_mbps == 0 { "-".to_owned() } else { format!("{} Mbit/s", p.speed_mbps) };
         let losses: Vec<String> = p.dropped.iter().map(|(name, count)| format!("{name}={count}")).collect();
-        vec![
+        let mut row = vec![
             p.number.to_string(),
             p.name.clone(),
             if p.up { "up" } else { "down" }.to_owned(),
@@ -81,7 +84,9 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
             p.tx_packets.to_string(),
             p.tx_bytes.to_string(),
             if losses.is_empty() { "-".to_owned() } else { losses.join(" ") },
-        ]
+        ];
+        row.extend(has_vlans.then(|| p.vlans.clone().unwrap_or_else(|| "-".to_owned())));
+        row
     };
     table(out, &head, &ports.ports.iter().map(row).collect::<Vec<_>>())?;
     queues(out, ports)

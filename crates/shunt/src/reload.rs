@@ -40,7 +40,7 @@ pub fn port(command: &PortCommand, control: Option<&Path>) -> Done {
 }
 
 fn form(settings: &PortSettings, number: Option<u32>) -> PortForm {
-    let PortSettings { name, driver, device, workers, outstanding_bytes, queue, no_queues } = settings;
+    let PortSettings { name, driver, device, workers, outstanding_bytes, queue, no_queues, .. } = settings;
     PortForm {
         number,
         name: name.clone(),
@@ -48,6 +48,10 @@ fn form(settings: &PortSettings, number: Option<u32>) -> PortForm {
         device: device.clone(),
         workers: workers.clone(),
         outstanding_bytes: *outstanding_bytes,
+        no_vlans: settings.no_vlans,
+        vlan_mode: settings.vlan_mode.clone(),
+        tag: settings.tag,
+        trunks: settings.trunks.clone(),
         queues: (*no_queues || !queue.is_empty()).then(|| queue.clone()),
     }
 }

@@ -16,8 +16,8 @@ use crate::table_compiler::TableCompiler;
 use actions::CompiledPacketOut;
 use dataplane::PortTable;
 use flow::operation::{MAC_TABLE, Releases};
-use flow::{EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
-use pipeline::{BypassLimits, Update};
+use flow::{BridgeConfig, EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
+use pipeline::{Bridge, BypassLimits, Update};
 use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -198,10 +198,17 @@ impl OperationCompiler {
                     parts.push(Update::Lanes { promotes: true, requeues: true });
                 }
             }
+            Operation::Bridge(config) => self.set_bridge(config.as_deref(), parts),
             Operation::All(_) => {
                 debug_assert!(false, "an operation in `Operation::All` is not another `All`")
             }
         }
+    }
+
+    fn set_bridge(&mut self, config: Option<&BridgeConfig>, parts: &mut [Vec<Update>]) {
+        self.express.set_bridge(config.is_some(), &self.tables);
+        let bridge = config.map(|config| Arc::new(Bridge::compile(config)));
+        parts.iter_mut().for_each(|parts| parts.push(Update::SwapBridge(bridge.clone())));
     }
 
     fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {

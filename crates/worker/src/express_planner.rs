@@ -41,6 +41,9 @@ fn add_bits(to: &mut Bits, bits: impl IntoIterator<Item = (Field, u128)>) {
 const BY_NORMAL: [(Field, u128); 3] =
     [(Field::EthDst, 0xffff_ffff_ffff), (Field::EthSrc, 0xffff_ffff_ffff), (Field::VlanVid, 0xfff)];
 
+/// Bits that NORMAL examines if ports have settings for it. It then depends on whether there is a tag, too.
+const BY_BRIDGE: (Field, u128) = (Field::VlanVid, 0x1fff);
+
 /// Where packets that hit an entry may be looked up next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Leads {
@@ -112,6 +115,8 @@ pub(crate) struct ExpressPlanner {
     lists: EditLists,
     /// Groups with a bucket that outputs to NORMAL.
     normal_groups: BTreeSet<GroupId>,
+    /// Whether ports have settings for NORMAL.
+    has_bridge: bool,
     highest_port: PortNo,
     plan: ExpressPlan,
     /// Whether packets can reach each table, according to the plan.
@@ -146,6 +151,7 @@ impl ExpressPlanner {
             lists: EditLists::default(),
             views,
             normal_groups: BTreeSet::new(),
+            has_bridge: false,
             highest_port: PortNo(0),
             plan: ExpressPlan::new(PlanVersion(0), Vec::new(), PortNo(0)),
             reached,
@@ -231,6 +237,16 @@ impl ExpressPlanner {
     /// Applies the removal of a group.
     pub fn remove_group(&mut self, id: GroupId) {
         self.is_wide |= self.normal_groups.remove(&id);
+    }
+
+    /// Sets whether ports have settings for NORMAL.
+    pub fn set_bridge(&mut self, has_bridge: bool, tables: &TableCompiler) {
+        let before = std::mem::replace(&mut self.has_bridge, has_bridge);
+        if has_bridge && !before {
+            self.widen(tables);
+        } else if before && !has_bridge {
+            (self.has_changed, self.is_wide) = (true, true);
+        }
     }
 
     /// Sets the highest port number.
@@ -351,6 +367,7 @@ impl ExpressPlanner {
             if counts.normal > 0 || counts.group > 0 && !self.normal_groups.is_empty() {
                 self.reached[MAC_TABLE.index()] = true;
                 add_bits(&mut examined, BY_NORMAL);
+                add_bits(&mut examined, self.has_bridge.then_some(BY_BRIDGE));
             }
             let fields = tables.rule_table(number).examined_fields().into_iter();
             add_bits(&mut examined, on_arrival(&self.views[number.index()], fields)?);

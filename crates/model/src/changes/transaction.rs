@@ -13,7 +13,9 @@ use crate::rules::{Mark, Rules, TableSet};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{EntryChange, EntryId, FlowEntry, GroupId, Instructions, MeterId, Nanos, Operation, TableId};
+use flow::{
+    BridgeConfig, EntryChange, EntryId, FlowEntry, GroupId, Instructions, MeterId, Nanos, Operation, TableId,
+};
 use std::sync::Arc;
 
 /// An entry to add.
@@ -253,6 +255,12 @@ impl<'a> Transaction<'a> {
             self.work.others.push(Operation::Port(port.state()));
         }
         self.work.log.push(Step::Port(Box::new(before)));
+    }
+
+    /// Replaces the settings of the ports for NORMAL. This step cannot be undone.
+    pub fn set_bridge(&mut self, new: Option<Arc<BridgeConfig>>) {
+        self.rules.bridge.clone_from(&new);
+        self.work.others.push(Operation::Bridge(new));
     }
 
     /// Replaces the configuration of the stateless forwarder, or removes it.

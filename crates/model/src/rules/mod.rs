@@ -23,7 +23,7 @@ use crate::port::Port;
 use carried::CarriedCounts;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{Action, Instructions, MeterId, PortNo};
+use flow::{Action, BridgeConfig, Instructions, MeterId, PortNo};
 use groups::Groups;
 use records::Records;
 use sharing::Sharing;
@@ -42,6 +42,8 @@ pub(crate) struct Rules {
     pub meters: Records<MeterId, Meter>,
     pub ports: BTreeMap<PortNo, Port>,
     pub stateless: Option<Arc<StatelessConfig>>,
+    /// Settings of the ports for NORMAL, unless all ports have the default settings.
+    pub bridge: Option<Arc<BridgeConfig>>,
     /// Tables of the pipeline.
     pub pipeline_tables: TableSet,
 }
@@ -57,6 +59,7 @@ impl Rules {
             meters: Records::new(),
             ports: BTreeMap::new(),
             stateless: None,
+            bridge: None,
             pipeline_tables: TableSet::first(tables),
         }
     }

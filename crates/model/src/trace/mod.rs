@@ -23,8 +23,8 @@ use dataplane::DataPlane;
 use flow::group::Group;
 use flow::stateless::StatelessConfig;
 use flow::{
-    DropReason, EntryId, Field, FlowEntry, GroupId, MeterId, Outcome, PortNo, PortState, RuleVersion,
-    Settings, TableId,
+    BridgeConfig, DropReason, EntryId, Field, FlowEntry, GroupId, MeterId, Outcome, PortNo, PortState,
+    RuleVersion, Settings, TableId,
 };
 use reference::{ReferencePacket, RuleSource};
 use std::cell::RefCell;
@@ -170,6 +170,10 @@ impl RuleSource for View<'_> {
 
     fn stateless(&self) -> Option<&StatelessConfig> {
         self.rules.stateless.as_deref()
+    }
+
+    fn bridge(&self) -> Option<&BridgeConfig> {
+        self.rules.bridge.as_deref()
     }
 
     fn port(&self, number: PortNo) -> Option<PortState> {

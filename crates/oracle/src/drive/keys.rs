@@ -56,7 +56,8 @@ impl Driver {
         // If any group outputs to NORMAL, the control side assumes that packets reach this group.
         if self.style.groups > 0 {
             by_normal.frame.extend(0..96);
-            by_normal.others.add(Field::VlanVid, 0xfff);
+            let has_settings = self.model.bridge().is_some();
+            by_normal.others.add(Field::VlanVid, if has_settings { 0x1fff } else { 0xfff });
         }
         if planned == examined || planned == by_normal {
             Ok(())

@@ -27,6 +27,8 @@ pub(super) use setup::is_calm;
 
 pub(super) struct Driver {
     rng: Rng,
+    /// Generator of the ports' settings for NORMAL, in cases in which ports have them.
+    vlans: Option<Rng>,
     options: CaseOptions,
     style: Style,
     templates: Vec<Template>,

@@ -154,8 +154,7 @@ impl Driver {
         let room = if calm { Room::AMPLE } else { Room::of(seed) };
         let scarce = !room.is_ample();
         let long = seed % LONG == 5 && !scarce;
-        let family = Family::random(&mut rng);
-        let longest = if long { LONGEST } else { 0 };
+        let (family, longest) = (Family::random(&mut rng), if long { LONGEST } else { 0 });
         let offloads = long || seed % OFFLOADS == 1;
         let templates = templates(&mut rng, family, style.examined_bytes(), longest, offloads);
         let homes = templates.iter().map(|_| style.any_port(&mut rng)).collect();
@@ -203,6 +202,7 @@ impl Driver {
                 sent,
                 ..Record::default()
             },
+            vlans: (options.vlans && !calm).then(|| Rng::with_seed(!seed)),
             rng,
             options,
             style,
@@ -273,6 +273,9 @@ impl Driver {
         let stateless = self.style.stateless(&mut self.rng).map(Arc::new);
         let set = self.model.set_stateless(self.now, stateless);
         debug_assert!(set.is_ok(), "{set:?}");
+        if let Some(rng) = &mut self.vlans {
+            self.model.set_bridge(self.now, Some(Arc::new(self.style.bridge(rng))));
+        }
     }
 }
 

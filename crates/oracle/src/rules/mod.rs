@@ -2,6 +2,7 @@
 //! Random rules, derived from the test packets, so that rules match packets and actions are applicable.
 
 mod actions;
+mod bridge;
 pub(super) mod edits;
 mod groups;
 mod matching;

@@ -4,11 +4,13 @@
 use super::frames::{DST, SRC, udp};
 use super::{add, entry, run, with_instructions};
 use crate::{LearnedMac, Processed, Reference};
+use flow::bridge::{BridgeConfig, BridgePort, PortVlans, TrunkVlans};
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Operation, Outcome,
     PacketInReason, PortNo, PortState, QueueId, TableId, port_no,
 };
+use std::sync::Arc;
 use wire::PacketBuilder;
 
 fn to(port: u32) -> Instructions {
@@ -165,6 +167,50 @@ fn normal_keeps_vlans_apart() {
         (reference.learned(5, number(DST) as u64), reference.learned(6, number(DST) as u64)),
         (Some(PortNo(3)), None)
     );
+}
+
+#[test]
+fn normal_obeys_the_vlans_of_ports() {
+    let mut reference = with_instructions(Instructions::apply(vec![
+        Action::output(port_no::NORMAL),
+        Action::output(PortNo(5)),
+    ]));
+    set_port(&mut reference, PortState::up(PortNo(5)));
+    let only = |vids: &[u16]| TrunkVlans::Only(vids.iter().copied().collect());
+    let ports = [
+        (1, PortVlans::Access(10)),
+        (2, PortVlans::Trunk(only(&[10, 20]))),
+        (3, PortVlans::NativeUntagged { native: 10, trunks: only(&[]) }),
+        (4, PortVlans::NativeTagged { native: 20, trunks: only(&[0]) }),
+        (5, PortVlans::Access(0)),
+    ];
+    let ports = ports.map(|(port, vlans)| (PortNo(port), BridgePort { vlans })).into();
+    reference.apply(&Operation::Bridge(Some(Arc::new(BridgeConfig { ports })))).unwrap();
+    let untagged = || PacketBuilder::ethernet(DST, SRC).pad_to(64);
+    let plain = untagged().ethertype(0x1234).build();
+    let tagged = |tci| untagged().vlan(0x8100, tci).ethertype(0x1234).build();
+    let mut sent = |port, frame: &[u8]| {
+        let done = reference.process(PortNo(port), frame);
+        let copies = done.sent.into_iter().map(|copy| (copy.port.0, copy.bytes)).collect::<Vec<_>>();
+        (copies, done.copy_drops, done.learn.first().map(|mac| mac.vid))
+    };
+    // The frame with a tag has four bytes more.
+    let grown = |tci: u16| {
+        let mut frame = plain.clone();
+        let [first, second] = tci.to_be_bytes();
+        frame.splice(12..12, [0x81, 0, first, second]);
+        frame
+    };
+    let rule = |frame: &[u8]| (5, frame.to_vec());
+    // VLAN 10: tagged on port 2, native on port 3. The rule of port 5 sends the frame as it arrived.
+    assert_eq!(sent(1, &plain), (vec![(2, grown(10)), (3, plain.clone()), rule(&plain)], vec![], Some(10)));
+    let refused = (vec![rule(&tagged(10))], vec![DropReason::WrongVlan], None);
+    assert_eq!(sent(1, &tagged(10)), refused);
+    // VLAN 20: tagged on port 4. A priority tag of VLAN 0 gets the native VLAN.
+    assert_eq!(sent(2, &tagged(20)), (vec![(4, tagged(20)), rule(&tagged(20))], vec![], Some(20)));
+    let (copies, _, vid) = sent(4, &tagged(0xe000));
+    assert_eq!((copies, vid), (vec![(2, tagged(0xe000 | 20)), rule(&tagged(0xe000))], Some(20)));
+    assert_eq!(sent(3, &tagged(20)).1, [DropReason::WrongVlan]);
 }
 
 #[test]

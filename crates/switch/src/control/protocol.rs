@@ -182,6 +182,8 @@ pub struct PortRow {
     pub tx_dropped: u64,
     /// Numbers of lost packets, by the driver's drop reason.
     pub dropped: BTreeMap<String, u64>,
+    /// VLANs that NORMAL carries on the port, or `null` for all VLANs with their tags.
+    pub vlans: Option<String>,
     /// Egress queues in order of their numbers.
     pub queues: Vec<QueueRow>,
 }

@@ -15,6 +15,7 @@ use config::trace::{DEVICE, TracedPlane};
 use dataplane::DropCounts;
 use device::plane::DeviceState;
 use device::session::SessionCounters;
+use flow::bridge::PortVlans;
 use flow::{DropReason, Field, Nanos, TableId};
 use model::Model;
 use model::agent::LostMessages;
@@ -44,11 +45,18 @@ pub fn ports(model: &mut Model<Plane>) -> Ports {
             tx_bytes: c.tx_bytes,
             tx_dropped: c.tx_dropped,
             dropped: c.by_name.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            vlans: vlans(model, port.desc.number),
             queues: model.queues(port.desc.number).into_iter().map(queue).collect(),
             name: port.desc.name,
         }
     };
     Ports { ports: list.into_iter().map(row).collect() }
+}
+
+/// Returns the VLANs of a port, unless it is a trunk of all VLANs.
+fn vlans(model: &Model<Plane>, port: flow::PortNo) -> Option<String> {
+    let vlans = model.bridge()?.port(port).vlans;
+    (vlans != PortVlans::default()).then(|| vlans.to_string())
 }
 
 fn queue(queue: dataplane::PortQueue) -> QueueRow {

@@ -39,6 +39,8 @@ impl Daemon {
             }
             self.links.retain(|known| known.port != port.number);
         }
+        // A new port must never forward frames of VLANs that it does not carry.
+        model.set_bridge(now, config.datapath.bridge());
         let (mut added, mut described) = (Vec::new(), Vec::new());
         for (port, link) in opened {
             let OpenPort { number, name, queues, device_lock } = port;

@@ -285,6 +285,7 @@ impl Daemon {
             None => forward_by_workers(config, ports, crew)?,
         };
         let mut model = Model::new(model_config(config), plane, clock.now());
+        model.set_bridge(clock.now(), config.datapath.bridge());
         for (number, name, link) in &known {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
         }
@@ -452,6 +453,7 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
         None => Plane::Workers(Box::new(worker::without_workers())),
     };
     let mut model = Model::new(model_config(config), plane, clock.now());
+    model.set_bridge(clock.now(), config.datapath.bridge());
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }

@@ -6,6 +6,7 @@
 mod distant;
 mod lab;
 mod moving;
+mod vlans;
 
 use dataplane::DataPlane;
 use flow::syntax::{ParseOptions, parse_flow};
