@@ -167,6 +167,7 @@ pub(crate) fn check_others(key: &str, d: &DatapathSection, notes: &mut Vec<Strin
         }
     };
     refuse("pof", d.pof.is_some(), "a device serves no controllers of POF; omit it");
+    refuse("mirror", !d.mirror.is_empty(), "a device does not mirror frames; omit it");
     refuse("stateless", d.stateless.is_some(), "a device has no stateless forwarding; omit it");
     let caches = d.port_cache != PortCacheSection::default() && !d.port_cache.is_off();
     refuse("port_cache.mode", caches, "a device has no port cache; omit it");

@@ -5,6 +5,7 @@ use crate::device::ConfiguredDevice;
 use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
 use crate::kept::KeptRules;
+use crate::mirror::ConfiguredMirror;
 use crate::packet_in::PacketIns;
 use crate::process::ProcessSettings;
 use flow::{Nanos, StatelessConfig};
@@ -117,6 +118,8 @@ pub struct Datapath {
     pub device: Option<ConfiguredDevice>,
     /// Ports in the order of the file.
     pub ports: Vec<ConfiguredPort>,
+    /// Mirrors in the order of the file.
+    pub mirrors: Vec<ConfiguredMirror>,
 }
 
 impl Datapath {
