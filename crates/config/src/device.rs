@@ -3,6 +3,7 @@
 //!
 //! Begin with [`device`]. [`check_others`] reports settings that need workers.
 
+use crate::address::AddressError;
 use crate::file::{
     DatapathSection, DeviceSection, ExpressSection, FfpSection, LanesSection, LowLatencySection,
     PortCacheSection,
@@ -128,7 +129,11 @@ pub(crate) fn device(
 }
 
 fn socket_address(text: &str, is_remote: bool) -> Result<SocketAddr, String> {
-    let parsed = text.parse::<SocketAddr>().ok();
+    let parsed = match crate::address::socket_address(text, None) {
+        Err(AddressError::Form) => None,
+        Err(error) => return Err(format!("\"{text}\" {error}")),
+        Ok(address) => Some(address),
+    };
     let right = parsed.filter(|address| {
         let is_any = address.ip().is_unspecified();
         address.port() != 0 && !address.ip().is_multicast() && !(is_remote && is_any)

@@ -9,6 +9,7 @@
 //! - [`packet`] builds packets from text. [`trace`] explains how rules process packets.
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files.
 
+mod address;
 mod cache;
 mod channels;
 mod check;
