@@ -38,8 +38,8 @@ impl fmt::Display for AddressError {
     }
 }
 
-/// Parses `IP:PORT`, `[IPV6]:PORT` or `[IPV6%INTERFACE]:PORT`. With a default port, `:PORT` may be missing, and
-/// then the brackets too. A link-local address needs the name or the index of its interface, which must
+/// Parses `IP:PORT`, `[IPV6]:PORT` or `[IPV6%INTERFACE]:PORT`. With a default port, `:PORT` may be missing,
+/// and then the brackets too. A link-local address needs the name or the index of its interface, which must
 /// exist.
 pub fn socket_address(text: &str, default_port: Option<u16>) -> Result<SocketAddr, AddressError> {
     let (host, port) = match text.strip_prefix('[') {

@@ -7,7 +7,7 @@ mod restart;
 #[cfg(test)]
 mod tests;
 
-use crate::mirror::ConfiguredMirror;
+use crate::mirror_settings::ConfiguredMirror;
 use crate::mistakes::{FileMistakes, Mistake};
 use crate::settings::{Config, ConfiguredPort, Datapath};
 use crate::text::locate;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of ports and mirrors in the text of a configuration file. Comments and the order of the file are kept.
+//! Changes of ports and mirrors in the text of a configuration file. Comments and the order of the file are
+//! kept.
 //!
 //! A change is made in the text, and the text is then checked like any other file. Begin with
 //! [`PortEdit::apply`], which is a pure function, and [`write`], which replaces a file.

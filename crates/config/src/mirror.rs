@@ -2,6 +2,7 @@
 //! Checks the sections `mirror` of a datapath (docs/adr/0064).
 
 use crate::file::{MirrorSection, PortReference};
+use crate::mirror_settings::{ConfiguredMirror, MirrorFile, MirrorOutput};
 use crate::mistakes::Mistakes;
 use crate::settings::ConfiguredPort;
 use crate::value::in_range;
@@ -18,76 +19,6 @@ const SNAP_BYTES: RangeInclusive<i64> = 14..=262_144;
 const FILE_BYTES: RangeInclusive<i64> = 65_536..=i64::MAX;
 /// Maximum size of a file in bytes, unless it is configured.
 const FILE_BYTES_USUAL: i64 = 100_000_000;
-
-/// A mirror, which copies frames of some ports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfiguredMirror {
-    /// Name of the mirror.
-    pub name: String,
-    /// Frames to copy.
-    pub selection: MirrorSelection,
-    /// Where the copies go.
-    pub output: MirrorOutput,
-}
-
-/// Where the copies of a mirror go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MirrorOutput {
-    /// A port.
-    Port {
-        /// Number of the port.
-        port: PortNo,
-        /// Whether the port also forwards other traffic.
-        other_traffic: bool,
-    },
-    /// A pcapng file.
-    File(MirrorFile),
-}
-
-/// A pcapng file with its limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MirrorFile {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Number of bytes that are kept of each frame.
-    pub snap_bytes: usize,
-    /// Maximum size of the file in bytes.
-    pub max_bytes: u64,
-    /// Maximum number of frames in the file, if there is one.
-    pub max_packets: Option<u64>,
-}
-
-impl ConfiguredMirror {
-    /// Returns the port that forwards only copies of this mirror, if there is one.
-    #[must_use]
-    pub fn reserved_port(&self) -> Option<PortNo> {
-        match self.output {
-            MirrorOutput::Port { port, other_traffic: false } => Some(port),
-            MirrorOutput::Port { other_traffic: true, .. } | MirrorOutput::File(_) => None,
-        }
-    }
-
-    fn output_port(&self) -> Option<PortNo> {
-        match self.output {
-            MirrorOutput::Port { port, .. } => Some(port),
-            MirrorOutput::File(_) => None,
-        }
-    }
-
-    /// Returns the path of the file to which the mirror writes, if it writes to one.
-    #[must_use]
-    pub fn file(&self) -> Option<&PathBuf> {
-        match &self.output {
-            MirrorOutput::Port { .. } => None,
-            MirrorOutput::File(file) => Some(&file.path),
-        }
-    }
-
-    /// Returns whether frames of this port are copied.
-    fn is_source(&self, port: PortNo) -> bool {
-        self.selection.ingress.contains(&port) || self.selection.egress.contains(&port)
-    }
-}
 
 /// Checks the mirrors of the datapath at `key`. Returns the mirrors without mistakes. `is_complete` states
 /// whether `ports` has all ports of the file.
@@ -277,7 +208,8 @@ mod tests {
         assert_eq!(read(""), Ok(Vec::new()));
         let found = read(
             "[[datapath.mirror]]\nname = \"a\"\ningress = [\"p1\", 2, 1]\nvlans = [0, 10]\noutput_port = 3\n\
-             [[datapath.mirror]]\nname = \"b\"\negress = [\"p2\"]\nfile = \"/x/b\"\nsnap_bytes = 64\nmax_packets = 9\n",
+             [[datapath.mirror]]\nname = \"b\"\negress = [\"p2\"]\nfile = \"/x/b\"\n\
+             snap_bytes = 64\nmax_packets = 9\n",
         );
         let (a, b) = match found.as_deref() {
             Ok([a, b]) => (a, b),

@@ -5,7 +5,7 @@ use crate::device::ConfiguredDevice;
 use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
 use crate::kept::KeptRules;
-use crate::mirror::ConfiguredMirror;
+use crate::mirror_settings::ConfiguredMirror;
 use crate::packet_in::PacketIns;
 use crate::process::ProcessSettings;
 use flow::{Nanos, StatelessConfig};

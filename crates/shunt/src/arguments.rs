@@ -170,7 +170,8 @@ pub enum PortCommand {
 pub enum MirrorCommand {
     /// Add a mirror
     ///
-    /// Frames are copied as they arrive at a port and as they leave it. `shunt show mirrors` shows the mirrors.
+    /// Frames are copied as they arrive at a port and as they leave it. `shunt show mirrors` shows the
+    /// mirrors.
     #[command(after_help = "Examples:\n  shunt mirror add span --both p1,p2 --to-port p3\n  \
                       shunt mirror add web --ingress p1 --vlan 10 --to-file /var/tmp/web.pcapng --max-packets 1000")]
     Add {

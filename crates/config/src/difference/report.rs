@@ -3,7 +3,7 @@
 
 use super::{ConfigChange, EndpointChange};
 use crate::Endpoint;
-use crate::mirror::{ConfiguredMirror, MirrorOutput};
+use crate::mirror_settings::{ConfiguredMirror, MirrorOutput};
 use crate::settings::ConfiguredPort;
 use std::fmt;
 

@@ -29,7 +29,7 @@ pub use start::{Daemon, check, check_certificates};
 pub use stop::Stop;
 
 use crate::listener::ListenError;
-use crate::mirror::CaptureError;
+use crate::mirror::MirrorError;
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
@@ -76,7 +76,7 @@ pub enum DaemonError {
     Store(#[from] store::StoreError),
     /// The file of a mirror cannot be used.
     #[error(transparent)]
-    Mirror(#[from] CaptureError),
+    Mirror(#[from] MirrorError),
     /// The model refused a port.
     #[error(transparent)]
     Model(#[from] model::ModelError),

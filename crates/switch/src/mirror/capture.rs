@@ -28,7 +28,7 @@ const BUFFER_BYTES: usize = 256 * 1_024;
 
 /// Reason why the file of a mirror cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
+pub enum MirrorError {
     /// The system refused an operation.
     #[error("{}: cannot {what} the file of the mirror: {source}", path.display())]
     Io {
@@ -64,12 +64,12 @@ struct Shared {
 }
 
 /// The file of a mirror.
-pub struct Capture {
+pub struct MirrorCapture {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Capture {
+impl MirrorCapture {
     /// Creates the file and starts the thread that writes it. `ports` has the numbers and names of the
     /// mirrored ports.
     ///
@@ -81,10 +81,10 @@ impl Capture {
         ports: &[(PortNo, String)],
         outlet: CaptureOutlet,
         clock: MonotonicClock,
-    ) -> Result<Self, CaptureError> {
+    ) -> Result<Self, MirrorError> {
         let names: Vec<String> = ports.iter().map(|(_, name)| name.clone()).collect();
         let opened = open(&file.path)?;
-        let header = |reason: wire::capture::CaptureError| CaptureError::Header {
+        let header = |reason: wire::capture::CaptureError| MirrorError::Header {
             path: file.path.clone(),
             reason: reason.to_string(),
         };
@@ -103,7 +103,7 @@ impl Capture {
             shared: Arc::clone(&shared),
         };
         let spawned = std::thread::Builder::new().name("mirror".into()).spawn(move || thread.run());
-        let thread = spawned.map_err(|source| CaptureError::Io {
+        let thread = spawned.map_err(|source| MirrorError::Io {
             path: file.path.clone(),
             what: "start the thread that writes",
             source,
@@ -154,8 +154,8 @@ impl Capture {
 
 /// Opens a file for writing from its beginning. An existing file is overwritten only if it is empty or a
 /// pcapng file.
-fn open(path: &Path) -> Result<File, CaptureError> {
-    let failed = |what| move |source| CaptureError::Io { path: path.to_owned(), what, source };
+fn open(path: &Path) -> Result<File, MirrorError> {
+    let failed = |what| move |source| MirrorError::Io { path: path.to_owned(), what, source };
     let mut options = OpenOptions::new();
     // A pipe without a reader must not block the switch.
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -163,7 +163,7 @@ fn open(path: &Path) -> Result<File, CaptureError> {
     let mut file = options.open(path).map_err(failed("open"))?;
     let kind = file.metadata().map_err(failed("examine"))?;
     if !kind.is_file() {
-        return Err(CaptureError::Foreign(path.to_owned()));
+        return Err(MirrorError::Foreign(path.to_owned()));
     }
     let mut magic = [0; 4];
     let is_own = match file.read_exact(&mut magic) {
@@ -172,7 +172,7 @@ fn open(path: &Path) -> Result<File, CaptureError> {
         Err(error) => return Err(failed("read")(error)),
     };
     if !is_own {
-        return Err(CaptureError::Foreign(path.to_owned()));
+        return Err(MirrorError::Foreign(path.to_owned()));
     }
     file.set_len(0).and_then(|()| file.rewind()).map_err(failed("empty"))?;
     Ok(file)
@@ -309,8 +309,8 @@ mod tests {
         }
     }
 
-    /// Writes five frames to a file. Returns the number of frames in the file, the reason of the mirror's end,
-    /// and how many further frames are mirrored.
+    /// Writes five frames to a file. Returns the number of frames in the file, the reason of the mirror's
+    /// end, and how many further frames are mirrored.
     fn written(path: &str, max_bytes: u64, max_packets: Option<u64>) -> (u64, Option<String>, u64) {
         let (mut lab, outlet) = Lab::new();
         assert_eq!(lab.mirrored(), 5);
@@ -328,7 +328,7 @@ mod tests {
             shared: Arc::clone(&shared),
         };
         thread.run();
-        let capture = Capture { shared, thread: None };
+        let capture = MirrorCapture { shared, thread: None };
         (capture.packets(), capture.end(), lab.mirrored())
     }
 

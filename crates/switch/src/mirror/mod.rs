@@ -6,10 +6,10 @@
 
 mod capture;
 
-pub use capture::CaptureError;
+pub use capture::MirrorError;
 
 use crate::daemon::MonotonicClock;
-use capture::Capture;
+use capture::MirrorCapture;
 use config::{ConfigChange, ConfiguredMirror, ConfiguredPort, MirrorOutput};
 use flow::{Nanos, PortNo};
 use std::thread::JoinHandle;
@@ -26,7 +26,7 @@ pub struct PreparedMirror {
     config: ConfiguredMirror,
     /// Where the workers send copies. `None` if the file could not be opened.
     target: Option<MirrorTarget>,
-    capture: Option<Capture>,
+    capture: Option<MirrorCapture>,
 }
 
 /// Prepares a mirror for this number of workers: opens its file and starts the thread that writes it.
@@ -38,20 +38,20 @@ pub fn prepare(
     ports: &[ConfiguredPort],
     workers: usize,
     clock: MonotonicClock,
-) -> Result<PreparedMirror, CaptureError> {
+) -> Result<PreparedMirror, MirrorError> {
     let (target, capture) = match &config.output {
         MirrorOutput::Port { port, .. } => (MirrorTarget::Port(*port), None),
         MirrorOutput::File(file) => {
             let (inlets, outlet) = capture_rings(workers, RING_BYTES, file.snap_bytes);
-            let capture = Capture::start(&config.name, file, &sources(config, ports), outlet, clock)?;
+            let capture = MirrorCapture::start(&config.name, file, &sources(config, ports), outlet, clock)?;
             (MirrorTarget::Capture(inlets), Some(capture))
         }
     };
     Ok(PreparedMirror { config: config.clone(), target: Some(target), capture })
 }
 
-/// Prepares the mirrors of a datapath that starts. If a file cannot be used, only its mirror ends, and this is
-/// logged.
+/// Prepares the mirrors of a datapath that starts. If a file cannot be used, only its mirror ends, and this
+/// is logged.
 pub fn prepare_all(
     configs: &[ConfiguredMirror],
     ports: &[ConfiguredPort],
@@ -62,7 +62,11 @@ pub fn prepare_all(
         prepare(config, ports, workers, clock).unwrap_or_else(|error| {
             let reason = error.to_string();
             tracing::warn!("mirror {} has ended: {reason}", config.name);
-            PreparedMirror { config: config.clone(), target: None, capture: Some(Capture::failed(reason)) }
+            PreparedMirror {
+                config: config.clone(),
+                target: None,
+                capture: Some(MirrorCapture::failed(reason)),
+            }
         })
     };
     configs.iter().map(one).collect()
@@ -82,7 +86,7 @@ pub struct RunningMirror {
     pub id: MirrorId,
     pub config: ConfiguredMirror,
     /// Its file, if it writes one.
-    pub capture: Option<Capture>,
+    pub capture: Option<MirrorCapture>,
 }
 
 /// The mirrors of a running datapath.
@@ -108,8 +112,8 @@ impl Mirrors {
         &self.running
     }
 
-    /// Makes the changes of mirrors in `changes`. `prepared` has the mirrors to add. Returns the change for the
-    /// workers.
+    /// Makes the changes of mirrors in `changes`. `prepared` has the mirrors to add. Returns the change for
+    /// the workers.
     pub fn change(&mut self, changes: &[ConfigChange], prepared: Vec<PreparedMirror>) -> MirrorsUpdate {
         let mut update = MirrorsUpdate::default();
         for change in changes {
@@ -124,7 +128,7 @@ impl Mirrors {
             let mirror = self.running.remove(at);
             update.removed.push(mirror.id);
             // The thread ends when the workers have given up the mirror.
-            self.ending.extend(mirror.capture.and_then(Capture::into_thread));
+            self.ending.extend(mirror.capture.and_then(MirrorCapture::into_thread));
         }
         for PreparedMirror { config, target, capture } in prepared {
             self.last += 1;
