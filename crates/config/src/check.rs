@@ -11,6 +11,7 @@ use crate::file::{self, ConfigFile};
 use crate::forwarding::{Forwarding, ForwardingSections, forwarding};
 use crate::kept::kept_rules;
 use crate::machine::Scope;
+use crate::mirror::mirrors;
 use crate::mistakes::Mistakes;
 use crate::ports::{Around, has_no_device, ports};
 use crate::process::process;
@@ -177,6 +178,13 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
         let problem = format!("\"{}\" is also used by another datapath; use each once", path.display());
         mistakes.wrong(format!("{key}.store.path"), problem);
     }
+    let files = |config: &Config| -> Vec<PathBuf> {
+        config.datapath.mirrors.iter().filter_map(|mirror| mirror.file()).cloned().collect()
+    };
+    if let Some(path) = files(other).iter().find(|path| files(one).contains(path)) {
+        let problem = format!("\"{}\" is also used by another datapath; use each once", path.display());
+        mistakes.wrong(format!("{key}.mirror"), problem);
+    }
     let device = |config: &Config| match config.datapath.device.as_ref()?.kind {
         DeviceKind::Udp { address, .. } => Some(address),
         DeviceKind::Simulated => None,
@@ -324,6 +332,8 @@ fn datapath(
             ports(key, &d.port, &around, mistakes)
         }
     };
+    let has_all_ports = ports.len() == d.port.len();
+    let mirrors = mirrors(key, &d.mirror, &ports, has_all_ports, mistakes);
     let stateless = d.stateless.and_then(|form| form.checked(&format!("{key}.stateless"), mistakes));
     let forwarding = forwarding?;
     if openflow.packet_ins.quench.is_some() && forwarding.express_records == 0 {
@@ -345,6 +355,7 @@ fn datapath(
         searcher_cpu,
         device,
         ports,
+        mirrors,
     };
     (mistakes.len() == before).then_some(datapath)
 }

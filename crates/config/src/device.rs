@@ -3,6 +3,7 @@
 //!
 //! Begin with [`device`]. [`check_others`] reports settings that need workers.
 
+use crate::address::AddressError;
 use crate::file::{
     DatapathSection, DeviceSection, ExpressSection, FfpSection, LanesSection, LowLatencySection,
     PortCacheSection,
@@ -128,7 +129,11 @@ pub(crate) fn device(
 }
 
 fn socket_address(text: &str, is_remote: bool) -> Result<SocketAddr, String> {
-    let parsed = text.parse::<SocketAddr>().ok();
+    let parsed = match crate::address::socket_address(text, None) {
+        Err(AddressError::Form) => None,
+        Err(error) => return Err(format!("\"{text}\" {error}")),
+        Ok(address) => Some(address),
+    };
     let right = parsed.filter(|address| {
         let is_any = address.ip().is_unspecified();
         address.port() != 0 && !address.ip().is_multicast() && !(is_remote && is_any)
@@ -167,6 +172,7 @@ pub(crate) fn check_others(key: &str, d: &DatapathSection, notes: &mut Vec<Strin
         }
     };
     refuse("pof", d.pof.is_some(), "a device serves no controllers of POF; omit it");
+    refuse("mirror", !d.mirror.is_empty(), "a device does not mirror frames; omit it");
     refuse("stateless", d.stateless.is_some(), "a device has no stateless forwarding; omit it");
     let caches = d.port_cache != PortCacheSection::default() && !d.port_cache.is_off();
     refuse("port_cache.mode", caches, "a device has no port cache; omit it");

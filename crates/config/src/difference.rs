@@ -7,6 +7,7 @@ mod restart;
 #[cfg(test)]
 mod tests;
 
+use crate::mirror_settings::ConfiguredMirror;
 use crate::mistakes::{FileMistakes, Mistake};
 use crate::settings::{Config, ConfiguredPort, Datapath};
 use crate::text::locate;
@@ -72,6 +73,12 @@ pub enum ConfigChange {
     Learning,
     /// The settings of the stateless forwarder change.
     Stateless,
+    /// A mirror is added.
+    AddMirror(ConfiguredMirror),
+    /// The mirror of this name is removed.
+    RemoveMirror(String),
+    /// A mirror is removed and added again under its name, with other settings.
+    ChangeMirror(ConfiguredMirror),
     /// Another flow file is loaded at the next start.
     FlowFile,
 }
@@ -168,6 +175,7 @@ fn changes(before: &Datapath, after: &Datapath) -> Vec<ConfigChange> {
             None => changes.push(ConfigChange::AddPort(new.clone())),
         }
     }
+    mirror_changes(before, after, &mut changes);
     channel_changes(before, after, &mut changes);
     let (old, new) = (&before.forwarding, &after.forwarding);
     let packet_ins = (before.openflow.packet_ins.rates, after.openflow.packet_ins.rates);
@@ -204,6 +212,21 @@ fn port_changes(old: &ConfiguredPort, new: &ConfiguredPort) -> Vec<ConfigChange>
         changes.push(ConfigChange::SetOutstanding(new.clone()));
     }
     changes
+}
+
+fn mirror_changes(before: &Datapath, after: &Datapath, changes: &mut Vec<ConfigChange>) {
+    for old in &before.mirrors {
+        if !after.mirrors.iter().any(|new| new.name == old.name) {
+            changes.push(ConfigChange::RemoveMirror(old.name.clone()));
+        }
+    }
+    for new in &after.mirrors {
+        match before.mirrors.iter().find(|old| old.name == new.name) {
+            Some(old) if old == new => {}
+            Some(_) => changes.push(ConfigChange::ChangeMirror(new.clone())),
+            None => changes.push(ConfigChange::AddMirror(new.clone())),
+        }
+    }
 }
 
 fn channel_changes(before: &Datapath, after: &Datapath, changes: &mut Vec<ConfigChange>) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of ports in the text of a configuration file. Comments and the order of the file are kept.
+//! Changes of ports and mirrors in the text of a configuration file. Comments and the order of the file are
+//! kept.
 //!
 //! A change is made in the text, and the text is then checked like any other file. Begin with
 //! [`PortEdit::apply`], which is a pure function, and [`write`], which replaces a file.
@@ -11,8 +12,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
 
+mod mirror;
 #[cfg(test)]
 mod tests;
+
+pub use mirror::{MirrorEdit, MirrorForm};
 
 /// A change of a datapath's ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,14 +87,8 @@ impl PortEdit {
     /// Returns a sentence if the text is not TOML, if it has no such datapath or port, or if its ports are
     /// not written as `[[datapath.port]]`.
     pub fn apply(&self, text: &str, datapath: u64) -> Result<String, String> {
-        let mut document: DocumentMut =
-            text.parse().map_err(|error| format!("the configuration is not TOML: {error}"))?;
-        let datapaths = tables(document.as_table_mut(), "datapath", "[[datapath]]")?;
-        let is_wanted =
-            |table: &&mut Table| table.get("id").and_then(Item::as_integer) == Some(datapath as i64);
-        let table = datapaths.iter_mut().find(is_wanted);
-        let table = table.ok_or_else(|| format!("the configuration has no datapath {datapath}"))?;
-        let ports = tables(table, "port", "[[datapath.port]]")?;
+        let mut document = parse(text)?;
+        let ports = tables(datapath_table(&mut document, datapath)?, "port", "[[datapath.port]]")?;
         match self {
             Self::Add(form) => {
                 let mut port = Table::new();
@@ -165,6 +163,19 @@ fn set(table: &mut Table, key: &str, new: Option<impl Into<Value>>) {
         }
         None => drop(table.insert(key, value(new))),
     }
+}
+
+/// Parses the text of a file.
+fn parse(text: &str) -> Result<DocumentMut, String> {
+    text.parse().map_err(|error| format!("the configuration is not TOML: {error}"))
+}
+
+/// Returns the section of the datapath with this ID.
+fn datapath_table(document: &mut DocumentMut, datapath: u64) -> Result<&mut Table, String> {
+    let datapaths = tables(document.as_table_mut(), "datapath", "[[datapath]]")?;
+    let is_wanted = |table: &&mut Table| table.get("id").and_then(Item::as_integer) == Some(datapath as i64);
+    let table = datapaths.iter_mut().find(is_wanted);
+    table.ok_or_else(|| format!("the configuration has no datapath {datapath}"))
 }
 
 /// Returns the list of sections at `key`, which is created if it is missing.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Endpoints of connections to controllers: TCP addresses and unix sockets.
 
+use crate::address::{AddressError, socket_address};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Longest path of a unix socket on Linux, in bytes.
@@ -85,14 +86,15 @@ pub fn listen_address(text: &str) -> Result<Endpoint, String> {
         return socket_path(path, "/run/shunt/s1.mgmt").map(Endpoint::Unix);
     }
     let address = match text.strip_prefix("ssl:") {
-        Some(address) => address.parse().map(Endpoint::Ssl),
-        None => text.parse().map(Endpoint::Tcp),
+        Some(address) => socket_address(address, None).map(Endpoint::Ssl),
+        None => socket_address(text, None).map(Endpoint::Tcp),
     };
-    address.map_err(|_| {
-        format!(
+    address.map_err(|error| match error {
+        AddressError::Form => format!(
             "\"{text}\" is not a listen address; write IP:PORT, ssl:IP:PORT or unix:PATH, such as \
              \"127.0.0.1:6654\", \"ssl:[::1]:6654\" or \"unix:/run/shunt/s1.mgmt\""
-        )
+        ),
+        other => format!("\"{text}\" {other}"),
     })
 }
 
@@ -116,14 +118,13 @@ fn controller(text: &str, port: u16) -> Result<Endpoint, String> {
         Some(address) => (address, true),
         None => (text.strip_prefix("tcp:").unwrap_or_default(), false),
     };
-    let whole = address.parse().ok();
-    let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, port));
     let endpoint = if is_tls { Endpoint::Ssl } else { Endpoint::Tcp };
-    whole.or_else(without_port).map(endpoint).ok_or_else(|| {
-        format!(
+    socket_address(address, Some(port)).map(endpoint).map_err(|error| match error {
+        AddressError::Form => format!(
             "\"{text}\" is not a controller address; write tcp:IP:PORT, ssl:IP:PORT or unix:PATH, such as \
              \"tcp:127.0.0.1:{port}\", \"ssl:[::1]:{port}\" or \"unix:/run/controller.sock\""
-        )
+        ),
+        other => format!("\"{text}\" {other}"),
     })
 }
 
@@ -137,6 +138,10 @@ mod tests {
         assert_eq!(pof_controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_633).into())));
         assert_eq!(controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_653).into())));
         assert_eq!(controller("tcp:[::1]:6633"), Ok(Endpoint::Tcp("[::1]:6633".parse().unwrap())));
+        assert_eq!(controller("tcp:[::1]"), Ok(Endpoint::Tcp("[::1]:6653".parse().unwrap())));
+        assert_eq!(controller("ssl:[fe80::1%7]"), Ok(Endpoint::Ssl("[fe80::1%7]:6653".parse().unwrap())));
+        assert!(controller("tcp:[fe80::1]").unwrap_err().starts_with("\"tcp:[fe80::1]\" is link-local"));
+        assert!(listen_address("[::1%lo]:1").unwrap_err().contains("write [::1]"));
         for wrong in [
             "",
             "tcp:",

@@ -73,6 +73,7 @@ pub(crate) struct DatapathSection {
     pub store: Option<StoreSection>,
     pub device: Option<DeviceSection>,
     pub port: Vec<PortSection>,
+    pub mirror: Vec<MirrorSection>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -210,6 +211,38 @@ pub(crate) struct QueueSection {
     pub max_rate_kbps: Option<i64>,
     pub priority: Option<i64>,
     pub limit_frames: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct MirrorSection {
+    pub name: Option<String>,
+    pub ingress: Vec<PortReference>,
+    pub egress: Vec<PortReference>,
+    pub vlans: Vec<i64>,
+    pub output_port: Option<PortReference>,
+    pub other_traffic: Option<bool>,
+    pub file: Option<String>,
+    pub snap_bytes: Option<i64>,
+    pub max_bytes: Option<i64>,
+    pub max_packets: Option<i64>,
+}
+
+/// Number or name of a port.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected the number or the name of a port")]
+pub(crate) enum PortReference {
+    Number(i64),
+    Name(String),
+}
+
+impl fmt::Display for PortReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => write!(f, "\"{name}\""),
+        }
+    }
 }
 
 /// Reads a string or a list of strings, for `deserialize_with`.

@@ -9,6 +9,7 @@
 //! - [`packet`] builds packets from text. [`trace`] explains how rules process packets.
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files.
 
+mod address;
 mod cache;
 mod channels;
 mod check;
@@ -22,6 +23,8 @@ pub mod forwarding;
 mod kept;
 mod load;
 mod machine;
+mod mirror;
+mod mirror_settings;
 pub mod mistakes;
 pub mod packet;
 mod packet_in;
@@ -44,6 +47,7 @@ pub use endpoint::{ConnectionProtocol, Endpoint};
 pub use kept::{Durable, KeptRules};
 pub use load::ConfigError;
 pub use machine::Scope;
+pub use mirror_settings::{ConfiguredMirror, MirrorFile, MirrorOutput};
 pub use mistakes::{FileMistakes, Mistake};
 pub use packet_in::PacketIns;
 pub use places::TextPlace;

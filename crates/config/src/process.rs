@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Settings of the process that all its datapaths share: metrics and log.
 
+use crate::address::{AddressError, socket_address};
 use crate::file::{ConfigFile, LogSection};
 use crate::mistakes::Mistakes;
 use std::fmt;
@@ -145,8 +146,11 @@ pub(crate) fn process(file: &ConfigFile, mistakes: &mut Mistakes) -> (ProcessSet
 }
 
 fn metrics_address(text: &str, remote: bool) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|_| {
-        format!("\"{text}\" is not an address; write IP:PORT, such as \"127.0.0.1:9494\" or \"[::1]:9494\"")
+    let address = socket_address(text, None).map_err(|error| match error {
+        AddressError::Form => format!(
+            "\"{text}\" is not an address; write IP:PORT, such as \"127.0.0.1:9494\" or \"[::1]:9494\""
+        ),
+        other => format!("\"{text}\" {other}"),
     })?;
     if !remote && !address.ip().is_loopback() {
         return Err(format!(

@@ -5,6 +5,7 @@ use crate::device::ConfiguredDevice;
 use crate::endpoint::Endpoint;
 use crate::forwarding::Forwarding;
 use crate::kept::KeptRules;
+use crate::mirror_settings::ConfiguredMirror;
 use crate::packet_in::PacketIns;
 use crate::process::ProcessSettings;
 use flow::{BridgeConfig, BridgePort, Nanos, StatelessConfig};
@@ -118,6 +119,8 @@ pub struct Datapath {
     pub device: Option<ConfiguredDevice>,
     /// Ports in the order of the file.
     pub ports: Vec<ConfiguredPort>,
+    /// Mirrors in the order of the file.
+    pub mirrors: Vec<ConfiguredMirror>,
 }
 
 impl Datapath {

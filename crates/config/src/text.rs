@@ -77,6 +77,16 @@ const KEYS: &[Key] = &[
     ("priority", NUMBER, "priority = 7"),
     ("limit_frames", NUMBER, "limit_frames = 512"),
     ("flows", STRING, "flows = \"s1.flows\""),
+    ("mirror", TABLES, "[[datapath.mirror]]"),
+    ("ingress", "a list of numbers or names of ports", "ingress = [\"p1\"]"),
+    ("egress", "a list of numbers or names of ports", "egress = [\"p1\"]"),
+    ("vlans", "a list of integers", "vlans = [10]"),
+    ("output_port", "the number or the name of a port", "output_port = \"p3\""),
+    ("other_traffic", "true or false", "other_traffic = true"),
+    ("file", STRING, "file = \"/var/tmp/span.pcapng\""),
+    ("snap_bytes", NUMBER, "snap_bytes = 128"),
+    ("max_bytes", NUMBER, "max_bytes = 100000000"),
+    ("max_packets", NUMBER, "max_packets = 1000"),
 ];
 
 /// Keys of stateless forwarding, which scenarios share.

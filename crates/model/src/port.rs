@@ -48,6 +48,8 @@ pub struct Port {
     pub desc: PortDesc,
     /// Configuration of the port.
     pub config: PortConfig,
+    /// Whether the port is reserved for the copies of a mirror. It then forwards no other packets.
+    pub reserved: bool,
     /// Whether the port has a link.
     pub link_up: bool,
     /// Time when the port was added.
@@ -75,13 +77,25 @@ impl Port {
         self.link_up && !self.config.down
     }
 
+    /// Returns whether the port drops packets that it receives.
+    #[must_use]
+    pub fn no_recv(&self) -> bool {
+        self.config.no_recv || self.reserved
+    }
+
+    /// Returns whether the port drops packets that are sent to it.
+    #[must_use]
+    pub fn no_fwd(&self) -> bool {
+        self.config.no_fwd || self.reserved
+    }
+
     pub(crate) fn state(&self) -> PortState {
         PortState {
             disabled: self.config.down,
             number: self.desc.number,
             up: self.is_up(),
-            no_recv: self.config.no_recv,
-            no_fwd: self.config.no_fwd,
+            no_recv: self.no_recv(),
+            no_fwd: self.no_fwd(),
             no_flood: self.config.no_flood,
             no_packet_in: self.config.no_packet_in,
         }

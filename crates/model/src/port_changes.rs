@@ -24,7 +24,7 @@ impl<D: DataPlane> Model<D> {
         if self.rules.ports.len() >= Limits::PORTS {
             return Err(ModelError::TooManyPorts);
         }
-        let port = Port { desc, config: PortConfig::default(), link_up, added_ns: now };
+        let port = Port { desc, config: PortConfig::default(), reserved: false, link_up, added_ns: now };
         self.plane.submit(Operation::Port(port.state()));
         self.async_messages.port_status(PortReason::Add, port.clone());
         self.rules.ports.insert(number, port);
@@ -50,6 +50,15 @@ impl<D: DataPlane> Model<D> {
         config: PortConfig,
     ) -> Result<(), ModelError> {
         self.change_port(now, number, |port| port.config = config)
+    }
+
+    /// Reserves a port for the copies of a mirror, or ends the reservation. A reserved port forwards no other
+    /// packets, whatever its configuration is.
+    ///
+    /// # Errors
+    /// Returns an error if the port does not exist.
+    pub fn reserve_port(&mut self, now: Nanos, number: PortNo, reserved: bool) -> Result<(), ModelError> {
+        self.change_port(now, number, |port| port.reserved = reserved)
     }
 
     /// Updates a port's description: features, speed, name or MAC. `desc.number` selects the port.

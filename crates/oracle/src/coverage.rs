@@ -61,6 +61,8 @@ pub struct Coverage {
     pub offered: usize,
     /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,
+    /// Copies of mirrors.
+    pub mirrored: usize,
     /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
     /// Counters of the LUTs.
@@ -181,6 +183,7 @@ impl Coverage {
         }
         self.offered += other.offered;
         self.fast += other.fast;
+        self.mirrored += other.mirrored;
         self.stateless += other.stateless;
         self.luts.add(&other.luts);
         self.express.add(&other.express);
@@ -250,8 +253,9 @@ impl fmt::Display for Coverage {
         let luts = &self.luts;
         writeln!(
             f,
-            "stateless forwarding: {:.1} %\nfast-forwarding path: {:.1} % of all packets, {:.1} % of {} in cases with LUTs; hits of LUTs {}, known normal {}, misses {}, \
+            "copies of mirrors: {}\nstateless forwarding: {:.1} %\nfast-forwarding path: {:.1} % of all packets, {:.1} % of {} in cases with LUTs; hits of LUTs {}, known normal {}, misses {}, \
              records verified {}, {} of them against the list of changes, cleaned {}, evicted {}",
+            self.mirrored,
             share(self.stateless as usize, self.packets),
             share(self.fast as usize, self.packets),
             share(self.fast as usize, self.offered),

@@ -8,8 +8,8 @@ use dataplane::{
     PortCounters, PortQueue, TableCounters, Totals,
 };
 use flow::{
-    DropReason, EgressQueue, EntryId, GroupId, MeterId, Nanos, Operation, Outcome, PacketInReason, PortNo,
-    RuleVersion, TableId,
+    DropReason, EgressQueue, EntryId, GroupId, MeterId, MirrorSelection, Nanos, Operation, Outcome,
+    PacketInReason, PortNo, RuleVersion, TableId,
 };
 use frame::Frame;
 use model::FlowRemoved;
@@ -420,6 +420,10 @@ pub(super) struct Record {
     pub egress: Vec<EgressQueue>,
     /// Frames sent by each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
+    /// Frames that a mirror copies, if there is one.
+    pub mirror: Option<MirrorSelection>,
+    /// Copies of the mirror, in order.
+    pub mirrored: Vec<Vec<u8>>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
     /// Bits that LUTs and express keys examine from each operation to the next one.

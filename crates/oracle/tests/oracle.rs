@@ -204,6 +204,11 @@ fn check_power(coverage: &Coverage) {
         express.hits
     );
     assert!(
+        coverage.mirrored * 20 > packets,
+        "there is a copy of a mirror for each 20 of the offered packets: {}",
+        coverage.mirrored
+    );
+    assert!(
         coverage.stateless as usize * 100 > packets,
         "stateless forwarding takes at least 1 % of the offered packets"
     );

@@ -32,6 +32,12 @@ pub(crate) fn find(spec: &Spec) -> Result<(), PortError> {
     }
 }
 
+/// Returns the index of a network interface in the calling thread's network namespace.
+#[must_use]
+pub fn interface_index(name: &str) -> Option<u32> {
+    sys::index_of(name)
+}
+
 /// The port and device that errors refer to.
 pub(crate) struct Owner {
     pub(crate) port: String,

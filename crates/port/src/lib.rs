@@ -33,6 +33,7 @@ pub use device_lock::DeviceLock;
 pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open, open_held};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
+pub use interface::interface_index;
 pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
 pub use queue::{Capabilities, Link, Outstanding, Queue};

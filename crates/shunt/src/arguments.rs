@@ -49,6 +49,9 @@ pub enum Command {
     /// Add, remove or change a port of a running switch
     #[command(subcommand)]
     Port(PortCommand),
+    /// Add or remove a mirror of a running switch, which copies frames to a port or a file
+    #[command(subcommand)]
+    Mirror(MirrorCommand),
     /// Show the state of a running switch
     Show(Show),
     /// Watch a running switch: rates of ports, lanes, tables and drops, once a second
@@ -163,6 +166,67 @@ pub enum PortCommand {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub enum MirrorCommand {
+    /// Add a mirror
+    ///
+    /// Frames are copied as they arrive at a port and as they leave it. `shunt show mirrors` shows the
+    /// mirrors.
+    #[command(after_help = "Examples:\n  shunt mirror add span --both p1,p2 --to-port p3\n  \
+                      shunt mirror add web --ingress p1 --vlan 10 --to-file /var/tmp/web.pcapng --max-packets 1000")]
+    Add {
+        /// Name of the mirror
+        name: String,
+        #[command(flatten)]
+        settings: MirrorSettings,
+        #[command(flatten)]
+        target: PortTarget,
+    },
+    /// Remove a mirror; its file is then complete
+    #[command(after_help = "Example:\n  shunt mirror remove span --write")]
+    Remove {
+        /// Name of the mirror
+        name: String,
+        #[command(flatten)]
+        target: PortTarget,
+    },
+}
+
+// Settings of a mirror.
+#[derive(Debug, Args)]
+pub struct MirrorSettings {
+    /// Ports whose received frames are copied, by number or name
+    #[arg(long, value_name = "PORT,...", value_delimiter = ',')]
+    pub ingress: Vec<String>,
+    /// Ports whose sent frames are copied, by number or name
+    #[arg(long, value_name = "PORT,...", value_delimiter = ',')]
+    pub egress: Vec<String>,
+    /// Ports whose received and sent frames are copied, by number or name
+    #[arg(long, value_name = "PORT,...", value_delimiter = ',')]
+    pub both: Vec<String>,
+    /// VLANs whose frames are copied; 0 stands for frames without a tag [default: all frames]
+    #[arg(long, value_name = "VLAN,...", value_delimiter = ',')]
+    pub vlan: Vec<u16>,
+    /// Port to which the copies go, by number or name
+    #[arg(long, value_name = "PORT", conflicts_with = "to_file", required_unless_present = "to_file")]
+    pub to_port: Option<String>,
+    /// Let the output port also forward other traffic
+    #[arg(long, requires = "to_port")]
+    pub other_traffic: bool,
+    /// pcapng file to which the copies go; the switch writes it, and overwrites an older capture
+    #[arg(long, value_name = "FILE")]
+    pub to_file: Option<PathBuf>,
+    /// Number of bytes that are kept of each frame [default: 262144]
+    #[arg(long, value_name = "BYTES", requires = "to_file")]
+    pub snap_bytes: Option<u32>,
+    /// Maximum size of the file [default: 100000000]
+    #[arg(long, value_name = "BYTES", requires = "to_file")]
+    pub max_bytes: Option<u64>,
+    /// Maximum number of frames in the file
+    #[arg(long, value_name = "N", requires = "to_file")]
+    pub max_packets: Option<u64>,
+}
+
 // Settings of a port. Those that are not given stay as they are. (As a doc comment, this would replace the
 // help of the commands.)
 #[derive(Debug, Args)]
@@ -275,6 +339,8 @@ pub enum What {
     Device,
     /// Store that keeps the rules over restarts: state, changes kept, sizes
     Store,
+    /// Mirrors: sources, output, state, copied and lost frames
+    Mirrors,
     /// Stateless forwarder: IDs, labels, gates, trusted ports, and counts of tagged packets
     Stateless,
     /// Packets by outcome, drops by reason, latencies by lane

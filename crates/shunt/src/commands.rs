@@ -23,7 +23,8 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::control::{
     CacheReport, Changes, Client, ClientError, ControlRequest, ControllersReport, CountersReport,
-    DeviceReport, ExpressReport, Ffp, FlowForm, FlowPart, Macs, Ports, StatelessReport, StoreReport, Tables,
+    DeviceReport, ExpressReport, Ffp, FlowForm, FlowPart, Macs, MirrorsReport, Ports, StatelessReport,
+    StoreReport, Tables,
 };
 use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
@@ -140,6 +141,9 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         }
         (What::Store, json) => {
             answer::<StoreReport>(client, &ControlRequest::Store, json, print::store::store)
+        }
+        (What::Mirrors, json) => {
+            answer::<MirrorsReport>(client, &ControlRequest::Mirrors, json, print::mirrors::mirrors)
         }
         (What::Stateless, json) => {
             answer::<StatelessReport>(client, &ControlRequest::Stateless, json, print::stateless)

@@ -31,7 +31,7 @@ pub enum CommandError {
     #[error("{}: {reason}", path.display())]
     Edit { path: PathBuf, reason: String },
     #[error(
-        "the port of the running switch is changed, but {}: cannot write the configuration: {source}; repeat the \
+        "the running switch is changed, but {}: cannot write the configuration: {source}; repeat the \
          change in the file, or the next reload undoes it", path.display()
     )]
     NotWritten { path: PathBuf, source: io::Error },

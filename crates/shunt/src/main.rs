@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check(check),
         Command::Reload(reload) => reload::reload(reload, arguments.control.as_deref()),
         Command::Port(port) => reload::port(port, arguments.control.as_deref()),
+        Command::Mirror(mirror) => reload::mirror(mirror, arguments.control.as_deref()),
         Command::Show(show) => commands::show(show, arguments.control.as_deref()),
         Command::Flows(flows) => commands::flows(flows, arguments.control.as_deref()),
         Command::Gates(gates) => commands::gates(gates, arguments.control.as_deref()),

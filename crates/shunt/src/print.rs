@@ -7,6 +7,7 @@ pub mod controllers;
 pub mod device;
 pub mod express;
 pub mod live;
+pub mod mirrors;
 pub mod network;
 pub mod sim;
 pub mod store;

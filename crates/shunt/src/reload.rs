@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Commands that change the configuration of a running switch.
 
-use crate::arguments::{PortCommand, PortSettings, PortTarget, Reload};
+use crate::arguments::{MirrorCommand, MirrorSettings, PortCommand, PortSettings, PortTarget, Reload};
 use crate::commands::{connect, stdout};
 use crate::error::CommandError;
 use crate::print;
 use config::Config;
-use config::edit::{PortEdit, PortForm, write};
+use config::edit::{MirrorEdit, MirrorForm, PortEdit, PortForm, write};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use switch::control::{Client, ConfigurationFile, ControlRequest, ReloadReport};
@@ -28,11 +28,33 @@ pub fn port(command: &PortCommand, control: Option<&Path>) -> Done {
             (PortEdit::Set { port: port.clone(), to: form(settings, *number) }, target)
         }
     };
+    let apply = |text: &str, datapath| edit.apply(text, datapath);
+    change(&ControlRequest::Port { edit: edit.clone() }, apply, target, control)
+}
+
+pub fn mirror(command: &MirrorCommand, control: Option<&Path>) -> Done {
+    let (edit, target) = match command {
+        MirrorCommand::Add { name, settings, target } => {
+            (MirrorEdit::Add(mirror_form(name, settings)), target)
+        }
+        MirrorCommand::Remove { name, target } => (MirrorEdit::Remove(name.clone()), target),
+    };
+    let apply = |text: &str, datapath| edit.apply(text, datapath);
+    change(&ControlRequest::Mirror { edit: edit.clone() }, apply, target, control)
+}
+
+/// Makes a change of the running switch, and with `--write` in its configuration file too.
+fn change(
+    request: &ControlRequest,
+    apply: impl Fn(&str, u64) -> Result<String, String>,
+    target: &PortTarget,
+    control: Option<&Path>,
+) -> Done {
     let PortTarget { write: writes, json, config } = target;
     let mut client = connect(control, config.as_deref())?;
     // The file is prepared before the switch is changed, so that a file with errors changes nothing.
-    let file = writes.then(|| edited(&mut client, &edit)).transpose()?;
-    let report: ReloadReport = client.ask(&ControlRequest::Port { edit })?;
+    let file = writes.then(|| edited(&mut client, apply)).transpose()?;
+    let report: ReloadReport = client.ask(request)?;
     if let Some((path, text)) = file {
         write(&path, &text).map_err(|source| CommandError::NotWritten { path, source })?;
     }
@@ -56,11 +78,32 @@ fn form(settings: &PortSettings, number: Option<u32>) -> PortForm {
     }
 }
 
-/// Returns the path of the switch's configuration, and its text with a change of a port.
-fn edited(client: &mut Client, edit: &PortEdit) -> Result<(PathBuf, String), CommandError> {
+fn mirror_form(name: &str, settings: &MirrorSettings) -> MirrorForm {
+    let with_both = |ports: &[String]| ports.iter().chain(&settings.both).cloned().collect();
+    // The switch may have another working directory.
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    MirrorForm {
+        name: name.to_owned(),
+        ingress: with_both(&settings.ingress),
+        egress: with_both(&settings.egress),
+        vlans: settings.vlan.clone(),
+        output_port: settings.to_port.clone(),
+        other_traffic: settings.other_traffic.then_some(true),
+        file: settings.to_file.as_ref().map(|path| absolute(path).display().to_string()),
+        snap_bytes: settings.snap_bytes,
+        max_bytes: settings.max_bytes,
+        max_packets: settings.max_packets,
+    }
+}
+
+/// Returns the path of the switch's configuration, and its text with a change.
+fn edited(
+    client: &mut Client,
+    apply: impl Fn(&str, u64) -> Result<String, String>,
+) -> Result<(PathBuf, String), CommandError> {
     let ConfigurationFile { path, datapath } = client.ask(&ControlRequest::Configuration)?;
     let path = PathBuf::from(path);
-    let text = edit.apply(&Config::read(&path)?, datapath);
+    let text = apply(&Config::read(&path)?, datapath);
     let text = text.map_err(|reason| CommandError::Edit { path: path.clone(), reason })?;
     Config::parse_file(&path, &text)?;
     Ok((path, text))

@@ -16,5 +16,6 @@ pub mod listener;
 pub mod live_trace;
 pub mod log;
 pub mod metrics;
+mod mirror;
 mod plane;
 pub mod top;

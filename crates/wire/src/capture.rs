@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capture files of Ethernet packets. This module reads pcap and pcapng, and writes pcap with nanosecond time
-//! stamps.
+//! Capture files of Ethernet packets. This module reads and writes pcap and pcapng. Written files have
+//! nanosecond time stamps.
 //!
 //! The crate `pcap-file` splits files into records and blocks. Its decoder is not used, because it refuses
 //! packets that were longer on the wire than the snapshot length.
 
 mod ng;
+mod ng_writer;
 mod writer;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::{DataLink, PcapError, TsResolution};
 
+pub use ng_writer::{NgPacket, NgWriter};
 pub use writer::CaptureWriter;
 
 /// Link type of Ethernet in capture files.

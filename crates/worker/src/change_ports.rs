@@ -47,6 +47,12 @@ impl<P: Probe> Worker<P> {
             of_port.for_each(|(_, outbox)| outbox.ask_again());
         }
         self.change_outboxes(&mut change.outboxes);
+        if let Some(mirrors) = &mut change.mirrors {
+            self.mirrors.change(mirrors);
+        }
+        for served in &mut self.served {
+            served.taps = self.mirrors.taps(served.number);
+        }
         if let Some(limits) = &mut change.limits {
             self.pipeline.swap_packet_in_limits(limits);
         }

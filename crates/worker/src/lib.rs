@@ -30,6 +30,7 @@ mod latency;
 mod link;
 mod lut_manager;
 mod meters;
+mod mirror;
 mod outbox;
 mod port_change;
 mod port_plan;
@@ -60,6 +61,10 @@ pub use consistency::Consistency;
 pub use express_caches::ExpressState;
 pub use latency::{LaneLatencies, Latencies, Spread};
 pub use lut_manager::LutState;
+pub use mirror::{
+    CaptureInlet, CaptureOutlet, MirrorCounts, MirrorId, MirrorSetup, MirrorTarget, MirroredFrame,
+    capture_rings,
+};
 pub use outbox::OutboxUsage;
 pub use port_plan::{PortsChanged, PortsUpdate};
 pub use published::PortReport;

@@ -6,6 +6,7 @@
 //! parts only. What it gives back, such as the queues of removed ports, returns in the same box, so that the
 //! devices are closed by the control thread.
 
+use crate::mirror::{MirrorChange, Taps};
 use crate::outbox::Outbox;
 use crate::published::Published;
 use crate::routes::Routes;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 /// A queue that a worker serves.
 pub(crate) struct Served {
     pub number: PortNo,
+    /// Mirrors of the queue.
+    pub taps: Taps,
     pub queue: Box<dyn Queue>,
     pub published: Published,
 }
@@ -51,6 +54,8 @@ pub(crate) struct PortChange {
     pub routes: Routes,
     /// Limits of packet-ins, if they change.
     pub limits: Option<Arc<PacketInLimits>>,
+    /// Change of the mirrors, if there is one.
+    pub mirrors: Option<MirrorChange>,
     /// Empty lists with space for all queues after the change.
     pub space: (Vec<Served>, Vec<Outbox>),
     /// Empty list with space for the queues that are given back.

@@ -4,14 +4,16 @@
 //! (docs/adr/0059).
 
 use crate::config::{PortQueues, WorkerSetConfig};
+use crate::mirror::{MirrorCells, MirrorChange, MirrorId, MirrorSetup, Mirrors, Taps, WorkerMirror};
 use crate::outbox::Outbox;
 use crate::port_change::{PortChange, Served, ServedOutbox};
 use crate::published::{PortReports, Published};
 use crate::routes::{Route, Routes};
 use actions::{PacketInLimits, PacketInRates};
+use flow::mirror::MIRRORS_MAX;
 use flow::{EgressQueue, PortNo};
 use port::Outstanding;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 /// A change of the ports of running workers.
@@ -27,6 +29,10 @@ pub struct PortsUpdate {
     pub outstanding: Vec<(PortNo, usize)>,
     /// Rate limits of packet-ins, if they change.
     pub packet_in_rates: Option<PacketInRates>,
+    /// Mirrors to remove.
+    pub mirrors_removed: Vec<MirrorId>,
+    /// Mirrors to add. The ports of each mirror must exist after the change.
+    pub mirrors_added: Vec<MirrorSetup>,
 }
 
 /// Shows whether a change of ports is complete: all workers have applied it, and the queues that they gave
@@ -75,7 +81,22 @@ pub(crate) struct PortPlan {
     /// Number of frames of all workers together.
     frames: usize,
     rates: PacketInRates,
+    mirrors: Vec<MirrorId>,
 }
+
+/// A prepared change of the ports.
+pub(crate) struct PreparedPorts {
+    /// The change of each worker.
+    pub changes: Vec<PortChange>,
+    /// The mailboxes of the added queues.
+    pub reports: PortReports,
+    /// The counters of the added mirrors.
+    pub mirrors: MirrorReports,
+    pub changed: PortsChanged,
+}
+
+/// The counters of each mirror in each worker.
+pub(crate) type MirrorReports = Vec<(MirrorId, Vec<Arc<MirrorCells>>)>;
 
 impl PortPlan {
     /// Creates the plan of these ports. `frames` is the number of frames of all workers together.
@@ -86,6 +107,7 @@ impl PortPlan {
             outbox_frames: config.outbox_frames,
             frames,
             rates: config.packet_in_rates,
+            mirrors: Vec::new(),
         };
         ports.iter().for_each(|port| plan.add(port));
         plan
@@ -141,9 +163,18 @@ impl PortPlan {
         }
     }
 
-    /// Changes the ports. Returns the change of each worker, and the mailboxes of the added queues.
-    pub fn change(&mut self, update: PortsUpdate) -> (Vec<PortChange>, PortReports, PortsChanged) {
-        let PortsUpdate { removed, added, egress, outstanding, packet_in_rates } = update;
+    /// Changes the ports. Returns the change of each worker, and where the workers report.
+    pub fn change(&mut self, update: PortsUpdate) -> PreparedPorts {
+        let PortsUpdate {
+            removed,
+            added,
+            egress,
+            outstanding,
+            packet_in_rates,
+            mirrors_removed,
+            mirrors_added,
+        } = update;
+        let (mut mirrors, mirror_reports) = self.change_mirrors(mirrors_removed, mirrors_added);
         let before: Vec<usize> = self.served.iter().map(Vec::len).collect();
         removed.iter().for_each(|number| self.remove(*number));
         added.iter().for_each(|port| self.add(port));
@@ -176,12 +207,50 @@ impl PortPlan {
                 outstanding: outstanding.clone(),
                 routes: self.routes(worker),
                 limits: limits.clone(),
+                mirrors: mirrors.pop_front(),
                 space: (Vec::with_capacity(all), Vec::with_capacity(all)),
                 given_back: Vec::with_capacity(before),
                 _alive: Arc::clone(&alive),
             });
         }
-        (changes, reports, PortsChanged(Arc::downgrade(&alive)))
+        let changed = PortsChanged(Arc::downgrade(&alive));
+        PreparedPorts { changes, reports, mirrors: mirror_reports, changed }
+    }
+
+    /// Changes the mirrors. Returns the change of each worker, or an empty list if nothing changes, and the
+    /// counters of the added mirrors.
+    fn change_mirrors(
+        &mut self,
+        removed: Vec<MirrorId>,
+        added: Vec<MirrorSetup>,
+    ) -> (VecDeque<MirrorChange>, MirrorReports) {
+        if removed.is_empty() && added.is_empty() {
+            return (VecDeque::new(), Vec::new());
+        }
+        let before = self.mirrors.len();
+        self.mirrors.retain(|id| !removed.contains(id));
+        self.mirrors.extend(added.iter().map(|setup| setup.id));
+        debug_assert!(self.mirrors.len() <= MIRRORS_MAX, "the configuration has a limit");
+        let workers = self.served.len();
+        let change = |_| MirrorChange {
+            removed: removed.clone(),
+            added: Vec::with_capacity(added.len()),
+            space: Mirrors::with_space(self.mirrors.len()),
+            given_back: Vec::with_capacity(before),
+        };
+        let mut changes: VecDeque<MirrorChange> = (0..workers).map(change).collect();
+        let mut reports = Vec::with_capacity(added.len());
+        for setup in added {
+            let id = setup.id;
+            let parts = WorkerMirror::for_workers(setup, workers);
+            let mut cells = Vec::with_capacity(workers);
+            for (change, (part, counters)) in changes.iter_mut().zip(parts) {
+                change.added.push(part);
+                cells.push(counters);
+            }
+            reports.push((id, cells));
+        }
+        (changes, reports)
     }
 }
 
@@ -193,7 +262,7 @@ pub(crate) fn share_queues(ports: Vec<PortQueues>, workers: usize) -> (Vec<Vec<S
         for (worker, queue) in port.queues {
             let published = Published::default();
             port_reports.push((port.number, published.clone()));
-            served[worker].push(Served { number: port.number, queue, published });
+            served[worker].push(Served { number: port.number, taps: Taps::default(), queue, published });
         }
     }
     (served, port_reports)

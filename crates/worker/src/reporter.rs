@@ -3,6 +3,8 @@
 
 use crate::clock::Clock;
 use crate::latency::{Latencies, LatencyCells};
+use crate::mirror::{MirrorCounts, MirrorId};
+use crate::port_plan::MirrorReports;
 use crate::published::{PortReport, PortReports, Published, WorkerUsage};
 use dataplane::{Counters, PortCounters, PortQueue, TableCounters, Totals};
 use flow::{DropReason, EgressQueue, PortNo, TableId};
@@ -22,6 +24,7 @@ pub(crate) struct WorkerReports {
 pub(crate) struct Reporter {
     workers: Vec<WorkerReports>,
     ports: PortReports,
+    mirrors: MirrorReports,
     /// Egress queues of each port that has any, by port number.
     egress: BTreeMap<PortNo, Vec<EgressQueue>>,
     /// Clock for latencies.
@@ -35,7 +38,7 @@ impl Reporter {
         egress: BTreeMap<PortNo, Vec<EgressQueue>>,
         clock: Clock,
     ) -> Self {
-        Self { workers, ports, egress, clock }
+        Self { workers, ports, mirrors: Vec::new(), egress, clock }
     }
 
     /// Forgets the ports in `removed`, and reads the reports of added queues. `egress` has the egress queues
@@ -49,6 +52,20 @@ impl Reporter {
         self.ports.retain(|(number, _)| !removed.contains(number));
         self.ports.extend(added);
         self.egress = egress;
+    }
+
+    /// Forgets the mirrors in `removed`, and reads the counters of added ones.
+    pub fn change_mirrors(&mut self, removed: &[MirrorId], added: MirrorReports) {
+        self.mirrors.retain(|(id, _)| !removed.contains(id));
+        self.mirrors.extend(added);
+    }
+
+    /// Returns the counters of a mirror, summed over the workers, or `None` if there is no such mirror.
+    pub fn mirror_counts(&self, id: MirrorId) -> Option<MirrorCounts> {
+        let (_, cells) = self.mirrors.iter().find(|(known, _)| *known == id)?;
+        let mut sum = MirrorCounts::default();
+        cells.iter().for_each(|cells| sum.add(&cells.read()));
+        Some(sum)
     }
 
     /// Returns each worker's reports.

@@ -12,7 +12,8 @@ use crate::express_caches::ExpressState;
 use crate::latency::Latencies;
 use crate::link::Links;
 use crate::lut_manager::LutState;
-use crate::port_plan::{PortPlan, PortsChanged, PortsUpdate};
+use crate::mirror::{MirrorCounts, MirrorId};
+use crate::port_plan::{PortPlan, PortsChanged, PortsUpdate, PreparedPorts};
 use crate::recording::Recording;
 use crate::reporter::Reporter;
 use crate::search::SearchWorker;
@@ -86,10 +87,12 @@ impl WorkerSet {
             "a port cache has the ports of the start"
         );
         let removed = update.removed.clone();
-        let (changes, added, changed) = self.ports.change(update);
+        let mirrors_removed = update.mirrors_removed.clone();
+        let PreparedPorts { changes, reports, mirrors, changed } = self.ports.change(update);
         let egress = self.ports.egress();
         self.compiler.set_queues(!egress.is_empty());
-        self.reporter.change_ports(&removed, added, egress);
+        self.reporter.change_ports(&removed, reports, egress);
+        self.reporter.change_mirrors(&mirrors_removed, mirrors);
         for (worker, change) in changes.into_iter().enumerate() {
             self.links.park_ports(worker, change);
         }
@@ -171,6 +174,13 @@ impl WorkerSet {
     #[must_use]
     pub fn express_figures(&self) -> ExpressFigures {
         self.compiler.records.figures()
+    }
+
+    /// Returns the counters of a mirror since it was added, summed over the workers, or `None` if there is no
+    /// such mirror.
+    #[must_use]
+    pub fn mirror_counts(&self, id: MirrorId) -> Option<MirrorCounts> {
+        self.reporter.mirror_counts(id)
     }
 
     /// Returns the counters of the port caches, summed over the workers.

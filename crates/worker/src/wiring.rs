@@ -10,6 +10,7 @@ use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyCells, LatencyMonitor};
 use crate::link::{Link, Links};
 use crate::lut_manager::LutManager;
+use crate::mirror::Mirrors;
 use crate::port_change::{Request, Served};
 use crate::port_plan::{PortPlan, share_queues};
 use crate::published::{Published, WorkerUsage};
@@ -213,6 +214,7 @@ impl Wiring<'_> {
             egress,
             served,
             arrivals,
+            mirrors: Mirrors::default(),
             channel,
             search: None,
             published,

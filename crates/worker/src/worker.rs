@@ -7,6 +7,7 @@ use crate::egress::WorkerEgress;
 use crate::handover::{Arrivals, Handover};
 use crate::instruments::BurstInstruments;
 use crate::latency::{LatencyMonitor, StampRuns};
+use crate::mirror::{MirroredQueue, Mirrors};
 use crate::outbox::Outbox;
 use crate::port_change::{Request, Served};
 use crate::published::{PortReport, Published, WorkerUsage};
@@ -130,6 +131,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) egress: WorkerEgress,
     pub(crate) served: Vec<Served>,
     pub(crate) arrivals: Vec<Arrivals>,
+    pub(crate) mirrors: Mirrors,
     pub(crate) channel: Channel,
     /// Rings to and from the search worker, if there is one.
     pub(crate) search: Option<SearchLink>,
@@ -260,7 +262,12 @@ impl<P: Probe> Worker<P> {
             return 0;
         }
         let stamp = self.latency.poll(&self.probe);
-        self.served[at].queue.receive(&mut self.egress.pools, &mut self.burst, most, stamp)
+        let served = &mut self.served[at];
+        let received = served.queue.receive(&mut self.egress.pools, &mut self.burst, most, stamp);
+        if served.taps.ingress != 0 && received > 0 {
+            self.mirrors.received(served.number, served.taps.ingress, &self.burst, &mut self.egress);
+        }
+        received
     }
 
     /// Counts hits of at most `most` path records, and publishes the time before which all hits are counted.
@@ -508,7 +515,12 @@ impl<P: Probe> Worker<P> {
                 self.egress.free_all(&mut self.done);
             }
             let latency = |runs: &StampRuns, accepted| self.latency.sent(runs, accepted, &self.probe);
-            sent += self.egress.outboxes[at].send(&mut *served.queue, &mut self.done, latency);
+            let outbox = &mut self.egress.outboxes[at];
+            sent += if served.taps.egress == 0 {
+                outbox.send(&mut *served.queue, &mut self.done, latency)
+            } else {
+                send_mirrored(at, served, &mut self.egress, &mut self.mirrors, &mut self.done, latency)
+            };
         }
         if !self.done.is_empty() {
             self.egress.free_all(&mut self.done);
@@ -535,8 +547,12 @@ impl<P: Probe> Worker<P> {
                 }
                 outbox.fetch(&*served.queue, self.now);
                 let latency = |runs: &StampRuns, accepted| self.latency.sent(runs, accepted, &self.probe);
-                let taken = outbox.send(&mut *served.queue, &mut self.done, latency);
-                let is_more = outbox.is_more();
+                let taken = if served.taps.egress == 0 {
+                    outbox.send(&mut *served.queue, &mut self.done, latency)
+                } else {
+                    send_mirrored(at, served, &mut self.egress, &mut self.mirrors, &mut self.done, latency)
+                };
+                let is_more = self.egress.outboxes[at].is_more();
                 self.egress.free_all(&mut self.done);
                 sent += taken;
                 if taken == 0 || !is_more {
@@ -643,6 +659,30 @@ impl<P: Probe> Worker<P> {
     pub fn probe(&mut self) -> &mut P {
         &mut self.probe
     }
+}
+
+/// Passes queued frames of the outbox at place `at` to a device like [`Outbox::send`], and mirrors the frames
+/// that the device accepts. Their copies are sent with the next frames of their ports.
+#[inline(never)]
+fn send_mirrored(
+    at: usize,
+    served: &mut Served,
+    egress: &mut WorkerEgress,
+    mirrors: &mut Mirrors,
+    done: &mut Vec<Frame>,
+    latency: impl FnMut(&StampRuns, usize),
+) -> usize {
+    let mut queue = MirroredQueue {
+        queue: &mut *served.queue,
+        port: served.number,
+        mask: served.taps.egress,
+        mirrors,
+        pools: &mut egress.pools,
+        now: egress.now,
+    };
+    let sent = egress.outboxes[at].send(&mut queue, done, latency);
+    mirrors.deliver(egress);
+    sent
 }
 
 impl<P: Probe> Sleeper for Worker<P> {

@@ -11,7 +11,9 @@ use counting::Counted;
 use dataplane::{DataPlane, LutFigures, Totals};
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{DropReason, EgressQueue, FlowMod, FlowModCommand, Match, Nanos, PortNo, QueueId, TableId};
+use flow::{
+    DropReason, EgressQueue, FlowMod, FlowModCommand, Match, MirrorSelection, Nanos, PortNo, QueueId, TableId,
+};
 use model::{AsyncMessage, Model, ModelConfig, PortConfig, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
@@ -20,7 +22,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
-use worker::{Consistency, PortQueues, PortsUpdate, Quanta, Worker, WorkerSet, build};
+use worker::{
+    Consistency, MirrorId, MirrorSetup, MirrorTarget, PortQueues, PortsUpdate, Quanta, Worker, WorkerSet,
+    build, capture_rings,
+};
 
 #[global_allocator]
 static ALLOCATOR: counting::Allocator = counting::Allocator;
@@ -189,7 +194,8 @@ impl Control {
 }
 
 impl Control {
-    /// Adds or removes a port of both workers, and changes the egress queues of the in-memory port.
+    /// Adds or removes a port of both workers and two mirrors, and changes the egress queues of the in-memory
+    /// port.
     fn change_ports(&mut self, round: u32) {
         let queue = |worker| {
             let queue = LoopQueue::new(NEW_PORT, traffic::frames(NEW_PORT));
@@ -202,13 +208,27 @@ impl Control {
             (0..count).map(|id| EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(QueueId(id)) });
         let mut update =
             PortsUpdate { egress: vec![(PortNo(PAIR_PORT), egress.collect())], ..PortsUpdate::default() };
+        let mirrors = [0, 1].map(|n| MirrorId(u64::from(round / 16 * 2 + n)));
         if (round / 8).is_multiple_of(2) {
             update.added.push(new);
+            update.mirrors_added = mirrors.map(mirror).into();
         } else {
             update.removed.push(PortNo(NEW_PORT));
+            update.mirrors_removed = mirrors.into();
         }
         self.model.plane_mut().change_ports(update);
     }
+}
+
+/// Returns a mirror: with an even number to a port of worker 1, with an odd one to rings that are soon full.
+fn mirror(id: MirrorId) -> MirrorSetup {
+    let target = match id.0 % 2 {
+        0 => MirrorTarget::Port(PortNo(FAR_PORT)),
+        _ => MirrorTarget::Capture(capture_rings(WORKERS, 1 << 16, 64).0),
+    };
+    let ports = |all: &[u32]| all.iter().copied().map(PortNo).collect();
+    let selection = MirrorSelection { ingress: ports(&[1, 2]), egress: ports(&[3]), vlans: vec![0] };
+    MirrorSetup { id, selection, target }
 }
 
 /// Returns additional rules for the access list. There are too many for workers to track them one by one. No

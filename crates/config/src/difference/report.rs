@@ -3,6 +3,7 @@
 
 use super::{ConfigChange, EndpointChange};
 use crate::Endpoint;
+use crate::mirror_settings::{ConfiguredMirror, MirrorOutput};
 use crate::settings::ConfiguredPort;
 use std::fmt;
 
@@ -43,6 +44,11 @@ impl fmt::Display for ConfigChange {
             Self::LowLatencyCookie => f.write_str("the cookie of low-latency flows is changed"),
             Self::Learning => f.write_str("the learning of low-latency flows is changed"),
             Self::Stateless => f.write_str("stateless forwarding is changed"),
+            Self::AddMirror(mirror) => write!(f, "mirror {} is added, {}", mirror.name, output(mirror)),
+            Self::RemoveMirror(name) => write!(f, "mirror {name} is removed"),
+            Self::ChangeMirror(mirror) => {
+                write!(f, "mirror {} is changed and begins again, {}", mirror.name, output(mirror))
+            }
             Self::FlowFile => f.write_str("another flow file is loaded at the next start"),
         }
     }
@@ -63,6 +69,14 @@ fn device(port: &ConfiguredPort) -> String {
         return ", without a device".to_owned();
     }
     format!(", {} {}", port.driver, port.device)
+}
+
+/// Returns where the copies of a mirror go, as the end of a sentence.
+fn output(mirror: &ConfiguredMirror) -> String {
+    match &mirror.output {
+        MirrorOutput::Port { port, .. } => format!("to port {port}"),
+        MirrorOutput::File(file) => format!("to {}", file.path.display()),
+    }
 }
 
 struct Endpoints<'a>(&'a EndpointChange);

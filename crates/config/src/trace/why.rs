@@ -36,6 +36,9 @@ pub fn dropped<D: DataPlane>(model: &Model<D>, found: &Trace, reason: DropReason
     match reason {
         DropReason::PortNotReceiving => match model.port(found.in_port) {
             None => format!("its ingress port {} does not exist", found.in_port),
+            Some(port) if port.reserved => {
+                format!("{} is reserved for a mirror", port_text(model, found.in_port))
+            }
             Some(port) if port.config.no_recv => {
                 format!("{} is set not to receive (NO_RECV)", port_text(model, found.in_port))
             }
@@ -78,6 +81,9 @@ pub fn dropped<D: DataPlane>(model: &Model<D>, found: &Trace, reason: DropReason
                 }
                 (Some(port), DropReason::PortDown) => {
                     format!("an action sends it to {}, which is down", port_text(model, port))
+                }
+                (Some(port), _) if model.port(port).is_some_and(|port| port.reserved) => {
+                    format!("an action sends it to {}, which is reserved for a mirror", port_text(model, port))
                 }
                 (Some(port), _) => {
                     format!(
@@ -266,7 +272,7 @@ fn fails<D: DataPlane>(model: &Model<D>, port: PortNo) -> Option<DropReason> {
     match model.port(port) {
         None => Some(DropReason::NoSuchPort),
         Some(port) if !port.is_up() => Some(DropReason::PortDown),
-        Some(port) if port.config.no_fwd => Some(DropReason::PortNotForwarding),
+        Some(port) if port.no_fwd() => Some(DropReason::PortNotForwarding),
         Some(_) => None,
     }
 }

@@ -99,7 +99,7 @@ mod tests {
             speed_kbps: 8,
             max_speed_kbps: 9,
         };
-        Port { desc, config: PortConfig::default(), link_up: true, added_ns: Nanos(100) }
+        Port { desc, config: PortConfig::default(), reserved: false, link_up: true, added_ns: Nanos(100) }
     }
 
     #[test]

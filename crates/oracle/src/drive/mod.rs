@@ -39,6 +39,8 @@ pub(super) struct Driver {
     /// The search worker of the port caches, if there is one and it has not ended.
     search: Option<SearchWorker>,
     handles: Vec<MemHandle>,
+    /// The port to which a mirror copies, if there is one.
+    mirror: Option<MemHandle>,
     /// Reference that executes every operation on submission, before the workers do.
     shadow: Reference,
     shadowed: usize,

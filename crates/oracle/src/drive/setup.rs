@@ -8,7 +8,7 @@ use crate::room::Room;
 use crate::rules::{Reach, Style};
 use crate::templates::{Family, Template};
 use fastrand::Rng;
-use flow::{EgressQueue, GroupId, MeterId, Nanos, PortNo, QueueId, RuleVersion, Settings};
+use flow::{EgressQueue, GroupId, MeterId, MirrorSelection, Nanos, PortNo, QueueId, RuleVersion, Settings};
 use model::{GroupCommand, Learning, MeterCommand, Model, ModelConfig, PortDesc};
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -16,7 +16,7 @@ use reference::Reference;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use worker::{PortQueues, build_with};
+use worker::{MirrorId, MirrorSetup, MirrorTarget, PortQueues, PortsUpdate, WorkerSet, build_with};
 
 /// Capacity of a port's queue in packets.
 const QUEUE_FRAMES: usize = 512;
@@ -58,6 +58,15 @@ const LONGEST: usize = 65_400;
 /// Number of large buffers per worker in a case with long frames.
 pub(super) const LARGE_FRAMES: usize = 256;
 
+/// One in this many cases has a mirror, if there is enough space for all copies.
+const MIRRORED: u64 = 5;
+
+/// Port to which the mirror copies. It is no port of the model, so no rule leads to it.
+const MIRROR_PORT: PortNo = PortNo(1_000);
+
+/// Capacity of this port in frames.
+const MIRROR_FRAMES: usize = 8_192;
+
 /// One in this many cases is calm: rules rarely change, and nearly every packet must stay on the
 /// fast-forwarding path.
 const CALM: u64 = 7;
@@ -90,6 +99,35 @@ impl Ports {
         }
         made
     }
+}
+
+/// Adds a mirror of these frames, if there are any.
+fn add_mirror(plane: &mut WorkerSet, selection: Option<MirrorSelection>) {
+    if let Some(selection) = selection {
+        let setup = MirrorSetup { id: MirrorId(1), selection, target: MirrorTarget::Port(MIRROR_PORT) };
+        plane.change_ports(PortsUpdate { mirrors_added: vec![setup], ..PortsUpdate::default() });
+    }
+}
+
+/// Returns the frames that a mirror copies in the case with a seed, if there is a mirror. Adds the port to
+/// which it copies, with space for all copies.
+fn mirror(
+    seed: u64,
+    room: Room,
+    options: CaseOptions,
+    ports: &mut Vec<PortQueues>,
+) -> Option<(MirrorSelection, MemHandle)> {
+    if seed % MIRRORED != 2 || !room.is_ample() || options.port_cache.is_some() {
+        return None;
+    }
+    let count = ports.len() as u32;
+    let every = |first: u32| (first..=count).step_by(2).map(PortNo).collect();
+    let vlans = if seed.is_multiple_of(3) { vec![0, 1, 2] } else { Vec::new() };
+    let selection = MirrorSelection { ingress: every(1), egress: every(1 + seed as u32 % 2), vlans };
+    let (pairs, handle) = mem::pair(MIRROR_PORT.0, 1, MIRROR_FRAMES);
+    let queues = pairs.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
+    ports.push(PortQueues { number: MIRROR_PORT, queues, egress: Vec::new() });
+    Some((selection, handle))
 }
 
 /// Returns whether the case with this seed is calm.
@@ -169,9 +207,11 @@ impl Driver {
         // In a tight case, devices do not always accept frames, so frames wait in queues.
         let tight = seed % 5 < 2 || queued || scarce;
         let egress = if queued { egress(&mut rng, room.queue_frames) } else { Vec::new() };
-        let Ports { handles, queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
+        let Ports { handles, mut queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
+        let (selection, mirror) = mirror(seed, room, options, &mut queues).unzip();
         let (mut plane, workers) = build_with(&config, queues, OrderLog::default);
         let search = plane.take_search_worker();
+        add_mirror(&mut plane, selection.clone());
         if seed % 4 < 2 {
             // Background compilations run immediately, and their results are applied with the next operation.
             plane.set_compiler(2, Box::new(|task| task()));
@@ -200,6 +240,7 @@ impl Driver {
                 room,
                 unfinished: vec![Vec::new(); sent.len()],
                 sent,
+                mirror: selection,
                 ..Record::default()
             },
             vlans: (options.vlans && !calm).then(|| Rng::with_seed(!seed)),
@@ -212,6 +253,7 @@ impl Driver {
             workers,
             search,
             handles,
+            mirror,
             shadow: Reference::new(),
             shadowed: 0,
             now: Nanos(1),

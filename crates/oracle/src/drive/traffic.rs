@@ -176,6 +176,9 @@ impl Driver {
                 taken += 1;
             }
         }
+        while let Some(bytes) = self.mirror.as_mut().and_then(|mirror| mirror.pop(0)) {
+            self.record.mirrored.push(bytes);
+        }
         taken
     }
 

@@ -7,6 +7,7 @@ mod flow_removed;
 mod flows;
 mod lives;
 mod meters;
+mod mirrored;
 mod offloads;
 mod order;
 mod outcomes;
@@ -87,6 +88,7 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     }
     let replay = replay(&record, &mut coverage)?;
     let copies = sent::check_sent(&record, &replay)?;
+    coverage.mirrored = mirrored::check_mirrored(&record)?;
     offloads::check_offloads(&record, &replay, &mut coverage)?;
     let reports = reported::check_reported(&record, &replay)?;
     reported::check_learned(&record, &replay)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requested changes of the configuration, and their results.
 
-use config::edit::PortEdit;
+use config::edit::{MirrorEdit, PortEdit};
 use serde::{Deserialize, Serialize};
 
 /// A requested change of the configuration.
@@ -15,6 +15,13 @@ pub enum ReloadWork {
         datapath: u64,
         /// The change.
         edit: PortEdit,
+    },
+    /// A mirror of a datapath is added or removed. The file stays as it is.
+    Mirror {
+        /// ID of the datapath.
+        datapath: u64,
+        /// The change.
+        edit: MirrorEdit,
     },
 }
 

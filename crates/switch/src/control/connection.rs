@@ -9,9 +9,10 @@ use super::change::{ReloadResult, ReloadWork};
 use super::flows::Walk;
 use super::protocol::{Changes, ConfigurationFile, ControlRequest, ControllersReport};
 use super::request::parse;
-use super::{REQUEST_BYTES, show};
+use super::{REQUEST_BYTES, mirrors, show};
 use crate::live_trace::Watch;
 use crate::log;
+use crate::mirror::Mirrors;
 use crate::plane::Plane;
 use config::flow_file::{FlowFile, port_names};
 use config::stateless_form::{GatesForm, StatelessForm};
@@ -55,6 +56,7 @@ pub struct ControlState<'a> {
     pub loading_room: &'a mut usize,
     /// The store of the rules, if there is one.
     pub store: Option<&'a StoreHandle>,
+    pub mirrors: &'a Mirrors,
 }
 
 /// A client's unfinished request, with its ID.
@@ -334,6 +336,9 @@ impl Connection {
                 Some(store) => self.answer(id, "done", &show::store(store)),
                 None => self.error(Some(id), "this datapath has no store; configure [datapath.store]"),
             },
+            ControlRequest::Mirrors => {
+                self.answer_of_workers(id, mirrors::mirrors(state.model, state.mirrors))
+            }
             ControlRequest::Stateless => self.answer(id, "done", &show::stateless(state.model)),
             ControlRequest::Gates { gates, trusted } => {
                 match set_gates(gates.as_ref(), trusted.as_deref(), state) {
@@ -356,6 +361,10 @@ impl Connection {
             ControlRequest::Port { edit } => {
                 let datapath = state.model.config().datapath_id;
                 self.reload(id, ReloadWork::Port { datapath, edit }, state);
+            }
+            ControlRequest::Mirror { edit } => {
+                let datapath = state.model.config().datapath_id;
+                self.reload(id, ReloadWork::Mirror { datapath, edit }, state);
             }
             ControlRequest::Configuration => match (state.configuration)() {
                 Some(path) => {

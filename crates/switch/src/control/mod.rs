@@ -22,6 +22,7 @@ mod client;
 mod connection;
 mod flows;
 mod latency;
+pub(crate) mod mirrors;
 mod protocol;
 mod request;
 pub(crate) mod show;
@@ -30,6 +31,7 @@ pub use change::ReloadReport;
 pub(crate) use change::{ReloadResult, ReloadWork};
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, LaneBuckets, LaneLatency, LatencyBuckets, LatencyFigures, microseconds};
+pub use mirrors::{MirrorRow, MirrorsReport};
 pub use protocol::{
     CacheCounts, CachePort, CacheReport, Changes, ConfigurationFile, ControlRequest, ControllerRow,
     ControllersReport, CountersReport, DeviceReport, ExaminedField, ExpressCounts, ExpressReport,

@@ -3,7 +3,7 @@
 
 use super::latency::LaneLatency;
 use crate::live_trace::Live;
-use config::edit::PortEdit;
+use config::edit::{MirrorEdit, PortEdit};
 use config::packet::PacketForm;
 use config::stateless_form::{GatesForm, StatelessForm};
 use flow::{PortNo, QueueId, TableId};
@@ -42,6 +42,8 @@ pub enum ControlRequest {
     Device,
     /// Asks for the condition of the store, if the datapath has one. The answer is [`StoreReport`].
     Store,
+    /// Asks for the mirrors and their counters. The answer is [`MirrorsReport`](super::MirrorsReport).
+    Mirrors,
     /// Asks for the state of the stateless forwarder. The answer is [`StatelessReport`].
     Stateless,
     /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, sent when the
@@ -92,6 +94,11 @@ pub enum ControlRequest {
         /// The change.
         edit: PortEdit,
     },
+    /// Adds or removes a mirror. The answer is that of `Reload`.
+    Mirror {
+        /// The change.
+        edit: MirrorEdit,
+    },
     /// Asks for the configuration file. The answer is [`ConfigurationFile`].
     Configuration,
 }
@@ -105,7 +112,7 @@ impl ControlRequest {
             Self::Trace { .. } => &["packet"],
             Self::TraceLive { .. } => &["live"],
             Self::Gates { .. } => &["gates", "trusted"],
-            Self::Port { .. } => &["edit"],
+            Self::Port { .. } | Self::Mirror { .. } => &["edit"],
             Self::SetLog { .. } => &["module", "level"],
             Self::Ports
             | Self::Tables
@@ -118,6 +125,7 @@ impl ControlRequest {
             | Self::Cache
             | Self::Device
             | Self::Store
+            | Self::Mirrors
             | Self::Stateless
             | Self::Log
             | Self::Clear

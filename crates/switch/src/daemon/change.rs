@@ -7,10 +7,12 @@ use super::prepare::PreparedChange;
 use super::reload::ReloadCommand;
 use super::start::interface;
 use super::{Daemon, OpenPort};
+use crate::mirror::MirrorsUpdate;
+use crate::plane::Plane;
 use config::trace::TracedPlane;
 use config::{ConfigChange, ConfiguredPort};
-use flow::RuleVersion;
-use model::PortDesc;
+use flow::{Nanos, RuleVersion};
+use model::{Model, PortDesc};
 use std::sync::mpsc::Sender;
 use worker::{PortQueues, PortsChanged, PortsUpdate};
 
@@ -20,13 +22,15 @@ pub(super) struct PendingChange {
     ports: Option<PortsChanged>,
     /// Interfaces that are in use after the change.
     interfaces: Vec<String>,
+    /// Time at which the change began.
+    begun: Nanos,
     done: Sender<()>,
 }
 
 impl Daemon {
     /// Applies a change. The model must be here. [`Daemon::end_change`] must be called until it returns true.
     pub(super) fn begin_change(&mut self, command: ReloadCommand) -> Option<PendingChange> {
-        let PreparedChange { config, changes, opened, acceptors, tls } = command.change;
+        let PreparedChange { config, changes, opened, acceptors, mirrors, tls } = command.change;
         let now = self.clock.now();
         let model = self.model_handle.here()?;
         for change in &changes {
@@ -53,7 +57,8 @@ impl Daemon {
             added.push(PortQueues { number, queues, egress });
             described.push((describe(number, name, &link), link));
         }
-        let update = ports_update(&changes, &config.datapath, added);
+        let mirrors = self.mirrors.change(&changes, mirrors);
+        let update = ports_update(&changes, &config.datapath, added, mirrors);
         let ports = update.zip(model.plane_mut().workers()).map(|(update, set)| set.change_ports(update));
         for (desc, link) in described {
             let name = desc.name.clone();
@@ -61,6 +66,7 @@ impl Daemon {
                 tracing::error!(port = name, "the model refused a port: {error}");
             }
         }
+        reserve_ports(model, now, &config.datapath);
         self.change_model(&config.datapath, &changes);
         self.channels.change(&config.datapath, acceptors, tls);
         self.change_fail_mode(&changes, config.datapath.openflow.standalone);
@@ -70,7 +76,7 @@ impl Daemon {
             tracing::warn!("the ports' links are not watched: {error}");
         }
         let version = self.model_handle.here()?.barrier();
-        Some(PendingChange { version, ports, interfaces, done: command.done })
+        Some(PendingChange { version, ports, interfaces, begun: now, done: command.done })
     }
 
     /// Sets the settings of the model that change.
@@ -120,6 +126,9 @@ impl Daemon {
         if !is_applied || change.ports.as_ref().is_some_and(|ports| !ports.is_complete()) {
             return false;
         }
+        if !self.mirrors.has_ended(change.begun, self.clock.now()) {
+            return false;
+        }
         // Workers may sleep on the devices of before.
         self.workers.iter().for_each(|worker| worker.wake());
         self.device_locks.retain(|(device, _)| change.interfaces.contains(device));
@@ -129,14 +138,30 @@ impl Daemon {
     }
 }
 
+/// Reserves the output ports of mirrors, and ends all other reservations.
+pub(super) fn reserve_ports(model: &mut Model<Plane>, now: Nanos, datapath: &config::Datapath) {
+    for port in &datapath.ports {
+        let is_reserved = datapath.mirrors.iter().any(|mirror| mirror.reserved_port() == Some(port.number));
+        if let Err(error) = model.reserve_port(now, port.number, is_reserved) {
+            tracing::error!(port = port.name, "the model did not reserve a port: {error}");
+        }
+    }
+}
+
 /// Returns the change of the workers' ports, if there is one.
 fn ports_update(
     changes: &[ConfigChange],
     datapath: &config::Datapath,
     added: Vec<PortQueues>,
+    mirrors: MirrorsUpdate,
 ) -> Option<PortsUpdate> {
-    let mut update = PortsUpdate { added, ..PortsUpdate::default() };
-    let mut is_needed = false;
+    let mut is_needed = !mirrors.removed.is_empty() || !mirrors.added.is_empty();
+    let mut update = PortsUpdate {
+        added,
+        mirrors_removed: mirrors.removed,
+        mirrors_added: mirrors.added,
+        ..PortsUpdate::default()
+    };
     let has_device = |port: &ConfiguredPort| !port.workers.is_empty();
     for change in changes {
         match change {

@@ -21,6 +21,7 @@ mod start;
 mod stop;
 mod thread;
 
+pub(crate) use clock::MonotonicClock;
 pub use ports::{OpenPort, open};
 pub use reload::ConfigSource;
 pub(crate) use reload::Reloader;
@@ -28,6 +29,7 @@ pub use start::{Daemon, check, check_certificates};
 pub use stop::Stop;
 
 use crate::listener::ListenError;
+use crate::mirror::MirrorError;
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
@@ -72,6 +74,9 @@ pub enum DaemonError {
     /// The store of the rules cannot be used.
     #[error(transparent)]
     Store(#[from] store::StoreError),
+    /// The file of a mirror cannot be used.
+    #[error(transparent)]
+    Mirror(#[from] MirrorError),
     /// The model refused a port.
     #[error(transparent)]
     Model(#[from] model::ModelError),

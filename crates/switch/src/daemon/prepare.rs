@@ -3,8 +3,10 @@
 //! everything as it was.
 
 use super::DaemonError;
+use super::clock::MonotonicClock;
 use super::ports::{OpenPort, open_port};
 use crate::channels::{Acceptor, Tls, bind_added, open_tls};
+use crate::mirror::{self, PreparedMirror};
 use config::{Config, ConfigChange, ConfiguredPort};
 use port::Link;
 
@@ -17,6 +19,8 @@ pub struct PreparedChange {
     pub opened: Vec<(OpenPort, Link)>,
     /// Sockets that are bound to new addresses.
     pub acceptors: Vec<Acceptor>,
+    /// Mirrors to add.
+    pub mirrors: Vec<PreparedMirror>,
     /// Certificates of TLS connections, if they change; `None` inside if there are no such connections.
     pub tls: Option<Option<Tls>>,
 }
@@ -25,12 +29,13 @@ pub struct PreparedChange {
 ///
 /// # Errors
 ///
-/// Returns the error of the first device that cannot be opened, of the first address that cannot be bound, or
-/// of certificates that cannot be used.
+/// Returns the error of the first device that cannot be opened, of the first address that cannot be bound, of
+/// certificates that cannot be used, or of a mirror's file.
 pub fn prepare(
     before: &Config,
     after: &Config,
     changes: &[ConfigChange],
+    clock: MonotonicClock,
 ) -> Result<PreparedChange, DaemonError> {
     let acceptors = bind_added(changes)?;
     let tls = changes.contains(&ConfigChange::Tls).then(|| open_tls(&after.datapath)).transpose()?;
@@ -46,5 +51,12 @@ pub fn prepare(
         let link = open.poll_link();
         opened.push((open, link));
     }
-    Ok(PreparedChange { config: after.clone(), changes: changes.to_vec(), opened, acceptors, tls })
+    // Files come last, because opening one empties it.
+    let mut mirrors = Vec::new();
+    for change in changes {
+        let (ConfigChange::AddMirror(mirror) | ConfigChange::ChangeMirror(mirror)) = change else { continue };
+        let (ports, workers) = (&after.datapath.ports, after.workers.len());
+        mirrors.push(mirror::prepare(mirror, ports, workers, clock)?);
+    }
+    Ok(PreparedChange { config: after.clone(), changes: changes.to_vec(), opened, acceptors, mirrors, tls })
 }

@@ -6,6 +6,7 @@
 //! which cannot fail. Begin with [`Reloader::start`].
 
 use super::Daemon;
+use super::clock::MonotonicClock;
 use super::prepare::{PreparedChange, prepare};
 use super::thread::ControlWake;
 use crate::control::{ReloadReport, ReloadResult, ReloadWork};
@@ -31,7 +32,16 @@ struct Running {
     control: Option<PathBuf>,
     configs: Vec<Config>,
     /// For each datapath, the way to its control thread.
-    datapaths: Vec<(Sender<ReloadCommand>, Arc<ControlWake>)>,
+    datapaths: Vec<ReloadWay>,
+}
+
+/// The way to a datapath's control thread.
+#[derive(Clone)]
+pub struct ReloadWay {
+    pub commands: Sender<ReloadCommand>,
+    pub wake: Arc<ControlWake>,
+    /// Clock of the datapath.
+    pub clock: MonotonicClock,
 }
 
 /// Makes changes of the configuration, one at a time.
@@ -59,11 +69,7 @@ pub struct ConfigSource {
 impl Reloader {
     /// Creates the reloader of a running switch. `datapaths` has the ways to the control threads, in the
     /// order of `configs`.
-    pub fn new(
-        source: ConfigSource,
-        configs: Vec<Config>,
-        datapaths: Vec<(Sender<ReloadCommand>, Arc<ControlWake>)>,
-    ) -> Self {
+    pub fn new(source: ConfigSource, configs: Vec<Config>, datapaths: Vec<ReloadWay>) -> Self {
         let ConfigSource { path, text, control } = source;
         let path: Arc<Path> = path.into();
         let running = Running { path: Arc::clone(&path), text, control, configs, datapaths };
@@ -131,8 +137,12 @@ impl Daemon {
     }
 
     /// Returns the way to the control thread.
-    pub(super) fn reload_way(&self) -> (Sender<ReloadCommand>, Arc<ControlWake>) {
-        (self.reload_commands.0.clone(), Arc::clone(&self.control))
+    pub(super) fn reload_way(&self) -> ReloadWay {
+        ReloadWay {
+            commands: self.reload_commands.0.clone(),
+            wake: Arc::clone(&self.control),
+            clock: self.clock,
+        }
     }
 }
 
@@ -147,8 +157,13 @@ impl Running {
 
     /// Makes a change, and returns when it is complete. If it is refused, nothing has changed.
     fn make(&mut self, work: &ReloadWork) -> ReloadResult {
-        let (text, difference) = match work {
-            ReloadWork::File => {
+        let edited = match work {
+            ReloadWork::File => None,
+            ReloadWork::Port { datapath, edit } => Some(edit.apply(&self.text, *datapath)?),
+            ReloadWork::Mirror { datapath, edit } => Some(edit.apply(&self.text, *datapath)?),
+        };
+        let (text, difference) = match edited {
+            None => {
                 let text = Config::read(&self.path).map_err(|error| error.to_string())?;
                 let wanted = Config::parse_file(&self.path, &text).map_err(|error| error.to_string())?;
                 let difference =
@@ -156,8 +171,7 @@ impl Running {
                 (text, difference.map_err(|restarts| restarts.to_string())?)
             }
             // The places of mistakes would be those of a text that nobody sees.
-            ReloadWork::Port { datapath, edit } => {
-                let text = edit.apply(&self.text, *datapath)?;
+            Some(text) => {
                 let wanted = Config::parse_all(&text).map_err(|mistakes| lines(&mistakes))?;
                 let difference = difference(&self.configs, &self.adjusted(wanted));
                 (text, difference.map_err(|restarts| lines(&restarts))?)
@@ -165,18 +179,20 @@ impl Running {
         };
         let Difference { datapaths: changes, configs } = difference;
         let mut prepared = Vec::new();
-        for ((changes, before), after) in changes.iter().zip(&self.configs).zip(&configs) {
-            let change = (!changes.is_empty()).then(|| prepare(before, after, changes)).transpose();
+        let datapaths = self.configs.iter().zip(&configs).zip(&self.datapaths);
+        for (changes, ((before, after), way)) in changes.iter().zip(datapaths) {
+            let change =
+                (!changes.is_empty()).then(|| prepare(before, after, changes, way.clock)).transpose();
             prepared.push(change.map_err(|error| error.to_string())?);
         }
         // From here on, nothing fails.
         let report = report(&changes, &configs);
         let mut waits = Vec::new();
-        for (change, (sender, wake)) in prepared.into_iter().zip(&self.datapaths) {
+        for (change, way) in prepared.into_iter().zip(&self.datapaths) {
             let Some(change) = change else { continue };
             let (done, is_done) = channel();
-            if sender.send(ReloadCommand { change, done }).is_ok() {
-                wake.wake.wake();
+            if way.commands.send(ReloadCommand { change, done }).is_ok() {
+                way.wake.wake.wake();
                 waits.push(is_done);
             }
         }

@@ -157,6 +157,7 @@ impl Served {
                     controllers: &|| channels.report(),
                     loading_room: &mut self.loading_room,
                     store: daemon.store.as_ref(),
+                    mirrors: &daemon.mirrors,
                 };
                 more |= serve_clients(&mut self.clients, &mut state);
                 daemon.metrics.answer(&mut state, workers.len());

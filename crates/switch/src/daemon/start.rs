@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Starts a switch: from opening the ports to running worker threads. Begin with [`Daemon::start`].
 
+use super::change::reserve_ports;
 use super::clock::{self, MonotonicClock};
 use super::crew::{Crew, WorkerThreads};
 use super::kept_rules;
@@ -15,8 +16,10 @@ use crate::channels::{Channels, Protocol};
 use crate::hardware::DeviceDatapath;
 use crate::listener::Listener;
 use crate::metrics::{Inlet, MetricsSource};
+use crate::mirror::{self, Mirrors, MirrorsUpdate};
 use crate::plane::Plane;
 use config::socket::SocketPurpose;
+use config::trace::TracedPlane;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
 use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
@@ -30,7 +33,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::StoreHandle;
-use worker::{BackgroundTask, PortQueues, ShutdownLoss, SleepFlag, Worker, WorkerSet};
+use worker::{BackgroundTask, PortQueues, PortsUpdate, ShutdownLoss, SleepFlag, Worker, WorkerSet};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
 const CLIENTS_WAITING: i32 = 64;
@@ -76,6 +79,7 @@ pub struct Daemon {
     pub(super) reload_commands: (Sender<ReloadCommand>, Receiver<ReloadCommand>),
     /// Makes changes of the configuration that clients request. `None` without a configuration file.
     pub(super) reloader: Option<Reloader>,
+    pub(super) mirrors: Mirrors,
 }
 
 /// Compiles tables in the background. Its thread starts with the first table, and ends when there was none
@@ -186,6 +190,23 @@ fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<
     Ok(Forwarding { plane, workers: Vec::new(), search: None, device_descriptor })
 }
 
+/// Prepares the mirrors, and lets the workers take them with their first operations.
+fn start_mirrors(config: &Config, model: &mut Model<Plane>, clock: MonotonicClock) -> Mirrors {
+    let datapath = &config.datapath;
+    let mut mirrors = Mirrors::default();
+    let Some(workers) = model.plane_mut().workers().filter(|_| !datapath.mirrors.is_empty()) else {
+        return mirrors;
+    };
+    let prepared = mirror::prepare_all(&datapath.mirrors, &datapath.ports, config.workers.len(), clock);
+    let MirrorsUpdate { removed, added } = mirrors.change(&[], prepared);
+    workers.change_ports(PortsUpdate {
+        mirrors_removed: removed,
+        mirrors_added: added,
+        ..PortsUpdate::default()
+    });
+    mirrors
+}
+
 /// Takes the claim on the interface of an open port, with the device in the configuration.
 fn take_lock(config: &Config, port: &mut OpenPort) -> Option<(String, DeviceLock)> {
     let settings = config.datapath.ports.iter().find(|settings| settings.number == port.number);
@@ -290,6 +311,8 @@ impl Daemon {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
         }
         model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
+        reserve_ports(&mut model, clock.now(), &config.datapath);
+        let mirrors = start_mirrors(config, &mut model, clock);
         let Some(store) = kept_rules::set_up(&mut model, clock, kept, flows, stop)? else { return Ok(None) };
         let wake =
             Wake::new().map_err(DaemonError::io("create the wake-up descriptor of the control thread"))?;
@@ -320,6 +343,7 @@ impl Daemon {
             device_locks,
             reload_commands: channel(),
             reloader: None,
+            mirrors,
         };
         Ok(Some(daemon))
     }
@@ -418,6 +442,7 @@ impl Drop for Daemon {
                 );
             }
         }
+        self.mirrors.finish();
         // The last datapath waits until the threads end, which closes the devices.
         self.threads = None;
     }

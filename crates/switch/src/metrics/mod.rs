@@ -11,6 +11,7 @@ mod cache;
 mod catalogue;
 mod controllers;
 mod express;
+mod mirrors;
 mod ports;
 mod process;
 mod snapshot;
@@ -69,6 +70,9 @@ fn collect(process: &Process, sources: &[MetricsSource]) -> Vec<Family> {
 
 fn describe(snapshot: &Snapshot, labels: &metrics::Labels, catalogue: &mut Catalogue) {
     ports::describe(&snapshot.ports, labels, catalogue);
+    if let Some(mirrors) = &snapshot.mirrors {
+        mirrors::describe(mirrors, labels, catalogue);
+    }
     tables::describe(snapshot, labels, catalogue);
     if let Some(express) = &snapshot.express {
         express::describe(express, labels, catalogue);

@@ -3,7 +3,7 @@
 
 use crate::control::{
     CacheReport, ControlState, ControllersReport, CountersReport, DeviceReport, ExpressReport, Ffp,
-    LatencyBuckets, Ports, Tables, show,
+    LatencyBuckets, MirrorsReport, Ports, Tables, mirrors, show,
 };
 use dataplane::DataPlane;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -20,6 +20,7 @@ pub struct Snapshot {
     pub express: Option<ExpressReport>,
     pub cache: Option<CacheReport>,
     pub device: Option<DeviceReport>,
+    pub mirrors: Option<MirrorsReport>,
     pub counters: CountersReport,
     pub latencies: Option<LatencyBuckets>,
     pub controllers: ControllersReport,
@@ -41,6 +42,7 @@ impl Snapshot {
             express: show::express(model),
             cache: show::cache(model),
             device: show::device(model),
+            mirrors: mirrors::mirrors(model, state.mirrors),
             counters: show::counters(model, (state.lost)()),
             latencies: show::latencies(model),
             controllers: (state.controllers)(),

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Reports of which every number is compared.
-const REPORTS: [&str; 8] =
-    ["ports", "tables", "ffp", "express", "cache", "stateless", "counters", "controllers"];
+const REPORTS: [&str; 9] =
+    ["ports", "tables", "ffp", "express", "cache", "mirrors", "stateless", "counters", "controllers"];
 
 type Labels = BTreeMap<String, String>;
 
@@ -85,6 +85,10 @@ fn settings(socket: &Path) -> Config {
         ));
         text.push_str(if n == 2 { queue } else { "" });
     }
+    let file = socket.with_extension("pcapng");
+    text.push_str(&format!(
+        "[[datapath.mirror]]\nname = \"span\"\ningress = [1]\negress = [\"p4\"]\nfile = {file:?}\n"
+    ));
     Config::parse(&text).unwrap()
 }
 
@@ -120,6 +124,7 @@ fn named(list: &str, element: &Value, labels: &Labels) -> Labels {
         "ports" => &[("worker", "worker"), ("port", "port")],
         "ports[].queues" => &[("queue", "queue")],
         "tables" => &[("table", "table")],
+        "mirrors" => &[("name", "mirror")],
         "workers" => &[("worker", "worker")],
         "limits" => &[("of", "of"), ("name", "name")],
         "controllers" => &[("protocol", "protocol"), ("address", "address")],
@@ -245,6 +250,9 @@ fn metrics_equal_what_is_shown() {
         "process_resident_memory_bytes",
         "shunt_thread_cpu_seconds_total",
         "shunt_controller_failures_total",
+        "shunt_mirror_active",
+        "shunt_mirror_frames_total",
+        "shunt_mirror_file_frames",
         "shunt_datapath_up",
         "shunt_table_capacity",
     ] {

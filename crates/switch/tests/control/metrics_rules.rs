@@ -14,6 +14,7 @@ pub enum Rule {
 
 const DERIVED: Rule = Rule::Without("it follows from the histogram of latencies");
 const LABEL: Rule = Rule::Without("it is a label");
+const SETTING: Rule = Rule::Without("it is a setting, and is no counter");
 const SUM: Rule = Rule::Without("it is the sum of samples");
 const TEXT: Rule = Rule::Without("it describes the rules, and is no counter");
 
@@ -94,6 +95,15 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("cache", "ports[].waiting_bytes", metric("shunt_port_cache_waiting_size_bytes")),
     ("cache", "ports[].*", Rule::Metric("shunt_port_cache_*_total", 1.0)),
     ("cache", "sum.*", SUM),
+    ("mirrors", "mirrors[].ingress[]", SETTING),
+    ("mirrors", "mirrors[].egress[]", SETTING),
+    ("mirrors", "mirrors[].output_port", SETTING),
+    ("mirrors", "mirrors[].other_traffic", SETTING),
+    ("mirrors", "mirrors[].mirrored", metric("shunt_mirror_frames_total")),
+    ("mirrors", "mirrors[].mirrored_bytes", metric("shunt_mirror_copied_bytes_total")),
+    ("mirrors", "mirrors[].written", metric("shunt_mirror_file_frames")),
+    ("mirrors", "mirrors[].file_bytes", metric("shunt_mirror_file_bytes")),
+    ("mirrors", "mirrors[].dropped.*", Rule::Named("shunt_mirror_drops_total", "reason")),
     ("stateless", "received", metric("shunt_packets_received_total")),
     ("stateless", "taken", metric("shunt_packets_stateless_total")),
     ("stateless", "dropped.*", Rule::Named("shunt_drops_total", "reason")),

@@ -6,6 +6,7 @@
 
 mod controller;
 mod device;
+mod ipv6;
 mod lab;
 mod log;
 mod marks;

@@ -81,7 +81,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 }
 
-fn failed(packet: u64, error: PcapError) -> CaptureError {
+pub(super) fn failed(packet: u64, error: PcapError) -> CaptureError {
     let reason = match error {
         PcapError::IoError(error) => error.to_string(),
         other => other.to_string(),
