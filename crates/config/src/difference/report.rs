@@ -42,6 +42,7 @@ impl fmt::Display for ConfigChange {
             Self::LowLatencyCookie => f.write_str("the cookie of low-latency flows is changed"),
             Self::Learning => f.write_str("the learning of low-latency flows is changed"),
             Self::Stateless => f.write_str("stateless forwarding is changed"),
+            Self::SocketAccess(access) => write!(f, "the control socket has {access}"),
             Self::FlowFile => f.write_str("another flow file is loaded at the next start"),
         }
     }
