@@ -19,14 +19,16 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// Starts the thread. It ends when the value is dropped and the submitted syncs are done.
+    /// Starts the thread, which calls `begin` first. It ends when the value is dropped and the submitted
+    /// syncs are done.
     ///
     /// # Errors
     /// Returns an error if the system refuses a thread.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(begin: fn()) -> io::Result<Self> {
         let (files, work) = channel::<File>();
         let (report, results) = channel();
         let run = move || {
+            begin();
             while let Ok(file) = work.recv() {
                 if report.send(file.sync_data()).is_err() {
                     return;

@@ -24,10 +24,11 @@ mod thread;
 pub use ports::{OpenPort, open};
 pub use reload::ConfigSource;
 pub(crate) use reload::Reloader;
-pub use start::{Daemon, check, check_certificates};
+pub use start::{Daemon, check, check_access, check_certificates};
 pub use stop::Stop;
 
 use crate::listener::ListenError;
+use crate::sandbox::{self, SandboxError, ThreadKind};
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
@@ -99,6 +100,9 @@ pub enum DaemonError {
         "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
     LongWorkEnded,
+    /// The process cannot give up its privileges.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// The metrics cannot be offered.
     #[error("cannot offer metrics on {address}: {source}; give `metrics` another address")]
     Metrics {
@@ -160,7 +164,8 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
         crate::log::flush();
     }
     let ways = daemons.iter().map(Daemon::reload_way).collect();
-    let reloader = Reloader::new(source, configs.to_vec(), ways);
+    let reloader = Reloader::start(source, configs.to_vec(), ways)
+        .map_err(DaemonError::io("start the thread that changes the configuration"))?;
     daemons.iter_mut().for_each(|daemon| daemon.reloader = Some(reloader.clone()));
     hangups.start(reloader).map_err(DaemonError::io("start the thread that waits for SIGHUP"))?;
     if let Some(metrics) = &metrics {
@@ -195,6 +200,7 @@ fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), 
             let thread = std::thread::Builder::new().name("control".into());
             let spawned = thread.spawn_scoped(scope, move || {
                 let _ending = Ending(end);
+                sandbox::enter(ThreadKind::Control);
                 serve::serve(group, stop)
             });
             match spawned {
@@ -206,6 +212,7 @@ fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), 
             }
         }
         let ending = Ending(end);
+        sandbox::enter(ThreadKind::Control);
         served = served.and(serve::serve(first, stop));
         drop(ending);
         others

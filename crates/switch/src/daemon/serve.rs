@@ -152,7 +152,7 @@ impl Served {
                     now,
                     refresh: &mut refresh,
                     lost: &|| channels.lost(),
-                    reload: &|work| Some(reloader?.start(work, Arc::clone(control))),
+                    reload: &|work| Some(reloader?.request(work, Arc::clone(control))),
                     configuration: &|| Some(reloader?.path().to_path_buf()),
                     controllers: &|| channels.report(),
                     loading_room: &mut self.loading_room,

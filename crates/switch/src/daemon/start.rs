@@ -11,11 +11,13 @@ use super::reload::{ReloadCommand, Reloader};
 use super::search::SharedSearch;
 use super::thread::{ControlWake, Member, Others, Shared};
 use super::{DaemonError, OpenPort, Stop};
+use crate::access::ResolvedAccess;
 use crate::channels::{Channels, Protocol};
 use crate::hardware::DeviceDatapath;
-use crate::listener::Listener;
+use crate::listener::{ListenError, Listener};
 use crate::metrics::{Inlet, MetricsSource};
 use crate::plane::Plane;
+use crate::sandbox::{self, ThreadKind};
 use config::socket::SocketPurpose;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
 use dataplane::DataPlane;
@@ -92,6 +94,7 @@ impl Bases {
         let Some(task) = unsent else { return };
         let (sender, tasks) = channel::<BackgroundTask>();
         let run = move || {
+            sandbox::enter(ThreadKind::Task);
             while let Ok(task) = tasks.recv_timeout(BASES_IDLE) {
                 task();
             }
@@ -273,7 +276,8 @@ impl Daemon {
     ) -> Result<Option<Self>, DaemonError> {
         pipeline::set_portable(config.portable);
         let clock = MonotonicClock::new();
-        let listener = Listener::bind(&config.control, SocketPurpose::Control, CLIENTS_WAITING)?;
+        let access = &config.process.control;
+        let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
         let channels = Channels::open(&config.datapath)?;
         let kept = kept_rules::open(config, clock)?;
         let mut ports = open()?;
@@ -467,6 +471,19 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
 /// Returns the first problem of the files.
 pub fn check_certificates(config: &Config) -> Result<(), DaemonError> {
     Ok(crate::channels::check_tls(&config.datapath)?)
+}
+
+/// Checks that the users and groups of the configuration exist on this machine.
+///
+/// # Errors
+///
+/// Returns the first user or group that does not exist.
+pub fn check_access(config: &Config) -> Result<(), DaemonError> {
+    ResolvedAccess::find(&config.process.control).map_err(ListenError::from)?;
+    if let Some(name) = &config.process.security.user {
+        sandbox::find_user(name)?;
+    }
+    Ok(())
 }
 
 fn model_config(config: &Config) -> model::ModelConfig {
