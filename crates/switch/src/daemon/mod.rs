@@ -17,6 +17,7 @@ mod prepare;
 mod reload;
 mod search;
 mod serve;
+mod service;
 mod start;
 mod stop;
 mod thread;
@@ -35,11 +36,13 @@ use crew::Crew;
 use hangups::Hangups;
 use metrics::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use service::{DatapathWatch, Watchdog};
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Number of lines about ready datapaths that are written together. The log holds a limited number of
 /// lines, and loses further ones.
@@ -171,6 +174,13 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
     if let Some(metrics) = &metrics {
         crate::log::say(&format!("shunt: metrics at http://{}/metrics", metrics.address()));
     }
+    if let Some(watchdog) = Watchdog::from_environment(daemons.len()) {
+        for (datapath, daemon) in daemons.iter_mut().enumerate() {
+            daemon.watch = Some(DatapathWatch::new(Arc::clone(&watchdog), datapath));
+        }
+    }
+    let ports = configs.iter().map(|config| config.datapath.ports.len()).sum::<usize>();
+    service::ready(&format!("forwards packets; datapaths: {}, ports at the start: {ports}", configs.len()));
     serve_all(daemons, &stop, &end)
 }
 
@@ -214,6 +224,7 @@ fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), 
         let ending = Ending(end);
         sandbox::enter(ThreadKind::Control);
         served = served.and(serve::serve(first, stop));
+        service::stopping();
         drop(ending);
         others
             .into_iter()

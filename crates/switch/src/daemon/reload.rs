@@ -7,6 +7,7 @@
 
 use super::Daemon;
 use super::prepare::{PreparedChange, prepare};
+use super::service;
 use super::thread::ControlWake;
 use crate::access::ResolvedAccess;
 use crate::control::{ReloadReport, ReloadResult, ReloadWork};
@@ -96,7 +97,9 @@ impl Reloader {
                     }
                     Request::Signal => {
                         waits.store(false, Ordering::Release);
-                        log_result(running.make(&ReloadWork::File));
+                        service::reloading();
+                        let status = log_result(running.make(&ReloadWork::File));
+                        service::reloaded(status);
                     }
                 }
             }
@@ -135,16 +138,21 @@ impl Reloader {
     }
 }
 
-/// Logs the result of a change that SIGHUP requested.
-fn log_result(result: ReloadResult) {
+/// Logs the result of a change that SIGHUP requested. Returns a line for the service manager.
+fn log_result(result: ReloadResult) -> &'static str {
     match result {
-        Ok(report) if report.changes.is_empty() => crate::log::say("shunt: SIGHUP: nothing changed"),
+        Ok(report) if report.changes.is_empty() => {
+            crate::log::say("shunt: SIGHUP: nothing changed");
+            "forwards packets; the last reload changed nothing"
+        }
         Ok(report) => {
             report.changes.iter().for_each(|line| crate::log::say(&format!("shunt: SIGHUP: {line}")));
+            "forwards packets; the configuration was changed"
         }
         Err(reasons) => {
             crate::log::say("shunt: SIGHUP: the configuration was not changed:");
             reasons.lines().for_each(|line| crate::log::say(&format!("shunt: {line}")));
+            "forwards packets; the last reload was refused, see the log"
         }
     }
 }

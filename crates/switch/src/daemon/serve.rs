@@ -277,6 +277,9 @@ impl Daemon {
     /// Checks what works beside the control thread, and logs changes.
     fn check(&mut self) -> Result<(), DaemonError> {
         self.check_threads()?;
+        if let Some(watch) = &mut self.watch {
+            watch.check(&self.workers);
+        }
         self.check_search_worker();
         let model = self.model_handle.here();
         let Some(device) = model.and_then(|model| model.plane_mut().device()) else { return Ok(()) };

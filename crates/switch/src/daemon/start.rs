@@ -9,6 +9,7 @@ use super::links::{Known, describe};
 use super::model_handle::ModelHandle;
 use super::reload::{ReloadCommand, Reloader};
 use super::search::SharedSearch;
+use super::service::DatapathWatch;
 use super::thread::{ControlWake, Member, Others, Shared};
 use super::{DaemonError, OpenPort, Stop};
 use crate::access::ResolvedAccess;
@@ -76,6 +77,8 @@ pub struct Daemon {
     pub(super) device_locks: Vec<(String, DeviceLock)>,
     /// Changes of the configuration, and the way by which they come.
     pub(super) reload_commands: (Sender<ReloadCommand>, Receiver<ReloadCommand>),
+    /// Reports to the service manager that the datapath works, if it expects reports.
+    pub(super) watch: Option<DatapathWatch>,
     /// Makes changes of the configuration that clients request. `None` without a configuration file.
     pub(super) reloader: Option<Reloader>,
 }
@@ -322,6 +325,7 @@ impl Daemon {
             device_descriptor,
             device_locks,
             reload_commands: channel(),
+            watch: None,
             reloader: None,
         };
         Ok(Some(daemon))
