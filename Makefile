@@ -15,6 +15,15 @@ dpdk: ## build the `shunt` command with DPDK ports
 	scripts/setup.sh dpdk
 	cargo build --release --package shunt --features dpdk
 
+# The packages are in target/deb: the switch with and without DPDK, and the controller as a wheel.
+.PHONY: deb
+deb: ## make Debian packages of the switch, and a wheel of the controller
+	scripts/setup.sh deb
+	cargo build --release --package shunt
+	cargo build --release --package shunt --features dpdk --target-dir target/dpdk
+	packaging/deb.sh target/deb
+	python3 -m pip wheel --quiet --no-deps --wheel-dir target/deb ./controller
+
 .PHONY: rtl-switch
 rtl-switch: ## build the `shunt` command with the simulated device, and `shunt-device`
 	scripts/setup.sh rtl

@@ -3,13 +3,14 @@
 #
 # Installs tools that a fresh Debian 12 lacks: `setup.sh PURPOSE`
 #
-# PURPOSE is build, dpdk, lint, demo, lab, networks, rtl, test, bench, bench-peers, fuzz or conformance. The
+# PURPOSE is build, deb, dpdk, lint, demo, lab, networks, rtl, test, bench, bench-peers, fuzz or conformance. The
 # script accepts an existing tool from any source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Requirements of each purpose, as command:package. The package is installed if the command is missing.
 readonly build_needs=(cc:build-essential make:make git:git)
+readonly deb_needs=(dpkg-shlibdeps:dpkg-dev pkg-config:pkg-config pip3:python3-pip)
 readonly lint_needs=(shellcheck:shellcheck pkg-config:pkg-config)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
 # Mininet's recommended packages are not installed, because they would start Open vSwitch.
@@ -192,6 +193,7 @@ purpose=${1:-}
 case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
     lint) needs=("${build_needs[@]}" "${lint_needs[@]}" "${rtl_needs[@]}") ;;
+    deb) needs=("${build_needs[@]}" "${deb_needs[@]}") ;;
     dpdk) needs=("${build_needs[@]}" pkg-config:pkg-config) ;;
     demo) needs=("${build_needs[@]}" "${demo_needs[@]}") ;;
     bench) needs=("${build_needs[@]}" "${bench_needs[@]}") ;;
@@ -202,7 +204,7 @@ case "$purpose" in
     rtl) needs=("${build_needs[@]}" "${rtl_needs[@]}") ;;
     test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}" "${rtl_needs[@]}") ;;
     *)
-        printf 'usage: %s build|dpdk|lint|demo|lab|networks|rtl|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
+        printf 'usage: %s build|deb|dpdk|lint|demo|lab|networks|rtl|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -236,7 +238,7 @@ if [ "$purpose" = bench ]; then
     # Libraries for bench/dpdk.
     pkg-config --exists libdpdk || install_packages libdpdk-dev
 fi
-case "$purpose" in dpdk | lint | test | bench-peers) install_dpdk ;; esac
+case "$purpose" in deb | dpdk | lint | test | bench-peers) install_dpdk ;; esac
 if [ "$purpose" = bench-peers ]; then
     unpack_vswitchd
     unpack_peers

@@ -35,6 +35,9 @@ step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/r
 # 1,000 changes of the configuration under traffic.
 step reload "RELOAD_SEED=$NIGHTLY_SEED scripts/tests/test_reload.sh 1000"
 
+# Packages: made, checked by lintian, and used in a clean Debian.
+step packages "scripts/nightly/test_packages.sh"
+
 # Models of threads, with more preemptions than in CI.
 step loom "LOOM_MAX_PREEMPTIONS=5 make --no-print-directory loom"
 

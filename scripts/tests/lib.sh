@@ -34,6 +34,8 @@ settings=''
 # Driver of the ports, and their further settings; set them before `make_hosts`.
 driver=af_packet
 port_settings='workers = [0]'
+# Further settings of the control socket, such as `, group = "shunt"`.
+control_access=''
 # ID of the process that `background` started last.
 started=''
 failed=''
@@ -154,8 +156,10 @@ test_build() {
 # start_switch FAIL_MODE: starts a switch that connects to $controller and listens for ovs-ofctl at
 # $openflow_listen. $switch is its process ID, $shunt the program.
 start_switch() {
+    local control="\"$folder/control.sock\""
+    [ -z "$control_access" ] || control="{ path = $control$control_access }"
     cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
-control = "$folder/control.sock"
+control = $control
 $top
 [[worker]]
 $worker

@@ -64,7 +64,7 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
     let mut made: Vec<(usize, Config)> = Vec::with_capacity(count);
     for (n, d) in datapaths.into_iter().enumerate() {
         let key = if count == 1 { "datapath".to_owned() } else { format!("datapath[{n}]") };
-        let control = socket(n, &key, d.control.as_deref(), control.as_deref(), scope, mistakes);
+        let control = socket(n, &key, d.control.as_deref(), &control, scope, mistakes);
         let mut notes = if n == 0 { std::mem::take(&mut worker_notes) } else { Vec::new() };
         notes.append(&mut process_notes);
         let context = Context {
@@ -140,13 +140,13 @@ fn socket(
     n: usize,
     datapath: &str,
     own: Option<&str>,
-    file: Option<&str>,
+    file: &file::ControlSection,
     scope: Scope,
     mistakes: &mut Mistakes,
 ) -> Option<PathBuf> {
     let (key, path) = match own {
         Some(path) => (format!("{datapath}.control"), path),
-        None if n == 0 => ("control".to_owned(), file.unwrap_or(DEFAULT_CONTROL)),
+        None if n == 0 => ("control".to_owned(), file.path.as_deref().unwrap_or(DEFAULT_CONTROL)),
         None => {
             let problem =
                 "is missing: each further datapath needs its own socket, such as \"/run/shunt/s2.sock\"";

@@ -9,6 +9,7 @@ mod tests;
 
 use crate::mirror_settings::ConfiguredMirror;
 use crate::mistakes::{FileMistakes, Mistake};
+use crate::security::SocketAccess;
 use crate::settings::{Config, ConfiguredPort, Datapath};
 use crate::text::locate;
 use crate::{ConnectionProtocol, Endpoint};
@@ -81,6 +82,8 @@ pub enum ConfigChange {
     ChangeMirror(ConfiguredMirror),
     /// Another flow file is loaded at the next start.
     FlowFile,
+    /// Other users may connect to the control socket.
+    SocketAccess(SocketAccess),
 }
 
 /// Change of a list of endpoints.
@@ -133,7 +136,11 @@ pub fn difference(running: &[Config], wanted: &[Config]) -> Result<Difference, V
         let key = if wanted.len() == 1 { "datapath".to_owned() } else { format!("datapath[{n}]") };
         restarts.of_datapath(&key, before, after);
         let after = with_running_workers(&key, before, after, &mut restarts);
-        let changes = changes(&before.datapath, &after.datapath);
+        let mut changes = changes(&before.datapath, &after.datapath);
+        let access = (&before.process.control, &after.process.control);
+        if access.0 != access.1 {
+            changes.push(ConfigChange::SocketAccess(access.1.clone()));
+        }
         restarts.of_changes(&key, before, &after, &changes);
         datapaths.push(changes);
         configs.push(after);

@@ -5,7 +5,8 @@
 
 pub use crate::cache::PortCacheSection;
 use crate::stateless_form::StatelessForm;
-use serde::de::{SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,15 +14,34 @@ use std::fmt;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ConfigFile {
-    pub control: Option<String>,
+    #[serde(deserialize_with = "path_or_table")]
+    pub control: ControlSection,
     pub simd: Option<String>,
     pub metrics: Option<String>,
     pub metrics_remote: bool,
     pub log: LogSection,
+    pub security: SecuritySection,
     pub tls: Option<TlsSection>,
     pub dpdk: Option<DpdkSection>,
     pub worker: Vec<WorkerSection>,
     pub datapath: Vec<DatapathSection>,
+}
+
+/// The control sockets: the path of the first, and who may connect to all.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ControlSection {
+    pub path: Option<String>,
+    pub owner: Option<String>,
+    pub group: Option<String>,
+    pub mode: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SecuritySection {
+    pub user: Option<String>,
+    pub seccomp: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -274,4 +294,27 @@ pub fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D:
     }
 
     from.deserialize_any(OneOrMore)
+}
+
+/// Reads a path, or a table with a path.
+fn path_or_table<'de, D: Deserializer<'de>>(from: D) -> Result<ControlSection, D::Error> {
+    struct PathOrTable;
+
+    impl<'de> Visitor<'de> for PathOrTable {
+        type Value = ControlSection;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string or a table")
+        }
+
+        fn visit_str<E>(self, path: &str) -> Result<Self::Value, E> {
+            Ok(ControlSection { path: Some(path.to_owned()), ..ControlSection::default() })
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Self::Value, A::Error> {
+            ControlSection::deserialize(MapAccessDeserializer::new(table))
+        }
+    }
+
+    from.deserialize_any(PathOrTable)
 }

@@ -31,6 +31,7 @@ mod packet_in;
 mod places;
 mod ports;
 mod process;
+mod security;
 mod settings;
 pub mod socket;
 pub mod stateless_form;
@@ -53,6 +54,7 @@ pub use packet_in::PacketIns;
 pub use places::TextPlace;
 pub use port_cache::SearcherKind;
 pub use process::{LOG_MODULES, LogFormat, LogLevel, LogModule, LogSettings, ProcessSettings};
+pub use security::{SeccompMode, SecuritySettings, SocketAccess};
 pub use settings::{
     Config, ConfiguredPort, DEFAULT_CONTROL, Datapath, Idle, OpenFlow, Pace, Pof, PofMiss, TlsFiles,
     WorkerConfig,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings of the process that all its datapaths share: metrics and log.
+//! Settings of the process that all its datapaths share: metrics, log and security.
 
 use crate::address::{AddressError, socket_address};
 use crate::file::{ConfigFile, LogSection};
 use crate::mistakes::Mistakes;
+use crate::security::{SecuritySettings, SocketAccess, security_settings, socket_access};
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -15,6 +16,10 @@ pub struct ProcessSettings {
     pub metrics: Option<SocketAddr>,
     /// Settings of the log.
     pub log: LogSettings,
+    /// Who may connect to the control sockets.
+    pub control: SocketAccess,
+    /// Privileges and system calls.
+    pub security: SecuritySettings,
 }
 
 /// Settings of the log.
@@ -142,7 +147,10 @@ pub(crate) fn process(file: &ConfigFile, mistakes: &mut Mistakes) -> (ProcessSet
     if remote && metrics.is_none() {
         notes.push("metrics_remote has no effect without metrics.".to_owned());
     }
-    (ProcessSettings { metrics: address, log: log_settings(&file.log, mistakes) }, notes)
+    let log = log_settings(&file.log, mistakes);
+    let control = socket_access(&file.control, mistakes);
+    let security = security_settings(&file.security, mistakes);
+    (ProcessSettings { metrics: address, log, control, security }, notes)
 }
 
 fn metrics_address(text: &str, remote: bool) -> Result<SocketAddr, String> {

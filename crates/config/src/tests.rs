@@ -175,7 +175,9 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "control = \"/tmp/s1.sock\"",
         "control = 3",
-        &["line 2: control: is the number 3, but a string is needed; write control = \"/run/shunt/s1.sock\""],
+        &[
+            "line 2: control: is the number 3, but a string or a table is needed; write control = \"/run/shunt/s1.sock\"",
+        ],
     ),
     (
         "[[worker]]",
@@ -522,6 +524,8 @@ fn the_grammar_has_the_keys_that_are_read() {
     let mut known = std::collections::BTreeSet::new();
     for table in [
         "x = 1",
+        "[control]\nx = 1",
+        "[security]\nx = 1",
         "[log]\nx = 1",
         "[tls]\nx = 1",
         "[dpdk]\nx = 1",

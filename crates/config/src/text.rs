@@ -21,7 +21,15 @@ pub type Key = (&'static str, &'static str, &'static str);
 pub(crate) const CONFIGURATION: Grammar = &[KEYS, STATELESS, FORWARDING];
 
 const KEYS: &[Key] = &[
-    ("control", STRING, "control = \"/run/shunt/s1.sock\""),
+    ("control", "a string or a table", "control = \"/run/shunt/s1.sock\""),
+    ("datapath.control", STRING, "control = \"/run/shunt/s2.sock\""),
+    ("control.path", STRING, "path = \"/run/shunt/s1.sock\""),
+    ("owner", STRING, "owner = \"root\""),
+    ("group", STRING, "group = \"shunt\""),
+    ("control.mode", STRING, "mode = \"0660\""),
+    ("security", "a table", "[security]"),
+    ("user", STRING, "user = \"shunt\""),
+    ("seccomp", STRING, "seccomp = \"on\""),
     ("simd", STRING, "simd = \"auto\""),
     ("metrics", STRING, "metrics = \"127.0.0.1:9494\""),
     ("metrics_remote", "true or false", "metrics_remote = true"),

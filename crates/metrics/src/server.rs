@@ -43,13 +43,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on `address` and starts the thread. `render` returns the metrics; it is called on the thread,
-    /// and may block for a moment.
+    /// Listens on `address` and starts the thread, which calls `begin` first. `render` returns the metrics;
+    /// it is called on the thread, and may block for a moment.
     ///
     /// # Errors
     ///
     /// Returns an error if the system refuses the address or the thread.
-    pub fn start(address: SocketAddr, render: impl FnMut() -> String + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        address: SocketAddr,
+        begin: impl FnOnce() + Send + 'static,
+        render: impl FnMut() -> String + Send + 'static,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -60,7 +64,10 @@ impl Server {
             metrics: Metrics { render, last: None },
             accept_after: Instant::now(),
         };
-        let run = move || while running.step(&stop) {};
+        let run = move || {
+            begin();
+            while running.step(&stop) {}
+        };
         let thread = Some(thread::Builder::new().name("metrics".into()).spawn(run)?);
         Ok(Self { address, end, thread })
     }

@@ -19,7 +19,7 @@ fn server(text: &str) -> (Server, Arc<AtomicUsize>) {
         count.fetch_add(1, Ordering::Relaxed);
         text.clone()
     };
-    (Server::start("127.0.0.1:0".parse().unwrap(), render).unwrap(), rendered)
+    (Server::start("127.0.0.1:0".parse().unwrap(), || (), render).unwrap(), rendered)
 }
 
 fn connect(server: &Server) -> TcpStream {

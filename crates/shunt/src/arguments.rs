@@ -84,6 +84,12 @@ pub enum Command {
     /// given costs, the same file and seed print the same result every time. Measured costs are printed, so
     /// that the run can be repeated.
     Sim(Sim),
+    /// Write the man pages and the completions of shells to a folder, for packages
+    #[command(hide = true)]
+    Generate {
+        /// Folder; it is created if it is missing
+        folder: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -29,6 +29,7 @@ use switch::control::{
 use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
 use switch::log::LogReport;
+use switch::sandbox;
 
 /// Maximum length of a packet's hexadecimal text, in bytes.
 const HEX_BYTES: u64 = 512 * 1_024;
@@ -40,9 +41,19 @@ pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 }
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
+    // Privileges are given up before the first thread starts, which is that of the log. The log writes
+    // errors.
+    let read = Config::read(&run.config)
+        .and_then(|text| Config::parse_file(&run.config, &text).map(|configs| (text, configs)));
+    let begun = match &read {
+        Ok((_, configs)) => sandbox::begin(configs),
+        Err(_) => Ok(None),
+    };
     switch::log::start().map_err(CommandError::Log)?;
-    let text = Config::read(&run.config)?;
-    let mut configs = Config::parse_file(&run.config, &text)?;
+    let (text, mut configs) = read?;
+    if let Some(note) = begun.map_err(DaemonError::from)? {
+        switch::log::say(&format!("shunt: {note}"));
+    }
     if let Some(config) = configs.first() {
         switch::log::configure(&config.process.log);
     }
@@ -67,6 +78,7 @@ pub fn check(check: &Check) -> Done {
     for config in &configs {
         if !check.offline {
             daemon::check_certificates(config)?;
+            daemon::check_access(config)?;
         }
         changes = daemon::check(config, check.flows.as_deref())?;
     }

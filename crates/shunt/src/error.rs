@@ -35,6 +35,8 @@ pub enum CommandError {
          change in the file, or the next reload undoes it", path.display()
     )]
     NotWritten { path: PathBuf, source: io::Error },
+    #[error("{}: cannot write man pages and completions: {source}", folder.display())]
+    Generate { folder: PathBuf, source: io::Error },
     #[error("{0}")]
     Daemon(#[from] DaemonError),
     #[error("{0}")]

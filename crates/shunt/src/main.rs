@@ -10,6 +10,7 @@
 mod arguments;
 mod commands;
 mod error;
+mod generate;
 mod print;
 mod reload;
 mod top;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Trace(trace) => commands::trace(trace, arguments.control.as_deref()),
         Command::Replay(replay) => commands::replay(replay),
         Command::Sim(sim) => commands::sim(sim),
+        Command::Generate { folder } => generate::generate(folder),
     };
     let code = end(done);
     // Writes the last log lines of `shunt run`. Other commands do not log.

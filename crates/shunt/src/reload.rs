@@ -14,7 +14,12 @@ use switch::control::{Client, ConfigurationFile, ControlRequest, ReloadReport};
 type Done = Result<(), CommandError>;
 
 pub fn reload(reload: &Reload, control: Option<&Path>) -> Done {
-    let report = connect(control, reload.config.as_deref())?.ask(&ControlRequest::Reload)?;
+    // All datapaths of the file are changed, whichever socket gets the request.
+    let first = match (control, &reload.config) {
+        (None, Some(path)) => Config::load(path)?.into_iter().next().map(|config| config.control),
+        _ => None,
+    };
+    let report = connect(control.or(first.as_deref()), None)?.ask(&ControlRequest::Reload)?;
     print_changes(&report, reload.json)
 }
 

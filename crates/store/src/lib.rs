@@ -170,12 +170,12 @@ impl RuleStore {
         Ok(OpenedStore { store, state, report })
     }
 
-    /// Starts the thread that writes changes. Returns the journal for the model, and a handle that waits for
-    /// the thread when it is dropped, after the journal.
+    /// Starts the threads that write changes, which call `begin` first. Returns the journal for the model,
+    /// and a handle that waits for the threads when it is dropped, after the journal.
     ///
     /// # Errors
     /// Returns an error if the system refuses a thread.
-    pub fn start(self) -> Result<(StoreJournal, StoreHandle), StoreError> {
+    pub fn start(self, begin: fn()) -> Result<(StoreJournal, StoreHandle), StoreError> {
         let Self { folder, config, clock, boot_id, base_mark, last, wants_snapshot } = self;
         let page = match SequencePage::open(&folder.sequence(), last) {
             Ok(page) => Some(page),
@@ -199,11 +199,14 @@ impl RuleStore {
             wants_snapshot,
             snapshot_after_bytes: config.snapshot_after_bytes,
         };
-        let writer = Writer::new(start, Arc::clone(&counters)).map_err(StoreError::Thread)?;
+        let writer = Writer::new(start, Arc::clone(&counters), begin).map_err(StoreError::Thread)?;
         let (sender, work) = channel();
         let thread = std::thread::Builder::new()
             .name("store".into())
-            .spawn(move || writer.run(&work))
+            .spawn(move || {
+                begin();
+                writer.run(&work);
+            })
             .map_err(StoreError::Thread)?;
         let journal = StoreJournal {
             work: sender,

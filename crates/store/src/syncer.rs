@@ -21,14 +21,16 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// Starts the thread. When the value is dropped, the thread ends after the submitted syncs.
+    /// Starts the thread, which calls `begin` first. When the value is dropped, the thread ends after the
+    /// submitted syncs.
     ///
     /// # Errors
     /// Returns an error if the system refuses a thread.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(begin: fn()) -> io::Result<Self> {
         let (files, work) = channel::<File>();
         let (report, results) = channel();
         let run = move || {
+            begin();
             while let Ok(file) = work.recv() {
                 if report.send(file.sync_data()).is_err() {
                     return;

@@ -95,12 +95,12 @@ impl Writer {
     ///
     /// # Errors
     /// Returns an error if the system refuses the syncing thread.
-    pub fn new(start: WriterStart, counters: Arc<StoreCounters>) -> io::Result<Self> {
+    pub fn new(start: WriterStart, counters: Arc<StoreCounters>, begin: fn()) -> io::Result<Self> {
         let taken = start.last;
         Ok(Self {
             start,
             counters,
-            syncer: Syncer::start()?,
+            syncer: Syncer::start(begin)?,
             log: None,
             snapshot: None,
             requests: 0,

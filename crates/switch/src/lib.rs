@@ -8,6 +8,7 @@
 //! Begin with [`daemon::run`], which starts a switch. Then read [`daemon::Daemon::serve`], the loop of the
 //! control thread.
 
+mod access;
 mod channels;
 pub mod control;
 pub mod daemon;
@@ -18,4 +19,5 @@ pub mod log;
 pub mod metrics;
 mod mirror;
 mod plane;
+pub mod sandbox;
 pub mod top;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A listening unix socket, to which only its owner may connect. A socket of a live process is never
-//! replaced. The socket file is removed on drop.
+//! A listening unix socket, to which only its owner may connect, or those that the configuration names. A
+//! socket of a live process is never replaced. The socket file is removed on drop.
 
+use crate::access::{AccessError, ResolvedAccess};
+use config::SocketAccess;
 use config::socket::{SocketPathError, SocketPurpose};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
@@ -44,6 +46,9 @@ pub enum ListenError {
     /// The path is a file of another kind, or the system refused an operation on a unix socket.
     #[error(transparent)]
     Path(#[from] SocketPathError),
+    /// The socket cannot have the owner, the group or the mode of the configuration.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The files of TLS connections cannot be used, for this reason.
     #[error("{0}")]
     Tls(String),
@@ -71,8 +76,14 @@ pub(crate) struct Listener {
 impl Listener {
     /// Creates the socket and its directory. A socket file that nobody listens on is replaced. At most
     /// `backlog` clients wait to be accepted.
-    pub fn bind(path: &Path, purpose: SocketPurpose, backlog: i32) -> Result<Self, ListenError> {
+    pub fn bind(
+        path: &Path,
+        purpose: SocketPurpose,
+        access: &SocketAccess,
+        backlog: i32,
+    ) -> Result<Self, ListenError> {
         let io = |what| failed(path, purpose, what);
+        let access = ResolvedAccess::find(access)?;
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(io("create the folder of"))?;
         // Check and bind under a lock, so that neither of two daemons that start together takes the other's
@@ -82,11 +93,14 @@ impl Listener {
         let address = SocketAddrUnix::new(path).map_err(|e| io("name")(e.into()))?;
         let socket = socket().map_err(io("make"))?;
         rustix::net::bind(&socket, &address).map_err(|e| io("bind")(e.into()))?;
+        let made = fs::metadata(path).map_err(io("inspect"))?;
+        // From here on, the file is removed after an error.
+        let bound = Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) };
         // Clients cannot connect before `listen`, so other users never have access.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(io("set the mode of"))?;
-        rustix::net::listen(&socket, backlog).map_err(|e| io("listen on")(e.into()))?;
-        let made = fs::metadata(path).map_err(io("inspect"))?;
-        Ok(Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) })
+        access.apply(path)?;
+        rustix::net::listen(&bound.socket, backlog).map_err(|e| io("listen on")(e.into()))?;
+        Ok(bound)
     }
 
     /// Accepts a waiting client, if any. Does not block.

@@ -49,6 +49,7 @@ impl fmt::Display for ConfigChange {
             Self::ChangeMirror(mirror) => {
                 write!(f, "mirror {} is changed and begins again, {}", mirror.name, output(mirror))
             }
+            Self::SocketAccess(access) => write!(f, "the control socket has {access}"),
             Self::FlowFile => f.write_str("another flow file is loaded at the next start"),
         }
     }

@@ -26,6 +26,8 @@ impl Restarts {
             );
             let reason = "the log is set up at the start; use `shunt log set` to change levels";
             restarts.when(old.log != new.log, "log", reason);
+            let reason = "the switch gives up its privileges at the start";
+            restarts.when(old.security != new.security, "security", reason);
             restarts.workers(before, after);
         }
         let ids = |configs: &[Config]| -> BTreeSet<u64> {

@@ -105,7 +105,7 @@ pub fn attached(config: StoreConfig, clock: StoreClock, recording: &Recording) -
     let (mut model, opened) = restored(config, clock);
     let last = opened.report.last;
     let first = if last == 0 { model.kept_state() } else { Vec::new() };
-    let (journal, handle) = opened.store.start().unwrap();
+    let (journal, handle) = opened.store.start(|| ()).unwrap();
     let journal: Box<dyn Journal> = Box::new(Recorder::new(journal, last, recording));
     model.attach_journal(START, journal, first);
     (handle, model)

@@ -5,8 +5,8 @@ use super::CONNECTIONS;
 use super::agents::Protocol;
 use super::stream::Stream;
 use crate::listener::{ListenError, Listener};
-use config::Endpoint;
 use config::socket::SocketPurpose;
+use config::{Endpoint, SocketAccess};
 use rustix::event::PollFlags;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
@@ -47,7 +47,10 @@ impl Acceptor {
                 (Socket::Tcp(listener), Endpoint::Ssl(address))
             }
             Endpoint::Unix(path) => {
-                (Socket::Unix(Listener::bind(path, purpose, CONNECTIONS as i32)?), endpoint.clone())
+                // Only the owner may connect.
+                let access = SocketAccess::default();
+                let listener = Listener::bind(path, purpose, &access, CONNECTIONS as i32)?;
+                (Socket::Unix(listener), endpoint.clone())
             }
         };
         Ok(Self { protocol, socket, address, configured: endpoint.clone(), is_ready: false })

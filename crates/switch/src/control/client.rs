@@ -2,6 +2,7 @@
 //! Blocking client of the control socket.
 
 use super::protocol::{Answer, ControlRequest};
+use crate::access;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
@@ -22,9 +23,14 @@ pub enum ClientError {
         /// Error of the system.
         source: io::Error,
     },
-    /// The control socket belongs to another user.
-    #[error("{}: no permission to open this control socket; run as the user who started the switch", .0.display())]
-    NoPermission(PathBuf),
+    /// The user may not connect to the control socket.
+    #[error("{}: you may not connect to this control socket; {advice}", path.display())]
+    NoPermission {
+        /// Path of the socket.
+        path: PathBuf,
+        /// What the user can do.
+        advice: String,
+    },
     /// The connection failed after it was established.
     #[error("the connection to the switch was lost: {0}")]
     Broken(io::Error),
@@ -54,7 +60,9 @@ impl Client {
     /// Returns an error if no daemon answers there, or if the socket belongs to another user.
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
         let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
-            ErrorKind::PermissionDenied => ClientError::NoPermission(path.into()),
+            ErrorKind::PermissionDenied => {
+                ClientError::NoPermission { path: path.into(), advice: access::advice(path) }
+            }
             _ => ClientError::NoSwitch { path: path.into(), source },
         })?;
         Ok(Self { reader: BufReader::new(stream), last_id: 0 })

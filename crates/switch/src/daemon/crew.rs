@@ -6,6 +6,7 @@
 
 use super::sleeps;
 use super::thread::{Member, ThreadSettings, pin, run};
+use crate::sandbox::{self, ThreadKind};
 use config::{Pace, WorkerConfig};
 use port::wait::Wake;
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ impl Crew {
                 if let Some(cpu) = config.cpu {
                     pin(&format!("worker {number}"), cpu);
                 }
+                sandbox::enter(ThreadKind::Worker);
                 run(&members, &alarm, settings);
             });
             match thread {

@@ -2,6 +2,7 @@
 //! SIGHUP: the switch reads its configuration again.
 
 use super::reload::Reloader;
+use crate::sandbox::{self, ThreadKind};
 use signal_hook::consts::SIGHUP;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -29,9 +30,10 @@ impl Hangups {
     /// Returns the error of the system.
     pub fn start(mut self, reloader: Reloader) -> io::Result<()> {
         let run = move || {
+            sandbox::enter(ThreadKind::Task);
             let mut signals = [0; 64];
             while let Ok(1..) = self.0.read(&mut signals) {
-                reloader.start_signalled();
+                reloader.request_signalled();
             }
         };
         std::thread::Builder::new().name("signals".into()).spawn(run).map(drop)

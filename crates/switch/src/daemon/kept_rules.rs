@@ -7,12 +7,18 @@ use super::load::load;
 use super::stop::Stop;
 use crate::log::say;
 use crate::plane::Plane;
+use crate::sandbox::{self, ThreadKind};
 use config::{Config, Durable};
 use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::{Durability, LoadReport, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
+
+/// Is called by the threads of a store when they begin.
+fn begin_thread() {
+    sandbox::enter(ThreadKind::Store);
+}
 
 /// Opens the store of a datapath, if it has one, and reports what it contains.
 pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore>, DaemonError> {
@@ -69,12 +75,12 @@ pub fn set_up(
         None => {
             // The flow file is loaded later, as a change that the store keeps.
             let first = model.kept_state();
-            let (journal, handle) = store.start()?;
+            let (journal, handle) = store.start(begin_thread)?;
             model.attach_journal(clock.now(), Box::new(journal), first);
             return Ok(load_flows(model)?.then_some(Some(handle)));
         }
     };
-    let (journal, handle) = store.start()?;
+    let (journal, handle) = store.start(begin_thread)?;
     model.attach_journal(clock.now(), Box::new(journal), first);
     Ok(Some(Some(handle)))
 }

@@ -3,6 +3,7 @@
 //! Reading may block on a kernel lock, so neither the control thread nor a worker may read the reports.
 
 use super::thread::ControlWake;
+use crate::sandbox::{self, ThreadKind};
 use port::links::{LinkWatch, WatchedLink};
 use port::wait::Wake;
 use std::os::fd::AsFd;
@@ -54,7 +55,10 @@ impl LinkThread {
         shared.links = Mutex::new(watch.links().to_vec());
         let shared = Arc::new(shared);
         let (ours, waker) = (Arc::clone(&shared), Arc::clone(&control));
-        let thread = thread::Builder::new().name("links".into()).spawn(move || run(watch, &ours, &waker))?;
+        let thread = thread::Builder::new().name("links".into()).spawn(move || {
+            sandbox::enter(ThreadKind::Task);
+            run(watch, &ours, &waker);
+        })?;
         Ok(Self { shared, thread: Some(thread), control })
     }
 

@@ -17,6 +17,7 @@ mod prepare;
 mod reload;
 mod search;
 mod serve;
+mod service;
 mod start;
 mod stop;
 mod thread;
@@ -25,22 +26,25 @@ pub(crate) use clock::MonotonicClock;
 pub use ports::{OpenPort, open};
 pub use reload::ConfigSource;
 pub(crate) use reload::Reloader;
-pub use start::{Daemon, check, check_certificates};
+pub use start::{Daemon, check, check_access, check_certificates};
 pub use stop::Stop;
 
 use crate::listener::ListenError;
 use crate::mirror::MirrorError;
+use crate::sandbox::{self, SandboxError, ThreadKind};
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
 use hangups::Hangups;
 use metrics::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use service::{DatapathWatch, Watchdog};
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Number of lines about ready datapaths that are written together. The log holds a limited number of
 /// lines, and loses further ones.
@@ -104,6 +108,9 @@ pub enum DaemonError {
         "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
     LongWorkEnded,
+    /// The process cannot give up its privileges.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// The metrics cannot be offered.
     #[error("cannot offer metrics on {address}: {source}; give `metrics` another address")]
     Metrics {
@@ -165,12 +172,20 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
         crate::log::flush();
     }
     let ways = daemons.iter().map(Daemon::reload_way).collect();
-    let reloader = Reloader::new(source, configs.to_vec(), ways);
+    let reloader = Reloader::start(source, configs.to_vec(), ways)
+        .map_err(DaemonError::io("start the thread that changes the configuration"))?;
     daemons.iter_mut().for_each(|daemon| daemon.reloader = Some(reloader.clone()));
     hangups.start(reloader).map_err(DaemonError::io("start the thread that waits for SIGHUP"))?;
     if let Some(metrics) = &metrics {
         crate::log::say(&format!("shunt: metrics at http://{}/metrics", metrics.address()));
     }
+    if let Some(watchdog) = Watchdog::from_environment(daemons.len()) {
+        for (datapath, daemon) in daemons.iter_mut().enumerate() {
+            daemon.watch = Some(DatapathWatch::new(Arc::clone(&watchdog), datapath));
+        }
+    }
+    let ports = configs.iter().map(|config| config.datapath.ports.len()).sum::<usize>();
+    service::ready(&format!("forwards packets; datapaths: {}, ports at the start: {ports}", configs.len()));
     serve_all(daemons, &stop, &end)
 }
 
@@ -200,6 +215,7 @@ fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), 
             let thread = std::thread::Builder::new().name("control".into());
             let spawned = thread.spawn_scoped(scope, move || {
                 let _ending = Ending(end);
+                sandbox::enter(ThreadKind::Control);
                 serve::serve(group, stop)
             });
             match spawned {
@@ -211,7 +227,9 @@ fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), 
             }
         }
         let ending = Ending(end);
+        sandbox::enter(ThreadKind::Control);
         served = served.and(serve::serve(first, stop));
+        service::stopping();
         drop(ending);
         others
             .into_iter()

@@ -6,6 +6,7 @@ use super::DaemonError;
 use super::thread::ControlWake;
 use crate::channels::{OffloadedDone, OffloadedWork};
 use crate::plane::Plane;
+use crate::sandbox::{self, ThreadKind};
 use model::Model;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -47,6 +48,7 @@ impl ModelHandle {
         let control = Arc::clone(&self.control);
         let report = result_in.clone();
         let run = move || {
+            sandbox::enter(ThreadKind::Task);
             let Ok((mut model, work)) = work_out.recv() else { return };
             let done = work.run(&mut model);
             if report.send((model, done)).is_ok() {

@@ -3,18 +3,22 @@
 //!
 //! A change is prepared by a thread of its own: it reads the file, computes the difference, opens new devices
 //! and binds new addresses. Only if all of this succeeds, each control thread applies its datapath's part,
-//! which cannot fail. Begin with [`Reloader::start`].
+//! which cannot fail. Begin with [`Reloader`].
 
 use super::Daemon;
 use super::clock::MonotonicClock;
 use super::prepare::{PreparedChange, prepare};
+use super::service;
 use super::thread::ControlWake;
+use crate::access::ResolvedAccess;
 use crate::control::{ReloadReport, ReloadResult, ReloadWork};
+use crate::sandbox::{self, ThreadKind};
 use config::{Config, ConfigChange, Difference, Mistake, difference};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Change of a datapath that its control thread applies, and where it reports that the change is complete.
 pub struct ReloadCommand {
@@ -44,13 +48,21 @@ pub struct ReloadWay {
     pub clock: MonotonicClock,
 }
 
-/// Makes changes of the configuration, one at a time.
+/// A change that the thread makes.
+enum Request {
+    /// A client requested it. `wake` is woken when the result is there.
+    Client { work: ReloadWork, result: Sender<ReloadResult>, wake: Arc<ControlWake> },
+    /// SIGHUP requested it.
+    Signal,
+}
+
+/// Makes changes of the configuration, one at a time, on a thread of its own. The thread keeps the
+/// capabilities that open devices, which control threads have given up in part. It ends when all copies are
+/// dropped.
 #[derive(Clone)]
 pub struct Reloader {
-    /// Path of the configuration file. It is not behind the lock, because a control thread must not wait for
-    /// a change, which waits for control threads.
     path: Arc<Path>,
-    running: Arc<Mutex<Running>>,
+    requests: Sender<Request>,
     /// Whether a change that SIGHUP requested waits for its turn.
     is_signalled: Arc<AtomicBool>,
 }
@@ -67,13 +79,39 @@ pub struct ConfigSource {
 }
 
 impl Reloader {
-    /// Creates the reloader of a running switch. `datapaths` has the ways to the control threads, in the
-    /// order of `configs`.
-    pub fn new(source: ConfigSource, configs: Vec<Config>, datapaths: Vec<ReloadWay>) -> Self {
+    /// Starts the thread that changes a running switch. `datapaths` has the ways to the control threads, in
+    /// the order of `configs`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if it refuses the thread.
+    pub fn start(source: ConfigSource, configs: Vec<Config>, datapaths: Vec<ReloadWay>) -> io::Result<Self> {
         let ConfigSource { path, text, control } = source;
         let path: Arc<Path> = path.into();
-        let running = Running { path: Arc::clone(&path), text, control, configs, datapaths };
-        Self { path, running: Arc::new(Mutex::new(running)), is_signalled: Arc::default() }
+        let mut running = Running { path: Arc::clone(&path), text, control, configs, datapaths };
+        let (requests, receiver) = channel();
+        let is_signalled = Arc::new(AtomicBool::new(false));
+        let waits = Arc::clone(&is_signalled);
+        let run = move || {
+            sandbox::enter(ThreadKind::Reload);
+            while let Ok(request) = receiver.recv() {
+                match request {
+                    Request::Client { work, result, wake } => {
+                        // The client may have gone.
+                        let _ = result.send(running.make(&work));
+                        wake.wake.wake();
+                    }
+                    Request::Signal => {
+                        waits.store(false, Ordering::Release);
+                        service::reloading();
+                        let status = log_result(running.make(&ReloadWork::File));
+                        service::reloaded(status);
+                    }
+                }
+            }
+        };
+        std::thread::Builder::new().name("reload".into()).spawn(run)?;
+        Ok(Self { path, requests, is_signalled })
     }
 
     /// Returns the path of the configuration file.
@@ -81,59 +119,59 @@ impl Reloader {
         &self.path
     }
 
-    /// Starts a change on a thread of its own. `wake` is woken when the result is there.
-    pub fn start(&self, work: ReloadWork, wake: Arc<ControlWake>) -> Receiver<ReloadResult> {
+    /// Requests a change. `wake` is woken when the result is there.
+    pub fn request(&self, work: ReloadWork, wake: Arc<ControlWake>) -> Receiver<ReloadResult> {
         let (result, receiver) = channel();
-        let reloader = self.clone();
         let failed = result.clone();
-        let run = move || {
-            // The client may have gone.
-            let _ = result.send(reloader.run(&work));
-            wake.wake.wake();
-        };
-        if let Err(error) = std::thread::Builder::new().name("reload".into()).spawn(run) {
+        if self.requests.send(Request::Client { work, result, wake }).is_err() {
             let _ =
-                failed.send(Err(format!("the thread that changes the configuration cannot start: {error}")));
+                failed.send(Err("the thread that changes the configuration has ended; this is a bug in \
+                                     shunt; restart the switch"
+                    .into()));
         }
         receiver
     }
 
-    /// Reads the file again after SIGHUP, and logs the result. Signals that arrive while another waits for
-    /// its turn have no further effect.
-    pub fn start_signalled(&self) {
+    /// Requests that the file is read again after SIGHUP. The result is logged. Signals that arrive while
+    /// another waits for its turn have no further effect.
+    pub fn request_signalled(&self) {
         if self.is_signalled.swap(true, Ordering::AcqRel) {
             return;
         }
-        let reloader = self.clone();
-        let run = move || {
-            let mut running = reloader.running.lock().unwrap_or_else(PoisonError::into_inner);
-            reloader.is_signalled.store(false, Ordering::Release);
-            match running.make(&ReloadWork::File) {
-                Ok(report) if report.changes.is_empty() => crate::log::say("shunt: SIGHUP: nothing changed"),
-                Ok(report) => {
-                    report.changes.iter().for_each(|line| crate::log::say(&format!("shunt: SIGHUP: {line}")));
-                }
-                Err(reasons) => {
-                    crate::log::say("shunt: SIGHUP: the configuration was not changed:");
-                    reasons.lines().for_each(|line| crate::log::say(&format!("shunt: {line}")));
-                }
-            }
-        };
-        if let Err(error) = std::thread::Builder::new().name("reload".into()).spawn(run) {
-            self.is_signalled.store(false, Ordering::Release);
-            tracing::error!("the configuration was not read after SIGHUP: {error}");
+        if self.requests.send(Request::Signal).is_err() {
+            tracing::error!("the configuration was not read after SIGHUP: the thread for it has ended");
         }
     }
+}
 
-    fn run(&self, work: &ReloadWork) -> ReloadResult {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).make(work)
+/// Logs the result of a change that SIGHUP requested. Returns a line for the service manager.
+fn log_result(result: ReloadResult) -> &'static str {
+    match result {
+        Ok(report) if report.changes.is_empty() => {
+            crate::log::say("shunt: SIGHUP: nothing changed");
+            "forwards packets; the last reload changed nothing"
+        }
+        Ok(report) => {
+            report.changes.iter().for_each(|line| crate::log::say(&format!("shunt: SIGHUP: {line}")));
+            "forwards packets; the configuration was changed"
+        }
+        Err(reasons) => {
+            crate::log::say("shunt: SIGHUP: the configuration was not changed:");
+            reasons.lines().for_each(|line| crate::log::say(&format!("shunt: {line}")));
+            "forwards packets; the last reload was refused, see the log"
+        }
     }
 }
 
 impl Daemon {
     /// Lets clients change the configuration of this daemon, which is the only one of its file.
-    pub fn reload_from(&mut self, source: ConfigSource, config: Config) {
-        self.reloader = Some(Reloader::new(source, vec![config], vec![self.reload_way()]));
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if it refuses a thread.
+    pub fn reload_from(&mut self, source: ConfigSource, config: Config) -> io::Result<()> {
+        self.reloader = Some(Reloader::start(source, vec![config], vec![self.reload_way()])?);
+        Ok(())
     }
 
     /// Returns the way to the control thread.
@@ -185,6 +223,7 @@ impl Running {
                 (!changes.is_empty()).then(|| prepare(before, after, changes, way.clock)).transpose();
             prepared.push(change.map_err(|error| error.to_string())?);
         }
+        self.give_access(&changes, &configs)?;
         // From here on, nothing fails.
         let report = report(&changes, &configs);
         let mut waits = Vec::new();
@@ -202,6 +241,26 @@ impl Running {
             let _ = is_done.recv();
         }
         Ok(report)
+    }
+}
+
+impl Running {
+    /// Gives the control sockets another owner, group or mode, if these change. If this fails, all sockets
+    /// are as they were.
+    fn give_access(&self, changes: &[Vec<ConfigChange>], configs: &[Config]) -> Result<(), String> {
+        let is_changed = |change: &ConfigChange| matches!(change, ConfigChange::SocketAccess(_));
+        if !changes.iter().flatten().any(is_changed) {
+            return Ok(());
+        }
+        let give = |config: &Config| ResolvedAccess::find(&config.process.control)?.apply(&config.control);
+        for (n, config) in configs.iter().enumerate() {
+            if let Err(error) = give(config) {
+                // These were possible before.
+                self.configs.iter().take(n).for_each(|before| drop(give(before)));
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
     }
 }
 

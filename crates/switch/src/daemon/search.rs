@@ -4,6 +4,7 @@
 
 use super::clock::MonotonicClock;
 use super::thread::pin;
+use crate::sandbox::{self, ThreadKind};
 use flow::Nanos;
 use port::wait::{Wake, wait};
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub fn start(
         if let Some(cpu) = cpu {
             pin("the search worker", cpu);
         }
+        sandbox::enter(ThreadKind::Worker);
         run(&shared.0, spin_ns, clock);
     })
 }

@@ -152,7 +152,7 @@ impl Served {
                     now,
                     refresh: &mut refresh,
                     lost: &|| channels.lost(),
-                    reload: &|work| Some(reloader?.start(work, Arc::clone(control))),
+                    reload: &|work| Some(reloader?.request(work, Arc::clone(control))),
                     configuration: &|| Some(reloader?.path().to_path_buf()),
                     controllers: &|| channels.report(),
                     loading_room: &mut self.loading_room,
@@ -278,6 +278,9 @@ impl Daemon {
     /// Checks what works beside the control thread, and logs changes.
     fn check(&mut self) -> Result<(), DaemonError> {
         self.check_threads()?;
+        if let Some(watch) = &mut self.watch {
+            watch.check(&self.workers);
+        }
         self.check_search_worker();
         let model = self.model_handle.here();
         let Some(device) = model.and_then(|model| model.plane_mut().device()) else { return Ok(()) };

@@ -10,14 +10,17 @@ use super::links::{Known, describe};
 use super::model_handle::ModelHandle;
 use super::reload::{ReloadCommand, Reloader};
 use super::search::SharedSearch;
+use super::service::DatapathWatch;
 use super::thread::{ControlWake, Member, Others, Shared};
 use super::{DaemonError, OpenPort, Stop};
+use crate::access::ResolvedAccess;
 use crate::channels::{Channels, Protocol};
 use crate::hardware::DeviceDatapath;
-use crate::listener::Listener;
+use crate::listener::{ListenError, Listener};
 use crate::metrics::{Inlet, MetricsSource};
 use crate::mirror::{self, Mirrors, MirrorsUpdate};
 use crate::plane::Plane;
+use crate::sandbox::{self, ThreadKind};
 use config::socket::SocketPurpose;
 use config::trace::TracedPlane;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
@@ -77,6 +80,8 @@ pub struct Daemon {
     pub(super) device_locks: Vec<(String, DeviceLock)>,
     /// Changes of the configuration, and the way by which they come.
     pub(super) reload_commands: (Sender<ReloadCommand>, Receiver<ReloadCommand>),
+    /// Reports to the service manager that the datapath works, if it expects reports.
+    pub(super) watch: Option<DatapathWatch>,
     /// Makes changes of the configuration that clients request. `None` without a configuration file.
     pub(super) reloader: Option<Reloader>,
     pub(super) mirrors: Mirrors,
@@ -96,6 +101,7 @@ impl Bases {
         let Some(task) = unsent else { return };
         let (sender, tasks) = channel::<BackgroundTask>();
         let run = move || {
+            sandbox::enter(ThreadKind::Task);
             while let Ok(task) = tasks.recv_timeout(BASES_IDLE) {
                 task();
             }
@@ -294,7 +300,8 @@ impl Daemon {
     ) -> Result<Option<Self>, DaemonError> {
         pipeline::set_portable(config.portable);
         let clock = MonotonicClock::new();
-        let listener = Listener::bind(&config.control, SocketPurpose::Control, CLIENTS_WAITING)?;
+        let access = &config.process.control;
+        let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
         let channels = Channels::open(&config.datapath)?;
         let kept = kept_rules::open(config, clock)?;
         let mut ports = open()?;
@@ -342,6 +349,7 @@ impl Daemon {
             device_descriptor,
             device_locks,
             reload_commands: channel(),
+            watch: None,
             reloader: None,
             mirrors,
         };
@@ -494,6 +502,19 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
 /// Returns the first problem of the files.
 pub fn check_certificates(config: &Config) -> Result<(), DaemonError> {
     Ok(crate::channels::check_tls(&config.datapath)?)
+}
+
+/// Checks that the users and groups of the configuration exist on this machine.
+///
+/// # Errors
+///
+/// Returns the first user or group that does not exist.
+pub fn check_access(config: &Config) -> Result<(), DaemonError> {
+    ResolvedAccess::find(&config.process.control).map_err(ListenError::from)?;
+    if let Some(name) = &config.process.security.user {
+        sandbox::find_user(name)?;
+    }
+    Ok(())
 }
 
 fn model_config(config: &Config) -> model::ModelConfig {

@@ -12,6 +12,7 @@ use flow::Nanos;
 use port::wait::{MAX_DESCRIPTORS, Wake, wait};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
@@ -42,53 +43,63 @@ pub struct Others {
 }
 
 /// The part of a worker's thread that other threads share.
-pub struct Shared(SharedWorker<Worker, Arc<Wake>>);
+pub struct Shared {
+    worker: SharedWorker<Worker, Arc<Wake>>,
+    /// How often the worker's thread has published links and counters, which it does at least every 100 ms.
+    publications: AtomicU64,
+}
 
 impl Shared {
     /// Creates the shared part of a worker. `alarm` is the alarm of its thread.
     pub fn new(worker: Worker, alarm: Arc<Wake>) -> Self {
         let flag = worker.sleeping();
-        Self(SharedWorker::new(worker, flag, alarm))
+        Self { worker: SharedWorker::new(worker, flag, alarm), publications: AtomicU64::new(0) }
+    }
+
+    /// Returns how often the worker's thread has published links and counters. The number stands still if the
+    /// thread does.
+    pub fn publications(&self) -> u64 {
+        self.publications.load(Ordering::Relaxed)
     }
 
     /// Returns the alarm of the worker's thread.
     pub fn alarm(&self) -> Arc<Wake> {
-        Arc::clone(self.0.alarm())
+        Arc::clone(self.worker.alarm())
     }
 
     /// Wakes the worker's thread, if it sleeps.
     pub fn wake(&self) {
-        self.0.alarm().wake();
+        self.worker.alarm().wake();
     }
 
     /// Applies queued operations for a sleeping worker, or wakes it.
     pub fn apply_or_wake(&self) {
-        self.0.apply_or_wake();
+        self.worker.apply_or_wake();
     }
 
     /// Applies all queued operations. The worker's thread must not have started yet.
     pub fn apply(&self) {
-        let mut worker = self.0.lock();
+        let mut worker = self.worker.lock();
         while worker.apply() > 0 {}
     }
 
     /// Publishes the links and counters of a sleeping worker. A worker that is awake publishes them itself.
     pub fn keep_house(&self) {
-        let Some(mut worker) = self.0.try_lock() else { return };
+        let Some(mut worker) = self.worker.try_lock() else { return };
         worker.housekeeping();
         drop(worker);
         // A device may have been reopened while the worker sleeps on the old device's descriptors, so wake
         // the worker.
-        self.0.alarm().wake();
+        self.worker.alarm().wake();
     }
 
     /// Ends the worker. The threads must have released all workers of the datapath already.
     pub fn end(&self) -> ShutdownLoss {
-        self.0.lock().end()
+        self.worker.lock().end()
     }
 
     pub fn stop(&self) {
-        self.0.stop();
+        self.worker.stop();
     }
 }
 
@@ -163,8 +174,7 @@ impl<'a> State<'a> {
             self.active_ns = now;
         }
         if now.saturating_sub(self.kept_ns) >= keeping_ns {
-            worker.housekeeping();
-            self.kept_ns = now;
+            self.publish(worker, now);
         }
         if !settings.sleeps || now.saturating_sub(self.active_ns) < spin_ns {
             return (turn.received, None);
@@ -174,13 +184,19 @@ impl<'a> State<'a> {
         let period_ns =
             |state: &Self| if state.active_ns >= state.kept_ns { keeping_soon_ns } else { keeping_ns };
         if now.saturating_sub(self.kept_ns) >= period_ns(self) {
-            worker.housekeeping();
-            self.kept_ns = now;
+            self.publish(worker, now);
         }
         let left_ns = (self.kept_ns + period_ns(self)).saturating_sub(now);
         // Frames in an egress queue wait for the queue's rate, so sleep until the queue may send.
         let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
         (turn.received, Some(Rest { waiting: turn.waiting, left_ns }))
+    }
+
+    /// Publishes the links and counters of the worker.
+    fn publish(&mut self, worker: &mut Worker, now: Nanos) {
+        worker.housekeeping();
+        self.kept_ns = now;
+        self.member.shared.publications.fetch_add(1, Ordering::Relaxed);
     }
 
     fn forward(&self, worker: &mut Worker, now: Nanos) -> Turn {
@@ -192,7 +208,7 @@ impl<'a> State<'a> {
             let published = PublishFence::new();
             for peer in worker.handed_over() {
                 if let Some(peer) = others.workers.get(peer) {
-                    peer.0.wake(&published);
+                    peer.worker.wake(&published);
                 }
             }
             if let Some(search) = others.search.as_ref().filter(|_| searches) {
@@ -208,7 +224,7 @@ impl<'a> State<'a> {
 
 /// Runs workers on the calling thread until all of them are stopped. `alarm` is the alarm of all members.
 pub fn run(members: &[Member], alarm: &Arc<Wake>, settings: ThreadSettings) {
-    let mut workers: Vec<_> = members.iter().map(|member| &member.shared.0).collect();
+    let mut workers: Vec<_> = members.iter().map(|member| &member.shared.worker).collect();
     let mut guards: Vec<_> = workers.iter().map(|worker| worker.lock()).collect();
     let mut states: Vec<_> = members.iter().map(State::new).collect();
     let mut descriptors = Vec::new();

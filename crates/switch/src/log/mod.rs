@@ -20,6 +20,7 @@ mod writer;
 pub use levels::{LogModuleRow, LogReport, report, set_level};
 pub use queue::LogCounts;
 
+use crate::sandbox::{self, ThreadKind};
 use config::{LogFormat, LogSettings};
 use format::LineFormat;
 use queue::{LINE_BYTES, LogQueue};
@@ -53,7 +54,10 @@ pub fn start() -> io::Result<()> {
     }
     let (queue, lines) = LogQueue::new();
     let tally = queue.tally();
-    thread::Builder::new().name("log".into()).spawn(move || writer::run(&io::stderr(), &lines, &tally))?;
+    thread::Builder::new().name("log".into()).spawn(move || {
+        sandbox::enter(ThreadKind::Log);
+        writer::run(&io::stderr(), &lines, &tally);
+    })?;
     let queue = QUEUE.get_or_init(|| queue);
     let (filter, handle) = reload::Layer::new(levels::filter(&[]));
     // By default, the layer would print its own errors directly to stderr, and panic if that fails.
@@ -116,6 +120,10 @@ fn log_panic(info: &PanicHookInfo<'_>) {
     match info.location() {
         Some(place) => say(&format!("shunt: thread {name} panicked at {place}: {message}")),
         None => say(&format!("shunt: thread {name} panicked: {message}")),
+    }
+    // A backtrace reads the program's file, which would end the process before the line above is written.
+    if !sandbox::may_read_files() {
+        return;
     }
     let backtrace = std::backtrace::Backtrace::capture();
     if backtrace.status() == std::backtrace::BacktraceStatus::Captured {

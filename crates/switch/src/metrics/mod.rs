@@ -21,6 +21,7 @@ mod totals;
 pub use snapshot::MetricsSource;
 pub(crate) use snapshot::{Inlet, Snapshot};
 
+use crate::sandbox::{self, ThreadKind};
 use catalogue::Catalogue;
 use metrics::{Family, Kind, Server, Value, encode};
 use process::Process;
@@ -38,7 +39,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 /// Returns an error if the system refuses the address or the thread.
 pub fn start(address: SocketAddr, sources: Vec<MetricsSource>) -> io::Result<Server> {
     let process = Process::new();
-    Server::start(address, move || {
+    let begin = || sandbox::enter(ThreadKind::Metrics);
+    Server::start(address, begin, move || {
         // The values fit their families, so encoding does not fail.
         encode(collect(&process, &sources)).unwrap_or_default()
     })

@@ -4,6 +4,7 @@
 //! A limit or an error of the file ends the mirror. The workers then copy no more frames for it.
 
 use crate::daemon::MonotonicClock;
+use crate::sandbox::{self, ThreadKind};
 use config::MirrorFile;
 use flow::{Passage, PortNo};
 use std::fs::{File, OpenOptions};
@@ -193,6 +194,7 @@ struct CaptureThread {
 impl CaptureThread {
     /// Writes frames until the workers have given up the mirror, the switch ends, or the mirror ends.
     fn run(mut self) {
+        sandbox::enter(ThreadKind::Task);
         loop {
             // Frames that come before the request to stop are written.
             let is_last = self.shared.stops.load(Ordering::Acquire) || self.outlet.is_over();

@@ -126,7 +126,7 @@ impl Lab {
         }
         let (stop, tell) = Stop::by_hand().unwrap();
         let mut daemon = Daemon::start(&config, || Ok(ports), None, &stop).unwrap().unwrap();
-        daemon.reload_from(ConfigSource { path: lab.path(), text, control: None }, config);
+        daemon.reload_from(ConfigSource { path: lab.path(), text, control: None }, config).unwrap();
         lab.stop = Some(tell);
         lab.thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
         let mut flows = format!("cookie={COOKIE},priority=9,in_port=1,dl_type=0x88b7,actions=output:2\n");

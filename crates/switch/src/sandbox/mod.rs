@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Limits what the process may do: its user, the capabilities of each thread, and the system calls that each
+//! thread may make (docs/security.md, docs/adr/0065).
+//!
+//! [`begin`] is called once, before devices are open. Each thread calls [`enter`] when it starts. Without
+//! [`begin`], as in tests, [`enter`] has no effect.
+
+pub mod calls;
+mod error;
+mod filter;
+mod privileges;
+mod thread_kind;
+mod trap;
+
+pub use error::SandboxError;
+pub use privileges::find_user;
+pub use thread_kind::ThreadKind;
+
+use config::{Config, SeccompMode};
+use filter::ThreadFilter;
+use privileges::Privileges;
+use std::io;
+use std::sync::OnceLock;
+use thread_kind::KIND;
+
+/// Limits of the process's threads.
+struct Sandbox {
+    has_user: bool,
+    /// Filters by kind of thread, in the order of [`ThreadKind::ALL`]. `None` for kinds without a filter.
+    filters: [Option<ThreadFilter>; ThreadKind::ALL.len()],
+}
+
+static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
+
+/// Becomes the configured user, drops the capabilities that no thread needs, and prepares the filters of
+/// system calls. The process must have no other thread yet. Returns a line for the log, if some threads are
+/// not limited.
+///
+/// # Errors
+///
+/// Returns an error if the user does not exist, or if the system refuses one of the steps.
+pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
+    let Some(first) = configs.first() else { return Ok(None) };
+    let settings = &first.process.security;
+    let ports = || configs.iter().flat_map(|config| &config.datapath.ports);
+    let has_dpdk = ports().any(|port| port.driver == port::dpdk::NAME);
+    let privileges = Privileges { user: settings.user.as_deref(), has_dpdk };
+    // The first call looks up the kernel's clock functions, by a system call that no thread may make.
+    let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    privileges.give_up(configs)?;
+    let mut filters = [const { None }; ThreadKind::ALL.len()];
+    for (kind, filter) in ThreadKind::ALL.into_iter().zip(&mut filters) {
+        if !(has_dpdk && runs_drivers(kind)) {
+            *filter = ThreadFilter::compile(kind, settings.seccomp)?;
+        }
+    }
+    if settings.seccomp != SeccompMode::Off {
+        trap::catch().map_err(SandboxError::Signal)?;
+        try_filter(filters.iter().flatten().next_back())?;
+    }
+    let sandbox = Sandbox { has_user: settings.user.is_some(), filters };
+    // A second call would be a mistake of the caller; the first settings stay.
+    let _ = SANDBOX.set(sandbox);
+    let is_partial = has_dpdk && settings.seccomp != SeccompMode::Off;
+    Ok(is_partial.then_some(
+        "workers and control threads may make all system calls, because drivers of DPDK make calls of their own",
+    ))
+}
+
+/// Returns whether threads of this kind run code of drivers.
+fn runs_drivers(kind: ThreadKind) -> bool {
+    matches!(kind, ThreadKind::Worker | ThreadKind::Control)
+}
+
+/// Installs a filter for a thread that ends at once, to learn whether the kernel supports filters.
+fn try_filter(filter: Option<&ThreadFilter>) -> Result<(), SandboxError> {
+    let Some(filter) = filter.cloned() else { return Ok(()) };
+    let install = move || filter.install().map_err(|error| SandboxError::Kernel(error.to_string()));
+    let refused = |error: io::Error| SandboxError::Kernel(error.to_string());
+    let thread = std::thread::Builder::new().spawn(install).map_err(refused)?;
+    thread.join().unwrap_or(Ok(()))
+}
+
+/// Drops the capabilities that a thread of this kind does not need, and limits the system calls of the
+/// calling thread. The limits stay until the thread ends, and apply to threads that it starts, too.
+pub fn enter(kind: ThreadKind) {
+    KIND.set(Some(kind));
+    let Some(sandbox) = SANDBOX.get() else { return };
+    if let Err(error) = privileges::keep(kind.capabilities(sandbox.has_user)) {
+        tracing::error!("a thread of kind {kind} keeps all capabilities: {error}");
+    }
+    let filters = ThreadKind::ALL.into_iter().zip(&sandbox.filters);
+    let filter =
+        filters.into_iter().find(|(other, _)| *other == kind).and_then(|(_, filter)| filter.as_ref());
+    if let Some(Err(error)) = filter.map(ThreadFilter::install) {
+        // `begin` has installed a filter, so the kernel supports them.
+        tracing::error!("a thread of kind {kind} may make all system calls: {error}");
+    }
+}
+
+/// Returns whether the system calls of the calling thread are limited.
+pub fn is_limited() -> bool {
+    let Some((sandbox, kind)) = SANDBOX.get().zip(KIND.get()) else { return false };
+    let position = ThreadKind::ALL.iter().position(|other| *other == kind);
+    position.and_then(|at| sandbox.filters.get(at)).is_some_and(Option::is_some)
+}
+
+/// Returns whether the calling thread may open files to read them.
+pub fn may_read_files() -> bool {
+    let Some(kind) = KIND.get().filter(|_| is_limited()) else { return true };
+    calls::CALLS.iter().any(|call| call.name == "openat" && call.threads.contains(&kind))
+}
+
+#[cfg(test)]
+mod tests;
