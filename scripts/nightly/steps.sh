@@ -48,9 +48,11 @@ step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"
 step networks "make --no-print-directory networks"
 
-# The store: 10,000 damaged files, 200 kills of a process, and kills of a switch with 100,000 rules.
+# The store: 10,000 damaged files, 200 kills of a process, and kills of a switch: at 200 random times, and with
+# 100,000 rules.
 step store "STORE_PROGRAMS=400 STORE_CASES=10000 STORE_KILLS=100 cargo test --release --package store"
-step restart "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 scripts/tests/test_restart.sh"
+step restart "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
+step restart-kills "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_KILLS=200 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 
 # POF: 10 million messages, a million packets, and a storm of FLOW_MODs on 100,000 entries.
 step pof-messages "POF_MESSAGES=10000000 cargo test --release --package pof_agent --test agent random"
