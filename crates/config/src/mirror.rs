@@ -243,7 +243,7 @@ mod tests {
                 "name = \"a\"\ningress = [1]\nvlans = [4096]\noutput_port = 3",
                 "vlans[0]: 4096 is out of range",
             ),
-            (&format!("{sources}"), "output_port: is missing"),
+            (sources, "output_port: is missing"),
             (&format!("{sources}output_port = 3\nfile = \"x\""), "file: a mirror has one output"),
             (&format!("{sources}output_port = 1"), "a source of the mirror \"a\""),
             (&format!("{sources}output_port = 3\nmax_bytes = 100000"), "max_bytes: is a setting of files"),
