@@ -182,6 +182,13 @@ fn templates(
     templates
 }
 
+/// Returns the settings of a case's model.
+fn model_config(seed: u64, calm: bool) -> ModelConfig {
+    // In a third of the cases, low-latency marks are learned, which must not change any other result.
+    let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
+    ModelConfig { learning, mac_ageing: MAC_AGEING[(seed / 2 % 4) as usize], ..ModelConfig::default() }
+}
+
 impl Driver {
     pub fn new(seed: u64, options: CaseOptions) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -220,11 +227,9 @@ impl Driver {
         if (seed / RECORDED).is_multiple_of(RECORDED) {
             recorder.plane.record(&flow::Match::any(), u64::MAX);
         }
-        // In a third of the cases, low-latency marks are learned, which must not change any other result.
-        let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
-        let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
-        let mut model =
-            Model::new(ModelConfig { learning, mac_ageing, ..ModelConfig::default() }, recorder, Nanos(0));
+        let settings = model_config(seed, calm);
+        let mac_ageing = settings.mac_ageing;
+        let mut model = Model::new(settings, recorder, Nanos(0));
         for number in style.port_numbers() {
             let added = model.add_port(Nanos(0), port_desc(number), true);
             debug_assert!(added.is_ok());

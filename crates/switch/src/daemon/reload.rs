@@ -51,7 +51,7 @@ pub struct ReloadWay {
 /// A change that the thread makes.
 enum Request {
     /// A client requested it. `wake` is woken when the result is there.
-    Client { work: ReloadWork, result: Sender<ReloadResult>, wake: Arc<ControlWake> },
+    Client { work: Box<ReloadWork>, result: Sender<ReloadResult>, wake: Arc<ControlWake> },
     /// SIGHUP requested it.
     Signal,
 }
@@ -123,6 +123,7 @@ impl Reloader {
     pub fn request(&self, work: ReloadWork, wake: Arc<ControlWake>) -> Receiver<ReloadResult> {
         let (result, receiver) = channel();
         let failed = result.clone();
+        let work = Box::new(work);
         if self.requests.send(Request::Client { work, result, wake }).is_err() {
             let _ =
                 failed.send(Err("the thread that changes the configuration has ended; this is a bug in \

@@ -12,6 +12,7 @@ mod metrics;
 mod metrics_rules;
 mod reload;
 mod sockets;
+mod storm;
 mod top;
 mod trace;
 
