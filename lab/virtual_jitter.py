@@ -9,7 +9,8 @@ this machine. Then packets arrive at the same times at all three, and virtual ti
 other programs do not disturb the result. Rates are shares of the lowest capacity among the switches. Jitter is
 the difference between the 99.9th percentile and the median of the round trips.
 
-Each round measures the costs again. Values are written to target/report/experiments/virtual_jitter.csv, and
+Each round measures the costs again. A run is repeated if other programs have disturbed its measurement: if the
+costs do not add up to the real time, or a step occurred whose cost was not measured. Values are written to target/report/experiments/virtual_jitter.csv, and
 figures to target/report/virtual_jitter.jsonl. The exit code is 1 if the jitter of KeyFlow is not below that of
 both tables. Needs `make` before, but no privileges. Takes about 10 minutes.
 """
@@ -28,10 +29,14 @@ from results import FOLDER, Results, write_about
 SCENARIO = os.path.join(ROOT, "examples/sim/keyflow-jitter.toml")
 REPORT = os.path.join(ROOT, "target/report/virtual_jitter.jsonl")
 SHUNT = os.path.join(ROOT, "target/release/shunt")
-SHARES = [10, 50, 80, 95]
+# At lower rates, a run lasts longer than a second. Then the control thread changes rules for its housekeeping,
+# and the cost of this step is not measured.
+SHARES = [50, 80, 95]
 KEY, TABLES = "KeyFlow", ["empty tables", "full tables"]
 # The costs of the steps must add up to the real time of the measurement within this part.
 AGREEMENT = 0.2
+# Number of times that a run is tried.
+ATTEMPTS = 3
 COLUMNS = ["share_percent", "rate", "capacity", "kind", "round", "p50_us", "p99_us", "p999_us", "jitter_us", "agreement"]
 
 
@@ -54,15 +59,35 @@ def simulate(shunt, folder, share, seed):
     return {outcome["switch"]: outcome for outcome in json.loads(done.stdout)["switches"]}
 
 
+class Unusable(Failed):
+    """Other programs have disturbed the measurement of the costs."""
+
+
+def outcomes_of(shunt, folder, share, seed):
+    """Runs the scenario until its costs are usable. Returns the outcomes of all switches."""
+    for attempt in range(1, ATTEMPTS + 1):
+        outcomes = simulate(shunt, folder, share, seed)
+        try:
+            for name, outcome in outcomes.items():
+                check(name, outcome)
+        except Unusable as error:
+            if attempt == ATTEMPTS:
+                raise
+            print("repeated: %s" % error, flush=True)
+        else:
+            break
+    return outcomes
+
+
 def check(name, outcome):
     """Raises an error if the outcome of a switch cannot be compared."""
     pings = outcome["traffic"][0]
     if pings["delivered"] != pings["offered"]:
         raise Failed("%s: %d of %d pings were lost" % (name, pings["offered"] - pings["delivered"], pings["offered"]))
     if unmeasured := outcome.get("unmeasured"):
-        raise Failed("%s: the costs of these steps were not measured: %s" % (name, ", ".join(unmeasured)))
+        raise Unusable("%s: the costs of these steps were not measured: %s" % (name, ", ".join(unmeasured)))
     if abs(outcome["agreement"] - 1) > AGREEMENT:
-        raise Failed("%s: the costs are %.2f of real time; measure again without other load" % (name, outcome["agreement"]))
+        raise Unusable("%s: the costs are %.2f of real time; measure again without other load" % (name, outcome["agreement"]))
 
 
 def measure(options, results):
@@ -71,8 +96,7 @@ def measure(options, results):
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.rounds):
             for share in options.share or SHARES:
-                for name, outcome in simulate(options.shunt, folder, share, number + 1).items():
-                    check(name, outcome)
+                for name, outcome in outcomes_of(options.shunt, folder, share, number + 1).items():
                     latency = outcome["traffic"][0]["latency_ns"]
                     p50, p99, p999 = (latency[part] / 1000 for part in ("p50", "p99", "p99_9"))
                     found.setdefault((share, name), []).append(p999 - p50)
