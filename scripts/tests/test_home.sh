@@ -8,13 +8,10 @@
 source "$(dirname "$0")/lib.sh"
 
 make_hosts 4
-for vlan in 10 20; do
-    ip -n "$prefix-h4" link add link eth0 name "eth0.$vlan" type vlan id "$vlan"
-    ip -n "$prefix-h4" address add "10.0.$vlan.4/24" dev "eth0.$vlan"
-    ip -n "$prefix-h4" link set "eth0.$vlan" up
-done
 for n in 1 2; do ip -n "$prefix-h$n" address add "10.0.10.$n/24" dev eth0; done
 ip -n "$prefix-h3" address add 10.0.20.3/24 dev eth0
+background trunk_host h4 scripts/tests/vlan_host.py eth0 "$(mac 4)" 10=10.0.10.4 20=10.0.20.4 0=10.0.10.14
+wait_until 'the host of the trunk is ready' logged trunk_host ready
 start_switch secure
 config=$folder/switch.toml
 control() { "$shunt" --control "$folder/control.sock" "$@"; }
@@ -60,17 +57,20 @@ ok 'access ports and a trunk separate VLANs, and only the trunk has tags'
 
 # A frame of another VLAN at an access port.
 before=$(dropped wrong_vlan)
-ip -n "$prefix-h1" link add link eth0 name eth0.20 type vlan id 20
-ip -n "$prefix-h1" address add 10.0.20.1/24 dev eth0.20
-ip -n "$prefix-h1" link set eth0.20 up
-is_cut_off 1 10.0.20.3 || fail 'h1 reaches VLAN 20 by a tag'
-[ "$(dropped wrong_vlan)" -gt "$before" ] || fail 'frames of another VLAN are not counted'
+in_room h1 python3 - <<'SEND'
+import socket
+host = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+host.bind(("eth0", 0))
+tag = bytes.fromhex("81000014")
+host.send(b"\xff" * 6 + bytes.fromhex("020000000001") + tag + b"\x88\xb5" + b"\0" * 46)
+SEND
+# is_counted: returns whether a frame of another VLAN was counted.
+is_counted() { [ "$(dropped wrong_vlan)" -gt "$before" ]; }
+wait_until 'frames of another VLAN are counted' is_counted
 [ "$(seen of-vlan-20 '')" -eq 0 ] || fail 'h3 has got a tagged frame of h1'
 ok 'frames of another VLAN are dropped and counted'
 
 # The native VLAN of a trunk has no tag.
-ip -n "$prefix-h4" address add 10.0.10.14/24 dev eth0
-ip -n "$prefix-h4" link set eth0.10 down
 control port set p4 --vlan-mode native-untagged --tag 10 --trunks 20 >"$folder/set.log"
 forget
 reaches 1 10.0.10.14 || fail 'h1 does not reach the native VLAN'

@@ -43,7 +43,7 @@ pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
     let Some(first) = configs.first() else { return Ok(None) };
     let settings = &first.process.security;
     let ports = || configs.iter().flat_map(|config| &config.datapath.ports);
-    let has_dpdk = ports().any(|port| port.driver == port::dpdk::NAME);
+    let has_dpdk = cfg!(feature = "dpdk") && ports().any(|port| port.driver == port::dpdk::NAME);
     let privileges = Privileges { user: settings.user.as_deref(), has_dpdk };
     // The first call looks up the kernel's clock functions, by a system call that no thread may make.
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
