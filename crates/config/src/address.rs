@@ -17,7 +17,7 @@ pub enum AddressError {
     NoInterface(String),
 }
 
-/// Writes what is wrong and what would be right. The text is the end of a sentence.
+/// Writes the mistake and the expected form, as the end of a sentence whose subject is the key.
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,7 +80,7 @@ fn v6(host: &str, port: u16) -> Result<SocketAddr, AddressError> {
     Ok(SocketAddr::V6(SocketAddrV6::new(ip, port, 0, scope_id)))
 }
 
-/// Returns the index of the interface with this name or index.
+/// Returns the index of an interface. `scope` is its name, or the index itself.
 fn index(scope: &str) -> Option<u32> {
     if scope.bytes().all(|byte| byte.is_ascii_digit()) {
         return scope.parse().ok().filter(|index| *index != 0);

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Mode of a control socket that only its owner may use.
 const OWNER_ONLY: u32 = 0o600;
-/// Mode of a control socket that a group may use, too.
+/// Mode of a control socket that its owner and a group may use.
 const OWNER_AND_GROUP: u32 = 0o660;
 
 /// Who may connect to a control socket. Its `Display` is a part of a sentence.

@@ -249,7 +249,7 @@ pub struct PortSettings {
     /// Workers that serve the port
     #[arg(long, value_name = "WORKER,...", value_delimiter = ',')]
     pub workers: Option<Vec<u32>>,
-    /// Limit on the bytes that the device has not sent yet
+    /// Maximum number of bytes that wait in the device
     #[arg(long, value_name = "BYTES")]
     pub outstanding_bytes: Option<u32>,
     /// VLAN mode: access, trunk, native-tagged or native-untagged
@@ -258,7 +258,7 @@ pub struct PortSettings {
     /// VLAN of an access port, or native VLAN
     #[arg(long, value_name = "VLAN")]
     pub tag: Option<u32>,
-    /// VLANs that a trunk carries; 0 stands for frames without a VLAN
+    /// VLANs of a trunk port; 0 stands for frames without a tag
     #[arg(long, value_name = "VLAN,...", value_delimiter = ',')]
     pub trunks: Option<Vec<u32>>,
     /// Remove the VLAN settings that are not given

@@ -19,7 +19,7 @@ const REPORT_PERIOD: Duration = Duration::from_millis(1);
 /// State that the thread shares with the control thread.
 struct Shared {
     links: Mutex<Vec<WatchedLink>>,
-    /// New names of interfaces, until the thread has read them.
+    /// Names of interfaces that the thread has to watch from now on. `None` after it has taken them.
     names: Mutex<Option<Vec<String>>>,
     changed: AtomicBool,
     stop: AtomicBool,

@@ -32,7 +32,7 @@ struct Running {
     path: Arc<Path>,
     /// Text of the running configuration.
     text: String,
-    /// Control socket that replaces the one of the file.
+    /// Control socket of the command line, which replaces that of the file.
     control: Option<PathBuf>,
     configs: Vec<Config>,
     /// For each datapath, the way to its control thread.
@@ -74,7 +74,7 @@ pub struct ConfigSource {
     pub path: PathBuf,
     /// Text of the file.
     pub text: String,
-    /// Control socket that replaces the one of the file.
+    /// Control socket of the command line, which replaces that of the file.
     pub control: Option<PathBuf>,
 }
 
@@ -209,7 +209,7 @@ impl Running {
                     Difference::of_file(&self.configs, &self.adjusted(wanted), &self.path, &text);
                 (text, difference.map_err(|restarts| restarts.to_string())?)
             }
-            // The places of mistakes would be those of a text that nobody sees.
+            // Mistakes are reported without their places, because no file contains the edited text.
             Some(text) => {
                 let wanted = Config::parse_all(&text).map_err(|mistakes| lines(&mistakes))?;
                 let difference = difference(&self.configs, &self.adjusted(wanted));

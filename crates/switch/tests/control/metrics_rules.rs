@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which metric has the value of which member of the reports of `shunt show --json`.
 
-/// What becomes of a number in a report.
+/// How a number of a report appears in the metrics.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     /// The metric of this name has the number, multiplied by the factor.

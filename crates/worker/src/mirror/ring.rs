@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Length in bytes of the header before each frame.
 const HEADER_BYTES: usize = 28;
 
-/// Value of the header's checksum offsets if the frame's checksum is complete.
+/// Stands for both offsets of a frame whose checksum is complete.
 const NO_CHECKSUM: u16 = u16::MAX;
 
 /// A worker's end of its ring.
