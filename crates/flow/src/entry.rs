@@ -46,6 +46,27 @@ pub struct FlowEntry {
     pub low_latency: bool,
 }
 
+impl FlowEntry {
+    /// Returns the flow-mod that adds an equal entry. `low_latency` is the mark that the flow-mod states, or
+    /// `None` if it states none; the entry may have its mark for another reason.
+    #[must_use]
+    pub fn flow_mod(&self, low_latency: Option<bool>) -> FlowMod {
+        FlowMod {
+            command: FlowModCommand::Add,
+            table: Some(self.table),
+            priority: self.priority,
+            matching: self.matching.clone(),
+            instructions: Instructions::clone(&self.instructions),
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            cookie: self.cookie,
+            flags: self.flags,
+            low_latency,
+            ..FlowMod::default()
+        }
+    }
+}
+
 /// Command of a flow-mod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlowModCommand {

@@ -14,7 +14,7 @@ use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
 use flow::stateless::StatelessConfig;
-use flow::{FlowMod, GroupId, Instructions, Nanos, PortNo, Settings, TableId};
+use flow::{FlowMod, GroupId, Nanos, PortNo, Settings, TableId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -217,18 +217,7 @@ fn added_entries(transaction: &Transaction<'_>) -> Vec<RestoredEntry> {
 impl From<KeptEntry> for RestoredEntry {
     fn from(kept: KeptEntry) -> Self {
         let KeptEntry { entry, serial, created_ns, mark } = kept;
-        let flow = FlowMod {
-            table: Some(entry.table),
-            priority: entry.priority,
-            matching: entry.matching.clone(),
-            instructions: Instructions::clone(&entry.instructions),
-            idle_timeout_s: entry.idle_timeout_s,
-            hard_timeout_s: entry.hard_timeout_s,
-            cookie: entry.cookie,
-            flags: entry.flags,
-            low_latency: mark.explicit,
-            ..FlowMod::default()
-        };
+        let flow = entry.flow_mod(mark.explicit);
         Self { flow, serial, created_ns, learned: mark.learned }
     }
 }

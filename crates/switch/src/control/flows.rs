@@ -6,7 +6,7 @@ use crate::plane::Plane;
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::syntax::{self, FileLine, RecordCommand, format_entry, format_flow, format_line};
-use flow::{FlowMod, FlowModCommand, GroupId, Instructions, MeterId, Nanos};
+use flow::{GroupId, MeterId, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 
 /// Maximum number of entries per part of the answer.
@@ -75,9 +75,9 @@ impl Walk {
         let flows = model.flows(now, &FlowFilter::default(), &mut self.cursor, PART_ENTRIES);
         Some(match self.form {
             FlowForm::Lines => FlowPart::Lines(flows.iter().map(|flow| line(flow, now)).collect()),
-            FlowForm::File => {
-                FlowPart::Lines(flows.iter().map(|flow| format_flow(&flow_mod(flow))).collect())
-            }
+            FlowForm::File => FlowPart::Lines(
+                flows.iter().map(|flow| format_flow(&flow.entry.flow_mod(flow.mark.explicit))).collect(),
+            ),
             FlowForm::Rows => FlowPart::Rows(flows.iter().map(row).collect()),
         })
     }
@@ -111,23 +111,5 @@ fn row(flow: &FlowStats) -> FlowRow {
         learned: flow.mark.learned,
         matching: if entry.matching.is_any() { String::new() } else { entry.matching.to_string() },
         actions: entry.instructions.to_string(),
-    }
-}
-
-/// Returns the flow-mod that adds an equal entry.
-fn flow_mod(flow: &FlowStats) -> FlowMod {
-    let entry = &flow.entry;
-    FlowMod {
-        command: FlowModCommand::Add,
-        table: Some(entry.table),
-        priority: entry.priority,
-        matching: entry.matching.clone(),
-        instructions: Instructions::clone(&entry.instructions),
-        idle_timeout_s: entry.idle_timeout_s,
-        hard_timeout_s: entry.hard_timeout_s,
-        cookie: entry.cookie,
-        flags: entry.flags,
-        low_latency: flow.mark.explicit,
-        ..FlowMod::default()
     }
 }
