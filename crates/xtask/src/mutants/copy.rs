@@ -84,8 +84,13 @@ impl TreeCopy {
         if output.status.success() {
             return Ok(());
         }
-        let says = String::from_utf8_lossy(&output.stdout);
-        Err(format!("{}.patch no longer applies to the code; update it: {}", patch.name, says.trim()))
+        // The exit status is 1 if a hunk does not fit, and 2 for other faults, such as a full disk.
+        let fault = match output.status.code() {
+            Some(1) => "no longer applies to the code; update it",
+            _ => "cannot be applied",
+        };
+        let says = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_owned();
+        Err(format!("{}.patch {fault}: {}: {says}", patch.name, output.status))
     }
 
     /// Copies one file from the original. The copy is written only if the contents differ.
