@@ -54,6 +54,11 @@ impl Macs {
         self.places.get(&(vid, mac)).map(|place| (place.id, place.port))
     }
 
+    /// Returns the number of learned MACs.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
     /// Returns the learned MACs, ordered by VLAN ID and address.
     pub fn list<D: DataPlane>(&self, now: Nanos, store: &Store, plane: &mut D) -> Vec<Mac> {
         let mut macs = Vec::with_capacity(self.places.len());

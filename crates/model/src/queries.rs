@@ -130,6 +130,12 @@ impl<D: DataPlane> Model<D> {
         self.plane.get_mut().queues(number)
     }
 
+    /// Returns the number of learned MACs.
+    #[must_use]
+    pub fn mac_count(&self) -> usize {
+        self.macs.len()
+    }
+
     /// Returns the learned MACs, ordered by VLAN ID and address.
     pub fn macs(&mut self, now: Nanos) -> Vec<Mac> {
         self.macs.list(now, &self.rules.store, self.plane.get_mut())

@@ -15,6 +15,7 @@ mod mirrors;
 mod ports;
 mod process;
 mod snapshot;
+mod store;
 mod tables;
 mod totals;
 
@@ -81,6 +82,9 @@ fn describe(snapshot: &Snapshot, labels: &metrics::Labels, catalogue: &mut Catal
     }
     if let Some(cache) = &snapshot.cache {
         cache::describe(cache, labels, catalogue);
+    }
+    if let Some(store) = &snapshot.store {
+        store::describe(store, labels, catalogue);
     }
     totals::describe(snapshot, labels, catalogue);
     if let Some(device) = &snapshot.device {

@@ -3,7 +3,7 @@
 
 use crate::control::{
     CacheReport, ControlState, ControllersReport, CountersReport, DeviceReport, ExpressReport, Ffp,
-    LatencyBuckets, MirrorsReport, Ports, Tables, mirrors, show,
+    LatencyBuckets, MirrorsReport, Ports, StoreReport, Tables, mirrors, show,
 };
 use dataplane::DataPlane;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -21,6 +21,9 @@ pub struct Snapshot {
     pub cache: Option<CacheReport>,
     pub device: Option<DeviceReport>,
     pub mirrors: Option<MirrorsReport>,
+    pub store: Option<StoreReport>,
+    /// Number of learned MAC addresses.
+    pub macs: usize,
     pub counters: CountersReport,
     pub latencies: Option<LatencyBuckets>,
     pub controllers: ControllersReport,
@@ -43,6 +46,8 @@ impl Snapshot {
             cache: show::cache(model),
             device: show::device(model),
             mirrors: mirrors::mirrors(model, state.mirrors),
+            store: state.store.map(show::store),
+            macs: model.mac_count(),
             counters: show::counters(model, (state.lost)()),
             latencies: show::latencies(model),
             controllers: (state.controllers)(),

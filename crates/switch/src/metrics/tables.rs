@@ -26,6 +26,7 @@ const CAPACITY: &[MetricField<Snapshot>] = &[
     MetricField::gauge("shunt_workers", "Workers that forward packets of the datapath", |all| {
         all.workers as u64
     }),
+    MetricField::gauge("shunt_mac_addresses", "MAC addresses that NORMAL has learned", |all| all.macs as u64),
 ];
 
 const FFP: &[MetricField<Ffp>] = &[

@@ -14,8 +14,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Reports of which every number is compared.
-const REPORTS: [&str; 9] =
-    ["ports", "tables", "ffp", "express", "cache", "mirrors", "stateless", "counters", "controllers"];
+const REPORTS: [&str; 10] = [
+    "ports",
+    "tables",
+    "ffp",
+    "express",
+    "cache",
+    "mirrors",
+    "store",
+    "stateless",
+    "counters",
+    "controllers",
+];
 
 type Labels = BTreeMap<String, String>;
 
@@ -89,6 +99,7 @@ fn settings(socket: &Path) -> Config {
     text.push_str(&format!(
         "[[datapath.mirror]]\nname = \"span\"\ningress = [1]\negress = [\"p4\"]\nfile = {file:?}\n"
     ));
+    text.push_str(&format!("[datapath.store]\npath = {:?}\n", socket.with_extension("store")));
     Config::parse(&text).unwrap()
 }
 
@@ -255,6 +266,8 @@ fn metrics_equal_what_is_shown() {
         "shunt_mirror_file_frames",
         "shunt_datapath_up",
         "shunt_table_capacity",
+        "shunt_store_recorded_total",
+        "shunt_store_kept_total",
     ] {
         assert!(scrape.sum(name) > 0.0, "{name}");
     }
@@ -312,6 +325,19 @@ fn the_metrics_are_those_of_the_documentation_and_the_dashboard() {
     for name in names.iter().filter(|name| !name.starts_with("shunt_port_drops")) {
         assert!(samples.contains(name), "examples/grafana/shunt.json: {name} does not exist");
     }
+}
+
+#[test]
+fn learned_addresses_are_counted() {
+    let mut lab = Lab::start(1, 2, None);
+    let server = server(&mut lab);
+    lab.pass(1, &frame(1, 9), 2);
+    lab.pass(2, &frame(2, 1), 1);
+    until("two addresses are learned", || {
+        // A scrape soon after another gets the same metrics.
+        std::thread::sleep(Duration::from_millis(250));
+        Scrape::take(server.address()).sum("shunt_mac_addresses") == 2.0
+    });
 }
 
 #[test]
