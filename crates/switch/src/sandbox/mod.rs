@@ -45,8 +45,7 @@ pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
     let ports = || configs.iter().flat_map(|config| &config.datapath.ports);
     let has_dpdk = cfg!(feature = "dpdk") && ports().any(|port| port.driver == port::dpdk::NAME);
     let privileges = Privileges { user: settings.user.as_deref(), has_dpdk };
-    // The first call looks up the kernel's clock functions, by a system call that no thread may make.
-    let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    prepare_c_library()?;
     privileges.give_up(configs)?;
     let mut filters = [const { None }; ThreadKind::ALL.len()];
     for (kind, filter) in ThreadKind::ALL.into_iter().zip(&mut filters) {
@@ -65,6 +64,23 @@ pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
     Ok(is_partial.then_some(
         "workers and control threads may make all system calls, because drivers of DPDK make calls of their own",
     ))
+}
+
+/// Makes the C library do what it does once in a process, and for which it makes other system calls.
+fn prepare_c_library() -> Result<(), SandboxError> {
+    // The first call looks up the kernel's clock functions.
+    let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // The first thread that returns memory of its heap to the system opens a file in /proc.
+    let thread = std::thread::Builder::new().spawn(grow_and_shrink_heap);
+    let joined = thread.map(std::thread::JoinHandle::join);
+    joined.map(drop).map_err(|error| SandboxError::Kernel(error.to_string()))
+}
+
+/// Allocates many blocks on the calling thread's heap, each too small for a mapping of its own, and frees
+/// them. Their sum exceeds what the heap keeps, so memory returns to the system.
+fn grow_and_shrink_heap() {
+    let blocks: Vec<Vec<u8>> = (0..500).map(|_| Vec::with_capacity(100_000)).collect();
+    drop(std::hint::black_box(blocks));
 }
 
 /// Returns whether threads of this kind run code of drivers.
