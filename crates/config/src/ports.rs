@@ -129,7 +129,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
         workers: workers?,
         outstanding_bytes: outstanding_bytes?,
         queues,
-        bridge: BridgePort { vlans: vlans? },
+        bridge: BridgePort { vlans: vlans?, ..BridgePort::default() },
     };
     around.scope.port(at, &port, mistakes);
     Some(port)

@@ -31,7 +31,9 @@ fn places(m: &mut Fake) -> Vec<(u16, u8, u32)> {
 }
 
 fn access<const PORTS: usize>(ports: [(u32, u16); PORTS]) -> Option<Arc<BridgeConfig>> {
-    let ports = ports.map(|(port, vid)| (PortNo(port), BridgePort { vlans: PortVlans::Access(vid) }));
+    let ports = ports.map(|(port, vid)| {
+        (PortNo(port), BridgePort { vlans: PortVlans::Access(vid), ..BridgePort::default() })
+    });
     Some(Arc::new(BridgeConfig { ports: ports.into() }))
 }
 

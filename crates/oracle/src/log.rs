@@ -300,7 +300,7 @@ impl DataPlane for Recorder {
                 bytes: report.frame.bytes().to_vec(),
             }),
             Event::Learn(learn) => self.learned.push(*learn),
-            Event::Searcher(_) => {}
+            Event::Storm(_) | Event::Searcher(_) => {}
         }
         Some(event)
     }

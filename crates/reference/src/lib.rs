@@ -64,6 +64,8 @@ pub struct Reference {
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// Meter bands that the next packet exceeds, by the table of the entry that has the meter.
     bands: BTreeMap<TableId, Band>,
+    /// Whether the next packet exceeds the storm limits of its port.
+    exceeds_storm_limits: bool,
     /// Lookups and matches of each table.
     table_counters: BTreeMap<TableId, (u64, u64)>,
     drops: BTreeMap<DropReason, u64>,
@@ -306,11 +308,18 @@ impl Reference {
         self.bands = bands;
     }
 
+    /// Sets whether the next packet exceeds the storm limits of its port. The reference has no clock.
+    pub fn exceed_storm_limits(&mut self, exceeds: bool) {
+        self.exceeds_storm_limits = exceeds;
+    }
+
     /// Processes a packet-out of the controller.
     pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
         let bands = std::mem::take(&mut self.bands);
+        let exceeds = std::mem::take(&mut self.exceeds_storm_limits);
         let mut run = run::Run::new(self, ReferencePacket::arriving(packet.in_port, &packet.bytes));
         run.bands = bands;
+        run.exceeds_storm_limits = exceeds;
         run.packet_out(&packet.actions);
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -326,9 +335,11 @@ impl Reference {
     /// treats the frame as complete.
     pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
+        let exceeds = std::mem::take(&mut self.exceeds_storm_limits);
         let packet = ReferencePacket::unfinished(in_port, frame, unfinished);
         let mut run = run::Run::new(self, packet);
         run.bands = bands;
+        run.exceeds_storm_limits = exceeds;
         run.process();
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -344,9 +355,11 @@ impl Reference {
         reason: DropReason,
     ) -> Processed {
         let bands = std::mem::take(&mut self.bands);
+        let exceeds = std::mem::take(&mut self.exceeds_storm_limits);
         let packet = ReferencePacket::unfinished(in_port, frame.0, frame.1);
         let mut run = run::Run::new(self, packet);
         run.bands = bands;
+        run.exceeds_storm_limits = exceeds;
         run.end = before.map(|table| (table, reason));
         run.process();
         if before.is_none() {

@@ -4,7 +4,7 @@
 use crate::headers::{pop_vlan, push_vlan};
 use crate::run::Run;
 use crate::{LearnedMac, bits};
-use flow::bridge::{PortVlans, VID_MAX};
+use flow::bridge::{FloodKind, PortVlans, VID_MAX};
 use flow::{DropReason, PortNo, port_no};
 
 /// TPID of the tags that NORMAL adds.
@@ -47,6 +47,15 @@ impl Run<'_> {
                 self.send_tagged(port, vid)
             }
             _ => {
+                let kind = match destination {
+                    0xffff_ffff_ffff => FloodKind::Broadcast,
+                    _ if is_group(destination) => FloodKind::Multicast,
+                    _ => FloodKind::UnknownUnicast,
+                };
+                let limits = self.rules.bridge().map(|bridge| bridge.port(in_port).storm);
+                if self.exceeds_storm_limits && limits.is_some_and(|limits| limits.of(kind).is_some()) {
+                    return Err(kind.reason());
+                }
                 let ports =
                     self.flood_ports(|port| !port.no_flood && self.vlans(port.number).carries(vid))?;
                 for port in ports {

@@ -30,6 +30,8 @@ pub(crate) struct Run<'a> {
     pub refreshed: Vec<EntryId>,
     /// Number of copies whose VLAN tag NORMAL changed.
     pub retagged: usize,
+    /// Whether a flooded packet exceeds the storm limits of its port.
+    pub exceeds_storm_limits: bool,
     /// Each lookup: table, entry hit, and the frame's length in bytes at the lookup.
     pub hits: Vec<(TableId, Option<EntryId>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes when it reached the
@@ -56,6 +58,7 @@ impl<'a> Run<'a> {
             learn: Vec::new(),
             refreshed: Vec::new(),
             retagged: 0,
+            exceeds_storm_limits: false,
             hits: Vec::new(),
             group_hits: Vec::new(),
             metered: Vec::new(),

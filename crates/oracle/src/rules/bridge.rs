@@ -17,7 +17,7 @@ impl Style {
         }
         for number in self.port_numbers() {
             if rng.u8(0..4) != 0 {
-                bridge.ports.insert(number, BridgePort { vlans: vlans(rng) });
+                bridge.ports.insert(number, BridgePort { vlans: vlans(rng), ..BridgePort::default() });
             }
         }
         bridge
