@@ -35,6 +35,7 @@ mod security;
 mod settings;
 pub mod socket;
 pub mod stateless_form;
+mod storm;
 pub mod text;
 mod tls;
 pub mod trace;

@@ -34,9 +34,10 @@ impl Daemon {
         let now = self.clock.now();
         let model = self.model_handle.here()?;
         for change in &changes {
-            let (ConfigChange::RemovePort(port) | ConfigChange::ReopenPort { before: port, .. }) = change
-            else {
-                continue;
+            let port = match change {
+                ConfigChange::RemovePort(port) => port,
+                ConfigChange::ReopenPort { before, .. } => before.as_ref(),
+                _ => continue,
             };
             if model.remove_port(now, port.number).is_err() {
                 tracing::error!(port = port.name, "the model did not have a port of the configuration");
@@ -165,9 +166,8 @@ fn ports_update(
     let has_device = |port: &ConfiguredPort| !port.workers.is_empty();
     for change in changes {
         match change {
-            ConfigChange::RemovePort(port) | ConfigChange::ReopenPort { before: port, .. } => {
-                update.removed.push(port.number);
-            }
+            ConfigChange::RemovePort(port) => update.removed.push(port.number),
+            ConfigChange::ReopenPort { before, .. } => update.removed.push(before.number),
             ConfigChange::AddPort(_) => {}
             ConfigChange::SetQueues(port) if has_device(port) => {
                 update.egress.push((port.number, port.queues.clone()));
