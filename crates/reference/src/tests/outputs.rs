@@ -226,7 +226,7 @@ fn normal_drops_floods_above_the_limit_of_their_kind() {
     let ports = [(PortNo(1), BridgePort { storm, ..BridgePort::default() })].into();
     reference.apply(&Operation::Bridge(Some(Arc::new(BridgeConfig { ports })))).unwrap();
     let mut outcome = |exceeds, port, dst: [u8; 6]| {
-        reference.exceed_storm_limits(exceeds);
+        reference.exceed_storm_limits(vec![exceeds]);
         reference.process(PortNo(port), &PacketBuilder::ethernet(dst, SRC).ethertype(0x1234).build()).outcome
     };
     let (unknown, group) = ([2, 9, 9, 9, 9, 9], [1, 0, 0x5e, 0, 0, 1]);
