@@ -24,6 +24,7 @@ impl<E: Egress> BurstContext<'_, E> {
         probe: &mut P,
     ) {
         if packet.state == State::Finish {
+            probe.finishing(slot);
             self.action_set(packet);
         }
         if !packet.outputs.is_empty() && self.quenches && self.asks_controller(packet, slot) {
