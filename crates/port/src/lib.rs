@@ -22,6 +22,7 @@ mod error;
 mod fault;
 mod interface;
 mod offload;
+mod parcels;
 mod pools;
 mod queue;
 mod spec;
