@@ -38,6 +38,11 @@ impl Sender {
         true
     }
 
+    /// Returns whether the receiver is gone.
+    pub fn is_abandoned(&self) -> bool {
+        self.full.is_abandoned()
+    }
+
     /// Returns the number of buffers that the receiver has not returned.
     pub fn on_their_way(&self) -> usize {
         self.empty.buffer().capacity() - self.empty.slots()
