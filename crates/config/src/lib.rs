@@ -10,6 +10,7 @@
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files.
 
 mod address;
+mod cables;
 mod cache;
 mod channels;
 mod check;

@@ -240,7 +240,7 @@ pub struct PortSettings {
     /// Name of the port
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Driver: af_packet, af_xdp, mem, pcap or none
+    /// Driver: af_packet, af_xdp, mem, patch, pcap or none
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<String>,
     /// Device, in the notation of the driver
