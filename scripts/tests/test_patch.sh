@@ -63,6 +63,11 @@ say 2 port add 9 --name p9 --driver patch --device trunk --workers 1 >"$folder/p
 wait_until 'the patch port of datapath 1 is up again' has 1 up True
 wait_until 'the patch port of datapath 2 is up again' has 2 up True
 pings 1 2 || fail 'h1 does not reach h2 after the patch port was added again'
+ofctl mod-port tcp:127.0.0.1:6662 9 down
+wait_until 'the link is down at datapath 1, because the port is set down at datapath 2' has 1 up False
+ofctl mod-port tcp:127.0.0.1:6662 9 up
+wait_until 'the link is up at both datapaths' has 1 up True
+pings 1 2 || fail 'h1 does not reach h2 after the patch port was set up again'
 ok 'the link of a patch port follows the other port'
 
 # A third port with the same cable is refused, in a file and in a running switch.

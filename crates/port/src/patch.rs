@@ -69,7 +69,8 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let mailboxes: Vec<Arc<Mailbox>> = (0..spec.queues).map(|_| Arc::default()).collect();
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let plug = Arc::new(Plug { cable: spec.device.clone(), id });
+    let carrier = Arc::new(AtomicBool::new(true));
+    let plug = Arc::new(Plug { cable: spec.device.clone(), id, carrier: Arc::clone(&carrier) });
     let queue = |mailbox: &Arc<Mailbox>| PatchQueue {
         mailbox: Arc::clone(mailbox),
         ends: None,
@@ -77,12 +78,12 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         received: Received::at(spec.number),
         statistics: Statistics::default(),
         outstanding_most_bytes: spec.outstanding_bytes,
-        _plug: Arc::clone(&plug),
+        plug: Arc::clone(&plug),
     };
     let queues = mailboxes.iter().map(|mailbox| Box::new(queue(mailbox)) as Box<dyn Queue>).collect();
     let mut cables = cables();
     let cable = cables.entry(spec.device.clone()).or_default();
-    cable.ports.push(CablePort { id, mailboxes });
+    cable.ports.push(CablePort { id, carrier, mailboxes });
     cable.connect();
     Ok(queues)
 }
@@ -103,6 +104,8 @@ struct Cable {
 /// A port of a cable.
 struct CablePort {
     id: u64,
+    /// The carrier of the other port.
+    carrier: Arc<AtomicBool>,
     /// The mailbox of each queue.
     mailboxes: Vec<Arc<Mailbox>>,
 }
@@ -120,10 +123,10 @@ impl Cable {
         let (senders, receivers) = rings(of_one.len(), of_other.len());
         let (senders_back, receivers_back) = rings(of_other.len(), of_one.len());
         for (mailbox, (tx, rx)) in of_one.iter().zip(senders.into_iter().zip(receivers_back)) {
-            mailbox.put(Ends { tx, rx });
+            mailbox.put(Ends { tx, rx, carrier: Arc::clone(&other.carrier) });
         }
         for (mailbox, (tx, rx)) in of_other.iter().zip(senders_back.into_iter().zip(receivers)) {
-            mailbox.put(Ends { tx, rx });
+            mailbox.put(Ends { tx, rx, carrier: Arc::clone(&one.carrier) });
         }
     }
 }
@@ -144,6 +147,8 @@ fn rings(from: usize, to: usize) -> (Vec<Sender>, Vec<Vec<Receiver>>) {
 struct Plug {
     cable: String,
     id: u64,
+    /// The carrier of the other port.
+    carrier: Arc<AtomicBool>,
 }
 
 impl Drop for Plug {
@@ -172,6 +177,8 @@ fn pass(meta: &Meta) -> Result<Meta, PortDrop> {
 struct Ends {
     tx: Sender,
     rx: Vec<Receiver>,
+    /// Whether the other port is not set down.
+    carrier: Arc<AtomicBool>,
 }
 
 /// Where a queue gets new rings. The queue looks into it only when it polls its link.
@@ -203,7 +210,7 @@ struct PatchQueue {
     received: Received,
     statistics: Statistics,
     outstanding_most_bytes: usize,
-    _plug: Arc<Plug>,
+    plug: Arc<Plug>,
 }
 
 impl Queue for PatchQueue {
@@ -250,13 +257,18 @@ impl Queue for PatchQueue {
         self.statistics
     }
 
-    /// The link is up while the other port is open.
+    fn carrier(&self) -> Option<Arc<AtomicBool>> {
+        Some(Arc::clone(&self.plug.carrier))
+    }
+
+    /// The link is up while the other port is open and not set down.
     fn poll_link(&mut self) -> Link {
         if let Some(ends) = self.mailbox.take() {
             self.ends = Some(ends);
         }
         self.ends.take_if(|ends| ends.tx.is_abandoned());
-        Link { up: self.ends.is_some(), ..Link::default() }
+        let up = self.ends.as_ref().is_some_and(|ends| ends.carrier.load(Ordering::Relaxed));
+        Link { up, ..Link::default() }
     }
 }
 
@@ -324,6 +336,21 @@ mod tests {
         let meta = burst[0].meta;
         assert!(meta.checksum.is_some() && meta.lane == frame::Lane::Normal, "{meta:?}");
         assert_eq!(meta.hops, 1);
+    }
+
+    #[test]
+    fn a_port_that_is_set_down_takes_the_link_of_the_other_port_down() {
+        let (mut one, mut other) = (port(1, "carrier", 2), port(2, "carrier", 1));
+        let far = port(3, "another", 1)[0].carrier().unwrap();
+        let near = other[0].carrier().unwrap();
+        let mut links = || [one[0].poll_link().up, one[1].poll_link().up, other[0].poll_link().up];
+        assert_eq!(links(), [true; 3]);
+        far.store(false, Ordering::Relaxed);
+        assert_eq!(links(), [true; 3]);
+        near.store(false, Ordering::Relaxed);
+        assert_eq!(links(), [false, false, true]);
+        near.store(true, Ordering::Relaxed);
+        assert_eq!(links(), [true; 3]);
     }
 
     #[test]

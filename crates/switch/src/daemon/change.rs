@@ -48,13 +48,14 @@ impl Daemon {
         model.set_bridge(now, config.datapath.bridge());
         let (mut added, mut described) = (Vec::new(), Vec::new());
         for (port, link) in opened {
+            let carrier = port.carrier();
             let OpenPort { number, name, queues, device_lock } = port;
             let settings = config.datapath.ports.iter().find(|port| port.number == number);
             let lock = settings.map(|port| port.device.clone()).zip(device_lock);
             self.device_locks.extend(lock);
             let egress = settings.map(|port| port.queues.clone()).unwrap_or_default();
             let interface = settings.and_then(interface);
-            self.links.push(Known { port: number, interface, link, downs: 0 });
+            self.links.push(Known { port: number, interface, carrier, link, downs: 0 });
             added.push(PortQueues { number, queues, egress });
             described.push((describe(number, name, &link), link));
         }
