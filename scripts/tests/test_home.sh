@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A switch at home: VLANs of ports with NORMAL, between hosts. Two hosts are in VLAN 10 and one in VLAN 20. The
-# fourth has both VLANs on a trunk. VLANs change by `shunt port set` and `shunt reload` while the switch runs.
+# A switch at home: VLANs, storm limits and limits of addresses with NORMAL, between hosts. Two hosts are in
+# VLAN 10 and one in VLAN 20. The fourth has both VLANs on a trunk. The settings change by `shunt port set` and
+# `shunt reload` while the switch runs.
 #
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -87,3 +88,43 @@ if grep -qE '^(tag|trunks|vlan_mode) =' "$config"; then fail 'VLANs are still in
 forget
 reaches 1 10.0.0.3 || fail 'h1 does not reach h3 after the VLANs were removed'
 ok 'a refused change has no effect, and VLANs can be removed'
+
+# A storm limit drops broadcasts above the limit, and closes the port. Other ports are not affected.
+# blasts: sends 60 broadcasts from h1.
+blasts() { in_room h1 ping -q -b -c 60 -i 0.005 -W 0.1 10.0.0.255 >"$folder/ping.log" 2>&1 || true; }
+control port set p1 --storm broadcast=10/10 >"$folder/set.log"
+grep -q 'at most 10 broadcasts per second and 10 at once' "$folder/set.log" || fail 'the limit was not reported'
+blasts
+# limits: returns whether broadcasts above the limit were dropped.
+limits() { [ "$(dropped storm_broadcast)" -gt 20 ]; }
+wait_until 'broadcasts above the limit are dropped' limits
+reaches 1 10.0.0.2 || fail 'known addresses are limited as well'
+control port set p1 --storm broadcast=10/10,action=shut,reopen=1500ms >"$folder/set.log"
+blasts
+wait_until 'the storm closes the port' logged switch 'port 1 (p1) is closed for 1500 ms: it received too many broadcasts'
+control show ports >"$folder/ports.log"
+grep -q blocked "$folder/ports.log" || fail 'show ports does not show the closed port'
+ofctl show "tcp:$openflow_listen" >"$folder/ofctl.log"
+grep -q BLOCKED "$folder/ofctl.log" || fail 'OpenFlow does not show the closed port as blocked'
+reaches 2 10.0.0.3 || fail 'other ports are closed as well'
+wait_until 'the port opens again' logged switch 'port 1 (p1) is open again'
+control port set p1 --no-storm >"$folder/set.log"
+reaches 1 10.0.0.2 || fail 'h1 does not reach h2 after the storm'
+ok 'a storm limit drops broadcasts, closes the port and opens it again'
+
+# A second address at a port for one address is not learned, but reached by floods.
+control port set p1 --mac-limit 1 >"$folder/set.log"
+forget
+reaches 1 10.0.0.2 || fail 'h1 does not reach h2 with its only address'
+ip -n "$prefix-h1" link add link eth0 name second type macvlan mode bridge
+ip -n "$prefix-h1" address add 10.0.0.101/24 dev second
+ip -n "$prefix-h1" link set second up
+in_room h1 ping -q -c 3 -i 0.1 -W 1 -I second 10.0.0.2 >"$folder/ping.log" || fail 'the second address is cut off'
+control show ports --json >"$folder/ports.json"
+python3 - "$folder/ports.json" <<'CHECK' || fail 'the limit of addresses was not kept'
+import json, sys
+port = json.load(open(sys.argv[1]))["ports"][0]
+print(port["macs"], port["macs_refused"])
+sys.exit(not (port["macs"] == 1 and port["macs_refused"] > 0))
+CHECK
+ok 'a port learns no more addresses than its limit'

@@ -28,6 +28,7 @@ mod retag;
 mod shift;
 pub mod stateless;
 mod tags;
+mod token_bucket;
 mod ttl;
 
 pub use action_set::ActionSet;
@@ -48,4 +49,5 @@ pub use program::{Program, ProgramStep, Route};
 pub use retag::Retag;
 pub use shift::Shift;
 pub use tags::FRAME_BYTES_MIN;
+pub use token_bucket::TokenBucket;
 pub use ttl::{FrameStart, TtlSpot};

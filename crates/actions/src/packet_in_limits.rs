@@ -6,8 +6,8 @@
 //! of its own for an equal share of the rate, with one packet-in at once. A packet-in within this share is
 //! always sent, and reduces what is left for packet-ins above the shares.
 
+use crate::token_bucket::TokenBucket;
 use flow::{Nanos, PacketInReason, PortNo};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -48,52 +48,20 @@ impl PacketInRates {
         Self { no_match: PacketInRate::NONE, action: PacketInRate::NONE, invalid_ttl: PacketInRate::NONE };
 }
 
-/// A token bucket.
-#[derive(Debug)]
-struct Bucket {
-    cost_ns: u64,
-    burst_ns: u64,
-    /// Theoretical arrival time in nanoseconds. Each packet-in advances this time by its cost.
-    paid_ns: AtomicU64,
-}
-
-impl Bucket {
-    fn new(cost_ns: u64, burst: u32) -> Self {
-        Self { cost_ns, burst_ns: cost_ns.saturating_mul(burst.into()), paid_ns: AtomicU64::new(0) }
-    }
-
-    fn after(&self, paid_ns: u64, now: Nanos) -> u64 {
-        paid_ns.max(now.0).saturating_add(self.cost_ns)
-    }
-
-    /// Charges a packet-in, unless it exceeds the bucket.
-    fn take(&self, now: Nanos) -> bool {
-        let most_ns = now.0.saturating_add(self.burst_ns);
-        let charge = |paid_ns| Some(self.after(paid_ns, now)).filter(|after| *after <= most_ns);
-        self.paid_ns.fetch_update(Relaxed, Relaxed, charge).is_ok()
-    }
-
-    /// Charges a packet-in, even if it exceeds the bucket.
-    fn charge(&self, now: Nanos) {
-        // The closure never refuses.
-        let _ = self.paid_ns.fetch_update(Relaxed, Relaxed, |paid_ns| Some(self.after(paid_ns, now)));
-    }
-}
-
 /// The limit of one reason.
 #[derive(Debug)]
 struct RateLimit {
-    all: Bucket,
+    all: TokenBucket,
     /// The share of each port.
-    shares: Box<[Bucket]>,
+    shares: Box<[TokenBucket]>,
 }
 
 impl RateLimit {
     fn new(rate: PacketInRate, ports: usize) -> Option<Self> {
         let cost_ns = SECOND_NS.checked_div(rate.rate.into())?.max(1);
         let share_ns = cost_ns.saturating_mul(ports as u64);
-        let shares = (0..ports).map(|_| Bucket::new(share_ns, 1)).collect();
-        Some(Self { all: Bucket::new(cost_ns, rate.burst.max(1)), shares })
+        let shares = (0..ports).map(|_| TokenBucket::new(share_ns, 1)).collect();
+        Some(Self { all: TokenBucket::new(cost_ns, rate.burst.max(1)), shares })
     }
 
     /// Charges a packet-in of the port with this index. A packet of the controller has no port.

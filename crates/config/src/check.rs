@@ -3,6 +3,7 @@
 //!
 //! Begin with [`configs`].
 
+use crate::cables::check_cables;
 use crate::cache::check_pool;
 use crate::channels::{channels, share_no_address};
 use crate::device::{DeviceKind, check_others, device};
@@ -94,6 +95,7 @@ pub fn configs(file: ConfigFile, scope: Scope, mistakes: &mut Mistakes) -> Vec<C
         made.iter().for_each(|(_, other)| apart(&key, other, &one, mistakes));
         made.push((n, one));
     }
+    check_cables(&mut made, count, mistakes);
     let mut made: Vec<Config> = made.into_iter().map(|(_, config)| config).collect();
     let uses_dpdk =
         |config: &&Config| config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
@@ -198,7 +200,7 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     for (n, port) in other.datapath.ports.iter().enumerate().filter(|(_, port)| alone(port)) {
         if one.datapath.ports.iter().any(|it| alone(it) && it.device == port.device) {
             let problem = format!(
-                "\"{}\" is also used by another datapath; to link datapaths, give each one end of a pair of interfaces",
+                "\"{}\" is also used by another datapath; to link datapaths, use ports with the driver \"patch\"",
                 port.device
             );
             mistakes.wrong(format!("{key}.port[{n}].device"), problem);

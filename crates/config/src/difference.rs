@@ -39,7 +39,7 @@ pub enum ConfigChange {
     /// A port is removed and added again under its number, because its device, driver or workers change.
     ReopenPort {
         /// Settings before the change.
-        before: ConfiguredPort,
+        before: Box<ConfiguredPort>,
         /// Settings after the change.
         after: ConfiguredPort,
     },
@@ -202,7 +202,7 @@ fn changes(before: &Datapath, after: &Datapath) -> Vec<ConfigChange> {
 fn port_changes(old: &ConfiguredPort, new: &ConfiguredPort) -> Vec<ConfigChange> {
     let device = |port: &ConfiguredPort| (port.driver.clone(), port.device.clone(), port.workers.clone());
     if device(old) != device(new) {
-        return vec![ConfigChange::ReopenPort { before: old.clone(), after: new.clone() }];
+        return vec![ConfigChange::ReopenPort { before: Box::new(old.clone()), after: new.clone() }];
     }
     let mut changes = Vec::new();
     if old.name != new.name {

@@ -10,7 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 
 mod mirror;
 #[cfg(test)]
@@ -59,8 +59,28 @@ pub struct PortForm {
     pub tag: Option<u32>,
     /// VLANs of a trunk.
     pub trunks: Option<Vec<u32>>,
+    /// All storm limits of the port.
+    pub storm: Option<StormForm>,
+    /// Maximum number of learned addresses; 0 removes the limit.
+    pub mac_limit: Option<u32>,
     /// All egress queues of the port.
     pub queues: Option<Vec<QueueForm>>,
+}
+
+/// Storm limits of a port. Their meanings are those of the keys in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StormForm {
+    /// Limit of broadcasts: packets per second, and packets at once.
+    pub broadcast: Option<(u32, Option<u32>)>,
+    /// Limit of multicasts.
+    pub multicast: Option<(u32, Option<u32>)>,
+    /// Limit of packets to unknown addresses.
+    pub unknown_unicast: Option<(u32, Option<u32>)>,
+    /// What happens above a limit.
+    pub action: Option<String>,
+    /// Time for which a port is closed.
+    pub reopen: Option<String>,
 }
 
 /// Settings of an egress queue. Their meanings are those of the keys in the file.
@@ -127,12 +147,42 @@ impl PortForm {
         set(table, "vlan_mode", vlan_mode.as_deref());
         set(table, "tag", tag.map(i64::from));
         set(table, "trunks", trunks.as_ref().map(list));
+        if let Some(storm) = &self.storm {
+            table.remove("storm");
+            if *storm != StormForm::default() {
+                table.insert("storm", Item::Table(storm.section()));
+            }
+        }
+        match self.mac_limit {
+            Some(0) => drop(table.remove("mac_limit")),
+            limit => set(table, "mac_limit", limit.map(i64::from)),
+        }
         let Some(queues) = queues else { return };
         table.remove("queue");
         if !queues.is_empty() {
             let sections: ArrayOfTables = queues.iter().map(QueueForm::section).collect();
             table.insert("queue", Item::ArrayOfTables(sections));
         }
+    }
+}
+
+impl StormForm {
+    fn section(&self) -> Table {
+        let mut table = Table::new();
+        for (key, limit) in [
+            ("broadcast", self.broadcast),
+            ("multicast", self.multicast),
+            ("unknown_unicast", self.unknown_unicast),
+        ] {
+            let Some((rate, burst)) = limit else { continue };
+            let mut numbers = InlineTable::new();
+            numbers.insert("rate", i64::from(rate).into());
+            burst.into_iter().for_each(|burst| drop(numbers.insert("burst", i64::from(burst).into())));
+            table.insert(key, value(numbers));
+        }
+        set(&mut table, "action", self.action.as_deref());
+        set(&mut table, "reopen", self.reopen.as_deref());
+        table
     }
 }
 

@@ -141,14 +141,14 @@ pub(crate) struct PofSection {
 pub(crate) struct PacketInSection {
     pub quench: Vec<i64>,
     pub quench_timeout: Option<String>,
-    pub no_match: Option<PacketInRateSection>,
-    pub action: Option<PacketInRateSection>,
-    pub invalid_ttl: Option<PacketInRateSection>,
+    pub no_match: Option<RateSection>,
+    pub action: Option<RateSection>,
+    pub invalid_ttl: Option<RateSection>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct PacketInRateSection {
+pub(crate) struct RateSection {
     pub rate: Option<i64>,
     pub burst: Option<i64>,
 }
@@ -220,7 +220,19 @@ pub(crate) struct PortSection {
     pub vlan_mode: Option<String>,
     pub tag: Option<i64>,
     pub trunks: Option<Vec<i64>>,
+    pub storm: StormSection,
+    pub mac_limit: Option<i64>,
     pub queue: Vec<QueueSection>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StormSection {
+    pub broadcast: Option<RateSection>,
+    pub multicast: Option<RateSection>,
+    pub unknown_unicast: Option<RateSection>,
+    pub action: Option<String>,
+    pub reopen: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -10,6 +10,7 @@
 //! - [`text`], [`mistakes`], [`value`] and [`forwarding`] are shared with other TOML files.
 
 mod address;
+mod cables;
 mod cache;
 mod channels;
 mod check;
@@ -35,6 +36,7 @@ mod security;
 mod settings;
 pub mod socket;
 pub mod stateless_form;
+mod storm;
 pub mod text;
 mod tls;
 pub mod trace;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Quenching of packet-ins, and their rate limits.
 
-use crate::file::{PacketInRateSection, PacketInSection};
+use crate::file::{PacketInSection, RateSection};
 use crate::forwarding::Forwarding;
 use crate::mistakes::Mistakes;
 use crate::value::{duration, in_range};
@@ -49,7 +49,7 @@ pub(crate) fn packet_ins(key: &str, section: &PacketInSection, mistakes: &mut Mi
         mistakes.wrong(format!("{key}.quench_timeout"), "has no effect without tables; write quench = [0]");
     }
     let quench = QuenchConfig { tables: QuenchedTables::of(tables.iter().copied()), timeout_ns };
-    let mut rate = |name, rate: &Option<PacketInRateSection>| {
+    let mut rate = |name, rate: &Option<RateSection>| {
         rate.as_ref().map_or(PacketInRate::default(), |rate| limit(&format!("{key}.{name}"), rate, mistakes))
     };
     let rates = PacketInRates {
@@ -69,7 +69,7 @@ fn timeout_range(timeout_ns: Nanos) -> Result<Nanos, String> {
 }
 
 /// Reads a rate limit. The default burst is the number of packet-ins in one second.
-fn limit(key: &str, section: &PacketInRateSection, mistakes: &mut Mistakes) -> PacketInRate {
+pub(crate) fn limit(key: &str, section: &RateSection, mistakes: &mut Mistakes) -> PacketInRate {
     let rate = mistakes.needed(format!("{key}.rate"), section.rate, "rate = 1000");
     let rates = 1..=i64::from(PacketInRate::RATE_MAX);
     let rate = rate.and_then(|rate| mistakes.at(format!("{key}.rate"), in_range(rate, rates)));

@@ -7,12 +7,15 @@ use crate::forwarding::outstanding;
 use crate::machine::Scope;
 use crate::mistakes::Mistakes;
 use crate::settings::ConfiguredPort;
+use crate::storm::storm;
 use crate::value::{in_range, port_name};
 use crate::vlans::vlans;
 use flow::{BridgePort, EgressQueue, Limits, PortNo, QueueId, port_no};
 
 /// Value of `driver` for a port without a device.
 const NO_DRIVER: &str = "none";
+/// Maximum of `mac_limit`.
+const MAC_LIMIT_MAX: i64 = 1_000_000;
 /// Problem of a setting for NORMAL of a device's port.
 const NO_NORMAL: &str = "a device does not forward by NORMAL; omit it";
 
@@ -121,6 +124,10 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
     };
     let queues = queues(&key("queue"), &p.queue, mistakes);
     let vlans = vlans(at, p, mistakes);
+    let storm = storm(&key("storm"), &p.storm, mistakes);
+    let mac_limit = p.mac_limit.map(|limit| {
+        mistakes.at(key("mac_limit"), in_range(limit, 1..=MAC_LIMIT_MAX)).map(|limit| limit as u32)
+    });
     let port = ConfiguredPort {
         number: PortNo(number? as u32),
         name: name?,
@@ -129,7 +136,11 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
         workers: workers?,
         outstanding_bytes: outstanding_bytes?,
         queues,
-        bridge: BridgePort { vlans: vlans? },
+        bridge: BridgePort {
+            vlans: vlans?,
+            storm: storm?,
+            mac_limit: mac_limit.map_or(Some(None), |limit| limit.map(Some))?,
+        },
     };
     around.scope.port(at, &port, mistakes);
     Some(port)
@@ -150,6 +161,8 @@ fn refuse_without_device(at: &str, p: &file::PortSection, mistakes: &mut Mistake
         ("vlan_mode", p.vlan_mode.is_some()),
         ("tag", p.tag.is_some()),
         ("trunks", p.trunks.is_some()),
+        ("storm", p.storm != file::StormSection::default()),
+        ("mac_limit", p.mac_limit.is_some()),
     ];
     for (name, _) in settings.iter().filter(|(_, is_given)| *is_given) {
         mistakes.wrong(
@@ -171,6 +184,8 @@ fn refuse_of_workers(at: &str, p: &file::PortSection, device: DeviceKind, mistak
         ("vlan_mode", p.vlan_mode.is_some(), NO_NORMAL),
         ("tag", p.tag.is_some(), NO_NORMAL),
         ("trunks", p.trunks.is_some(), NO_NORMAL),
+        ("storm", p.storm != file::StormSection::default(), NO_NORMAL),
+        ("mac_limit", p.mac_limit.is_some(), NO_NORMAL),
     ];
     for (name, _, problem) in settings.iter().filter(|(_, is_given, _)| *is_given) {
         mistakes.wrong(format!("{at}.{name}"), *problem);

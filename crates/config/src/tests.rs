@@ -546,6 +546,7 @@ fn the_grammar_has_the_keys_that_are_read() {
         "[[datapath]]\nstateless.types.x = 1",
         "[[datapath]]\nstateless.gates.x = 1",
         "[[datapath]]\n[[datapath.port]]\nx = 1",
+        "[[datapath]]\n[[datapath.port]]\nstorm.x = 1",
         "[[datapath]]\n[[datapath.port]]\n[[datapath.port.queue]]\nx = 1",
         "[[datapath]]\n[[datapath.mirror]]\nx = 1",
         "[[datapath]]\n[[datapath.stateless.bank]]\nid = 2\nx = 1",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events that the data plane reports to the control thread.
 
+use flow::bridge::FloodKind;
 use flow::{EntryId, HeldFlow, Nanos, PacketInReason, PortNo, TableId};
 use frame::Frame;
 
@@ -14,6 +15,8 @@ pub enum Event {
     PacketIn(PacketInEvent),
     /// NORMAL saw a source that is not learned, or that was learned at another port.
     Learn(MacSeen),
+    /// A packet exceeded a storm limit that closes its ingress port. Each such packet is reported.
+    Storm(StormEvent),
     /// The search worker began or ceased to answer the searches of a port cache.
     Searcher(SearcherEvent),
 }
@@ -66,6 +69,15 @@ impl Question {
     pub fn is_late(&self, now: Nanos) -> bool {
         now.saturating_sub(self.asked) > self.ends.saturating_sub(now)
     }
+}
+
+/// A packet that exceeded a storm limit of its ingress port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StormEvent {
+    /// The ingress port.
+    pub port: PortNo,
+    /// Kind of packet whose limit was exceeded.
+    pub kind: FloodKind,
 }
 
 /// A source address seen at a port.

@@ -28,7 +28,7 @@ pub use counters::{
 };
 pub use data_plane::{DataPlane, PlaneRefusal};
 pub use drop_counts::DropCounts;
-pub use event::{Event, MacSeen, PacketInEvent, Question, SearcherEvent};
+pub use event::{Event, MacSeen, PacketInEvent, Question, SearcherEvent, StormEvent};
 pub use express_counters::{ExpressCounters, ExpressFigures};
 pub use lut_counters::{LutCounters, LutFigures};
 pub use ports::PortTable;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Configuration of forwarding by the reserved port NORMAL: the VLANs of each port. Other outputs ignore it.
+//! Configuration of forwarding by the reserved port NORMAL: the VLANs and storm limits of each port. Other
+//! outputs ignore it.
 
-use crate::PortNo;
+use crate::{DropReason, Nanos, PortNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -20,6 +21,68 @@ pub struct BridgeConfig {
 pub struct BridgePort {
     /// VLANs that the port carries, and their tags.
     pub vlans: PortVlans,
+    /// Limits of the packets that NORMAL floods from the port.
+    pub storm: StormLimits,
+    /// Maximum number of addresses that are learned at the port.
+    pub mac_limit: Option<u32>,
+}
+
+/// Limits of the packets that NORMAL floods from a port, by kind of destination. Packets above a limit are
+/// dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StormLimits {
+    /// Limit of broadcasts.
+    pub broadcast: Option<StormLimit>,
+    /// Limit of packets to other group addresses.
+    pub multicast: Option<StormLimit>,
+    /// Limit of packets to addresses that are not learned.
+    pub unknown_unicast: Option<StormLimit>,
+    /// Time for which a port is closed when a packet exceeds a limit, in nanoseconds. `None` leaves it open.
+    pub shut: Option<Nanos>,
+}
+
+/// Limit of one kind of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StormLimit {
+    /// Packets per second, at least 1.
+    pub rate: u32,
+    /// Maximum number of packets at once, at least 1.
+    pub burst: u32,
+}
+
+/// Kind of a packet that NORMAL floods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloodKind {
+    /// A broadcast.
+    Broadcast,
+    /// A packet to another group address.
+    Multicast,
+    /// A packet to an address that is not learned.
+    UnknownUnicast,
+}
+
+impl FloodKind {
+    /// Returns the reason for which packets above the limit are dropped.
+    #[must_use]
+    pub fn reason(self) -> DropReason {
+        match self {
+            Self::Broadcast => DropReason::StormBroadcast,
+            Self::Multicast => DropReason::StormMulticast,
+            Self::UnknownUnicast => DropReason::StormUnknownUnicast,
+        }
+    }
+}
+
+impl StormLimits {
+    /// Returns the limit of a kind of packets.
+    #[must_use]
+    pub fn of(&self, kind: FloodKind) -> Option<StormLimit> {
+        match kind {
+            FloodKind::Broadcast => self.broadcast,
+            FloodKind::Multicast => self.multicast,
+            FloodKind::UnknownUnicast => self.unknown_unicast,
+        }
+    }
 }
 
 /// VLANs that a port carries, and the tags of their frames on the port. VLAN IDs are 0 to [`VID_MAX`].
@@ -97,6 +160,26 @@ impl TrunkVlans {
             Self::All => true,
             Self::Only(only) => only.contains(&vid),
         }
+    }
+}
+
+impl fmt::Display for BridgePort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { vlans, storm, mac_limit } = self;
+        write!(f, "{vlans}")?;
+        for (kind, limit) in [
+            ("broadcasts", storm.broadcast),
+            ("multicasts", storm.multicast),
+            ("packets to unknown addresses", storm.unknown_unicast),
+        ] {
+            if let Some(StormLimit { rate, burst }) = limit {
+                write!(f, ", at most {rate} {kind} per second and {burst} at once")?;
+            }
+        }
+        if let Some(time) = storm.shut {
+            write!(f, ", closed for {} ms above that", time.0 / 1_000_000)?;
+        }
+        mac_limit.iter().try_for_each(|limit| write!(f, ", at most {limit} learned addresses"))
     }
 }
 

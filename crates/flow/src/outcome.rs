@@ -75,6 +75,12 @@ reasons! {
     ReservedMulticast = "reserved_multicast";
     /// NORMAL got a frame of a VLAN that the ingress port, or the port of the address, does not carry.
     WrongVlan = "wrong_vlan";
+    /// A broadcast exceeded the storm limit of its ingress port.
+    StormBroadcast = "storm_broadcast";
+    /// A packet to a group address exceeded the storm limit of its ingress port.
+    StormMulticast = "storm_multicast";
+    /// A packet to an address that is not learned exceeded the storm limit of its ingress port.
+    StormUnknownUnicast = "storm_unknown_unicast";
     /// The ingress port sends no packet-ins to the controller (NO_PACKET_IN).
     NoPacketIn = "no_packet_in";
     /// An action needs a VLAN tag and the packet has none.

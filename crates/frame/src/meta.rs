@@ -122,8 +122,8 @@ pub struct Meta {
     pub stamp_round: u16,
     /// Transmit lane of the frame.
     pub lane: Lane,
-    /// Always 0. It completes the word that [`lane_stamp`](Self::lane_stamp) reads.
-    pub reserved: u8,
+    /// Number of patch ports that the frame has passed. Copies have the same number.
+    pub hops: u8,
     /// Number of the ingress port, or 0 if there is none.
     pub in_port: u32,
     /// Checksum to complete before the frame is sent on a wire.
@@ -139,7 +139,7 @@ impl Meta {
         stamp: 0,
         stamp_round: 0,
         lane: Lane::Normal,
-        reserved: 0,
+        hops: 0,
         in_port: 0,
         checksum: None,
         gso: None,
@@ -152,12 +152,12 @@ impl Meta {
         (self.stamp, self.stamp_round) = (stamp.low, stamp.round);
     }
 
-    /// Returns stamp and lane in one word. Bits 0 to 47 are the time of the receive poll.
+    /// Returns stamp, lane and hops in one word. Bits 0 to 47 are the time of the receive poll.
     #[must_use]
     #[inline]
     pub fn lane_stamp(&self) -> u64 {
         let (round, lane) = (u64::from(self.stamp_round) << 32, (self.lane as u64) << 48);
-        u64::from(self.stamp) | round | lane | u64::from(self.reserved) << 56
+        u64::from(self.stamp) | round | lane | u64::from(self.hops) << 56
     }
 }
 

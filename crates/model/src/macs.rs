@@ -41,12 +41,41 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Macs {
     places: BTreeMap<(u16, [u8; 6]), Place>,
+    ports: BTreeMap<PortNo, PortMacs>,
+}
+
+/// Counts of the addresses of a port.
+#[derive(Clone, Copy, Debug, Default)]
+struct PortMacs {
+    /// Addresses that are learned at the port.
+    learned: u32,
+    /// Reports of addresses that were not learned because of the port's limit.
+    refused: u64,
 }
 
 impl Macs {
     /// Removes the address of an entry that is being removed.
     pub fn forget(&mut self, entry: &FlowEntry) {
-        self.places.remove(&address(entry));
+        if let Some(place) = self.places.remove(&address(entry)) {
+            self.count_gone(place.port);
+        }
+    }
+
+    /// Returns the number of addresses that are learned at a port, and the number of reports of addresses
+    /// that were not learned because of the port's limit.
+    pub fn counts_of(&self, port: PortNo) -> (u32, u64) {
+        self.ports.get(&port).map_or((0, 0), |macs| (macs.learned, macs.refused))
+    }
+
+    /// Forgets the counts of a port that is removed.
+    pub fn forget_counts(&mut self, port: PortNo) {
+        self.ports.remove(&port);
+    }
+
+    fn count_gone(&mut self, port: PortNo) {
+        if let Some(macs) = self.ports.get_mut(&port) {
+            macs.learned = macs.learned.saturating_sub(1);
+        }
     }
 
     /// Returns the port on which a MAC was learned, and its entry.
@@ -82,6 +111,7 @@ impl Macs {
         let rules = transaction.rules();
         // A worker may have reported the address before the VLANs of the port changed.
         let carries = rules.bridge.as_ref().is_none_or(|bridge| bridge.carries(seen.port, seen.vid));
+        let limit = rules.bridge.as_ref().and_then(|bridge| bridge.ports.get(&seen.port)?.mac_limit);
         let usable = carries && rules.ports.get(&seen.port).is_some_and(Port::is_up);
         if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || config.mac_limit == 0 {
             return;
@@ -90,6 +120,11 @@ impl Macs {
         let known = self.places.get(&key).copied();
         // The same address may be reported several times before the operation is active.
         if known.is_some_and(|p| p.port == seen.port) {
+            return;
+        }
+        let of_port = self.ports.entry(seen.port).or_default();
+        if limit.is_some_and(|limit| of_port.learned >= limit) {
+            of_port.refused += 1;
             return;
         }
         if known.is_none() && self.places.len() >= config.mac_limit {
@@ -105,7 +140,10 @@ impl Macs {
             counts: Counts::Reset,
             origin: None,
         });
-        self.places.insert(key, Place { id, port: seen.port });
+        if let Some(before) = self.places.insert(key, Place { id, port: seen.port }) {
+            self.count_gone(before.port);
+        }
+        self.ports.entry(seen.port).or_default().learned += 1;
         expiry.arm(config, &transaction.rules().store, id, Nanos(0));
     }
 
@@ -147,6 +185,9 @@ impl Macs {
             }
             place.port != port
         });
+        if let Some(macs) = self.ports.get_mut(&port) {
+            macs.learned = 0;
+        }
         for id in gone {
             transaction.remove_entry(id, None);
         }

@@ -19,6 +19,7 @@ use crate::port::Port;
 use crate::removals::{Dying, Removals};
 use crate::rules::Rules;
 use crate::rules::slot::Life;
+use crate::storms::{StormNotice, Storms};
 use crate::trace::counts::TraceCounts;
 use crate::versioned_plane::VersionedPlane;
 use dataplane::DataPlane;
@@ -36,6 +37,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) expiry: Expiry,
     pub(crate) removals: Removals,
     pub(crate) macs: Macs,
+    pub(crate) storms: Storms,
     pub(crate) learner: MarkLearner,
     pub(crate) async_messages: AsyncQueue,
     settings: Settings,
@@ -55,6 +57,7 @@ impl<D: DataPlane> Model<D> {
             expiry: Expiry::default(),
             removals: Removals::default(),
             macs: Macs::default(),
+            storms: Storms::default(),
             learner: MarkLearner::from(config.learning, now),
             async_messages: AsyncQueue::new(config.limits.async_messages),
             settings: Settings::default(),
@@ -149,7 +152,12 @@ impl<D: DataPlane> Model<D> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let learning = self.config.learning.map(|_| self.learner.due());
-        self.expiry.next_deadline().into_iter().chain(learning).min()
+        self.expiry.next_deadline().into_iter().chain(learning).chain(self.storms.next_opening()).min()
+    }
+
+    /// Takes the next notice about a port that a storm limit closed, or that was opened again.
+    pub fn next_storm_notice(&mut self) -> Option<StormNotice> {
+        self.storms.take_notice()
     }
 
     /// Applies one request. The request is active once the version returned by [`Model::barrier`] is applied.

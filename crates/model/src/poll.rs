@@ -35,6 +35,7 @@ impl<D: DataPlane> Model<D> {
                     packet_in(event, transaction.rules(), &mut self.async_messages, plane);
                 }
                 Event::Learn(seen) => self.macs.learn(seen, &mut transaction, &mut self.expiry, plane),
+                Event::Storm(storm) => self.storms.close(storm, &mut transaction),
                 // The data plane itself has noted it.
                 Event::Searcher(_) => {}
             }
@@ -49,6 +50,7 @@ impl<D: DataPlane> Model<D> {
         let more_hard = expire(TimerKind::Hard, &mut transaction, expiry, macs, plane);
         let more_macs = expire(TimerKind::Mac, &mut transaction, expiry, macs, plane);
         self.learner.learn(&mut transaction, plane);
+        self.storms.open_due(&mut transaction);
         let completed = transaction.complete();
         self.commit(now, completed);
         self.end_waits();

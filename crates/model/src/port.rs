@@ -52,6 +52,8 @@ pub struct Port {
     pub reserved: bool,
     /// Whether the port has a link.
     pub link_up: bool,
+    /// Whether a storm limit has closed the port (OFPPS_BLOCKED).
+    pub is_blocked: bool,
     /// Time when the port was added.
     pub added_ns: Nanos,
 }
@@ -71,10 +73,11 @@ impl PortConfig {
 }
 
 impl Port {
-    /// Returns whether packets can pass: the link is up and the port is not administratively down.
+    /// Returns whether packets can pass: the link is up, the port is not administratively down, and no storm
+    /// limit has closed it.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        self.link_up && !self.config.down
+        self.link_up && !self.config.down && !self.is_blocked
     }
 
     /// Returns whether the port drops packets that it receives.

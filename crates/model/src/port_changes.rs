@@ -24,7 +24,8 @@ impl<D: DataPlane> Model<D> {
         if self.rules.ports.len() >= Limits::PORTS {
             return Err(ModelError::TooManyPorts);
         }
-        let port = Port { desc, config: PortConfig::default(), reserved: false, link_up, added_ns: now };
+        let config = PortConfig::default();
+        let port = Port { desc, config, reserved: false, link_up, is_blocked: false, added_ns: now };
         self.plane.submit(Operation::Port(port.state()));
         self.async_messages.port_status(PortReason::Add, port.clone());
         self.rules.ports.insert(number, port);
@@ -75,8 +76,10 @@ impl<D: DataPlane> Model<D> {
     /// Returns an error if the port does not exist.
     pub fn remove_port(&mut self, now: Nanos, number: PortNo) -> Result<(), ModelError> {
         let port = self.rules.ports.remove(&number).ok_or(ModelError::NoSuchPort(number))?;
+        self.storms.forget(number);
         self.plane.submit(Operation::RemovePort(number));
         self.forget_macs_of(now, number);
+        self.macs.forget_counts(number);
         self.async_messages.port_status(PortReason::Delete, port);
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::rules::slot::{Life, Mark};
 use dataplane::DataPlane;
 use flow::operation::MAC_TABLE;
-use flow::{BridgeConfig, EntryId, Nanos, PortNo, TableId};
+use flow::{BridgeConfig, BridgePort, EntryId, Nanos, PortNo, TableId};
 use std::sync::Arc;
 
 impl<D: DataPlane> Model<D> {
@@ -48,20 +48,29 @@ impl<D: DataPlane> Model<D> {
         let _ = self.bundle(now, missing);
     }
 
-    /// Sets the settings of the ports for NORMAL, or removes them. A port whose VLANs change loses its
-    /// learned MACs.
+    /// Sets the settings of the ports for NORMAL, or removes them. A port whose VLANs change, or that has
+    /// more learned MACs than its new limit allows, loses its learned MACs. A port that its storm limits have
+    /// closed is opened if they change.
     pub fn set_bridge(&mut self, now: Nanos, bridge: Option<Arc<BridgeConfig>>) {
         let bridge = bridge.filter(|bridge| !bridge.ports.is_empty());
         if self.rules.bridge == bridge {
             return;
         }
-        let vlans = |of: &Option<Arc<BridgeConfig>>, port| of.as_ref().map(|of| of.port(port).vlans);
+        let settings = |of: &Option<Arc<BridgeConfig>>, port| -> BridgePort {
+            of.as_ref().map(|of| of.port(port)).unwrap_or_default()
+        };
         let before = self.rules.bridge.clone();
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
         let ports: Vec<PortNo> = transaction.rules().ports.keys().copied().collect();
         for port in ports {
-            if vlans(&before, port).unwrap_or_default() != vlans(&bridge, port).unwrap_or_default() {
+            let (before, after) = (settings(&before, port), settings(&bridge, port));
+            // Fewer addresses may be allowed now. Which of them may stay is not decided here.
+            let exceeds = after.mac_limit.is_some_and(|limit| self.macs.counts_of(port).0 > limit);
+            if before.vlans != after.vlans || exceeds {
                 self.macs.forget_port(port, &mut transaction);
+            }
+            if before.storm != after.storm {
+                self.storms.open(port, &mut transaction);
             }
         }
         transaction.set_bridge(bridge);

@@ -5,10 +5,10 @@
 mod common;
 
 use common::*;
-use dataplane::{Event, MacSeen};
-use flow::bridge::{BridgeConfig, BridgePort, PortVlans};
+use dataplane::{Event, MacSeen, StormEvent};
+use flow::bridge::{BridgeConfig, BridgePort, FloodKind, PortVlans, StormLimit, StormLimits};
 use flow::{Nanos, Operation, PortNo};
-use model::ModelConfig;
+use model::{AsyncMessage, ModelConfig, StormNotice};
 use std::sync::Arc;
 
 fn bridge() -> Fake {
@@ -31,7 +31,9 @@ fn places(m: &mut Fake) -> Vec<(u16, u8, u32)> {
 }
 
 fn access<const PORTS: usize>(ports: [(u32, u16); PORTS]) -> Option<Arc<BridgeConfig>> {
-    let ports = ports.map(|(port, vid)| (PortNo(port), BridgePort { vlans: PortVlans::Access(vid) }));
+    let ports = ports.map(|(port, vid)| {
+        (PortNo(port), BridgePort { vlans: PortVlans::Access(vid), ..BridgePort::default() })
+    });
     Some(Arc::new(BridgeConfig { ports: ports.into() }))
 }
 
@@ -71,4 +73,82 @@ fn reports_of_a_previous_vlan_are_ignored() {
     assert_eq!(places(&mut m), []);
     learn(&mut m, 10, 1, 1);
     assert_eq!(places(&mut m), [(10, 1, 1)]);
+}
+
+/// Settings of one port.
+fn one(port: u32, settings: BridgePort) -> Option<Arc<BridgeConfig>> {
+    Some(Arc::new(BridgeConfig { ports: [(PortNo(port), settings)].into() }))
+}
+
+fn storm(m: &mut Fake, now: Nanos) -> Vec<(bool, bool)> {
+    let event = StormEvent { port: PortNo(1), kind: FloodKind::Broadcast };
+    m.plane_mut().events.push_back(Event::Storm(event));
+    statuses(m, now)
+}
+
+/// Polls, and returns for each port status whether the port is up, and whether it is blocked.
+fn statuses(m: &mut Fake, now: Nanos) -> Vec<(bool, bool)> {
+    let messages = poll_all(m, now).into_iter();
+    let status = |message| match message {
+        AsyncMessage::PortStatus { port, .. } => Some((port.is_up(), port.is_blocked)),
+        _ => None,
+    };
+    messages.filter_map(status).collect()
+}
+
+#[test]
+fn a_storm_closes_a_port_for_a_while() {
+    let mut m = bridge();
+    learn(&mut m, 0, 1, 1);
+    let limits = |shut| StormLimits {
+        broadcast: Some(StormLimit { rate: 1, burst: 1 }),
+        shut,
+        ..StormLimits::default()
+    };
+    let settings = |shut| one(1, BridgePort { storm: limits(shut), ..BridgePort::default() });
+    m.set_bridge(Nanos(0), settings(None));
+    assert_eq!(storm(&mut m, SECOND), [], "the limit only drops packets");
+    m.set_bridge(SECOND, settings(Some(5 * SECOND)));
+    assert_eq!(places(&mut m), [(0, 1, 1)]);
+    assert_eq!(storm(&mut m, SECOND), [(false, true)]);
+    assert_eq!(storm(&mut m, 2 * SECOND), [], "the port is closed already");
+    assert_eq!(places(&mut m), [], "a closed port loses its addresses");
+    assert_eq!(m.next_deadline(), Some(6 * SECOND));
+    assert_eq!(statuses(&mut m, 6 * SECOND - Nanos(1)), []);
+    assert_eq!(statuses(&mut m, 6 * SECOND), [(true, false)]);
+    let notices: Vec<_> = std::iter::from_fn(|| m.next_storm_notice()).collect();
+    let closed = Some((FloodKind::Broadcast, 5 * SECOND));
+    let port = PortNo(1);
+    assert_eq!(notices, [StormNotice { port, closed }, StormNotice { port, closed: None }]);
+    // Without the limits, a closed port opens at once.
+    assert_eq!(storm(&mut m, 7 * SECOND), [(false, true)]);
+    m.set_bridge(7 * SECOND, None);
+    assert_eq!(statuses(&mut m, 7 * SECOND), [(true, false)]);
+    assert_eq!(storm(&mut m, 8 * SECOND), [], "a late report does not close the port");
+}
+
+#[test]
+fn a_port_learns_no_more_addresses_than_its_limit() {
+    let mut m = bridge();
+    let limit = |limit| one(1, BridgePort { mac_limit: Some(limit), ..BridgePort::default() });
+    m.set_bridge(Nanos(0), limit(2));
+    (1..=4).for_each(|last| learn(&mut m, 0, last, 1));
+    learn(&mut m, 0, 9, 2);
+    assert_eq!(places(&mut m), [(0, 1, 1), (0, 2, 1), (0, 9, 2)]);
+    assert_eq!((m.mac_counts(PortNo(1)), m.mac_counts(PortNo(2))), ((2, 2), (1, 0)));
+    // An address does not move to a full port. If one leaves the port, another takes its place.
+    learn(&mut m, 0, 9, 1);
+    assert_eq!(m.mac_counts(PortNo(1)), (2, 3));
+    learn(&mut m, 0, 1, 3);
+    learn(&mut m, 0, 9, 1);
+    assert_eq!(places(&mut m), [(0, 1, 3), (0, 2, 1), (0, 9, 1)]);
+    assert_eq!((m.mac_counts(PortNo(1)), m.mac_counts(PortNo(2))), ((2, 3), (0, 0)));
+    // A higher limit keeps the addresses, and a lower one does not.
+    m.set_bridge(Nanos(0), limit(3));
+    assert_eq!(m.mac_counts(PortNo(1)).0, 2);
+    m.set_bridge(Nanos(0), limit(1));
+    assert_eq!((places(&mut m), m.mac_counts(PortNo(1)).0), (vec![(0, 1, 3)], 0));
+    learn(&mut m, 0, 5, 1);
+    m.set_link(Nanos(0), PortNo(1), false).unwrap();
+    assert_eq!(m.mac_counts(PortNo(1)).0, 0);
 }

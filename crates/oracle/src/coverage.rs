@@ -29,6 +29,8 @@ pub struct Coverage {
     pub removed: usize,
     /// Number of times that a meter band applied to a packet.
     pub metered: usize,
+    /// Number of floods that exceeded a storm limit.
+    pub exceeded_floods: usize,
     /// Packets, copies and packet-ins lost for lack of space, by reason.
     pub losses: BTreeMap<&'static str, u64>,
     /// Packets dropped because a backlog was full.
@@ -162,6 +164,7 @@ impl Coverage {
         self.timed_out += other.timed_out;
         self.removed += other.removed;
         self.metered += other.metered;
+        self.exceeded_floods += other.exceeded_floods;
         for (name, count) in &other.losses {
             *self.losses.entry(name).or_default() += count;
         }
@@ -233,6 +236,7 @@ impl fmt::Display for Coverage {
         writeln!(f, "  flows of packets that differ in unexamined bits {}", self.merged_flows)?;
         writeln!(f, "  whose flow differs in examined test tags {:.1} %", share(self.unlike, self.packets))?;
         writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
+        writeln!(f, "  floods over a storm limit {}", self.exceeded_floods)?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
         writeln!(f, "  frames held up by the rate of an egress queue {}", self.rate_held)?;
         writeln!(f, "  calm cases {}: {}", self.calm, self.path)?;

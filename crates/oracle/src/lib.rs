@@ -60,7 +60,7 @@ pub struct CaseOptions {
     pub lanes: LaneLimits,
     /// Budgets for processing the backlog.
     pub quanta: Quanta,
-    /// Whether ports have random VLANs, which change while packets pass.
+    /// Whether ports have random VLANs, storm limits and MAC limits, which change while packets pass.
     pub vlans: bool,
 }
 

@@ -92,6 +92,8 @@ pub(super) struct OrderLog {
     /// Moment of each log entry.
     pub moments: Vec<Moment>,
     pub lookups: Vec<Lookup>,
+    /// Packets whose action sets were executed, in order.
+    pub action_sets: Vec<(Walker, Moment)>,
     /// Packets that have left the worker, in order.
     pub outcomes: Vec<Left>,
     /// Version applied last.
@@ -117,6 +119,11 @@ impl OrderLog {
         self.looked_up = 0;
     }
 
+    /// Returns the packet in a slot. Packet-outs have no slot.
+    fn walker(&self, slot: PacketSlot) -> Walker {
+        self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version))
+    }
+
     fn log(&mut self, entry: Entry) {
         self.entries.push(entry);
         self.moments.push(Moment::next(self.now));
@@ -139,9 +146,14 @@ impl Probe for OrderLog {
             self.looked_up <= LOOKUPS_PER_TURN,
             "a packet does not leave the tables; it is now in table {table}"
         );
-        let walker = self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version));
+        let walker = self.walker(slot);
         let (version, moment) = (self.version, Moment::next(self.now));
         self.lookups.push(Lookup { walker, table, by, entry, bytes, version, moment });
+    }
+
+    fn finishing(&mut self, slot: PacketSlot) {
+        let walker = self.walker(slot);
+        self.action_sets.push((walker, Moment::next(self.now)));
     }
 
     fn lut_missed(&mut self, slot: PacketSlot, table: TableId) {
@@ -300,7 +312,7 @@ impl DataPlane for Recorder {
                 bytes: report.frame.bytes().to_vec(),
             }),
             Event::Learn(learn) => self.learned.push(*learn),
-            Event::Searcher(_) => {}
+            Event::Storm(_) | Event::Searcher(_) => {}
         }
         Some(event)
     }
@@ -411,6 +423,8 @@ pub(super) struct Record {
     pub moments: Vec<Vec<Moment>>,
     /// Lookups of each worker.
     pub hits: Vec<Vec<Lookup>>,
+    /// Packets whose action sets each worker executed, in order.
+    pub action_sets: Vec<Vec<(Walker, Moment)>>,
     /// Packets that have left each worker, in order.
     pub outcomes: Vec<Vec<Left>>,
     /// Ageing time of learned addresses.

@@ -2,7 +2,8 @@
 //! The oracle: checks the equivalence rule on random tables, packets and updates. `ORACLE_CASES` sets the
 //! number of rule sets (default 200), `ORACLE_PACKETS` the number of packets of each (default 850; 60 % more
 //! if flows repeat), and `ORACLE_SEED` the first seed. With fewer rule sets, coverage is printed but not
-//! checked. `ORACLE_VLAN_CASES` is the number of rule sets with VLANs of ports (default 40).
+//! checked. `ORACLE_VLAN_CASES` is the number of rule sets with VLANs, storm limits and MAC limits of ports
+//! (default 40).
 
 use flow::Nanos;
 use oracle::{CaseOptions, Coverage, PathUse, run_case};
@@ -154,6 +155,8 @@ fn fast_path_and_reference_agree_with_vlans_of_ports() {
         let met = coverage.features.get(name).copied().unwrap_or_default();
         assert!(met * one_in >= coverage.packets, "{name}: {met} packets of {}", coverage.packets);
     }
+    let exceeded = coverage.exceeded_floods;
+    assert!(exceeded * 200 >= coverage.packets, "floods over a storm limit: {exceeded}");
 }
 
 /// Checks that no table of a calm case is kept off the path.

@@ -3,12 +3,18 @@
 //!
 //! Without settings, NORMAL has no [`Bridge`] and forwards frames unchanged.
 
-use actions::Retag;
-use flow::PortNo;
-use flow::bridge::{BridgeConfig, PortVlans, TrunkVlans, VID_MAX};
+use actions::{Retag, TokenBucket};
+use flow::bridge::{BridgeConfig, FloodKind, PortVlans, StormLimits, TrunkVlans, VID_MAX};
+use flow::{Nanos, PortNo};
+use std::sync::Arc;
 
 /// Words of a set of VLAN IDs, one bit for each ID.
 const WORDS: usize = (VID_MAX as usize + 1) / 64;
+
+/// Kinds of flooded packets, in the order of [`BridgePort::buckets`].
+const KINDS: [FloodKind; 3] = [FloodKind::Broadcast, FloodKind::Multicast, FloodKind::UnknownUnicast];
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Settings of all ports.
 #[derive(Debug)]
@@ -18,8 +24,11 @@ pub struct Bridge {
 }
 
 /// Settings of a port.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct BridgePort {
+    storm: StormLimits,
+    /// Token buckets of broadcasts, multicasts and packets to unknown addresses. All workers share them.
+    buckets: [Option<Arc<TokenBucket>>; 3],
     /// VLANs that the port carries.
     carried: [u64; WORDS],
     /// VLAN of frames without a VLAN. It is 0 if they stay without one.
@@ -31,11 +40,22 @@ struct BridgePort {
 }
 
 impl Bridge {
-    /// Compiles the settings.
+    /// Compiles the settings. Token buckets whose limits have not changed are those of `before`.
     #[must_use]
-    pub fn compile(config: &BridgeConfig) -> Self {
+    pub fn compile(config: &BridgeConfig, before: Option<&Self>) -> Self {
+        let compile = |(number, settings): (&PortNo, &flow::BridgePort)| {
+            let before = before.and_then(|before| before.port(*number));
+            (*number, BridgePort::compile(settings, before))
+        };
         // The map is sorted by port number.
-        Self { ports: config.ports.iter().map(|(n, port)| (*n, BridgePort::compile(&port.vlans))).collect() }
+        Self { ports: config.ports.iter().map(compile).collect() }
+    }
+
+    /// Returns the same settings without storm limits, for search workers. A search must take no tokens.
+    #[must_use]
+    pub fn without_limits(&self) -> Self {
+        let without = |port: &BridgePort| BridgePort { buckets: [None, None, None], ..port.clone() };
+        Self { ports: self.ports.iter().map(|(number, port)| (*number, without(port))).collect() }
     }
 
     fn port(&self, number: PortNo) -> Option<&BridgePort> {
@@ -58,6 +78,24 @@ impl Bridge {
         (is_admitted && port.carries(vlan)).then_some(vlan)
     }
 
+    /// Charges a packet that is to be flooded. Returns the kind of packet if it exceeds its limit, and
+    /// whether the port must be closed.
+    pub(crate) fn exceeded(
+        &self,
+        in_port: PortNo,
+        destination: [u8; 6],
+        now: Nanos,
+    ) -> Option<(FloodKind, bool)> {
+        let port = self.port(in_port)?;
+        let kind = match destination {
+            [0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => FloodKind::Broadcast,
+            [first, ..] if first & 1 != 0 => FloodKind::Multicast,
+            _ => FloodKind::UnknownUnicast,
+        };
+        let bucket = port.buckets[kind as usize].as_ref()?;
+        (!bucket.take(now)).then_some((kind, port.storm.shut.is_some()))
+    }
+
     /// Returns how a port changes the tag of a frame that belongs to `vlan` and has the VLAN ID `tag`, if it
     /// has a tag. Returns `None` if the port does not carry the VLAN.
     pub(crate) fn retag(&self, port: PortNo, vlan: u16, tag: Option<u16>) -> Option<Retag> {
@@ -78,7 +116,15 @@ impl Bridge {
 }
 
 impl BridgePort {
-    fn compile(vlans: &PortVlans) -> Self {
+    fn compile(settings: &flow::BridgePort, before: Option<&Self>) -> Self {
+        let flow::BridgePort { vlans, storm, .. } = settings;
+        let buckets = KINDS.map(|kind| {
+            let limit = storm.of(kind)?;
+            let kept = before.filter(|before| before.storm.of(kind) == Some(limit));
+            let kept = kept.and_then(|before| before.buckets[kind as usize].clone());
+            let cost_ns = SECOND_NS / u64::from(limit.rate.max(1));
+            Some(kept.unwrap_or_else(|| Arc::new(TokenBucket::new(cost_ns.max(1), limit.burst.max(1)))))
+        });
         let (carried, native) = match vlans {
             PortVlans::Access(vid) => ([0; WORDS], *vid),
             PortVlans::Trunk(trunks) => (set(trunks), 0),
@@ -89,6 +135,8 @@ impl BridgePort {
         let is_trunk = matches!(vlans, PortVlans::Trunk(_));
         let is_untagged = matches!(vlans, PortVlans::Access(_) | PortVlans::NativeUntagged { .. });
         let mut port = Self {
+            storm: *storm,
+            buckets,
             carried,
             native,
             admits_tagged: !matches!(vlans, PortVlans::Access(_)),

@@ -26,6 +26,7 @@ pub(crate) fn enqueue_or_finish<E: Egress, P: Probe>(
     for slot in burst {
         let packet = &mut slab.packets[slot.index()];
         if packet.state == State::Finish && packet.path == Path::Tables {
+            probe.finishing(*slot);
             context.action_set(packet);
         }
         match packet.path {

@@ -24,6 +24,7 @@ impl<E: Egress> BurstContext<'_, E> {
         probe: &mut P,
     ) {
         if packet.state == State::Finish {
+            probe.finishing(slot);
             self.action_set(packet);
         }
         if !packet.outputs.is_empty() && self.quenches && self.asks_controller(packet, slot) {
@@ -138,7 +139,7 @@ impl<E: Egress> BurstContext<'_, E> {
                 self.egress.free(report.frame);
                 self.fail(packet, DropReason::PacketInFull);
             }
-            Err(Event::Learn(_) | Event::Searcher(_)) => {}
+            Err(Event::Learn(_) | Event::Storm(_) | Event::Searcher(_)) => {}
         }
         false
     }

@@ -9,7 +9,7 @@ use crate::context::BurstContext;
 use crate::egress::Egress;
 use crate::packet::{Packet, Take};
 use actions::Retag;
-use dataplane::{Event, MacSeen};
+use dataplane::{Event, MacSeen, StormEvent};
 use flow::operation::MAC_TABLE;
 use flow::{DropReason, EntryId, PortNo};
 use keys::Stations;
@@ -61,7 +61,16 @@ pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut
         },
         None => match bridge {
             None => context.send_to_many(packet, |port| !port.no_flood, take),
-            Some(bridge) => context.flood_vlan(packet, |port| bridge.retag(port, vid, tag), take),
+            Some(bridge) => {
+                if let Some((kind, shuts)) = bridge.exceeded(in_port, destination, context.now) {
+                    if shuts {
+                        // If the report is lost, the next packet above the limit repeats it.
+                        drop(context.egress.report(Event::Storm(StormEvent { port: in_port, kind })));
+                    }
+                    return context.fail(packet, kind.reason());
+                }
+                context.flood_vlan(packet, |port| bridge.retag(port, vid, tag), take);
+            }
         },
     }
 }

@@ -102,6 +102,10 @@ pub trait Probe {
     ) {
     }
 
+    /// Called before the packet's action set runs.
+    #[inline]
+    fn finishing(&mut self, _slot: PacketSlot) {}
+
     /// Called when a packet leaves the fast-forwarding path because this table's LUT has no record for the
     /// packet's key.
     #[inline]
@@ -223,6 +227,12 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     fn looked_up(&mut self, slot: PacketSlot, table: TableId, by: FoundBy, entry: EntryId, bytes: usize) {
         self.0.looked_up(slot, table, by, entry, bytes);
         self.1.looked_up(slot, table, by, entry, bytes);
+    }
+
+    #[inline]
+    fn finishing(&mut self, slot: PacketSlot) {
+        self.0.finishing(slot);
+        self.1.finishing(slot);
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 //! The list of drivers. A new driver is a new module and a line in [`DRIVERS`].
 
 use crate::spec::{Queues, Spec};
-use crate::{PortError, af_packet, af_xdp, dpdk, interface, mem, pcap};
+use crate::{PortError, af_packet, af_xdp, dpdk, interface, mem, patch, pcap};
 
 /// A driver with its entry points.
 pub struct Driver {
@@ -30,6 +30,14 @@ pub const DRIVERS: &[Driver] = &[
         find: any_device,
         open: mem::open,
         open_held: mem::open,
+    },
+    Driver {
+        name: patch::NAME,
+        interfaces: false,
+        check: patch::check,
+        find: any_device,
+        open: patch::open,
+        open_held: patch::open,
     },
     Driver {
         name: pcap::NAME,
@@ -200,6 +208,9 @@ mod tests {
         for (driver, device, queues, part) in [
             ("mem", "nul", 1, "\"null\""),
             ("mem", "null", 0, "at least 1"),
+            ("patch", "a b", 1, "name of a cable"),
+            ("patch", "", 1, "name of a cable"),
+            ("patch", "cable", 65, "1 to 64"),
             ("pcap", "a.pcap", 1, "KEY=VALUE"),
             ("pcap", "in=a", 2, "exactly 1"),
             ("af_packet", "", 1, "is empty"),

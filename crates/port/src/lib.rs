@@ -13,6 +13,7 @@ pub mod af_xdp;
 pub mod dpdk;
 pub mod links;
 pub mod mem;
+pub mod patch;
 pub mod pcap;
 pub mod wait;
 
@@ -22,6 +23,7 @@ mod error;
 mod fault;
 mod interface;
 mod offload;
+mod parcels;
 mod pools;
 mod queue;
 mod spec;

@@ -4,6 +4,8 @@
 use crate::{Pools, Statistics};
 use frame::{FillLevel, Frame, Stamp};
 use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Offloads that `transmit` accepts. Other offloads must be completed in software first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +106,13 @@ pub trait Queue: Send {
         None
     }
 
+    /// Returns the carrier of the port at the other end, if that is a port of this process. It is initially
+    /// true. While it is false, the other port has no link. The control thread sets it to false while this
+    /// port is set down.
+    fn carrier(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+
     /// Returns how often `poll_link` has reopened the device. After that, the thread that called `poll_link`
     /// must wake the thread that sleeps on the descriptor, because the sleeping thread still waits for the
     /// old device.
@@ -150,6 +159,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn descriptor(&self) -> Option<RawFd> {
         (**self).descriptor()
+    }
+
+    fn carrier(&self) -> Option<Arc<AtomicBool>> {
+        (**self).carrier()
     }
 
     fn generation(&self) -> u64 {

@@ -23,6 +23,8 @@ pub enum PortDrop {
     TxRunt,
     /// The frame's checksum or segmentation metadata is invalid, so the frame cannot be completed.
     TxUnfinished,
+    /// The frame has passed the maximum number of patch ports.
+    TxHopLimit,
     /// The device is down or gone.
     TxLinkDown,
     /// The kernel or device had no space for the frame.
@@ -35,7 +37,7 @@ pub enum PortDrop {
 
 impl PortDrop {
     /// All reasons with their names, in the order of their counters.
-    pub const ALL: [(Self, &'static str); 13] = [
+    pub const ALL: [(Self, &'static str); 14] = [
         (Self::RxKernel, "rx_kernel"),
         (Self::RxTruncated, "rx_truncated"),
         (Self::RxRunt, "rx_runt"),
@@ -45,6 +47,7 @@ impl PortDrop {
         (Self::TxOversized, "tx_oversized"),
         (Self::TxRunt, "tx_runt"),
         (Self::TxUnfinished, "tx_unfinished"),
+        (Self::TxHopLimit, "tx_hop_limit"),
         (Self::TxLinkDown, "tx_link_down"),
         (Self::TxNoBuffer, "tx_no_buffer"),
         (Self::TxError, "tx_error"),
@@ -158,6 +161,6 @@ mod tests {
         for (position, (_, count)) in twice.named_drops().enumerate() {
             assert_eq!(count, 2 * (position as u64 + 1));
         }
-        assert_eq!((statistics.rx_dropped(), statistics.tx_dropped()), (21, 57));
+        assert_eq!((statistics.rx_dropped(), statistics.tx_dropped()), (21, 70));
     }
 }

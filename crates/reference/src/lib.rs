@@ -21,6 +21,7 @@ mod rules;
 mod run;
 mod set_field;
 mod stateless;
+mod storms;
 mod tables;
 mod unfinished;
 mod walk;
@@ -28,6 +29,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use flow::bridge::FloodKind;
 use flow::group::Group;
 use flow::meter::{Band, Meter};
 use flow::operation::PacketOut;
@@ -47,6 +49,7 @@ pub use packet::ReferencePacket;
 pub use residue::{output_gate, residue};
 pub use rules::{COPY_BYTES_MIN, RuleSource, process};
 pub use stateless::{StatelessOutcome, Worked, stateless, worked};
+pub use storms::StormDebt;
 pub use unfinished::{Cut, CutKind, OpenChecksum, Unfinished, finished};
 
 /// Data plane that executes the reference semantics.
@@ -64,6 +67,8 @@ pub struct Reference {
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// Meter bands that the next packet exceeds, by the table of the entry that has the meter.
     bands: BTreeMap<TableId, Band>,
+    /// For each flood of the next packet that has a storm limit, whether it exceeds the limit.
+    exceeded_floods: Vec<bool>,
     /// Lookups and matches of each table.
     table_counters: BTreeMap<TableId, (u64, u64)>,
     drops: BTreeMap<DropReason, u64>,
@@ -141,6 +146,18 @@ pub struct Metered {
     pub bytes: usize,
 }
 
+/// A flood by NORMAL from a port with a storm limit for such packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flood {
+    /// Ingress port.
+    pub port: PortNo,
+    /// Kind of packet.
+    pub kind: FloodKind,
+    /// Table of the entry whose applied actions contain NORMAL. `None` for an action set, or for the actions
+    /// of a packet-out.
+    pub table: Option<TableId>,
+}
+
 /// Result of processing one packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processed {
@@ -162,6 +179,8 @@ pub struct Processed {
     pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the packet's source. Their idle timeouts restart.
     pub refreshed: Vec<EntryId>,
+    /// Floods that have a storm limit, in order, whether they exceed it or not.
+    pub floods: Vec<Flood>,
     /// Number of copies whose VLAN tag NORMAL changed.
     pub retagged: usize,
     /// Whether every lookup hit a low-latency entry, and no meter could remark the packet before the last
@@ -306,11 +325,19 @@ impl Reference {
         self.bands = bands;
     }
 
+    /// Sets, for each flood of the next packet that has a storm limit, whether it exceeds the limit. Further
+    /// floods do not. The reference has no clock.
+    pub fn exceed_storm_limits(&mut self, floods: Vec<bool>) {
+        self.exceeded_floods = floods;
+    }
+
     /// Processes a packet-out of the controller.
     pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
         let bands = std::mem::take(&mut self.bands);
+        let exceeded_floods = std::mem::take(&mut self.exceeded_floods);
         let mut run = run::Run::new(self, ReferencePacket::arriving(packet.in_port, &packet.bytes));
         run.bands = bands;
+        run.exceeded_floods = exceeded_floods;
         run.packet_out(&packet.actions);
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -326,9 +353,11 @@ impl Reference {
     /// treats the frame as complete.
     pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
+        let exceeded_floods = std::mem::take(&mut self.exceeded_floods);
         let packet = ReferencePacket::unfinished(in_port, frame, unfinished);
         let mut run = run::Run::new(self, packet);
         run.bands = bands;
+        run.exceeded_floods = exceeded_floods;
         run.process();
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -344,9 +373,11 @@ impl Reference {
         reason: DropReason,
     ) -> Processed {
         let bands = std::mem::take(&mut self.bands);
+        let exceeded_floods = std::mem::take(&mut self.exceeded_floods);
         let packet = ReferencePacket::unfinished(in_port, frame.0, frame.1);
         let mut run = run::Run::new(self, packet);
         run.bands = bands;
+        run.exceeded_floods = exceeded_floods;
         run.end = before.map(|table| (table, reason));
         run.process();
         if before.is_none() {

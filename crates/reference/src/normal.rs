@@ -3,8 +3,8 @@
 
 use crate::headers::{pop_vlan, push_vlan};
 use crate::run::Run;
-use crate::{LearnedMac, bits};
-use flow::bridge::{PortVlans, VID_MAX};
+use crate::{Flood, LearnedMac, bits};
+use flow::bridge::{FloodKind, PortVlans, VID_MAX};
 use flow::{DropReason, PortNo, port_no};
 
 /// TPID of the tags that NORMAL adds.
@@ -47,6 +47,14 @@ impl Run<'_> {
                 self.send_tagged(port, vid)
             }
             _ => {
+                let kind = match destination {
+                    0xffff_ffff_ffff => FloodKind::Broadcast,
+                    _ if is_group(destination) => FloodKind::Multicast,
+                    _ => FloodKind::UnknownUnicast,
+                };
+                if self.exceeds_storm_limit(kind) {
+                    return Err(kind.reason());
+                }
                 let ports =
                     self.flood_ports(|port| !port.no_flood && self.vlans(port.number).carries(vid))?;
                 for port in ports {
@@ -57,6 +65,19 @@ impl Run<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Notes a flood, if the ingress port has a storm limit for this kind of packet. Returns whether the
+    /// flood exceeds the limit.
+    fn exceeds_storm_limit(&mut self, kind: FloodKind) -> bool {
+        let port = self.packet.in_port;
+        let has_limit = self.rules.bridge().is_some_and(|bridge| bridge.port(port).storm.of(kind).is_some());
+        if !has_limit {
+            return false;
+        }
+        let exceeds = self.exceeded_floods.get(self.floods.len()).copied().unwrap_or_default();
+        self.floods.push(Flood { port, kind, table: self.applying });
+        exceeds
     }
 
     fn vlans(&self, port: PortNo) -> PortVlans {

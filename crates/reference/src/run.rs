@@ -7,7 +7,7 @@ use crate::packet::ReferencePacket;
 use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
 use crate::stateless::{StatelessOutcome, stateless};
-use crate::{ControllerCopy, LearnedMac, Metered, Processed, RuleSource, Sent, edit, headers};
+use crate::{ControllerCopy, Flood, LearnedMac, Metered, Processed, RuleSource, Sent, edit, headers};
 use flow::action::WHOLE_PACKET;
 use flow::meter::Band;
 use flow::stateless::TagTypes;
@@ -30,6 +30,12 @@ pub(crate) struct Run<'a> {
     pub refreshed: Vec<EntryId>,
     /// Number of copies whose VLAN tag NORMAL changed.
     pub retagged: usize,
+    /// Floods that have a storm limit.
+    pub floods: Vec<Flood>,
+    /// For each of these floods, whether it exceeds the limit.
+    pub exceeded_floods: Vec<bool>,
+    /// Table whose entry's applied actions are executed.
+    pub applying: Option<TableId>,
     /// Each lookup: table, entry hit, and the frame's length in bytes at the lookup.
     pub hits: Vec<(TableId, Option<EntryId>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes when it reached the
@@ -56,6 +62,9 @@ impl<'a> Run<'a> {
             learn: Vec::new(),
             refreshed: Vec::new(),
             retagged: 0,
+            floods: Vec::new(),
+            exceeded_floods: Vec::new(),
+            applying: None,
             hits: Vec::new(),
             group_hits: Vec::new(),
             metered: Vec::new(),
@@ -128,6 +137,7 @@ impl<'a> Run<'a> {
             metered: self.metered,
             learn: self.learn,
             refreshed: self.refreshed,
+            floods: self.floods,
             retagged: self.retagged,
             low_latency: self.low_latency,
         }
@@ -184,9 +194,11 @@ impl<'a> Run<'a> {
                 self.low_latency &= instructions.next.is_none() || !self.rules.remarks(meter);
                 self.meter(table, meter)?;
             }
+            self.applying = Some(table);
             for action in &instructions.apply {
                 self.execute(action, &entry)?;
             }
+            self.applying = None;
             if instructions.clear {
                 set.clear();
             }

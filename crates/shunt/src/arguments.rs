@@ -3,7 +3,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use config::PortCacheMode;
-use config::edit::QueueForm;
+use config::edit::{QueueForm, StormForm};
 use sim::replay::ReplayEngine;
 use std::path::PathBuf;
 
@@ -240,7 +240,7 @@ pub struct PortSettings {
     /// Name of the port
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Driver: af_packet, af_xdp, mem, pcap or none
+    /// Driver: af_packet, af_xdp, mem, patch, pcap or none
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<String>,
     /// Device, in the notation of the driver
@@ -264,6 +264,16 @@ pub struct PortSettings {
     /// Remove the VLAN settings that are not given
     #[arg(long)]
     pub no_vlans: bool,
+    /// Storm limits, as KEY=VALUE with the keys of [datapath.port.storm], separated by commas; a limit is
+    /// RATE or RATE/BURST; replaces all storm limits of the port
+    #[arg(long, value_name = "KEY=VALUE,...", value_parser = storm)]
+    pub storm: Option<StormForm>,
+    /// Remove all storm limits
+    #[arg(long, conflicts_with = "storm")]
+    pub no_storm: bool,
+    /// Maximum number of learned addresses; 0 removes the limit
+    #[arg(long, value_name = "N")]
+    pub mac_limit: Option<u32>,
     /// Egress queue, as id=N and, separated by commas, other keys of [[datapath.port.queue]]; may be
     /// repeated, and replaces all queues of the port
     #[arg(long, value_name = "KEY=N,...", value_parser = queue)]
@@ -285,6 +295,35 @@ pub struct PortTarget {
     /// Take the control socket's path from this configuration
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// Reads storm limits, such as `broadcast=100/20,action=shut`.
+fn storm(text: &str) -> Result<StormForm, String> {
+    let number = |text: &str| -> Result<u32, String> {
+        text.parse().map_err(|_| format!("\"{text}\" is not a number from 0 to {}", u32::MAX))
+    };
+    let limit = |text: &str| -> Result<_, String> {
+        match text.split_once('/') {
+            Some((rate, burst)) => Ok(Some((number(rate)?, Some(number(burst)?)))),
+            None => Ok(Some((number(text)?, None))),
+        }
+    };
+    let mut storm = StormForm::default();
+    for part in text.split(',') {
+        let (key, value) = part.split_once('=').ok_or_else(|| format!("\"{part}\" is not KEY=VALUE"))?;
+        match key {
+            "broadcast" => storm.broadcast = limit(value)?,
+            "multicast" => storm.multicast = limit(value)?,
+            "unknown_unicast" => storm.unknown_unicast = limit(value)?,
+            "action" => storm.action = Some(value.to_owned()),
+            "reopen" => storm.reopen = Some(value.to_owned()),
+            other => {
+                let keys = "broadcast, multicast, unknown_unicast, action and reopen";
+                return Err(format!("there is no key \"{other}\"; the keys are {keys}"));
+            }
+        }
+    }
+    Ok(storm)
 }
 
 /// Reads an egress queue, such as `id=1,max_rate_kbps=50000`.

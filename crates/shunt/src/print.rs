@@ -71,13 +71,20 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
     // Most switches have no VLANs, so the column is omitted there.
     let has_vlans = ports.ports.iter().any(|port| port.vlans.is_some());
     head.extend(has_vlans.then_some("vlans"));
+    let has_refused = ports.ports.iter().any(|port| port.macs_refused > 0);
+    head.extend(has_refused.then_some("macs refused"));
     let row = |p: &switch::control::PortRow| {
         let speed = if p.speed_mbps == 0 { "-".to_owned() } else { format!("{} Mbit/s", p.speed_mbps) };
         let losses: Vec<String> = p.dropped.iter().map(|(name, count)| format!("{name}={count}")).collect();
         let mut row = vec![
             p.number.to_string(),
             p.name.clone(),
-            if p.up { "up" } else { "down" }.to_owned(),
+            match (p.up, p.blocked) {
+                (true, _) => "up",
+                (false, true) => "blocked",
+                (false, false) => "down",
+            }
+            .to_owned(),
             speed,
             p.mac.clone(),
             p.rx_packets.to_string(),
@@ -87,6 +94,7 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
             if losses.is_empty() { "-".to_owned() } else { losses.join(" ") },
         ];
         row.extend(has_vlans.then(|| p.vlans.clone().unwrap_or_else(|| "-".to_owned())));
+        row.extend(has_refused.then(|| p.macs_refused.to_string()));
         row
     };
     table(out, &head, &ports.ports.iter().map(row).collect::<Vec<_>>())?;

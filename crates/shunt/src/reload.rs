@@ -6,7 +6,7 @@ use crate::commands::{connect, stdout};
 use crate::error::CommandError;
 use crate::print;
 use config::Config;
-use config::edit::{MirrorEdit, MirrorForm, PortEdit, PortForm, write};
+use config::edit::{MirrorEdit, MirrorForm, PortEdit, PortForm, StormForm, write};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use switch::control::{Client, ConfigurationFile, ControlRequest, ReloadReport};
@@ -79,6 +79,8 @@ fn form(settings: &PortSettings, number: Option<u32>) -> PortForm {
         vlan_mode: settings.vlan_mode.clone(),
         tag: settings.tag,
         trunks: settings.trunks.clone(),
+        storm: settings.storm.clone().or_else(|| settings.no_storm.then(StormForm::default)),
+        mac_limit: settings.mac_limit,
         queues: (*no_queues || !queue.is_empty()).then(|| queue.clone()),
     }
 }

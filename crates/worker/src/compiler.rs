@@ -43,6 +43,7 @@ pub(crate) struct OperationCompiler {
     pub groups: Groups,
     pub meters: Meters,
     ports: BTreeMap<PortNo, PortState>,
+    bridge: Option<Arc<Bridge>>,
     requeues: Requeues,
     pub express: ExpressPlanner,
     pub records: ExpressCaches,
@@ -63,6 +64,7 @@ impl OperationCompiler {
             groups: Groups::new(workers, views),
             meters: Meters::default(),
             ports: BTreeMap::new(),
+            bridge: None,
             requeues,
             express: ExpressPlanner::new(),
             records: ExpressCaches::new(workers, config.express_records, bypass),
@@ -207,8 +209,12 @@ impl OperationCompiler {
 
     fn set_bridge(&mut self, config: Option<&BridgeConfig>, parts: &mut [Vec<Update>]) {
         self.express.set_bridge(config.is_some(), &self.tables);
-        let bridge = config.map(|config| Arc::new(Bridge::compile(config)));
-        parts.iter_mut().for_each(|parts| parts.push(Update::SwapBridge(bridge.clone())));
+        self.bridge = config.map(|config| Arc::new(Bridge::compile(config, self.bridge.as_deref())));
+        let of_search = self.bridge.as_ref().map(|bridge| Arc::new(bridge.without_limits()));
+        for (number, parts) in parts.iter_mut().enumerate() {
+            let bridge = if number < self.workers { &self.bridge } else { &of_search };
+            parts.push(Update::SwapBridge(bridge.clone()));
+        }
     }
 
     fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {

@@ -123,7 +123,7 @@ impl Restarts {
             let (closed, opened) = match change {
                 ConfigChange::AddPort(port) => (None, Some(port)),
                 ConfigChange::RemovePort(port) => (Some(port), None),
-                ConfigChange::ReopenPort { before, after } => (Some(before), Some(after)),
+                ConfigChange::ReopenPort { before, after } => (Some(before.as_ref()), Some(after)),
                 _ => continue,
             };
             let key = match opened {

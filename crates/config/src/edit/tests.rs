@@ -117,6 +117,40 @@ fn queues_are_replaced_as_a_whole() {
 }
 
 #[test]
+fn settings_for_normal_are_set_and_removed() {
+    let of_port = |text: &str| Config::parse_all(text).unwrap()[0].datapath.ports[1].bridge.clone();
+    let storm = StormForm {
+        broadcast: Some((100, Some(20))),
+        multicast: Some((50, None)),
+        action: Some("shut".into()),
+        reopen: Some("30s".into()),
+        ..StormForm::default()
+    };
+    let to = PortForm {
+        vlan_mode: Some("native-untagged".into()),
+        tag: Some(10),
+        trunks: Some(vec![20, 30]),
+        storm: Some(storm),
+        mac_limit: Some(5),
+        ..PortForm::default()
+    };
+    let text = checked(&PortEdit::Set { port: "2".into(), to }, 3);
+    let expected = "native-untagged 10, VLANs 20,30, at most 100 broadcasts per second and 20 at once, \
+                    at most 50 multicasts per second and 50 at once, closed for 30000 ms above that, \
+                    at most 5 learned addresses";
+    assert_eq!(of_port(&text).to_string(), expected);
+    let to = PortForm {
+        no_vlans: true,
+        storm: Some(StormForm::default()),
+        mac_limit: Some(0),
+        ..PortForm::default()
+    };
+    let text = PortEdit::Set { port: "2".into(), to }.apply(&text, 3).unwrap();
+    assert_eq!(of_port(&text), flow::BridgePort::default());
+    assert!(!text.contains("storm") && !text.contains("tag") && !text.contains("mac_limit"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_edited_is_refused_with_a_reason() {
     for (text, datapath, port, part) in [
         (TEXT, 5, "1", "no datapath 5"),

@@ -37,6 +37,12 @@ pub fn description(config: &ModelConfig, able: &TableCapabilities) -> Descriptio
     }
 }
 
+fn state_of(port: &Port) -> u32 {
+    let bits =
+        [(!port.link_up, state::LINK_DOWN), (port.is_blocked, state::BLOCKED), (port.is_up(), state::LIVE)];
+    bits.into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum()
+}
+
 /// Returns the description of a port.
 #[must_use]
 pub fn port(port: &Port) -> of::PortDescription {
@@ -52,7 +58,7 @@ pub fn port(port: &Port) -> of::PortDescription {
         mac: desc.mac,
         name: desc.name.clone(),
         config: bits.into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum(),
-        state: if port.link_up { 0 } else { state::LINK_DOWN } | if port.is_up() { state::LIVE } else { 0 },
+        state: state_of(port),
         current: desc.current,
         advertised: desc.advertised,
         supported: desc.supported,
@@ -99,7 +105,8 @@ mod tests {
             speed_kbps: 8,
             max_speed_kbps: 9,
         };
-        Port { desc, config: PortConfig::default(), reserved: false, link_up: true, added_ns: Nanos(100) }
+        let config = PortConfig::default();
+        Port { desc, config, reserved: false, link_up: true, is_blocked: false, added_ns: Nanos(100) }
     }
 
     #[test]

@@ -65,6 +65,10 @@ fn compare_to_trace(record: &TraceRecord, trace: &Trace) -> TraceComparison {
         TraceComparison::Agrees
     } else if passes(|instructions| instructions.meter.is_some()) {
         TraceComparison::Unclear("it passes a meter, which drops or remarks packets above its rate")
+    } else if !trace.processed.floods.is_empty() {
+        TraceComparison::Unclear(
+            "NORMAL floods it, and packets above the storm limit of its port are dropped",
+        )
     } else if trace.processed.copy_drops.contains(&DropReason::NoBuffer) {
         TraceComparison::Unclear("it has more copies than a trace records")
     } else if record.offloaded && trace.processed.outcome == Outcome::Dropped(DropReason::OverMtu) {

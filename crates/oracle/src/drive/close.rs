@@ -63,6 +63,7 @@ impl Driver {
             self.record.logs.push(log.entries);
             self.record.moments.push(log.moments);
             self.record.hits.push(log.lookups);
+            self.record.action_sets.push(log.action_sets);
             self.record.outcomes.push(log.outcomes);
         }
     }

@@ -321,7 +321,8 @@ impl Driver {
         let set = self.model.set_stateless(self.now, stateless);
         debug_assert!(set.is_ok(), "{set:?}");
         if let Some(rng) = &mut self.vlans {
-            self.model.set_bridge(self.now, Some(Arc::new(self.style.bridge(rng))));
+            let bridge = self.style.bridge(rng, !self.record.room.lacks_frames());
+            self.model.set_bridge(self.now, Some(Arc::new(bridge)));
         }
     }
 }

@@ -15,6 +15,7 @@ mod path;
 mod ports;
 mod reported;
 mod sent;
+mod storms;
 
 use super::Coverage;
 use super::features::Features;
@@ -25,6 +26,7 @@ use lives::{Lives, Lookups};
 use meters::Bands;
 use reference::{Processed, Reference};
 use std::collections::{BTreeMap, BTreeSet};
+use storms::{ExceededFloods, Floods};
 
 /// Results of the reference for all arrivals, in the serial order.
 struct Replay {
@@ -35,6 +37,11 @@ struct Replay {
     lives: Lives,
     lookups: Lookups,
     bands: Bands,
+    /// Floods that have a storm limit, and those that exceed it.
+    floods: Floods,
+    exceeded: ExceededFloods,
+    /// Moment at which a worker executed the action set of each packet that has one.
+    action_sets: BTreeMap<(usize, Walker), Moment>,
     /// Whether a bucket may fail because no frame is free.
     lacks_frames: bool,
     features: Features,
@@ -86,7 +93,12 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
     if record.totals.express != record.express.hits {
         return Err(format!("{} hits of path records, but {}", record.express.hits, record.totals.express));
     }
-    let replay = replay(&record, &mut coverage)?;
+    let mut exceeded = ExceededFloods::default();
+    if storms::has_limits(&record) {
+        exceeded = replay(&record, exceeded, &mut Coverage::default())?.floods.charge();
+    }
+    coverage.exceeded_floods = exceeded.count;
+    let replay = replay(&record, exceeded, &mut coverage)?;
     let copies = sent::check_sent(&record, &replay)?;
     coverage.mirrored = mirrored::check_mirrored(&record)?;
     offloads::check_offloads(&record, &replay, &mut coverage)?;
@@ -136,8 +148,14 @@ fn numbers(record: &Record) -> BTreeMap<(PortNo, usize, u64), usize> {
     arrived.map(|(number, a)| ((a.port, a.worker, a.sequence), number)).collect()
 }
 
+/// Returns the moment at which each action set was executed.
+fn action_sets(record: &Record) -> BTreeMap<(usize, Walker), Moment> {
+    let logs = record.action_sets.iter().enumerate();
+    logs.flat_map(|(worker, log)| log.iter().map(move |(walker, at)| ((worker, *walker), *at))).collect()
+}
+
 /// Runs the reference through the serial order, worker by worker between two versions.
-fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
+fn replay(record: &Record, exceeded: ExceededFloods, coverage: &mut Coverage) -> Result<Replay, String> {
     let by_place = numbers(record);
     let refused = refused(record);
     coverage.refused = refused.len();
@@ -150,6 +168,9 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         lacks_frames: record.room.lacks_frames(),
         lookups: lives::by_packet(record),
         bands: Bands::of(record),
+        floods: Floods::default(),
+        exceeded,
+        action_sets: action_sets(record),
         features: Features::default(),
         eras: Eras::new(record.arrivals.len()),
         refused: refused.keys().filter_map(|place| by_place.get(place).copied()).collect(),
@@ -167,6 +188,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                     let arrival = &record.arrivals[*number];
                     let (worker, walker) = (arrival.worker, Walker::Injected(rule_version));
                     made.reference.exceed(made.bands.exceeded_by((worker, walker)));
+                    made.reference.exceed_storm_limits(made.exceeded.of((worker, walker)));
                     let processed = made.reference.packet_out(packet);
                     let moment =
                         record.logs.get(worker).zip(record.moments.get(worker)).and_then(|(log, moments)| {
@@ -181,6 +203,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                     made.reference.apply(operation)?;
                     made.lives.apply(version, operation, &made.reference);
                     made.features.apply(operation);
+                    made.floods.apply(version, operation);
                 }
             }
         }
@@ -215,6 +238,7 @@ impl Replay {
         let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
         self.eras.note(number, arrival, &self.reference);
         self.reference.exceed(self.bands.exceeded_by((arrival.worker, walker)));
+        self.reference.exceed_storm_limits(self.exceeded.of((arrival.worker, walker)));
         let first = match refused {
             Some((table, reason)) => {
                 self.reference.refuse(arrival.port, (&arrival.bytes, arrival.unfinished), *table, *reason)
@@ -238,6 +262,15 @@ impl Replay {
         self.bands.check(packet, &processed)?;
         let lookups: &[Lookup] = self.lookups.get(&packet).map_or(&[], Vec::as_slice);
         self.lives.used(&processed, lookups, logged.moment, self.lacks_frames)?;
+        self.floods.note(packet, &processed, |table| match table {
+            Some(table) => lookups.iter().find(|lookup| lookup.table == table).map(|lookup| lookup.moment),
+            // A packet-out may have actions without an action set.
+            None => self
+                .action_sets
+                .get(&packet)
+                .copied()
+                .or_else(|| logged.arrival.is_injected().then_some(logged.moment)),
+        })?;
         self.order.push(logged.number);
         self.features.note(logged.arrival, lookups, &processed, coverage);
         let kind = match processed.outcome {

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random settings of ports for NORMAL.
+//! Random settings of ports for NORMAL: VLANs, storm limits and limits of learned addresses.
 
 use super::Style;
 use fastrand::Rng;
-use flow::bridge::{BridgeConfig, BridgePort, PortVlans, TrunkVlans};
+use flow::bridge::{BridgeConfig, BridgePort, PortVlans, StormLimit, StormLimits, TrunkVlans};
 
 /// VLAN IDs are below this number, like those of the packets.
 const VIDS: u16 = 4;
 
 impl Style {
-    /// Returns settings for NORMAL. Some ports, and at times all ports, have none.
-    pub fn bridge(&self, rng: &mut Rng) -> BridgeConfig {
+    /// Returns settings for NORMAL. Some ports, and at times all ports, have none. Storm limits need enough
+    /// frames (`has_frames`): the worker does not flood from a group's bucket for which it has no frame.
+    pub fn bridge(&self, rng: &mut Rng, has_frames: bool) -> BridgeConfig {
         let mut bridge = BridgeConfig::default();
         if rng.u8(0..6) == 0 {
             return bridge;
         }
         for number in self.port_numbers() {
             if rng.u8(0..4) != 0 {
-                bridge.ports.insert(number, BridgePort { vlans: vlans(rng) });
+                let vlans = vlans(rng);
+                let storm = if has_frames && rng.u8(0..4) != 0 { storm(rng) } else { StormLimits::default() };
+                let mac_limit = (rng.u8(0..4) == 0).then(|| rng.u32(1..4));
+                bridge.ports.insert(number, BridgePort { vlans, storm, mac_limit });
             }
         }
         bridge
@@ -37,4 +41,15 @@ fn vlans(rng: &mut Rng) -> PortVlans {
         2 => PortVlans::NativeTagged { native, trunks },
         _ => PortVlans::NativeUntagged { native, trunks },
     }
+}
+
+/// Returns limits close to the rates of a case's flows. No limit closes its port: the checker would mistake
+/// the removal of the port's learned addresses for their expiry.
+fn storm(rng: &mut Rng) -> StormLimits {
+    let mut limit = || {
+        let rate = [1, 2, 8, 32][rng.usize(0..4)];
+        (rng.u8(0..3) != 0).then(|| StormLimit { rate, burst: rng.u32(1..4) })
+    };
+    let [broadcast, multicast, unknown_unicast] = [limit(), limit(), limit()];
+    StormLimits { broadcast, multicast, unknown_unicast, shut: None }
 }

@@ -18,8 +18,9 @@ fn bridge() -> Bridge {
         (NATIVE_TAGGED, PortVlans::NativeTagged { native: 10, trunks: TrunkVlans::Only([20].into()) }),
         (NATIVE_UNTAGGED, PortVlans::NativeUntagged { native: 10, trunks: TrunkVlans::Only([20].into()) }),
     ];
-    let ports: BTreeMap<_, _> = ports.map(|(port, vlans)| (port, Settings { vlans })).into();
-    Bridge::compile(&BridgeConfig { ports })
+    let ports: BTreeMap<_, _> =
+        ports.map(|(port, vlans)| (port, Settings { vlans, ..Settings::default() })).into();
+    Bridge::compile(&BridgeConfig { ports }, None)
 }
 
 #[test]
@@ -52,4 +53,46 @@ fn ports_send_frames_with_the_tags_of_their_modes() {
         let without = [ACCESS, TRUNK, NATIVE_TAGGED, PLAIN].map(|port| bridge.retag(port, 0, tag));
         assert_eq!(without, [None, Some(Keep), None, Some(Keep)]);
     }
+}
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+const MULTICAST: [u8; 6] = [1, 0, 0x5e, 0, 0, 1];
+const UNICAST: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// Limits of port 1: one broadcast per second and two at once, and unknown addresses as given.
+fn limited(unknown_unicast: Option<flow::bridge::StormLimit>, before: Option<&Bridge>) -> Bridge {
+    let storm = StormLimits {
+        broadcast: Some(flow::bridge::StormLimit { rate: 1, burst: 2 }),
+        unknown_unicast,
+        ..StormLimits::default()
+    };
+    let ports = [(ACCESS, Settings { storm, ..Settings::default() })].into();
+    Bridge::compile(&BridgeConfig { ports }, before)
+}
+
+/// Returns the number of packets that pass, of those with this destination that arrive at one moment.
+fn passed(bridge: &Bridge, port: PortNo, destination: [u8; 6], now: u64, count: usize) -> usize {
+    (0..count).filter(|_| bridge.exceeded(port, destination, Nanos(now)).is_none()).count()
+}
+
+#[test]
+fn each_kind_of_flood_has_its_own_limit() {
+    let bridge = limited(Some(flow::bridge::StormLimit { rate: 1_000, burst: 1 }), None);
+    assert_eq!(passed(&bridge, ACCESS, BROADCAST, 0, 9), 2);
+    assert_eq!(passed(&bridge, ACCESS, MULTICAST, 0, 9), 9, "multicasts have no limit");
+    assert_eq!(passed(&bridge, ACCESS, UNICAST, 0, 9), 1);
+    assert_eq!(passed(&bridge, TRUNK, BROADCAST, 0, 9), 9, "another port has no limit");
+    assert_eq!(passed(&bridge, ACCESS, BROADCAST, SECOND_NS, 9), 1);
+    let exceeded = [BROADCAST, UNICAST].map(|to| bridge.exceeded(ACCESS, to, Nanos(SECOND_NS)));
+    assert_eq!(exceeded, [Some((FloodKind::Broadcast, false)), None]);
+}
+
+#[test]
+fn a_limit_that_stays_keeps_its_tokens() {
+    let first = limited(None, None);
+    assert_eq!(passed(&first, ACCESS, BROADCAST, 0, 9), 2);
+    let second = limited(Some(flow::bridge::StormLimit { rate: 5, burst: 5 }), Some(&first));
+    assert_eq!(passed(&second, ACCESS, BROADCAST, 0, 9), 0);
+    assert_eq!(passed(&second, ACCESS, UNICAST, 0, 9), 5);
+    assert_eq!(passed(&second.without_limits(), ACCESS, UNICAST, 0, 9), 9);
 }

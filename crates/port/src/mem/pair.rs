@@ -1,79 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In-memory queue pairs. Each direction has two bounded SPSC rings: one carries full buffers, the other
-//! returns empty buffers. The worker's side neither allocates nor locks.
+//! In-memory queue pairs for tests and simulations.
 
-use crate::queue::move_first;
-use crate::{
-    Capabilities, Link, MIN_FRAME_BYTES, Outstanding, Pools, PortDrop, Queue, SMALL_FRAME_BYTES, Statistics,
-};
+use crate::parcels::{Received, Receiver, Sender, direction};
+use crate::{Capabilities, Link, Outstanding, Pools, Queue, SMALL_FRAME_BYTES, Statistics};
 use frame::{Frame, Meta, Stamp};
-use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A buffer in a ring, which grows to the longest frame that it has carried.
-struct Parcel {
-    bytes: Vec<u8>,
-    meta: Meta,
-}
-
-impl Parcel {
-    fn set(&mut self, bytes: &[u8], meta: Meta) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
-        self.meta = meta;
-    }
-}
-
-struct Sender {
-    full: Producer<Parcel>,
-    empty: Consumer<Parcel>,
-}
-
-impl Sender {
-    /// Sends a frame. Returns false if all buffers are in use.
-    fn send(&mut self, bytes: &[u8], meta: Meta) -> bool {
-        let Ok(mut parcel) = self.empty.pop() else { return false };
-        parcel.set(bytes, meta);
-        let sent = self.full.push(parcel);
-        debug_assert!(sent.is_ok(), "the ring has room for all its buffers");
-        true
-    }
-
-    /// Returns the number of buffers that the receiver has not returned.
-    fn on_their_way(&self) -> usize {
-        self.empty.buffer().capacity() - self.empty.slots()
-    }
-}
-
-struct Receiver {
-    full: Consumer<Parcel>,
-    empty: Producer<Parcel>,
-}
-
-impl Receiver {
-    /// Calls `take` with the oldest buffer and returns its result. After `None`, the buffer stays first in
-    /// the ring.
-    fn take<T>(&mut self, take: impl FnOnce(&Parcel) -> Option<T>) -> Option<T> {
-        let answer = take(self.full.peek().ok()?)?;
-        if let Ok(parcel) = self.full.pop() {
-            let returned = self.empty.push(parcel);
-            debug_assert!(returned.is_ok(), "the ring has room for all its buffers");
-        }
-        Some(answer)
-    }
-}
-
-fn direction(capacity: usize) -> (Sender, Receiver) {
-    let (full_in, full_out) = RingBuffer::new(capacity);
-    let (mut empty_in, empty_out) = RingBuffer::new(capacity);
-    for _ in 0..capacity {
-        let parcel = Parcel { bytes: Vec::with_capacity(SMALL_FRAME_BYTES), meta: Meta::default() };
-        let stocked = empty_in.push(parcel);
-        debug_assert!(stocked.is_ok());
-    }
-    (Sender { full: full_in, empty: empty_out }, Receiver { full: full_out, empty: empty_in })
-}
 
 /// Creates port `number` with `queues` queue pairs of `capacity` frames per direction, and the handle to its
 /// other side.
@@ -87,10 +19,9 @@ pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemH
             let (to_handle, from_worker) = direction(capacity);
             sides.push((to_worker, from_worker));
             MemQueue {
-                number,
                 rx: from_handle,
                 tx: to_handle,
-                sequence: 0,
+                received: Received::at(number),
                 capabilities: Capabilities { partial_checksum: true, gso: true },
                 statistics: Statistics::default(),
                 up: Arc::clone(&up),
@@ -103,10 +34,9 @@ pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemH
 
 /// The worker's side of an in-memory queue pair. Offload metadata is preserved in both directions.
 pub struct MemQueue {
-    number: u32,
     rx: Receiver,
     tx: Sender,
-    sequence: u64,
+    received: Received,
     capabilities: Capabilities,
     statistics: Statistics,
     up: Arc<AtomicBool>,
@@ -120,56 +50,13 @@ impl MemQueue {
     }
 }
 
-/// Result of handling a buffer in `receive`.
-enum Arrival {
-    Frame(Frame),
-    Dropped(PortDrop),
-}
-
 impl Queue for MemQueue {
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize, stamp: Stamp) -> usize {
-        let mut count = 0;
-        while count < max {
-            let arrival = self.rx.take(|parcel| {
-                if parcel.bytes.len() < MIN_FRAME_BYTES {
-                    return Some(Arrival::Dropped(PortDrop::RxRunt));
-                }
-                let Some(mut frame) = pools.filled(&parcel.bytes) else {
-                    return (!pools.fits(parcel.bytes.len()))
-                        .then_some(Arrival::Dropped(PortDrop::RxOversized));
-                };
-                frame.meta = parcel.meta;
-                Some(Arrival::Frame(frame))
-            });
-            match arrival {
-                Some(Arrival::Frame(mut frame)) => {
-                    frame.meta.arrive(self.number, self.sequence, stamp);
-                    self.sequence += 1;
-                    self.statistics.received(frame.len());
-                    burst.push(frame);
-                    count += 1;
-                }
-                Some(Arrival::Dropped(reason)) => self.statistics.dropped(reason),
-                None => break,
-            }
-        }
-        count
+        self.rx.receive(&mut self.received, &mut self.statistics, pools, burst, max, stamp)
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
-        let mut count = 0;
-        for frame in &*frames {
-            if frame.len() < MIN_FRAME_BYTES {
-                self.statistics.dropped(PortDrop::TxRunt);
-            } else if self.tx.send(frame.bytes(), frame.meta) {
-                self.statistics.sent(frame.len());
-            } else {
-                break;
-            }
-            count += 1;
-        }
-        move_first(frames, count, done);
-        count
+        self.tx.transmit(&mut self.statistics, frames, done, |meta| Ok(*meta))
     }
 
     /// Returns the outstanding bytes. Each frame that was not popped counts as [`SMALL_FRAME_BYTES`].
@@ -242,6 +129,7 @@ impl MemHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PortDrop;
     use frame::PartialChecksum;
 
     #[test]

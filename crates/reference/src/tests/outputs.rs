@@ -4,7 +4,7 @@
 use super::frames::{DST, SRC, udp};
 use super::{add, entry, run, with_instructions};
 use crate::{LearnedMac, Processed, Reference};
-use flow::bridge::{BridgeConfig, BridgePort, PortVlans, TrunkVlans};
+use flow::bridge::{BridgeConfig, BridgePort, PortVlans, StormLimit, StormLimits, TrunkVlans};
 use flow::operation::MAC_TABLE;
 use flow::{
     Action, DropReason, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Operation, Outcome,
@@ -184,7 +184,8 @@ fn normal_obeys_the_vlans_of_ports() {
         (4, PortVlans::NativeTagged { native: 20, trunks: only(&[0]) }),
         (5, PortVlans::Access(0)),
     ];
-    let ports = ports.map(|(port, vlans)| (PortNo(port), BridgePort { vlans })).into();
+    let ports =
+        ports.map(|(port, vlans)| (PortNo(port), BridgePort { vlans, ..BridgePort::default() })).into();
     reference.apply(&Operation::Bridge(Some(Arc::new(BridgeConfig { ports })))).unwrap();
     let untagged = || PacketBuilder::ethernet(DST, SRC).pad_to(64);
     let plain = untagged().ethertype(0x1234).build();
@@ -211,6 +212,32 @@ fn normal_obeys_the_vlans_of_ports() {
     let (copies, _, vid) = sent(4, &tagged(0xe000));
     assert_eq!((copies, vid), (vec![(2, tagged(0xe000 | 20)), rule(&tagged(0xe000))], Some(20)));
     assert_eq!(sent(3, &tagged(20)).1, [DropReason::WrongVlan]);
+}
+
+#[test]
+fn normal_drops_floods_above_the_limit_of_their_kind() {
+    let mut reference = with_instructions(to(port_no::NORMAL.0));
+    learn(&mut reference, 100, 0, number(DST), 3);
+    let storm = StormLimits {
+        broadcast: Some(StormLimit { rate: 1, burst: 1 }),
+        unknown_unicast: Some(StormLimit { rate: 1, burst: 1 }),
+        ..StormLimits::default()
+    };
+    let ports = [(PortNo(1), BridgePort { storm, ..BridgePort::default() })].into();
+    reference.apply(&Operation::Bridge(Some(Arc::new(BridgeConfig { ports })))).unwrap();
+    let mut outcome = |exceeds, port, dst: [u8; 6]| {
+        reference.exceed_storm_limits(vec![exceeds]);
+        reference.process(PortNo(port), &PacketBuilder::ethernet(dst, SRC).ethertype(0x1234).build()).outcome
+    };
+    let (unknown, group) = ([2, 9, 9, 9, 9, 9], [1, 0, 0x5e, 0, 0, 1]);
+    assert_eq!(outcome(true, 1, [0xff; 6]), Outcome::Dropped(DropReason::StormBroadcast));
+    assert_eq!(outcome(true, 1, unknown), Outcome::Dropped(DropReason::StormUnknownUnicast));
+    // Without a limit of the kind or the port, and below the limit, packets pass.
+    for (exceeds, port, dst) in
+        [(true, 1, group), (true, 1, DST), (true, 2, [0xff; 6]), (false, 1, [0xff; 6]), (false, 1, unknown)]
+    {
+        assert_eq!(outcome(exceeds, port, dst), Outcome::Forwarded, "{exceeds} {port} {dst:?}");
+    }
 }
 
 #[test]

@@ -192,6 +192,12 @@ pub struct PortRow {
     pub dropped: BTreeMap<String, u64>,
     /// VLANs that NORMAL carries on the port, or `null` for all VLANs with their tags.
     pub vlans: Option<String>,
+    /// Whether a storm limit has closed the port.
+    pub blocked: bool,
+    /// Number of MAC addresses that are learned at the port.
+    pub macs: u32,
+    /// Number of times that a MAC address was not learned because of the port's limit.
+    pub macs_refused: u64,
     /// Egress queues in order of their numbers.
     pub queues: Vec<QueueRow>,
 }

@@ -46,6 +46,9 @@ pub fn ports(model: &mut Model<Plane>) -> Ports {
             tx_dropped: c.tx_dropped,
             dropped: c.by_name.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
             vlans: vlans(model, port.desc.number),
+            blocked: port.is_blocked,
+            macs: model.mac_counts(port.desc.number).0,
+            macs_refused: model.mac_counts(port.desc.number).1,
             queues: model.queues(port.desc.number).into_iter().map(queue).collect(),
             name: port.desc.name,
         }

@@ -34,9 +34,10 @@ impl Daemon {
         let now = self.clock.now();
         let model = self.model_handle.here()?;
         for change in &changes {
-            let (ConfigChange::RemovePort(port) | ConfigChange::ReopenPort { before: port, .. }) = change
-            else {
-                continue;
+            let port = match change {
+                ConfigChange::RemovePort(port) => port,
+                ConfigChange::ReopenPort { before, .. } => before.as_ref(),
+                _ => continue,
             };
             if model.remove_port(now, port.number).is_err() {
                 tracing::error!(port = port.name, "the model did not have a port of the configuration");
@@ -47,13 +48,14 @@ impl Daemon {
         model.set_bridge(now, config.datapath.bridge());
         let (mut added, mut described) = (Vec::new(), Vec::new());
         for (port, link) in opened {
+            let carrier = port.carrier();
             let OpenPort { number, name, queues, device_lock } = port;
             let settings = config.datapath.ports.iter().find(|port| port.number == number);
             let lock = settings.map(|port| port.device.clone()).zip(device_lock);
             self.device_locks.extend(lock);
             let egress = settings.map(|port| port.queues.clone()).unwrap_or_default();
             let interface = settings.and_then(interface);
-            self.links.push(Known { port: number, interface, link, downs: 0 });
+            self.links.push(Known { port: number, interface, carrier, link, downs: 0 });
             added.push(PortQueues { number, queues, egress });
             described.push((describe(number, name, &link), link));
         }
@@ -165,9 +167,8 @@ fn ports_update(
     let has_device = |port: &ConfiguredPort| !port.workers.is_empty();
     for change in changes {
         match change {
-            ConfigChange::RemovePort(port) | ConfigChange::ReopenPort { before: port, .. } => {
-                update.removed.push(port.number);
-            }
+            ConfigChange::RemovePort(port) => update.removed.push(port.number),
+            ConfigChange::ReopenPort { before, .. } => update.removed.push(before.number),
             ConfigChange::AddPort(_) => {}
             ConfigChange::SetQueues(port) if has_device(port) => {
                 update.egress.push((port.number, port.queues.clone()));

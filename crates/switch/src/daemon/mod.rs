@@ -20,6 +20,7 @@ mod serve;
 mod service;
 mod start;
 mod stop;
+mod storms;
 mod thread;
 
 pub(crate) use clock::MonotonicClock;

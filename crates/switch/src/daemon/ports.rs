@@ -4,6 +4,8 @@
 use super::DaemonError;
 use config::{Config, ConfiguredPort};
 use port::{DeviceLock, Link, PortError, Queue, Queues, Spec};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -19,6 +21,11 @@ pub struct OpenPort {
 }
 
 impl OpenPort {
+    /// Returns the carrier of the port at the other end ([`Queue::carrier`]).
+    pub(super) fn carrier(&self) -> Option<Arc<AtomicBool>> {
+        self.queues.first().and_then(|(_, queue)| queue.carrier())
+    }
+
     /// Returns the link of the port, which is up only if every queue reports it as up.
     pub(super) fn poll_link(&mut self) -> Link {
         let mut link = Link { up: self.queues.is_empty(), ..Link::default() };

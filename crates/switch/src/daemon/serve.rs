@@ -5,7 +5,7 @@
 //! Begin with [`serve`], then read [`Served::step`].
 
 use super::change::PendingChange;
-use super::{Daemon, DaemonError, Stop, links};
+use super::{Daemon, DaemonError, Stop, links, storms};
 use crate::control::{Connection, ControlState, PARKED_MAX};
 use config::trace::TracedPlane;
 use dataplane::DataPlane;
@@ -138,6 +138,7 @@ impl Served {
             None => TEND_NS,
             Some(model) => {
                 let mut more = model.poll(now);
+                storms::log_notices(model);
                 let workers = &daemon.workers;
                 let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
                 if let Some(done) = done {

@@ -25,7 +25,7 @@ use config::socket::SocketPurpose;
 use config::trace::TracedPlane;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
 use dataplane::DataPlane;
-use flow::{Nanos, PortNo};
+use flow::Nanos;
 use model::{Changed, Model};
 use port::wait::Wake;
 use port::{DeviceLock, Link};
@@ -224,9 +224,15 @@ pub(super) fn interface(port: &ConfiguredPort) -> Option<String> {
     port::interface_of(&port.driver, &port.device).map(str::to_owned)
 }
 
-fn known_link(config: &Config, number: PortNo, link: Link) -> Known {
-    let port = config.datapath.ports.iter().find(|port| port.number == number);
-    Known { port: number, interface: port.and_then(interface), link, downs: 0 }
+fn known_link(config: &Config, port: &mut OpenPort) -> Known {
+    let settings = config.datapath.ports.iter().find(|settings| settings.number == port.number);
+    Known {
+        port: port.number,
+        interface: settings.and_then(interface),
+        carrier: port.carrier(),
+        link: port.poll_link(),
+        downs: 0,
+    }
 }
 
 impl Daemon {
@@ -305,8 +311,8 @@ impl Daemon {
         let channels = Channels::open(&config.datapath)?;
         let kept = kept_rules::open(config, clock)?;
         let mut ports = open()?;
-        let known: Vec<(PortNo, String, Link)> =
-            ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
+        let links: Vec<Known> = ports.iter_mut().map(|port| known_link(config, port)).collect();
+        let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
         let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
         let Forwarding { plane, workers, search, device_descriptor } = match &config.datapath.device {
             Some(device) => forward_by_device(device, ports)?,
@@ -314,8 +320,8 @@ impl Daemon {
         };
         let mut model = Model::new(model_config(config), plane, clock.now());
         model.set_bridge(clock.now(), config.datapath.bridge());
-        for (number, name, link) in &known {
-            model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
+        for (Known { port, link, .. }, name) in links.iter().zip(names) {
+            model.add_port(clock.now(), describe(*port, name, link), link.up)?;
         }
         model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
         reserve_ports(&mut model, clock.now(), &config.datapath);
@@ -342,7 +348,7 @@ impl Daemon {
             unanswered_workers: 0,
             lost_search_worker: false,
             control,
-            links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
+            links,
             link_thread,
             metrics: Inlet::new(),
             datapath_id: config.datapath.id,
@@ -532,6 +538,7 @@ fn model_config(config: &Config) -> model::ModelConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::PortNo;
     use port::mem::pair;
 
     /// All operations must be active and all links known before the threads start.

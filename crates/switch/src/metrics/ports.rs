@@ -25,6 +25,17 @@ const PORT: &[MetricField<PortRow>] = &[
         "Packets that were given to the port but not sent",
         |row| row.tx_dropped,
     ),
+    MetricField::gauge(
+        "shunt_port_blocked",
+        "Whether a storm limit has closed the port (1) or not (0)",
+        |row| row.blocked.into(),
+    ),
+    MetricField::gauge("shunt_port_macs", "MAC addresses learned at the port", |row| row.macs.into()),
+    MetricField::counter(
+        "shunt_port_macs_refused",
+        "Times that a MAC address was not learned because of the port's limit",
+        |row| row.macs_refused,
+    ),
 ];
 
 const QUEUE: &[MetricField<QueueRow>] = &[

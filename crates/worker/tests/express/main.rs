@@ -6,6 +6,7 @@
 mod distant;
 mod lab;
 mod moving;
+mod storms;
 mod vlans;
 
 use dataplane::DataPlane;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wire::PacketBuilder;
 
 fn set<const PORTS: usize>(lab: &mut Lab, ports: [(u32, PortVlans); PORTS]) {
-    let ports = ports.map(|(port, vlans)| (PortNo(port), BridgePort { vlans }));
+    let ports = ports.map(|(port, vlans)| (PortNo(port), BridgePort { vlans, ..BridgePort::default() }));
     lab.model.set_bridge(lab.now, Some(Arc::new(BridgeConfig { ports: ports.into() })));
     while lab.worker.apply() > 0 {}
 }
