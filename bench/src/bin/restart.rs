@@ -175,6 +175,7 @@ fn one(folder: &Path, flows: u32) -> Result<()> {
     let (cpu, begun) = (cpu_ms(), Instant::now());
     let opened = RuleStore::open(config(folder), StoreClock::at(START))?;
     let read = begun.elapsed();
+    model.plane_mut().set_two_threads(true);
     let report = model.restore(
         START,
         opened.state.ok_or_else(|| format!("the store has no state: {:?}", opened.report.problems))?,

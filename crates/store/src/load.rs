@@ -177,6 +177,7 @@ struct Base<'a> {
 fn read_snapshot(image: &FileImage) -> Option<Base<'_>> {
     let mut frames = Frames::new(image.bytes(), &image.header);
     let mut state = FileState::default();
+    state.reserve(image.bytes().len());
     let mut transaction = Transaction::default();
     loop {
         let NextFrame::Frame(frame) = frames.next_frame() else { return None };
@@ -259,6 +260,7 @@ fn replay_log<'a>(
     findings: &mut Findings,
 ) {
     let mut frames = Frames::new(log.bytes(), &log.header);
+    loaded.state.reserve(log.bytes().len());
     let mut transaction = Transaction::default();
     loop {
         let before = frames.remaining();

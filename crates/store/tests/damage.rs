@@ -189,6 +189,7 @@ fn a_snapshot_without_later_changes_needs_no_log() {
         assert_eq!(state(&model), expected, "start {start}");
         assert_eq!((opened.report.last, opened.report.lost), (last, Some(0)), "start {start}");
         assert_eq!(opened.report.problems, [""; 0], "start {start}");
+        assert!(opened.report.last_age.is_some_and(|age| age < LIMIT), "{:?}", opened.report.last_age);
     }
     // The process was killed when it began the log.
     fs::write(folder.0.join(format!("log-{:020}", last + 1)), [0; 5]).unwrap();

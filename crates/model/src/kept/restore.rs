@@ -37,8 +37,8 @@ pub struct RestoredEntry {
 /// Kept state to restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptState {
-    /// Flow entries in the order of their serial numbers.
-    pub entries: Vec<RestoredEntry>,
+    /// Flow entries in the order of their serial numbers, in parts of any size.
+    pub entries: Vec<Vec<RestoredEntry>>,
     /// Learned MACs: VLAN ID, address and port.
     pub macs: Vec<(u16, [u8; 6], PortNo)>,
     /// Groups in any order.
@@ -147,17 +147,17 @@ impl<D: DataPlane> Model<D> {
         &mut self,
         now: Nanos,
         tables: Option<TableSet>,
-        entries: Vec<RestoredEntry>,
+        entries: Vec<Vec<RestoredEntry>>,
         report: &mut RestoreReport,
     ) {
-        let count = entries.len();
+        let count = entries.iter().map(Vec::len).sum();
         self.rules.store.reserve(count);
         self.expiry.restart_idle(now);
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
         transaction.reserve(count);
         clear(&mut transaction, tables);
         let mut added = 0;
-        for entry in entries {
+        for entry in entries.into_iter().flatten() {
             added += usize::from(add(&mut transaction, entry, report));
         }
         let (changes, others) = transaction.operations();
