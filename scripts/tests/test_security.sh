@@ -81,6 +81,17 @@ ok 'the group may connect to the control socket, others read why not'
 in_room sw curl --silent --fail http://127.0.0.1:9494/metrics >"$folder/metrics.log" || fail 'there are no metrics'
 grep -q '^process_open_fds [0-9]' "$folder/metrics.log" || fail 'metrics of the process are missing'
 
+# A change of many flows, on a thread of its own, which starts another thread to compile the table.
+for ((n = 0; n < 5000; n++)); do
+    printf 'cookie=%s,priority=8,ip,nw_dst=10.1.%s.%s,actions=drop\n' $((n % 25 ? 1 : 2)) $((n / 250)) $((n % 250))
+done >"$folder/many.flows"
+"$shunt" --control "$control" flows load "$folder/many.flows" >"$folder/load.log"
+ofctl del-flows "tcp:$openflow_listen" 'cookie=2/-1'
+compiles() { [ "$(field bases Seccomp | sort -u)" = 2 ]; }
+wait_until 'a thread compiles the table' compiles
+[ "$("$shunt" --control "$control" flows dump | grep -c 'cookie=0x1,')" = 4800 ] || fail 'flows are lost'
+ok 'a change of many flows starts a thread that compiles the table'
+
 # A reload opens a port and changes the mode of the socket.
 make_room h3
 ip -n "$prefix-sw" link add p3 type veth peer name eth0 netns "$prefix-h3"

@@ -153,7 +153,7 @@ fn restored_entries_keep_their_hard_timeouts_and_restart_their_idle_timeouts() {
     let idle = FlowMod { idle_timeout_s: 20, ..add(1, mac(2), PortNo(1)) };
     let entries =
         vec![entry(4, Nanos(now - 50 * SECOND.0), hard), entry(9, Nanos(now - 500 * SECOND.0), idle)];
-    let report = model.restore(Nanos(now), KeptState { entries, ..KeptState::default() });
+    let report = model.restore(Nanos(now), KeptState { entries: vec![entries], ..KeptState::default() });
     assert_eq!((report.flows, report.refused), (2, 0));
     let left = |model: &mut Fake, after: u64| {
         let at = Nanos(now + after * SECOND.0);
@@ -185,10 +185,9 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
     let group = |id, actions| Group { id: GroupId(id), kind: GroupType::All, buckets: vec![bucket(actions)] };
     let state = KeptState {
         entries: vec![
-            entry(1, Nanos(0), overlapping),
-            entry(2, Nanos(0), add(1, mac(1), PortNo(1))),
-            entry(3, Nanos(0), missing),
-            entry(4, Nanos(0), sends),
+            vec![entry(1, Nanos(0), overlapping), entry(2, Nanos(0), add(1, mac(1), PortNo(1)))],
+            Vec::new(),
+            vec![entry(3, Nanos(0), missing), entry(4, Nanos(0), sends)],
         ],
         // Group 1 sends to group 2.
         groups: vec![

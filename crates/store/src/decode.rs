@@ -52,17 +52,26 @@ pub fn decode(state: &FileState<'_>, created: impl Fn(i64) -> Nanos + Sync) -> (
     (kept, lost)
 }
 
+/// Number of entries that are decoded into one vector. Many small vectors are never moved, and their memory
+/// is used again while they are consumed.
+const PART_ENTRIES: usize = 512;
+
 /// Decodes the entries, in several threads if there are many.
 fn entries(
     items: &[(u64, EntryItem<'_>)],
     created: &(impl Fn(i64) -> Nanos + Sync),
-) -> (Vec<RestoredEntry>, usize) {
-    let decode_all = |items: &[(u64, EntryItem<'_>)]| -> Vec<RestoredEntry> {
-        items.iter().filter_map(|(serial, item)| entry(*serial, item, created)).collect()
+) -> (Vec<Vec<RestoredEntry>>, usize) {
+    let decode_all = |items: &[(u64, EntryItem<'_>)]| -> Vec<Vec<RestoredEntry>> {
+        let parts = items.chunks(PART_ENTRIES).map(|items| {
+            let mut part = Vec::with_capacity(items.len());
+            part.extend(items.iter().filter_map(|(serial, item)| entry(*serial, item, created)));
+            part
+        });
+        parts.collect()
     };
     let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let parts = if items.len() < PARALLEL_MIN { 1 } else { cpus.min(8) };
-    let mut decoded = Vec::with_capacity(items.len());
+    let mut decoded = Vec::new();
     thread::scope(|scope| {
         let mut chunks = items.chunks(items.len().div_ceil(parts).max(1));
         let first = chunks.next().unwrap_or_default();
@@ -76,7 +85,7 @@ fn entries(
             decoded.extend(done.unwrap_or_else(|| decode_all(chunk)));
         }
     });
-    let lost = items.len() - decoded.len();
+    let lost = items.len() - decoded.iter().map(Vec::len).sum::<usize>();
     (decoded, lost)
 }
 

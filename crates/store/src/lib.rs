@@ -37,6 +37,7 @@ use folder::Folder;
 use load::{Findings, LastChange};
 use model::KeptState;
 use pages::SequencePage;
+use state::FileTime;
 use status::StoreCounters;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -86,8 +87,9 @@ pub const SNAPSHOT_AFTER_BYTES: u64 = 4 << 20;
 pub struct LoadReport {
     /// Number of the last change that is restored, or 0 if there is none.
     pub last: u64,
-    /// Time of this change in ms since 1970, if it is known.
-    pub last_wall_ms: Option<u64>,
+    /// Time since this change, if it is known. After a restart of the machine, it follows from the time of
+    /// day, otherwise from the monotonic clock.
+    pub last_age: Option<Duration>,
     /// Number of changes after it that are lost, or `None` if it is unknown.
     pub lost: Option<u64>,
     /// Number of items that cannot be decoded.
@@ -145,7 +147,12 @@ impl RuleStore {
         let state = loaded.map(|loaded| {
             let LastChange { sequence, time, boot_id: then } = loaded.last;
             report.last = sequence;
-            report.last_wall_ms = (time.wall_ms != 0).then_some(time.wall_ms);
+            report.last_age = (time != FileTime::default()).then(|| match then == boot_id {
+                true => {
+                    Duration::from_nanos(clock.set_up().saturating_sub(time.monotonic).max(0).unsigned_abs())
+                }
+                false => Duration::from_millis(clock.wall_ms().saturating_sub(time.wall_ms)),
+            });
             report.is_same_base = loaded.base_mark == base_mark;
             // After a restart of the machine, the time since the last change is unknown and does not count.
             let now = if then == boot_id { clock.set_up() } else { time.monotonic };

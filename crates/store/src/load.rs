@@ -149,21 +149,20 @@ pub fn load<'a>(images: &'a Images, folder: &Folder, findings: &mut Findings) ->
             continue;
         };
         let mut problems = Findings::default();
-        let loaded = replay(images, snapshot.number, base.state, base.time, folder, &mut problems);
-        let reached = loaded.as_ref().map_or(snapshot.number - 1, |loaded| loaded.last.sequence);
+        let loaded = replay(images, &snapshot.header, base.state, base.time, folder, &mut problems);
+        let reached = loaded.last.sequence;
         if reached >= base.end {
             findings.problems.extend(problems.problems);
             findings.is_damaged |= problems.is_damaged;
-            return loaded;
+            return Some(loaded);
         }
         let what =
             format!("it needs the changes up to {}, but the logs are whole only up to {reached}", base.end);
         findings.unusable(folder, &snapshot.path, &what);
     }
     // Before its first snapshot, a store begins with the empty state.
-    let starts_empty = images.logs.first().is_some_and(|log| log.number == 1);
-    let time = FileTime::default();
-    starts_empty.then(|| replay(images, 1, FileState::default(), time, folder, findings)).flatten()
+    let first = images.logs.first().filter(|log| log.number == 1)?;
+    Some(replay(images, &first.header, FileState::default(), FileTime::default(), folder, findings))
 }
 
 /// A snapshot.
@@ -178,6 +177,7 @@ struct Base<'a> {
 fn read_snapshot(image: &FileImage) -> Option<Base<'_>> {
     let mut frames = Frames::new(image.bytes(), &image.header);
     let mut state = FileState::default();
+    state.reserve(image.bytes().len());
     let mut transaction = Transaction::default();
     loop {
         let NextFrame::Frame(frame) = frames.next_frame() else { return None };
@@ -223,20 +223,20 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Applies the transactions of the logs from number `first` on, up to the first one that is not whole.
+/// Applies the transactions of the logs to the state of a file with the header `base`, up to the first
+/// transaction that is not whole. There may be no log: a start removes a log without transactions before it
+/// begins another one, and may be killed in between.
 fn replay<'a>(
     images: &'a Images,
-    first: u64,
+    base: &FileHeader,
     state: FileState<'a>,
     time: FileTime,
     folder: &Folder,
     findings: &mut Findings,
-) -> Option<LoadedFiles<'a>> {
-    let mut logs = images.logs.iter().filter(|log| log.number >= first).peekable();
-    let header = logs.peek().filter(|log| log.number == first)?.header;
-    let last = LastChange { sequence: first - 1, time, boot_id: header.boot_id };
-    let mut loaded = LoadedFiles { state, last, base_mark: header.base_mark };
-    for log in logs {
+) -> LoadedFiles<'a> {
+    let last = LastChange { sequence: base.first - 1, time, boot_id: base.boot_id };
+    let mut loaded = LoadedFiles { state, last, base_mark: base.base_mark };
+    for log in images.logs.iter().filter(|log| log.number >= base.first) {
         if log.number != loaded.last.sequence + 1 {
             findings.is_damaged = true;
             findings.problems.push(format!(
@@ -250,7 +250,7 @@ fn replay<'a>(
         loaded.base_mark = log.header.base_mark;
         replay_log(log, &mut loaded, folder, findings);
     }
-    Some(loaded)
+    loaded
 }
 
 fn replay_log<'a>(
@@ -260,6 +260,7 @@ fn replay_log<'a>(
     findings: &mut Findings,
 ) {
     let mut frames = Frames::new(log.bytes(), &log.header);
+    loaded.state.reserve(log.bytes().len());
     let mut transaction = Transaction::default();
     loop {
         let before = frames.remaining();

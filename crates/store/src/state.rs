@@ -6,6 +6,9 @@ use crate::items::ItemKind;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
+/// Usual length of a flow entry in a file.
+const ENTRY_BYTES: usize = 128;
+
 /// Value of a flow entry's item.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryItem<'a> {
@@ -78,6 +81,11 @@ pub fn next_item<'a>(fields: &mut ByteFields<'a>) -> Option<Option<RawItem<'a>>>
 }
 
 impl<'a> FileState<'a> {
+    /// Reserves space for the entries of a file of this length in bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.entries.reserve((bytes / ENTRY_BYTES).saturating_sub(self.entries.len()));
+    }
+
     /// Applies an item. Returns `None` if the item is malformed.
     pub fn apply(&mut self, (item, bytes): RawItem<'a>) -> Option<()> {
         let mut r = ByteFields(bytes);

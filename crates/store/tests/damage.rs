@@ -164,3 +164,39 @@ fn a_folder_is_used_once_at_a_time() {
     drop(first);
     assert!(RuleStore::open(config, clock).is_ok());
 }
+
+/// A start removes a log without transactions, and begins it again. It may be killed in between.
+#[test]
+fn a_snapshot_without_later_changes_needs_no_log() {
+    let clock = StoreClock::at(START);
+    let folder = TestFolder::new("between");
+    let config = config(&folder.0, Durability::Off);
+    let mut program = Program::new(7);
+    let recording = Recording::default();
+    let (handle, mut model) = attached(config.clone(), clock, &recording);
+    let newest = || files(&folder.0).into_iter().rfind(|file| name(file).starts_with("log-")).unwrap();
+    while handle.status().snapshots == 0 {
+        program.step(&mut model);
+        settle(&mut model, &handle);
+    }
+    let expected = state(&model);
+    let last = handle.status().recorded;
+    drop(model);
+    drop(handle);
+    assert!(fs::metadata(newest()).unwrap().len() <= 64, "the newest log has no transaction");
+    for start in 0..3 {
+        let (model, opened) = restored(config.clone(), clock);
+        assert_eq!(state(&model), expected, "start {start}");
+        assert_eq!((opened.report.last, opened.report.lost), (last, Some(0)), "start {start}");
+        assert_eq!(opened.report.problems, [""; 0], "start {start}");
+        assert!(opened.report.last_age.is_some_and(|age| age < LIMIT), "{:?}", opened.report.last_age);
+    }
+    // The process was killed when it began the log.
+    fs::write(folder.0.join(format!("log-{:020}", last + 1)), [0; 5]).unwrap();
+    let (model, opened) = restored(config, clock);
+    assert_eq!((state(&model), opened.report.last), (expected, last));
+}
+
+fn name(file: &Path) -> String {
+    file.file_name().unwrap().to_string_lossy().into_owned()
+}

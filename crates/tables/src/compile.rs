@@ -9,6 +9,7 @@ use crate::additions::Additions;
 use crate::choice::Choice;
 use crate::delta::FilterHint;
 use crate::delta::bit_vectors::{Byte, Ranks};
+use crate::id_map::IdMap;
 use engines::base::{Engine, Lookup};
 use engines::exact::Exact;
 use engines::lpm::{Lpm, Piece};
@@ -16,9 +17,8 @@ use engines::mask::{Mask, Vain};
 use engines::scan::Scan;
 use engines::simd::Level;
 use engines::{Base, BitSet, KeyPlan, NONE};
-use flow::{EntryId, FlowEntry};
+use flow::FlowEntry;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A delta has space for 1/`HEAD_PART` as many rules as its base has. If n rules are added one by one, and
@@ -80,7 +80,7 @@ pub struct Compiled {
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
     /// Slot of each entry, by entry ID.
-    pub(crate) slots: HashMap<EntryId, u32>,
+    pub(crate) slots: IdMap<u32>,
     /// Control side of the new base's deltas, which are empty.
     pub(crate) additions: Additions,
     /// Hint for the filter of the deltas.
@@ -96,7 +96,7 @@ impl Job {
         let (rows, before) = self.merged();
         let (engine, keyed, hint) = self.engine(&rows, &before);
         let (mut ids, mut priorities) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        let mut slots = HashMap::with_capacity(rows.len());
+        let mut slots = IdMap::with_capacity_and_hasher(rows.len(), Default::default());
         for (slot, row) in (0..).zip(&rows) {
             slots.insert(row.entry.id, slot);
             ids.push(row.entry.id);

@@ -18,6 +18,7 @@ pub mod additions;
 pub mod choice;
 pub mod compile;
 pub mod delta;
+mod id_map;
 pub mod rule_table;
 pub mod shadow_view;
 pub mod shape;

@@ -8,13 +8,14 @@
 use crate::TableUpdate;
 use crate::choice::choose;
 use crate::compile::{Compiled, HEAD_MIN, Job, Maker, Row};
+use crate::id_map::IdMap;
 use crate::shadow_view::{Rule, ShadowView};
 use crate::shape::Shape;
 use engines::KeyPlan;
 use engines::index::Index;
 use engines::plan::KeyPlanError;
 use flow::{EntryId, Field, FlowEntry};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Maximum number of changes in one operation that workers apply one by one. With more changes, workers get a
@@ -67,7 +68,7 @@ pub enum RuleChange {
 /// Rules of a table on the control side.
 #[derive(Debug, Default)]
 pub struct RuleTable {
-    rules: HashMap<EntryId, Rule>,
+    rules: IdMap<Rule>,
     shape: Shape,
     /// State of the workers' views after all updates.
     now: ShadowView,
@@ -116,6 +117,11 @@ impl RuleTable {
         self.changes += changes.len() as u64;
         let mut compile = changes.len() > SINGLY.max(self.now.view.base().len() / COMPILED_PART);
         let mut updates: Vec<TableUpdate> = Vec::new();
+        if compile {
+            let added = changes.iter().filter(|change| matches!(change, RuleChange::Add(_))).count();
+            self.rules.reserve(added);
+            self.log.reserve(added);
+        }
         for change in changes {
             match change {
                 RuleChange::Add(entry) => match self.add(entry, compile) {

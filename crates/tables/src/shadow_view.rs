@@ -5,6 +5,7 @@
 use crate::additions::Additions;
 use crate::compile::{Compiled, Row};
 use crate::delta::Delta;
+use crate::id_map::IdMap;
 use crate::{RulePlace, Table, TableUpdate};
 use engines::NONE;
 use engines::index::Index;
@@ -32,7 +33,7 @@ pub(crate) struct ShadowView {
     pub view: Table,
     /// Rules of the base, including deleted ones, and the slot of each rule, by entry ID.
     pub rows: Arc<Vec<Row>>,
-    slots: HashMap<EntryId, u32>,
+    slots: IdMap<u32>,
     /// Sequence number of the last rule in the base.
     base_sequence: u64,
     /// Content of the deltas. `None` before the first base, or if no rule can be added.

@@ -10,7 +10,11 @@ pub type Signature = Box<[(Field, u128)]>;
 /// Statistics of a table's rules.
 #[derive(Debug, Default)]
 pub struct Shape {
+    /// Number of rules of each signature, apart from `run`.
     signatures: HashMap<Signature, usize>,
+    /// Signature of the rules that were added last, which is in `signatures`, and their number. Most rules
+    /// have the signature of the rule before them.
+    run: Option<(Signature, usize)>,
     keyed: BTreeMap<u16, usize>,
     catch_alls: BTreeMap<u16, usize>,
     len: usize,
@@ -46,7 +50,26 @@ impl Shape {
             count(&mut self.catch_alls, priority);
         } else {
             count(&mut self.keyed, priority);
-            *self.signatures.entry(signature(matching)).or_default() += 1;
+            self.count_signature(matching);
+        }
+    }
+
+    fn count_signature(&mut self, matching: &Match) {
+        if let Some((signature, rules)) = &mut self.run
+            && matching.fields().map(|c| (c.field, c.mask)).eq(signature.iter().copied())
+        {
+            *rules += 1;
+            return;
+        }
+        self.end_run();
+        let signature = signature(matching);
+        self.signatures.entry(signature.clone()).or_default();
+        self.run = Some((signature, 1));
+    }
+
+    fn end_run(&mut self) {
+        if let Some((signature, rules)) = self.run.take() {
+            *self.signatures.entry(signature).or_default() += rules;
         }
     }
 
@@ -61,6 +84,7 @@ impl Shape {
             return false;
         }
         uncount(&mut self.keyed, &priority);
+        self.end_run();
         let signature = signature(matching);
         let Some(n) = self.signatures.get_mut(&signature) else { return false };
         *n -= 1;

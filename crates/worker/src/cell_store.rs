@@ -65,7 +65,9 @@ impl CellStore {
     /// Creates counter cells for an entry ID that no worker uses.
     pub fn prepare(&mut self, id: EntryId, program: ProgramId, priority: u16) {
         // A retired page may still hold counts of an earlier entry with this ID.
-        self.release(id);
+        if !(self.folded.is_empty() && self.reset.is_empty() && self.retired.is_empty()) {
+            self.release(id);
+        }
         let (number, place) = (id.0 as usize / PAGE_CELLS, id.0 as usize % PAGE_CELLS);
         for pages in &mut self.workers {
             while pages.len() <= number {

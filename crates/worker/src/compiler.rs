@@ -22,6 +22,9 @@ use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Number of changes from which a second thread is worthwhile.
+const PARALLEL_MIN: usize = 4_096;
+
 /// Data that an operation changed and that is replaced as a whole.
 #[derive(Debug, Default)]
 struct Changed {
@@ -49,6 +52,8 @@ pub(crate) struct OperationCompiler {
     pub records: ExpressCaches,
     /// Whether packets may wait for packet-outs of the controller.
     quenches: bool,
+    /// Whether large additions are compiled by two threads.
+    pub has_two_threads: bool,
 }
 
 impl OperationCompiler {
@@ -69,6 +74,7 @@ impl OperationCompiler {
             express: ExpressPlanner::new(),
             records: ExpressCaches::new(workers, config.express_records, bypass),
             quenches: config.port_cache.is_some_and(|cache| cache.quench.is_some()),
+            has_two_threads: false,
         }
     }
 
@@ -219,9 +225,23 @@ impl OperationCompiler {
 
     fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {
         let mut requeues = self.requeue(changes);
-        let (tables, modified) = self.entries.apply(changes, version, &mut self.requeues);
+        let is_parallel = self.has_two_threads && is_large_addition(changes);
+        let (tables, modified) = self.entries.apply(changes, version, is_parallel, &mut self.requeues);
+        let mut table_parts = self.no_parts();
+        let mut is_compiled = false;
+        if is_parallel {
+            std::thread::scope(|scope| {
+                let compile = || self.tables.change(&tables, &mut table_parts);
+                is_compiled = std::thread::Builder::new().spawn_scoped(scope, compile).is_ok();
+                self.entries.prepare_all(changes);
+            });
+        }
+        if !is_compiled {
+            self.tables.change(&tables, &mut table_parts);
+        }
+        // The programs come before the rules that need them.
         self.entries.updates(parts);
-        self.tables.change(&tables, parts);
+        parts.iter_mut().zip(table_parts).for_each(|(parts, of_tables)| parts.extend(of_tables));
         self.express.follow(changes, &self.tables);
         let with_records = &mut parts[..self.workers];
         self.records.note(changes, |table| self.express.is_reached(table), with_records);
@@ -249,6 +269,12 @@ impl OperationCompiler {
             parts.push(Update::SwapPorts(Arc::clone(&table)));
         }
     }
+}
+
+/// Returns whether these changes add so many entries that a second thread is worthwhile, and modify none.
+fn is_large_addition(changes: &[EntryChange]) -> bool {
+    let is_modify = |change: &EntryChange| matches!(change, EntryChange::Modify { .. });
+    changes.len() >= PARALLEL_MIN && !changes.iter().any(is_modify)
 }
 
 /// Returns `Some` if these changes may move flows to another lane. The value is true if flows may also become

@@ -88,10 +88,14 @@ impl Entries {
 
     /// Applies changes that become active with `version`. Returns their effect on each table that changes,
     /// and the modified entries.
+    ///
+    /// With `are_programs_due`, added entries have no program and no cell before [`Entries::prepare_all`] is
+    /// called. Then no entry may be modified.
     pub fn apply(
         &mut self,
         changes: &[EntryChange],
         version: RuleVersion,
+        are_programs_due: bool,
         requeues: &mut Requeues,
     ) -> (BTreeMap<TableId, TableChanges>, Modified) {
         let mut tables: BTreeMap<TableId, TableChanges> = BTreeMap::new();
@@ -99,10 +103,10 @@ impl Entries {
         for change in changes {
             match change {
                 EntryChange::Add(entry) => {
-                    let kind = self.add(entry, requeues);
-                    let table = tables.entry(entry.table).or_default();
-                    table.low_latency += isize::from(kind.low_latency);
-                    table.rules.push(RuleChange::Add(Arc::clone(entry)));
+                    self.admit(entry, requeues, &mut tables);
+                    if !are_programs_due {
+                        self.prepare(entry);
+                    }
                 }
                 EntryChange::Modify { id, table, instructions, low_latency, reset_counts } => {
                     let Some(Some(running)) = self.running.get_mut(id.0 as usize) else { continue };
@@ -142,19 +146,40 @@ impl Entries {
         (tables, modified)
     }
 
-    /// Prepares an entry that is added: its program and its cell.
-    fn add(&mut self, entry: &FlowEntry, requeues: &mut Requeues) -> ProgramKind {
+    /// Adds an entry, without its program and its cell.
+    fn admit(
+        &mut self,
+        entry: &Arc<FlowEntry>,
+        requeues: &mut Requeues,
+        tables: &mut BTreeMap<TableId, TableChanges>,
+    ) {
         let kind = ProgramKind::of(entry);
-        let program = self.programs.acquire(&entry.instructions, kind);
-        self.cells.prepare(entry.id, program, entry.priority);
         let at = entry.id.0 as usize;
         if self.running.len() <= at {
             self.running.resize(at + 1, None);
         }
         let choice = Choice::of(&entry.instructions);
         requeues.add(entry.table, choice);
-        self.running[at] = Some(Running { program, kind, choice });
-        kind
+        self.running[at] = Some(Running { program: 0, kind, choice });
+        let table = tables.entry(entry.table).or_default();
+        table.low_latency += isize::from(kind.low_latency);
+        table.rules.push(RuleChange::Add(Arc::clone(entry)));
+    }
+
+    /// Prepares the programs and cells of added entries.
+    pub fn prepare_all(&mut self, changes: &[EntryChange]) {
+        for change in changes {
+            if let EntryChange::Add(entry) = change {
+                self.prepare(entry);
+            }
+        }
+    }
+
+    /// Prepares the program and the cell of an added entry.
+    fn prepare(&mut self, entry: &FlowEntry) {
+        let Some(Some(running)) = self.running.get_mut(entry.id.0 as usize) else { return };
+        running.program = self.programs.acquire(&entry.instructions, running.kind);
+        self.cells.prepare(entry.id, running.program, entry.priority);
     }
 
     /// Appends new programs and cells to each worker's updates.

@@ -187,6 +187,8 @@ impl ExpressPlanner {
     /// Applies changes of entries. `tables` has the new rules.
     pub fn follow(&mut self, changes: &[EntryChange], tables: &TableCompiler) {
         let mut is_narrow = false;
+        // Table and fields of the rule that was added last. Most rules have those of the rule before them.
+        let mut last: Option<(TableId, Vec<(Field, u128)>)> = None;
         for change in changes {
             match change {
                 // Packets reach this table only through NORMAL, so its entries do not matter.
@@ -197,10 +199,17 @@ impl ExpressPlanner {
                     self.has_changed = true;
                     let leads = Leads::of(&entry.instructions, &mut self.lists);
                     self.set(entry.id, leads);
-                    let fields = entry.matching.fields().map(|c| (c.field, c.mask));
-                    let examined = on_arrival(&self.views[entry.table.index()], fields);
-                    add_bits(&mut self.recent, examined.into_iter().flatten());
-                    is_narrow |= self.tables[entry.table.index()].add(leads) || self.examines_more(entry);
+                    is_narrow |= self.tables[entry.table.index()].add(leads);
+                    let fields = || entry.matching.fields().map(|c| (c.field, c.mask));
+                    let is_like = |(table, known): &(TableId, Vec<(Field, u128)>)| {
+                        *table == entry.table && fields().eq(known.iter().copied())
+                    };
+                    if !last.as_ref().is_some_and(is_like) {
+                        let examined = on_arrival(&self.views[entry.table.index()], fields());
+                        add_bits(&mut self.recent, examined.into_iter().flatten());
+                        is_narrow |= self.examines_more(entry);
+                        last = Some((entry.table, fields().collect()));
+                    }
                 }
                 EntryChange::Modify { id, table, instructions, .. } => {
                     let leads = Leads::of(instructions, &mut self.lists);

@@ -114,6 +114,12 @@ impl WorkerSet {
         self.compiler.tables.set_background(BackgroundCompiler::new(least, run));
     }
 
+    /// Sets whether an operation that adds many entries is compiled by the calling thread and a second one,
+    /// which ends with the operation. Without this, only the calling thread is used.
+    pub fn set_two_threads(&mut self, are_allowed: bool) {
+        self.compiler.has_two_threads = are_allowed;
+    }
+
     /// Sets the function that builds the engines of all tables, starting with the next base of each table.
     /// Benchmarks use it for comparisons.
     pub fn set_maker(&mut self, maker: Maker) {

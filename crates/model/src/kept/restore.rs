@@ -3,7 +3,7 @@
 
 use super::{KeptChange, KeptEntry};
 use crate::changes::transaction::{Origin, Transaction};
-use crate::changes::{self, GroupCommand, MeterCommand};
+use crate::changes::{self, Change, GroupCommand, MeterCommand};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::port::PortConfig;
@@ -37,8 +37,8 @@ pub struct RestoredEntry {
 /// Kept state to restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptState {
-    /// Flow entries in the order of their serial numbers.
-    pub entries: Vec<RestoredEntry>,
+    /// Flow entries in the order of their serial numbers, in parts of any size.
+    pub entries: Vec<Vec<RestoredEntry>>,
     /// Learned MACs: VLAN ID, address and port.
     pub macs: Vec<(u16, [u8; 6], PortNo)>,
     /// Groups in any order.
@@ -105,40 +105,59 @@ impl<D: DataPlane> Model<D> {
             // A port that is no longer configured has no configuration to restore.
             let _ = self.set_port_config(now, number, config);
         }
-        for meter in state.meters {
-            let id = meter.id;
-            match self.meter_mod(now, MeterCommand::AddOrModify, meter) {
-                Ok(()) => report.meters += 1,
-                Err(error) => report.refuse("meter", &error, KeptChange::MeterGone(id)),
-            }
-        }
-        for group in referenced_first(state.groups) {
-            let id = group.id;
-            match self.group_mod(now, GroupCommand::AddOrModify, group) {
-                Ok(()) => report.groups += 1,
-                Err(error) => report.refuse("group", &error, KeptChange::GroupGone(id)),
-            }
-        }
+        report.meters = self.restore_all(now, state.meters, &mut report, |meter| {
+            let gone = KeptChange::MeterGone(meter.id);
+            (Change::Meter(MeterCommand::AddOrModify, meter), "meter", gone)
+        });
+        report.groups = self.restore_all(now, referenced_first(state.groups), &mut report, |group| {
+            let gone = KeptChange::GroupGone(group.id);
+            (Change::Group(GroupCommand::AddOrModify, group), "group", gone)
+        });
         self.restore_entries(now, state.tables, state.entries, &mut report);
         self.restore_macs(now, &state.macs, &mut report);
         report
+    }
+
+    /// Restores items together, because each operation on a group or meter replaces the workers' table of all
+    /// groups or meters. If an item is refused, restores them one by one. Returns the number of restored
+    /// items.
+    fn restore_all<T: Clone>(
+        &mut self,
+        now: Nanos,
+        items: Vec<T>,
+        report: &mut RestoreReport,
+        change: impl Fn(T) -> (Change, &'static str, KeptChange),
+    ) -> usize {
+        let count = items.len();
+        if self.bundle(now, items.iter().cloned().map(|item| change(item).0)).is_ok() {
+            return count;
+        }
+        let mut restored = 0;
+        for item in items {
+            let (change, what, gone) = change(item);
+            match self.change(now, change) {
+                Ok(_) => restored += 1,
+                Err(error) => report.refuse(what, &error, gone),
+            }
+        }
+        restored
     }
 
     fn restore_entries(
         &mut self,
         now: Nanos,
         tables: Option<TableSet>,
-        entries: Vec<RestoredEntry>,
+        entries: Vec<Vec<RestoredEntry>>,
         report: &mut RestoreReport,
     ) {
-        let count = entries.len();
+        let count = entries.iter().map(Vec::len).sum();
         self.rules.store.reserve(count);
         self.expiry.restart_idle(now);
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
         transaction.reserve(count);
         clear(&mut transaction, tables);
         let mut added = 0;
-        for entry in entries {
+        for entry in entries.into_iter().flatten() {
             added += usize::from(add(&mut transaction, entry, report));
         }
         let (changes, others) = transaction.operations();

@@ -8,11 +8,11 @@ use super::stop::Stop;
 use crate::log::say;
 use crate::plane::Plane;
 use crate::sandbox::{self, ThreadKind};
+use config::trace::TracedPlane;
 use config::{Config, Durable};
 use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 use store::{Durability, LoadReport, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
 
 /// Is called by the threads of a store when they begin.
@@ -93,7 +93,10 @@ fn restore(
     state: KeptState,
     report: &LoadReport,
 ) -> Vec<KeptChange> {
+    // Threads of the running switch must not start threads, but this is the start.
+    set_two_threads(model, true);
     let restored = model.restore(now, state);
+    set_two_threads(model, false);
     let path = path.display();
     say(&format!(
         "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs",
@@ -111,6 +114,12 @@ fn restore(
     first
 }
 
+fn set_two_threads(model: &mut Model<Plane>, are_allowed: bool) {
+    if let Some(workers) = model.plane_mut().workers() {
+        workers.set_two_threads(are_allowed);
+    }
+}
+
 fn report(path: &Path, report: &LoadReport, has_state: bool) {
     let path = path.display();
     for problem in &report.problems {
@@ -121,11 +130,9 @@ fn report(path: &Path, report: &LoadReport, has_state: bool) {
         say(&format!("shunt: store {path}: {why}"));
         return;
     }
-    let age = report.last_wall_ms.map(|wall_ms| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let age_ms = now.saturating_sub(u128::from(wall_ms));
-        format!(", made {}.{:03} s before this start", age_ms / 1_000, age_ms % 1_000)
-    });
+    let age = report
+        .last_age
+        .map(|age| format!(", made {}.{:03} s before this start", age.as_secs(), age.subsec_millis()));
     let lost = match report.lost {
         Some(0) => "no later change is lost".to_owned(),
         Some(1) => "1 later change is lost".to_owned(),

@@ -48,7 +48,9 @@ impl ModelHandle {
         let control = Arc::clone(&self.control);
         let report = result_in.clone();
         let run = move || {
-            sandbox::enter(ThreadKind::Task);
+            // A change does the same here as on the control thread: it may start the thread that compiles
+            // tables, or open a device again for a worker that sleeps.
+            sandbox::enter(ThreadKind::Control);
             let Ok((mut model, work)) = work_out.recv() else { return };
             let done = work.run(&mut model);
             if report.send((model, done)).is_ok() {

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use store::StoreHandle;
+use store::{OpenedStore, StoreHandle};
 use worker::{BackgroundTask, PortQueues, PortsUpdate, ShutdownLoss, SleepFlag, Worker, WorkerSet};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
@@ -196,6 +196,55 @@ fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<
     Ok(Forwarding { plane, workers: Vec::new(), search: None, device_descriptor })
 }
 
+/// The open devices of a datapath.
+struct OpenDevices {
+    /// Link of each port.
+    links: Vec<Known>,
+    /// Name of each port.
+    names: Vec<String>,
+    /// Claims on the interfaces of ports, with the devices in the configuration.
+    device_locks: Vec<(String, DeviceLock)>,
+    forwarding: Forwarding,
+}
+
+fn open_devices(
+    config: &Config,
+    open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+    crew: &mut Crew,
+) -> Result<OpenDevices, DaemonError> {
+    let mut ports = open()?;
+    let links = ports.iter_mut().map(|port| known_link(config, port)).collect();
+    let names = ports.iter().map(|port| port.name.clone()).collect();
+    let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
+    let forwarding = match &config.datapath.device {
+        Some(device) => forward_by_device(device, ports)?,
+        None => forward_by_workers(config, ports, crew)?,
+    };
+    Ok(OpenDevices { links, names, device_locks, forwarding })
+}
+
+/// Reads the store of a datapath, if it has one, while `open` opens the devices. The reading thread ends
+/// before system calls are limited.
+fn beside_store(
+    config: &Config,
+    clock: MonotonicClock,
+    open: impl FnOnce() -> Result<OpenDevices, DaemonError>,
+) -> Result<(Option<OpenedStore>, OpenDevices), DaemonError> {
+    if config.datapath.kept_rules.is_none() {
+        return Ok((None, open()?));
+    }
+    let read = || kept_rules::open(config, clock);
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().name("store".into()).spawn_scoped(scope, read);
+        let devices = open();
+        let kept = match reader {
+            Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => read(),
+        };
+        Ok((kept?, devices?))
+    })
+}
+
 /// Prepares the mirrors, and lets the workers take them with their first operations.
 fn start_mirrors(config: &Config, model: &mut Model<Plane>, clock: MonotonicClock) -> Mirrors {
     let datapath = &config.datapath;
@@ -309,15 +358,9 @@ impl Daemon {
         let access = &config.process.control;
         let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
         let channels = Channels::open(&config.datapath)?;
-        let kept = kept_rules::open(config, clock)?;
-        let mut ports = open()?;
-        let links: Vec<Known> = ports.iter_mut().map(|port| known_link(config, port)).collect();
-        let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
-        let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
-        let Forwarding { plane, workers, search, device_descriptor } = match &config.datapath.device {
-            Some(device) => forward_by_device(device, ports)?,
-            None => forward_by_workers(config, ports, crew)?,
-        };
+        let (kept, devices) = beside_store(config, clock, || open_devices(config, open, crew))?;
+        let OpenDevices { links, names, device_locks, forwarding } = devices;
+        let Forwarding { plane, workers, search, device_descriptor } = forwarding;
         let mut model = Model::new(model_config(config), plane, clock.now());
         model.set_bridge(clock.now(), config.datapath.bridge());
         for (Known { port, link, .. }, name) in links.iter().zip(names) {

@@ -13,7 +13,7 @@ thread_local! {
 /// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadKind {
-    /// Owns the models of datapaths, and serves controllers and clients.
+    /// Changes the models of datapaths, and serves controllers and clients.
     Control,
     /// Forwards packets, or searches paths for the port cache.
     Worker,
