@@ -42,15 +42,15 @@ test_features := shunt/dpdk,shunt/rtl,device_sim/datapath
 # The released program and the tests of `port` are built without these features, all other tests with them.
 # Crates are compiled once for all tests of a profile: the release builds of all tests name the same two
 # packages, and planted faults use what `cargo test --no-run` compiled, except crates with the feature `rtl`,
-# which planted faults do not need. SIM_PROGRAMS and SIM_CASES limit the comparison of the RTL with the
-# reference; `make rtl` and `make nightly` run more.
+# which planted faults do not need. The unit tests are compiled while the tests of namespaces wait.
+# SIM_PROGRAMS and SIM_CASES limit the comparison of the RTL with the reference; `make rtl` and `make nightly`
+# run more.
 .PHONY: test
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt --package shunt-bench --bin shunt --bin forward
 	cargo test --workspace --features $(test_features) --doc --quiet
-	scripts/tests/run.sh
-	cargo test --workspace --features $(test_features) --lib --bins --tests --no-run --quiet
+	scripts/tests/run.sh scripts/tests cargo test --workspace --features $(test_features) --lib --bins --tests --no-run --quiet
 	$(MAKE) --no-print-directory loom
 	cargo xtask mutants --features shunt/dpdk
 	cargo test --package port --lib --quiet
@@ -187,12 +187,14 @@ nightly: ## run the checks that take hours (scripts/nightly/steps.sh); resumable
 	cargo build --release --package shunt
 	set -f; scripts/nightly.sh $(NIGHTLY)
 
+# CI checks a fresh clone, where incremental data of clippy are only written (1 GB).
+CLIPPY ?= cargo clippy
 .PHONY: lint
 lint: ## check format, clippy, tidy and shell scripts
 	scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo fmt --manifest-path loom/Cargo.toml --check
-	cargo clippy --workspace --all-targets --features $(test_features),shunt-bench/dpdk
-	cargo clippy --package port --all-targets
+	$(CLIPPY) --workspace --all-targets --features $(test_features),shunt-bench/dpdk
+	$(CLIPPY) --package port --all-targets
 	cargo xtask tidy
 	shellcheck .ci/run $$(git ls-files '*.sh')

@@ -146,11 +146,13 @@ make_hosts() {
 }
 mac() { printf '02:00:00:00:00:%02x' "$1"; }
 
-# test_build: builds the program as for the unit tests, so that crates are compiled once, and prints its path.
+# test_build: prints the path of the program, which run.sh has built, or which this function builds.
 test_build() {
-    cargo build --quiet --workspace --features shunt/dpdk,shunt/rtl,device_sim/datapath \
-        --bin shunt --bin shunt-device &&
-        cargo metadata --no-deps --format-version 1 | sed 's|.*"target_directory":"\([^"]*\)".*|\1/debug/shunt|'
+    if [ -n "${SHUNT_TEST_PROGRAM:-}" ]; then
+        printf '%s\n' "$SHUNT_TEST_PROGRAM"
+    else
+        scripts/tests/build.sh
+    fi
 }
 
 # start_switch FAIL_MODE: starts a switch that connects to $controller and listens for ovs-ofctl at

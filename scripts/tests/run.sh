@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every test of a folder: run.sh [FOLDER] (default: this folder). Two tests run at a time, because most tests
-# only wait most of the time. When a test has ended, prints its output and its time in seconds. Needs root.
+# Runs every test of a folder: run.sh [FOLDER [COMMAND...]] (default: this folder). Two tests run at a time, because
+# most tests only wait most of the time. When a test has ended, prints its output and its time in seconds.
+#
+# COMMAND runs at the same time, on CPU time that the tests leave. The tests start no build that waits for it.
+# Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 readonly folder=${1:-scripts/tests}
+readonly command=("${@:2}")
 # The second lane. Its tests spend their time waiting, have generous time limits, and use namespaces with names of
-# their own. All other tests are in the first lane.
+# their own. All other tests are in the first lane, which takes less time than the second.
 readonly beside=(
     test_controller test_controller_faults test_controller_hybrid test_controller_modes test_controller_pair
-    test_datapaths test_experiments test_faucet test_half_open test_load_plan test_load_row test_load_tags
-    test_os_ken_learning test_os_ken_rest test_pof test_run_policy test_run_tags test_testcontroller
+    test_controller_units test_datapaths test_experiments test_faucet test_half_open test_load_plan
+    test_load_row test_load_tags test_os_ken_learning test_os_ken_rest test_pof test_run_policy test_run_tags
+    test_testcontroller
 )
 
 for name in "${beside[@]}"; do
@@ -27,16 +32,25 @@ for path in "$folder"/test_*.sh; do
     [[ " ${beside[*]} " == *" $name "* ]] || first+=("$name")
 done
 
+# The tests use this program (lib.sh).
+SHUNT_TEST_PROGRAM=$(scripts/tests/build.sh)
+export SHUNT_TEST_PROGRAM
+
 logs=$(mktemp -d)
 readonly logs
 others=''
+spare=''
+# end_group PID: ends a process group.
+end_group() {
+    [ -n "$1" ] || return 0
+    kill -TERM -- "-$1" 2>/dev/null || true
+    while kill -0 -- "-$1" 2>/dev/null; do sleep 0.1; done
+}
 clean_up() {
     # A second Ctrl-C must not interrupt the clean-up.
     trap '' INT TERM HUP
-    if [ -n "$others" ]; then
-        kill -TERM -- "-$others" 2>/dev/null || true
-        while kill -0 -- "-$others" 2>/dev/null; do sleep 0.1; done
-    fi
+    end_group "$others"
+    end_group "$spare"
     # The other lane may have printed more after the failure.
     if [ -s "$logs/failed" ]; then printf 'run: failed: %s\n' "$(paste -sd ' ' "$logs/failed")" >&2; fi
     rm -rf "$logs"
@@ -63,10 +77,23 @@ lane() {
     for name in "$@"; do run "$name" || return; done
 }
 
-# Job control gives the second lane a process group, which a signal can end, and SIGINT its default effect.
+# spare_time: runs the command with a priority below all normal processes.
+spare_time() {
+    local start=$SECONDS status=0
+    chrt --idle 0 "${command[@]}" >"$logs/spare" 2>&1 || status=$?
+    printf '== %s, %s s\n' "${command[*]}" $((SECONDS - start)) | cat - "$logs/spare"
+    [ "$status" -eq 0 ] || printf '%s\n' "${command[*]}" >>"$logs/failed"
+    return "$status"
+}
+
+# Job control gives other lanes process groups, which a signal can end, and SIGINT its default effect.
 set -m
 lane "${beside[@]}" &
 others=$!
+if [ "${#command[@]}" -gt 0 ]; then
+    spare_time &
+    spare=$!
+fi
 set +m
 for name in "${first[@]}"; do
     run "$name"
@@ -76,9 +103,14 @@ for name in "${first[@]}"; do
         others=''
     fi
 done
+status=0
 if [ -n "$others" ]; then
-    status=0
     wait "$others" || status=$?
     others=''
     [ "$status" -eq 0 ] || exit "$status"
+fi
+if [ -n "$spare" ]; then
+    wait "$spare" || status=$?
+    spare=''
+    exit "$status"
 fi

@@ -10,7 +10,6 @@ source "$(dirname "$0")/lib.sh"
 
 readonly python=target/tools/os-ken/bin/python
 needs "$python"
-(cd controller && "../$python" -m pytest -q) || fail "the tests of controller/ fail"
 
 make_hosts 2
 # The worker is pinned, as sequence.py is, because packets that one CPU sends stay in order.

@@ -34,16 +34,18 @@ pub struct Lab {
     thread: Option<JoinHandle<Result<(), DaemonError>>>,
 }
 
-fn tcp(list: Vec<Endpoint>) -> SocketAddr {
-    match list.first() {
-        Some(Endpoint::Tcp(address)) => *address,
-        other => panic!("{other:?}"),
-    }
+fn first(list: &[Endpoint]) -> SocketAddr {
+    list.first().and_then(Endpoint::address).unwrap()
 }
 
 impl Lab {
     /// Starts a switch with four ports. `pof` is added to the POF section of the configuration.
     pub fn start(pof: &str) -> Self {
+        Self::start_at("127.0.0.1:0", pof)
+    }
+
+    /// Starts a switch as [`Lab::start`] does, which listens for POF at this address.
+    pub fn start_at(listen: &str, pof: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("shunt-pof-{}-{number}", std::process::id()));
@@ -51,7 +53,7 @@ impl Lab {
         let control = folder.join("control.sock");
         let mut text = format!(
             "control = {:?}\n[[worker]]\n[[datapath]]\nid = 7\n[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n\
-             [datapath.pof]\nlisten = \"127.0.0.1:0\"\n{pof}\n",
+             [datapath.pof]\nlisten = {listen:?}\n{pof}\n",
             control
         );
         for n in 1..=PORTS {
@@ -69,7 +71,7 @@ impl Lab {
         });
         let (stop, tell) = Stop::by_hand().unwrap();
         let daemon = Daemon::start(&config, || Ok(open.collect()), None, &stop).unwrap().unwrap();
-        let (pof, openflow) = (tcp(daemon.pof_addresses()), tcp(daemon.openflow_addresses()));
+        let (pof, openflow) = (first(&daemon.pof_addresses()), first(&daemon.openflow_addresses()));
         let log = Log::default();
         let subscriber = log.subscriber();
         let thread = std::thread::spawn(move || {

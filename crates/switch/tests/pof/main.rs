@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the POF channel over TCP, with real workers and packets.
+//! Tests of the POF channel over TCP and TLS, with real workers and packets.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -18,3 +18,7 @@ mod peer;
 mod program;
 mod several;
 mod storm;
+mod tls;
+#[path = "../openflow/tls_files.rs"]
+#[allow(dead_code, reason = "these tests use a part of the module")]
+mod tls_files;

@@ -9,11 +9,18 @@ use pof::message::setup::PofSwitchConfig;
 use pof::message::table::{FlowCommand, PofFlowMod, PofTableMod, PofTableType, TableCommand};
 use pof::value::{PofField, PofMatch, PofOperand};
 use pof::{PofDialect, PofErrorCode, PofMessage, decode, encode};
+use rustls::StreamOwned;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+/// Bytes of a connection, with or without TLS.
+pub trait Transport: Read + Write + Send {}
+impl<T: Read + Write + Send> Transport for T {}
+
 pub struct Peer {
-    stream: TcpStream,
+    transport: Box<dyn Transport>,
+    /// The connection below the transport.
+    socket: TcpStream,
     dialect: PofDialect,
     xid: u32,
     /// Answers to the handshake.
@@ -51,24 +58,39 @@ impl Peer {
     /// Waits until the switch has closed the connection.
     pub fn wait_for_end(mut self) {
         let mut rest = Vec::new();
-        self.stream.read_to_end(&mut rest).unwrap();
+        self.transport.read_to_end(&mut rest).unwrap();
     }
 
     /// Creates a controller that has not sent its HELLO yet.
     pub fn silent(dialect: PofDialect, stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        stream.set_write_timeout(Some(LONG)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self { stream, dialect, xid: 100, greeting: Vec::new() }
+        let socket = stream.try_clone().unwrap();
+        Self::over(Box::new(stream), socket, dialect)
     }
 
-    /// Returns another handle of the connection.
+    /// Creates a controller that speaks TLS, and has not sent its HELLO yet.
+    pub fn secure<S>(dialect: PofDialect, stream: StreamOwned<S, TcpStream>) -> Self
+    where
+        StreamOwned<S, TcpStream>: Transport + 'static,
+    {
+        let socket = stream.sock.try_clone().unwrap();
+        Self::over(Box::new(stream), socket, dialect)
+    }
+
+    fn over(transport: Box<dyn Transport>, socket: TcpStream, dialect: PofDialect) -> Self {
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        socket.set_write_timeout(Some(LONG)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Self { transport, socket, dialect, xid: 100, greeting: Vec::new() }
+    }
+
+    /// Returns another handle of a connection without TLS.
     pub fn stream(&self) -> TcpStream {
-        self.stream.try_clone().unwrap()
+        self.socket.try_clone().unwrap()
     }
 
     pub fn send_bytes(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
+        self.transport.write_all(bytes).unwrap();
+        self.transport.flush().unwrap();
     }
 
     /// Sends a message and returns its transaction number.
@@ -84,9 +106,9 @@ impl Peer {
     pub fn receive(&mut self) -> (u32, PofMessage) {
         loop {
             let mut bytes = vec![0; 8];
-            self.stream.read_exact(&mut bytes).expect("the switch closed the connection");
+            self.transport.read_exact(&mut bytes).expect("the switch closed the connection");
             bytes.resize(u16::from_be_bytes([bytes[2], bytes[3]]).into(), 0);
-            self.stream.read_exact(&mut bytes[8..]).unwrap();
+            self.transport.read_exact(&mut bytes[8..]).unwrap();
             let xid = u32::from_be_bytes(bytes[4..8].try_into().unwrap());
             match decode(&bytes, self.dialect).unwrap() {
                 PofMessage::EchoRequest => drop(self.send(&PofMessage::EchoReply)),

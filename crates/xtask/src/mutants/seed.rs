@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Copies compiled units from the tree's build folder to the mutants' build folder, so that they are not
+//! Brings compiled units from the tree's build folder to the mutants' build folder, so that they are not
 //! compiled again. A unit is a library, a build script or a program.
+//!
+//! Libraries and programs become hard links, because compilers and linkers replace these files. Other files
+//! are copied, because cargo, build scripts and the compiler overwrite them.
 //!
 //! Cargo decides by modification times whether it must compile a package of the workspace again. So units of
 //! these packages are copied only into a new build folder, while every file of the copy has the modification
@@ -31,7 +34,7 @@ pub fn own_packages(root: &Path) -> Result<HashSet<String>, Failure> {
     Ok(names)
 }
 
-/// Copies every complete unit from the profile folder `from` (such as `target/debug`) that is missing in
+/// Copies or links every complete unit from the profile folder `from` (such as `target/debug`) that is missing in
 /// `to`. Units of packages in `own` are copied only if `test_units` is given: all of them except test
 /// programs that are not in `test_units`.
 pub fn copy_units(
@@ -66,7 +69,7 @@ fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&str, &[String]) -> bool) -> 
     for file in names(&from.join("deps"))? {
         let stem = file.split('.').next().unwrap_or_default();
         if stem.rsplit_once('-').is_some_and(|(_, hash)| hashes.contains(hash)) {
-            copy_all(&from.join("deps").join(&file), &to.join("deps").join(&file))?;
+            bring(&from.join("deps").join(&file), &to.join("deps").join(&file))?;
         }
     }
     // Fingerprints are copied last, because they mark a unit as complete.
@@ -81,12 +84,55 @@ fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&str, &[String]) -> bool) -> 
     Ok(())
 }
 
+/// Moves incremental data of builds from the profile folder `from` to `to`, where the next build of changed
+/// crates continues with them. They are not copied, because they are large, nor linked, because the compiler
+/// overwrites them. Data of checks, which have no object files, stay.
+pub fn move_incremental(from: &Path, to: &Path) -> Result<(), Failure> {
+    let (from, to) = (from.join("incremental"), to.join("incremental"));
+    let fault = |error| format!("{} cannot be moved to {}: {error}", from.display(), to.display());
+    fs::create_dir_all(&to).map_err(fault)?;
+    for name in names(&from).map_err(fault)? {
+        if !to.join(&name).exists() && has_objects(&from.join(&name)).map_err(fault)? {
+            fs::rename(from.join(&name), to.join(&name)).map_err(fault)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a folder of incremental data contains an object file in one of its sessions.
+fn has_objects(folder: &Path) -> io::Result<bool> {
+    for session in names(folder)? {
+        let path = folder.join(session);
+        if path.is_dir() && names(&path)?.iter().any(|file| file.ends_with(".o")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Returns the names in `folder`, or none if it does not exist.
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
+    }
+}
+
+/// Links a library or program, and copies another file.
+fn bring(from: &Path, to: &Path) -> io::Result<()> {
+    let is_replaced =
+        from.extension().is_none_or(|extension| ["rlib", "rmeta", "so"].iter().any(|end| extension == *end));
+    if !is_replaced {
+        return copy_all(from, to);
+    }
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // An interrupted run may have left a link to the same file, into which nothing must be copied.
+    match fs::remove_file(to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::hard_link(from, to),
     }
 }
 
@@ -108,6 +154,7 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
     use std::time::{Duration, SystemTime};
 
     use super::*;
@@ -148,6 +195,42 @@ mod tests {
     }
 
     #[test]
+    fn libraries_and_programs_are_linked_and_other_files_are_copied() {
+        let folder = std::env::temp_dir().join(format!("xtask-seed-links-{}", std::process::id()));
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        let linked = ["deps/libflow-0a.rlib", "deps/libflow-0a.rmeta", "deps/libflow-0a.so", "deps/flow-0a"];
+        let copied = [".fingerprint/flow-0a/lib-flow", "deps/flow-0a.d", "build/flow-0a/out/generated"];
+        for file in linked.iter().chain(&copied) {
+            write(&from.join(file), file, SystemTime::now());
+        }
+        copy_units(&from, &to, &HashSet::new(), None).unwrap();
+        let inode = |path: std::path::PathBuf| fs::metadata(path).unwrap().ino();
+        let is_linked = |file: &&str| inode(from.join(file)) == inode(to.join(file));
+        assert!(linked.iter().all(is_linked));
+        assert!(!copied.iter().any(is_linked));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn incremental_data_of_builds_are_moved() {
+        let folder = std::env::temp_dir().join(format!("xtask-seed-move-{}", std::process::id()));
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        for file in ["flow-0a/s-1/a.o", "flow-0a/s-1.lock", "flow-0b/s-2/dep-graph.bin", "wire-0c/s-3/a.o"] {
+            write(&from.join("incremental").join(file), file, SystemTime::now());
+        }
+        // Present data are kept.
+        write(&to.join("incremental/wire-0c/s-4/a.o"), "", SystemTime::now());
+        for _ in 0..2 {
+            move_incremental(&from, &to).unwrap();
+            assert_eq!(sorted(&from.join("incremental")), ["flow-0b", "wire-0c"]);
+            assert_eq!(sorted(&to.join("incremental/flow-0a")), ["s-1", "s-1.lock"]);
+            assert_eq!(sorted(&to.join("incremental/wire-0c")), ["s-4"]);
+        }
+        move_incremental(&folder.join("missing"), &to).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn external_units_are_copied_with_their_modification_times() {
         let folder = std::env::temp_dir().join(format!("xtask-seed-{}", std::process::id()));
         let (from, to) = (folder.join("from"), folder.join("to"));
@@ -174,6 +257,7 @@ mod tests {
         assert_eq!(fs::metadata(copied).unwrap().modified().unwrap(), earlier);
 
         // Existing files are not overwritten.
+        fs::remove_file(to.join("deps/libserde-0a.rlib")).unwrap();
         fs::write(to.join("deps/libserde-0a.rlib"), "newer").unwrap();
         copy_units(&from, &to, &own, None).unwrap();
         assert_eq!(fs::read_to_string(to.join("deps/libserde-0a.rlib")).unwrap(), "newer");
