@@ -131,7 +131,7 @@ fn bring(from: &Path, to: &Path) -> io::Result<()> {
     }
     // An interrupted run may have left a link to the same file, into which nothing must be copied.
     match fs::remove_file(to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => fs::hard_link(from, to),
     }
 }
