@@ -55,7 +55,6 @@ pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
     }
     if settings.seccomp != SeccompMode::Off {
         trap::catch().map_err(SandboxError::Signal)?;
-        return_memory().map_err(|error| SandboxError::Kernel(error.to_string()))?;
         try_filter(filters.iter().flatten().next_back())?;
     }
     let sandbox = Sandbox { has_user: settings.user.is_some(), filters };
@@ -87,22 +86,6 @@ fn grow_and_shrink_heap() {
 /// Returns whether threads of this kind run code of drivers.
 fn runs_drivers(kind: ThreadKind) -> bool {
     matches!(kind, ThreadKind::Worker | ThreadKind::Control)
-}
-
-/// Frees memory in a new thread until the C library returns it to the kernel. The first time, the C library reads
-/// `/proc/sys/vm/overcommit_memory`, which most threads may not do.
-fn return_memory() -> io::Result<()> {
-    // Larger blocks have mappings of their own. The library returns memory of threads from 128 KiB on.
-    const BLOCK_BYTES: usize = 100_000;
-    const BLOCKS: usize = 64;
-    let free = || {
-        let blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|_| vec![1; BLOCK_BYTES]).collect();
-        let mut blocks = std::hint::black_box(blocks);
-        // The last block is at the end of the thread's memory.
-        while blocks.pop().is_some() {}
-    };
-    let thread = std::thread::Builder::new().spawn(free)?;
-    thread.join().map_err(|_| io::Error::other("a thread that frees memory has failed"))
 }
 
 /// Installs a filter for a thread that ends at once, to learn whether the kernel supports filters.
