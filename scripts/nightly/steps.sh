@@ -54,6 +54,10 @@ step store "STORE_PROGRAMS=400 STORE_CASES=10000 STORE_KILLS=100 cargo test --re
 step restart "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 step restart-kills "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_KILLS=200 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 
+# Jumps of the time of day, and the cost of scrapes with a million flows.
+step clock "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/nightly/test_clock.sh"
+step scrape "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/nightly/test_scrape.sh"
+
 # POF: 10 million messages, a million packets, and a storm of FLOW_MODs on 100,000 entries.
 step pof-messages "POF_MESSAGES=10000000 cargo test --release --package pof_agent --test agent random"
 step pof-packets "POF_PACKETS=1000000 cargo test --release --package switch --test pof equivalence"
