@@ -170,12 +170,19 @@ fn prepare(folder: &Path, flows: u32, groups: u32) -> Result<()> {
     Ok(())
 }
 
+fn run_both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
+    std::thread::scope(|scope| {
+        scope.spawn(beside);
+        here();
+    });
+}
+
 fn one(folder: &Path, flows: u32) -> Result<()> {
     let (mut model, mut worker) = switch()?;
     let (cpu, begun) = (cpu_ms(), Instant::now());
     let opened = RuleStore::open(config(folder), StoreClock::at(START))?;
     let read = begun.elapsed();
-    model.plane_mut().set_two_threads(true);
+    model.plane_mut().set_run_both(Some(run_both));
     let report = model.restore(
         START,
         opened.state.ok_or_else(|| format!("the store has no state: {:?}", opened.report.problems))?,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Maps by entry ID.
+//!
+//! Control side: tables find the rules of entries by them.
 
 use flow::EntryId;
 use std::collections::HashMap;

@@ -52,8 +52,8 @@ pub(crate) struct OperationCompiler {
     pub records: ExpressCaches,
     /// Whether packets may wait for packet-outs of the controller.
     quenches: bool,
-    /// Whether large additions are compiled by two threads.
-    pub has_two_threads: bool,
+    /// Runs two functions at the same time, if large additions may be compiled by two threads.
+    pub run_both: Option<RunBoth>,
 }
 
 impl OperationCompiler {
@@ -74,7 +74,7 @@ impl OperationCompiler {
             express: ExpressPlanner::new(),
             records: ExpressCaches::new(workers, config.express_records, bypass),
             quenches: config.port_cache.is_some_and(|cache| cache.quench.is_some()),
-            has_two_threads: false,
+            run_both: None,
         }
     }
 
@@ -225,19 +225,14 @@ impl OperationCompiler {
 
     fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {
         let mut requeues = self.requeue(changes);
-        let is_parallel = self.has_two_threads && is_large_addition(changes);
+        let run_both = self.run_both.filter(|_| is_large_addition(changes));
+        let is_parallel = run_both.is_some();
         let (tables, modified) = self.entries.apply(changes, version, is_parallel, &mut self.requeues);
         let mut table_parts = self.no_parts();
-        let mut is_compiled = false;
-        if is_parallel {
-            std::thread::scope(|scope| {
-                let compile = || self.tables.change(&tables, &mut table_parts);
-                is_compiled = std::thread::Builder::new().spawn_scoped(scope, compile).is_ok();
-                self.entries.prepare_all(changes);
-            });
-        }
-        if !is_compiled {
-            self.tables.change(&tables, &mut table_parts);
+        let mut compile = || self.tables.change(&tables, &mut table_parts);
+        match run_both {
+            Some(run_both) => run_both(&mut compile, &mut || self.entries.prepare_all(changes)),
+            None => compile(),
         }
         // The programs come before the rules that need them.
         self.entries.updates(parts);
@@ -270,6 +265,9 @@ impl OperationCompiler {
         }
     }
 }
+
+/// Runs both functions, the first one on another thread if the system allows another thread.
+pub type RunBoth = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
 
 /// Returns whether these changes add so many entries that a second thread is worthwhile, and modify none.
 fn is_large_addition(changes: &[EntryChange]) -> bool {

@@ -6,6 +6,7 @@
 
 use crate::background_compile::{BackgroundCompiler, BackgroundTask};
 use crate::compiler::OperationCompiler;
+use crate::compiler::RunBoth;
 use crate::config::WorkerSetConfig;
 use crate::consistency::Consistency;
 use crate::express_caches::ExpressState;
@@ -114,10 +115,10 @@ impl WorkerSet {
         self.compiler.tables.set_background(BackgroundCompiler::new(least, run));
     }
 
-    /// Sets whether an operation that adds many entries is compiled by the calling thread and a second one,
-    /// which ends with the operation. Without this, only the calling thread is used.
-    pub fn set_two_threads(&mut self, are_allowed: bool) {
-        self.compiler.has_two_threads = are_allowed;
+    /// Sets the function by which an operation that adds many entries is compiled by two threads. Without it,
+    /// only the calling thread is used.
+    pub fn set_run_both(&mut self, run_both: Option<RunBoth>) {
+        self.compiler.run_both = run_both;
     }
 
     /// Sets the function that builds the engines of all tables, starting with the next base of each table.

@@ -13,7 +13,9 @@ use config::{Config, Durable};
 use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use store::{Durability, LoadReport, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
+use worker::RunBoth;
 
 /// Is called by the threads of a store when they begin.
 fn begin_thread() {
@@ -94,9 +96,9 @@ fn restore(
     report: &LoadReport,
 ) -> Vec<KeptChange> {
     // Threads of the running switch must not start threads, but this is the start.
-    set_two_threads(model, true);
+    set_run_both(model, Some(run_both));
     let restored = model.restore(now, state);
-    set_two_threads(model, false);
+    set_run_both(model, None);
     let path = path.display();
     say(&format!(
         "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs",
@@ -114,10 +116,23 @@ fn restore(
     first
 }
 
-fn set_two_threads(model: &mut Model<Plane>, are_allowed: bool) {
+fn set_run_both(model: &mut Model<Plane>, run_both: Option<RunBoth>) {
     if let Some(workers) = model.plane_mut().workers() {
-        workers.set_two_threads(are_allowed);
+        workers.set_run_both(run_both);
     }
+}
+
+/// Runs both functions, the first one on a thread of its own if the system allows one.
+fn run_both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
+    let beside = Mutex::new(beside);
+    let run = || beside.lock().unwrap_or_else(PoisonError::into_inner)();
+    std::thread::scope(|scope| {
+        let other = std::thread::Builder::new().name("restore".into()).spawn_scoped(scope, run);
+        here();
+        if other.is_err() {
+            run();
+        }
+    });
 }
 
 fn report(path: &Path, report: &LoadReport, has_state: bool) {

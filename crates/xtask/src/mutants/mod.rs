@@ -4,7 +4,8 @@
 //!
 //! The tree is copied once to `target/mutants/tree`, where the patches are applied, tested and reverted one
 //! after another. The build folder is `target/mutants/build`; compiled units of the tree are copied to it
-//! first (`seed.rs`). Commands see the copy at the path of the tree, if this user may mount it (`overlay.rs`).
+//! first (`seed.rs`). Commands see the copy at the path of the tree, if this user may mount it
+//! (`overlay.rs`).
 
 use std::fs;
 use std::io;

@@ -2,8 +2,8 @@
 //! Lets commands see the copy of the tree at the path of the original, where the compiler continues with the
 //! incremental data of the original's build. It discards incremental data of another working folder.
 //!
-//! Each command has its own mount namespace, which ends with the last process of the command. `target` is that
-//! of the original.
+//! Each command has its own mount namespace, which ends with the last process of the command. `target` is
+//! that of the original.
 
 use std::fs;
 use std::path::{Path, PathBuf};

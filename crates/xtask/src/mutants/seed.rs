@@ -34,9 +34,9 @@ pub fn own_packages(root: &Path) -> Result<HashSet<String>, Failure> {
     Ok(names)
 }
 
-/// Copies or links every complete unit from the profile folder `from` (such as `target/debug`) that is missing in
-/// `to`. Units of packages in `own` are copied only if `test_units` is given: all of them except test
-/// programs that are not in `test_units`.
+/// Copies or links every complete unit from the profile folder `from` (such as `target/debug`) that is
+/// missing in `to`. Units of packages in `own` are copied only if `test_units` is given: all of them except
+/// test programs that are not in `test_units`.
 pub fn copy_units(
     from: &Path,
     to: &Path,
