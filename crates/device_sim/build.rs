@@ -67,8 +67,8 @@ mod verilator {
         Ok(())
     }
 
-    /// Returns whether clippy checks the crate. It links nothing, but cargo does not share the results of
-    /// build scripts between clippy and a build.
+    /// Returns whether cargo runs this script for clippy, which links nothing. Cargo runs it again
+    /// for a build.
     fn is_clippy() -> bool {
         let wrapper = std::env::var_os("RUSTC_WORKSPACE_WRAPPER").map(PathBuf::from);
         wrapper.is_some_and(|path| path.file_stem().is_some_and(|name| name == "clippy-driver"))

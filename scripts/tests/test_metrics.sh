@@ -71,7 +71,7 @@ scrape >"$folder/metrics.txt"
 # promtool reads the older text form, which has no units and no end mark.
 grep -v -e '^# UNIT' -e '^# EOF' "$folder/metrics.txt" | sed '/^# TYPE /s/ info$/ gauge/' |
     promtool check metrics >"$folder/promtool.log" 2>&1 || status=$?
-# 3 stands for remarks about names, which are those of OpenMetrics.
+# promtool ends with 3 if it only disapproves of names. OpenMetrics requires these names.
 case "${status:-0}" in
     0 | 3) ;;
     *) fail "promtool ended with $status: $(head -n 3 "$folder/promtool.log")" ;;

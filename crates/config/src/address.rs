@@ -17,7 +17,7 @@ pub enum AddressError {
     NoInterface(String),
 }
 
-/// Writes the mistake and the expected form, as the end of a sentence whose subject is the key.
+/// Writes the mistake and the expected form. The text follows the name of the setting in a message.
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -47,8 +47,8 @@ pub struct FlowEntry {
 }
 
 impl FlowEntry {
-    /// Returns the flow-mod that adds an equal entry. `low_latency` is the mark that the flow-mod states, or
-    /// `None` if it states none; the entry may have its mark for another reason.
+    /// Returns the flow-mod that adds an equal entry. `low_latency` is the mark in the flow-mod, or `None`
+    /// for a flow-mod without one. It can differ from the entry's mark, which may have been learned.
     #[must_use]
     pub fn flow_mod(&self, low_latency: Option<bool>) -> FlowMod {
         FlowMod {

@@ -258,7 +258,7 @@ pub struct PortSettings {
     /// VLAN of an access port, or native VLAN
     #[arg(long, value_name = "VLAN")]
     pub tag: Option<u32>,
-    /// VLANs of a trunk port; 0 stands for frames without a tag
+    /// VLANs of a trunk port; 0 means untagged frames
     #[arg(long, value_name = "VLAN,...", value_delimiter = ',')]
     pub trunks: Option<Vec<u32>>,
     /// Remove the VLAN settings that are not given

@@ -32,7 +32,7 @@ struct Running {
     path: Arc<Path>,
     /// Text of the running configuration.
     text: String,
-    /// Control socket of the command line, which replaces that of the file.
+    /// Control socket given on the command line. It overrides that of the file.
     control: Option<PathBuf>,
     configs: Vec<Config>,
     /// For each datapath, the way to its control thread.
@@ -74,7 +74,7 @@ pub struct ConfigSource {
     pub path: PathBuf,
     /// Text of the file.
     pub text: String,
-    /// Control socket of the command line, which replaces that of the file.
+    /// Control socket given on the command line. It overrides that of the file.
     pub control: Option<PathBuf>,
 }
 

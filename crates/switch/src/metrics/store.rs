@@ -6,16 +6,10 @@ use crate::control::StoreReport;
 use metrics::{Kind, Labels, Value};
 
 const STORE: &[MetricField<StoreReport>] = &[
-    MetricField::counter(
-        "shunt_store_recorded",
-        "Changes of the rules, by the number of the last one",
-        |s| s.recorded,
-    ),
-    MetricField::counter(
-        "shunt_store_kept",
-        "Changes that a restart would restore, by the number of the last one",
-        |s| s.kept,
-    ),
+    MetricField::counter("shunt_store_recorded", "Number of the last change of the rules", |s| s.recorded),
+    MetricField::counter("shunt_store_kept", "Number of the last change that a restart would restore", |s| {
+        s.kept
+    }),
     MetricField::gauge("shunt_store_queued", "Values that wait to be written", |s| s.queued),
     MetricField::<StoreReport>::gauge("shunt_store_log", "Size of the logs since the last snapshot", |s| {
         s.log_bytes

@@ -66,18 +66,19 @@ pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
     ))
 }
 
-/// Makes the C library do what it does once in a process, and for which it makes other system calls.
+/// Triggers the C library's one-time initializations that need system calls which the filters forbid.
 fn prepare_c_library() -> Result<(), SandboxError> {
-    // The first call looks up the kernel's clock functions.
+    // The first call of `clock_gettime` looks up the kernel's clock functions.
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // The first thread that returns memory of its heap to the system opens a file in /proc.
+    // malloc reads /proc/sys/vm/overcommit_memory when a thread returns heap memory to the kernel for the
+    // first time.
     let thread = std::thread::Builder::new().spawn(grow_and_shrink_heap);
     let joined = thread.map(std::thread::JoinHandle::join);
     joined.map(drop).map_err(|error| SandboxError::Kernel(error.to_string()))
 }
 
-/// Allocates many blocks on the calling thread's heap, each too small for a mapping of its own, and frees
-/// them. Their sum exceeds what the heap keeps, so memory returns to the system.
+/// Allocates and frees 50 MB on the calling thread's heap, so that malloc returns memory to the kernel.
+/// Larger blocks would get mappings of their own instead.
 fn grow_and_shrink_heap() {
     let blocks: Vec<Vec<u8>> = (0..500).map(|_| Vec::with_capacity(100_000)).collect();
     drop(std::hint::black_box(blocks));

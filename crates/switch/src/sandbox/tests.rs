@@ -82,7 +82,7 @@ fn configs(seccomp: &str) -> Vec<Config> {
 
 /// Calls that every thread makes.
 fn usual_calls() {
-    // First, because the C library keeps more of the heap after large blocks were freed.
+    // This must come first: once a large block has been freed, malloc returns less heap memory to the kernel.
     grow_and_shrink_heap();
     let mut bytes = vec![0_u8; 1 << 20];
     bytes.resize(1 << 24, 1);

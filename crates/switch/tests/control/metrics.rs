@@ -230,7 +230,7 @@ fn metrics_equal_what_is_shown() {
     let end = Instant::now() + LONG;
     let (shown, scrape) = loop {
         let before = show(&lab);
-        // A scrape soon after another gets the same metrics.
+        // Scrapes within 0.2 s of each other return the same metrics.
         std::thread::sleep(Duration::from_millis(250));
         let scrape = Scrape::take(server.address());
         let after = show(&lab);
@@ -334,7 +334,7 @@ fn learned_addresses_are_counted() {
     lab.pass(1, &frame(1, 9), 2);
     lab.pass(2, &frame(2, 1), 1);
     until("two addresses are learned", || {
-        // A scrape soon after another gets the same metrics.
+        // Scrapes within 0.2 s of each other return the same metrics.
         std::thread::sleep(Duration::from_millis(250));
         Scrape::take(server.address()).sum("shunt_mac_addresses") == 2.0
     });
