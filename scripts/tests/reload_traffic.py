@@ -3,7 +3,7 @@
 """Numbered UDP packets from one host to another, for tests in which none may be lost.
 
     reload_traffic.py send ADDRESS PORT PPS    sends until SIGTERM, then prints the number of packets
-    reload_traffic.py receive PORT             receives until SIGTERM, then prints a summary as JSON
+    reload_traffic.py receive PORT             receives until SIGTERM and a pause, then prints a summary as JSON
 """
 
 import json
@@ -15,72 +15,82 @@ import time
 from types import FrameType
 
 BUFFER_BYTES = 8 * 1024 * 1024
+QUIET_SECONDS = 0.5
 NUMBER = struct.Struct("!Q")
 
 
-class Ended(Exception):
-    """SIGTERM arrived."""
+class End:
+    """Whether SIGTERM arrived. The handler only sets a flag, so that each packet is both sent and counted."""
 
+    def __init__(self) -> None:
+        self.arrived = False
+        signal.signal(signal.SIGTERM, self.note)
 
-def end(_signal: int, _frame: FrameType | None) -> None:
-    """Ends the current loop."""
-    raise Ended
+    def note(self, _signal: int, _frame: FrameType | None) -> None:
+        """Handles SIGTERM."""
+        self.arrived = True
 
 
 def send(address: str, port: int, pps: int) -> None:
     """Sends numbered packets at a rate, in small groups."""
+    end = End()
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     number = 0
     start = time.monotonic()
-    try:
-        while True:
-            due = int((time.monotonic() - start) * pps)
-            # After a pause of this process, the missed packets are not sent at once.
-            if due - number > pps // 20:
-                start += (due - number) / pps
-                due = number
-            while number < due:
-                sender.sendto(NUMBER.pack(number) + bytes(60), (address, port))
-                number += 1
-            time.sleep(0.001)
-    except Ended:
-        print(number, flush=True)
+    while not end.arrived:
+        due = int((time.monotonic() - start) * pps)
+        # After a pause of this process, the missed packets are not sent at once.
+        if due - number > pps // 20:
+            start += (due - number) / pps
+            due = number
+        while number < due:
+            sender.sendto(NUMBER.pack(number) + bytes(60), (address, port))
+            number += 1
+        time.sleep(0.001)
+    print(number, flush=True)
 
 
 def receive(port: int) -> None:
-    """Receives numbered packets, and counts those that are missing, repeated or out of order."""
+    """Receives numbered packets, and counts those that are missing, repeated or out of order.
+
+    After SIGTERM, it ends when no packet has arrived for QUIET_SECONDS.
+    """
+    end = End()
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     # SO_RCVBUFFORCE may exceed the system's limit. Python has no name for it.
     receiver.setsockopt(socket.SOL_SOCKET, 33, BUFFER_BYTES)
+    receiver.settimeout(QUIET_SECONDS)
     receiver.bind(("", port))
     seen = bytearray()
     received = repeated = disordered = 0
     last = -1
     print("listening", file=sys.stderr, flush=True)
-    try:
-        while True:
+    while True:
+        try:
             (number,) = NUMBER.unpack_from(receiver.recv(2048))
-            if number >= len(seen):
-                seen.extend(bytes(number + 1 - len(seen)))
-            repeated += seen[number]
-            disordered += number < last
-            seen[number] = 1
-            received += 1
-            last = number
-    except Ended:
-        report = {
-            "received": received,
-            "repeated": repeated,
-            "disordered": disordered,
-            "last": last,
-            "missing": [number for number, is_seen in enumerate(seen) if not is_seen][:20],
-        }
-        print(json.dumps(report), flush=True)
+        except TimeoutError:
+            if end.arrived:
+                break
+            continue
+        if number >= len(seen):
+            seen.extend(bytes(number + 1 - len(seen)))
+        repeated += seen[number]
+        disordered += number < last
+        seen[number] = 1
+        received += 1
+        last = number
+    report = {
+        "received": received,
+        "repeated": repeated,
+        "disordered": disordered,
+        "last": last,
+        "missing": [number for number, is_seen in enumerate(seen) if not is_seen][:20],
+    }
+    print(json.dumps(report), flush=True)
 
 
 def main(arguments: list[str]) -> None:
     """Runs one end."""
-    signal.signal(signal.SIGTERM, end)
     match arguments:
         case ["send", address, port, pps]:
             send(address, int(port), int(pps))
