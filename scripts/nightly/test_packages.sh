@@ -195,7 +195,8 @@ storage commit --quiet "$from" localhost/base >>"$folder/image.log"
 storage build --isolation chroot --network host --build-arg BASE=localhost/base -f packaging/Containerfile \
     -t localhost/shunt "$folder/context" >>"$folder/image.log" 2>&1 || fail 'the image cannot be built'
 user=$(image '{{.OCIv1.Config.User}}')
-read -r -a command < <(image '{{join .OCIv1.Config.Entrypoint " "}} {{join .OCIv1.Config.Cmd " "}}')
+# Prints lists as [WORD WORD].
+read -r -a command <<<"$(image '{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}' | tr -d '[]')"
 root=$(storage mount "$(storage from localhost/shunt)")
 mount_root
 sed 's/^driver = .*/driver = "af_packet"/; s/^device = .*iface=/device = "/' "$folder/ports" >>"$root/etc/shunt/switch.toml"
