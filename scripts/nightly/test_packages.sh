@@ -30,13 +30,13 @@ package() { compgen -G "$packages/$1_*.deb" | head -n 1; }
 # needed FILE: prints the packages on which a package depends, separated by commas.
 needed() {
     { dpkg-deb --field "$1" Depends && dpkg-deb --field "$1" Pre-Depends; } |
-        tr ',' '\n' | sed 's/[ (|].*//; s/^ *//; /^$/d' | sort -u | paste -sd ,
+        tr ',' '\n' | sed 's/^ *//; s/[ (|].*//; /^$/d' | sort -u | paste -sd ,
 }
 base=${DEBIAN_ROOT:-}
 if [ -z "$base" ]; then
     base=$folder/base
     debootstrap --variant=minbase \
-        --include="man-db,$(needed "$(package shunt)"),$(needed "$(package shunt-dpdk)")" bookworm "$base" \
+        --include="man-db,librte-net-af-packet23,$(needed "$(package shunt)"),$(needed "$(package shunt-dpdk)")" bookworm "$base" \
         >"$folder/debootstrap.log" 2>&1 || fail 'debootstrap failed'
 fi
 readonly base
@@ -44,10 +44,12 @@ readonly base
 root=''
 in_root() { PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
 # clean_up reads the status of the failure.
-unmount() { [ -z "$root" ] || umount "$root/proc" "$root/dev" 2>/dev/null || true; }
+unmount() { [ -z "$root" ] || umount "$root/proc" "$root/sys" "$root/dev" 2>/dev/null || true; }
 trap 'status=$?; unmount; set +e; (exit "$status"); clean_up' EXIT
 mount_root() {
     mount --bind /proc "$root/proc"
+    # DPDK looks for CPUs there.
+    mount --bind /sys "$root/sys"
     mount --bind /dev "$root/dev"
 }
 
@@ -61,8 +63,9 @@ files() {
 
 # setting NAME KEY: prints the value of a key in the unit of a package. Drop-ins replace values.
 setting() {
-    local unit=$root/lib/systemd/system/shunt.service
-    cat "$unit" "$unit.d"/*.conf 2>/dev/null | sed -n "s/^$1=//p" | tail -n 1
+    # The unit comes before its drop-ins.
+    find "$root/lib/systemd/system" -path '*/shunt.service*' -type f -print0 | LC_ALL=C sort -z | xargs -0 cat |
+        sed -n "s/^$1=//p" | tail -n 1
 }
 
 # install_package NAME: installs a package into a new root, and checks what an administrator looks for.
@@ -100,15 +103,17 @@ add_ports() {
 
 # start_service NAME: starts the switch as the unit does: with the user, its capabilities and no others.
 start_service() {
-    local user command ambient bounding
+    local user command ambient bounding extra groups=(--init-groups)
     user=$(setting User)
+    extra=$(setting SupplementaryGroups)
+    [ -z "$extra" ] || groups=(--groups "$(in_root getent group "$extra" | cut -d : -f 3)")
     ambient=$(setting AmbientCapabilities | sed 's/CAP_/+/g; s/ /,/g' | tr '[:upper:]' '[:lower:]')
     bounding=$(setting CapabilityBoundingSet | sed 's/CAP_/+/g; s/ /,/g' | tr '[:upper:]' '[:lower:]')
     install -d -o "$(in_root id -u "$user")" -g "$(in_root id -g "$user")" -m 755 "$root/run/shunt"
     install -d -o "$(in_root id -u "$user")" -g "$(in_root id -g "$user")" -m 700 "$root/var/lib/shunt"
     read -r -a command < <(setting ExecStart)
     : >"$folder/switch.log"
-    background switch sw chroot "$root" setpriv --reuid "$user" --regid "$user" --init-groups \
+    background switch sw chroot "$root" setpriv --reuid "$user" --regid "$user" "${groups[@]}" \
         --inh-caps "-all${ambient:+,$ambient}" --ambient-caps "-all${ambient:+,$ambient}" \
         --bounding-set "-all,$bounding" --no-new-privs "${command[@]}"
     switch=$started
@@ -126,10 +131,12 @@ reload() {
 }
 
 end_service() {
-    local status=0
+    local status=0 runtime
     kill -TERM "$switch"
     wait "$switch" || status=$?
     [ "$status" -eq 0 ] || fail "the switch ended with $status"
+    # As systemd does.
+    for runtime in $(setting RuntimeDirectory); do rm -rf "$root/run/${runtime:?}"; done
 }
 
 # remove_package NAME: removes the package, of which nothing may be left.
@@ -188,7 +195,8 @@ storage commit --quiet "$from" localhost/base >>"$folder/image.log"
 storage build --isolation chroot --network host --build-arg BASE=localhost/base -f packaging/Containerfile \
     -t localhost/shunt "$folder/context" >>"$folder/image.log" 2>&1 || fail 'the image cannot be built'
 user=$(image '{{.OCIv1.Config.User}}')
-read -r -a command < <(image '{{join .OCIv1.Config.Entrypoint " "}} {{join .OCIv1.Config.Cmd " "}}')
+# Prints lists as [WORD WORD].
+read -r -a command <<<"$(image '{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}' | tr -d '[]')"
 root=$(storage mount "$(storage from localhost/shunt)")
 mount_root
 sed 's/^driver = .*/driver = "af_packet"/; s/^device = .*iface=/device = "/' "$folder/ports" >>"$root/etc/shunt/switch.toml"
