@@ -4,8 +4,7 @@
 //!
 //! The tree is copied once to `target/mutants/tree`, where the patches are applied, tested and reverted one
 //! after another. The build folder is `target/mutants/build`; compiled units of the tree are copied to it
-//! first (`seed.rs`). Commands see the copy at the path of the tree, if this user may mount it
-//! (`overlay.rs`).
+//! first (`seed.rs`).
 
 use std::fs;
 use std::io;
@@ -15,14 +14,12 @@ use std::time::Instant;
 use crate::{Failure, say};
 
 mod copy;
-mod overlay;
 mod patch;
 pub mod random;
 mod runner;
 mod seed;
 
 use copy::TreeCopy;
-use overlay::Overlay;
 pub use patch::PatchChoice;
 use patch::{Patch, TestCommand};
 use runner::{RunOutcome, Runner};
@@ -41,7 +38,7 @@ struct Row {
 ///
 /// If `features` are given, `cargo test --workspace --features FEATURES --no-run` has compiled the tree. Then
 /// a new build folder gets the units of all packages, and only patched crates and their dependents are
-/// compiled. With an overlay, it also gets the incremental data.
+/// compiled.
 pub fn run(root: &Path, choice: PatchChoice<'_>, features: Option<&str>) -> Result<bool, Failure> {
     let patches = Patch::read_all(&root.join(FOLDER), choice)?;
     let target = root.join("target");
@@ -53,16 +50,16 @@ pub fn run(root: &Path, choice: PatchChoice<'_>, features: Option<&str>) -> Resu
         let units = patches.iter().filter_map(|patch| patch.command.unit());
         units.collect()
     });
-    let overlay = features.and_then(|_| Overlay::new(root, copy.root()));
-    let (from, to) = (target.join("debug"), build.join("debug"));
     if test_units.is_some() {
         copy.keep_times()?;
-        if overlay.is_some() {
-            seed::move_incremental(&from, &to)?;
-        }
     }
-    seed::copy_units(&from, &to, &seed::own_packages(root)?, test_units.as_ref())?;
-    let tests = Tests { runner: Runner::new(copy.root(), &build, &logs)?.with_overlay(overlay), features };
+    seed::copy_units(
+        &target.join("debug"),
+        &build.join("debug"),
+        &seed::own_packages(root)?,
+        test_units.as_ref(),
+    )?;
+    let tests = Tests { runner: Runner::new(copy.root(), &build, &logs)?, features };
 
     let unpatched = run_unpatched(&tests, &patches)?;
     let mut rows = Vec::new();

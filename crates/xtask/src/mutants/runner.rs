@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::overlay::Overlay;
 use crate::Failure;
 
 /// Limit of the address space of each test process in KiB. A process with a fault may allocate memory without
@@ -53,7 +52,6 @@ impl fmt::Display for RunOutcome {
 /// Runs commands in the copy, with a common build folder.
 pub struct Runner {
     root: PathBuf,
-    overlay: Option<Overlay>,
     build: PathBuf,
     logs: PathBuf,
     interrupted: Arc<AtomicBool>,
@@ -66,12 +64,7 @@ impl Runner {
             signal_hook::flag::register(signal, Arc::clone(&interrupted))
                 .map_err(|error| format!("signal {signal} cannot be caught: {error}"))?;
         }
-        Ok(Self { root: root.into(), overlay: None, build: build.into(), logs: logs.into(), interrupted })
-    }
-
-    /// Lets commands see the copy at the path of the original.
-    pub fn with_overlay(self, overlay: Option<Overlay>) -> Self {
-        Self { overlay, ..self }
+        Ok(Self { root: root.into(), build: build.into(), logs: logs.into(), interrupted })
     }
 
     /// Returns the output of the last command with this name.
@@ -92,9 +85,8 @@ impl Runner {
         let fault = |error| format!("{}: {error}", path.display());
         let log = File::create(&path).map_err(fault)?;
         let program = command.first().ok_or("an empty test command")?;
-        let mut start = self.overlay.as_ref().map_or_else(|| Command::new("env"), Overlay::command);
-        let child = start
-            .args(["sh", "-c", &format!("ulimit -v {MEMORY_KIB} && exec \"$@\""), "sh"])
+        let child = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {MEMORY_KIB} && exec \"$@\""), "sh"])
             .args(command)
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.build)

@@ -84,32 +84,6 @@ fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&str, &[String]) -> bool) -> 
     Ok(())
 }
 
-/// Moves incremental data of builds from the profile folder `from` to `to`, where the next build of changed
-/// crates continues with them. They are not copied, because they are large, nor linked, because the compiler
-/// overwrites them. Data of checks, which have no object files, stay.
-pub fn move_incremental(from: &Path, to: &Path) -> Result<(), Failure> {
-    let (from, to) = (from.join("incremental"), to.join("incremental"));
-    let fault = |error| format!("{} cannot be moved to {}: {error}", from.display(), to.display());
-    fs::create_dir_all(&to).map_err(fault)?;
-    for name in names(&from).map_err(fault)? {
-        if !to.join(&name).exists() && has_objects(&from.join(&name)).map_err(fault)? {
-            fs::rename(from.join(&name), to.join(&name)).map_err(fault)?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns whether a folder of incremental data contains an object file in one of its sessions.
-fn has_objects(folder: &Path) -> io::Result<bool> {
-    for session in names(folder)? {
-        let path = folder.join(session);
-        if path.is_dir() && names(&path)?.iter().any(|file| file.ends_with(".o")) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Returns the names in `folder`, or none if it does not exist.
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     match fs::read_dir(folder) {
@@ -208,25 +182,6 @@ mod tests {
         let is_linked = |file: &&str| inode(from.join(file)) == inode(to.join(file));
         assert!(linked.iter().all(is_linked));
         assert!(!copied.iter().any(is_linked));
-        fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn incremental_data_of_builds_are_moved() {
-        let folder = std::env::temp_dir().join(format!("xtask-seed-move-{}", std::process::id()));
-        let (from, to) = (folder.join("from"), folder.join("to"));
-        for file in ["flow-0a/s-1/a.o", "flow-0a/s-1.lock", "flow-0b/s-2/dep-graph.bin", "wire-0c/s-3/a.o"] {
-            write(&from.join("incremental").join(file), file, SystemTime::now());
-        }
-        // Present data are kept.
-        write(&to.join("incremental/wire-0c/s-4/a.o"), "", SystemTime::now());
-        for _ in 0..2 {
-            move_incremental(&from, &to).unwrap();
-            assert_eq!(sorted(&from.join("incremental")), ["flow-0b", "wire-0c"]);
-            assert_eq!(sorted(&to.join("incremental/flow-0a")), ["s-1", "s-1.lock"]);
-            assert_eq!(sorted(&to.join("incremental/wire-0c")), ["s-4"]);
-        }
-        move_incremental(&folder.join("missing"), &to).unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 
