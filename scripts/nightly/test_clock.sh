@@ -39,10 +39,10 @@ start() {
     wait_until 'the switch is ready' logged switch 'shunt: ready'
 }
 control() { "$shunt" --control "$folder/control.sock" "$@"; }
-# year_is YEAR: returns whether the last line of the log has a time of this year. The file for JSON has one.
+# year_is YEAR: returns whether the time in the last line of the log, which is JSON, is in this year.
 year_is() { tail -n 1 "$folder/switch.log" | grep "\"$1-" >/dev/null; }
 # ages_are_short: returns whether no flow is older than a minute.
-ages_are_short() { ! flows | grep -E 'duration=[0-9]{3,}' && flows | grep 'cookie=0xa' >/dev/null; }
+ages_are_short() { ! flows | grep -E 'duration=[0-9]{3,}' >/dev/null && flows | grep 'cookie=0xa' >/dev/null; }
 
 shift_clock '+0'
 start

@@ -43,8 +43,16 @@ readonly base
 
 root=''
 in_root() { PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
+# unmount: takes the host's folders out of the root, at once even if a process still uses them, so that the removal
+# of the root cannot reach them.
+unmount() {
+    local inner
+    [ -n "$root" ] || return 0
+    for inner in proc sys dev; do
+        ! mountpoint -q "$root/$inner" || umount --lazy "$root/$inner"
+    done
+}
 # clean_up reads the status of the failure.
-unmount() { [ -z "$root" ] || umount "$root/proc" "$root/sys" "$root/dev" 2>/dev/null || true; }
 trap 'status=$?; unmount; set +e; (exit "$status"); clean_up' EXIT
 mount_root() {
     mount --bind /proc "$root/proc"
@@ -146,7 +154,7 @@ remove_package() {
     files >"$folder/after"
     diff "$folder/before" "$folder/after" >"$folder/left.log" || fail "files are left: $(head -n 5 "$folder/left.log")"
     if grep shunt "$root"/etc/{passwd,group} >"$folder/left.log"; then fail 'the user is left'; fi
-    rm -rf "$root"
+    rm -rf --one-file-system "$root"
     root=''
     ok "$1 is removed without a trace"
 }
@@ -200,6 +208,8 @@ read -r -a command <<<"$(image '{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd
 root=$(storage mount "$(storage from localhost/shunt)")
 mount_root
 sed 's/^driver = .*/driver = "af_packet"/; s/^device = .*iface=/device = "/' "$folder/ports" >>"$root/etc/shunt/switch.toml"
+in_root setpriv --reuid "$user" --regid "$user" --init-groups --inh-caps -all --bounding-set -all \
+    "${command[0]}" --version >"$folder/version.log" || fail 'shunt --version needs capabilities'
 capabilities=$(sed -n 's/.*--cap-add \([A-Z_,]*\).*/\1/p' packaging/Containerfile | tr '[:upper:]' '[:lower:]')
 : >"$folder/switch.log"
 background switch sw chroot "$root" setpriv --reuid "$user" --regid "$user" --init-groups \

@@ -79,7 +79,8 @@ clean_up() {
         done
         printf '%s: %s\n' "$test_name" "${failed:-failed}" >&2
     fi
-    rm -rf "$folder"
+    # A test that failed may have left a mount.
+    rm -rf --one-file-system "$folder"
     exit "$status"
 }
 trap clean_up EXIT

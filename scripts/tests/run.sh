@@ -4,8 +4,8 @@
 # Runs every test of a folder: run.sh [FOLDER [COMMAND...]] (default: this folder). Two tests run at a time, because
 # most tests only wait most of the time. When a test has ended, prints its output and its time in seconds.
 #
-# COMMAND runs at the same time, on CPU time that the tests leave. The tests start no build that waits for it.
-# Needs root.
+# COMMAND runs at the same time, on CPU time that the tests leave. No test may build in the folder in which it
+# builds, because the test would wait for it. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -97,11 +97,8 @@ fi
 set +m
 for name in "${first[@]}"; do
     run "$name"
-    # Do not go on after a failure of the second lane.
-    if [ -n "$others" ] && ! kill -0 "$others" 2>/dev/null; then
-        wait "$others"
-        others=''
-    fi
+    # Do not go on after a failure of the second lane or of the command.
+    [ ! -e "$logs/failed" ] || exit 1
 done
 status=0
 if [ -n "$others" ]; then

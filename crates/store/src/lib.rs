@@ -87,8 +87,8 @@ pub const SNAPSHOT_AFTER_BYTES: u64 = 4 << 20;
 pub struct LoadReport {
     /// Number of the last change that is restored, or 0 if there is none.
     pub last: u64,
-    /// Time since this change, if it is known. After a restart of the machine, it follows from the time of
-    /// day, otherwise from the monotonic clock.
+    /// Time since this change. After a restart of the machine, it follows from the time of day, otherwise from
+    /// the monotonic clock. `None` if it is unknown, or if the time of day is earlier than that of the change.
     pub last_age: Option<Duration>,
     /// Number of changes after it that are lost, or `None` if it is unknown.
     pub lost: Option<u64>,
@@ -143,16 +143,12 @@ impl RuleStore {
         let base_mark = encode::mark_of(config.stateless.clone());
         let recorded = SequencePage::read(&folder.sequence());
         let mut report = LoadReport::default();
+        let is_new = images.logs.is_empty() && images.snapshots.is_empty() && findings.problems.is_empty();
         let loaded = load::load(&images, &folder, &mut findings);
         let state = loaded.map(|loaded| {
             let LastChange { sequence, time, boot_id: then } = loaded.last;
             report.last = sequence;
-            report.last_age = (time != FileTime::default()).then(|| match then == boot_id {
-                true => {
-                    Duration::from_nanos(clock.set_up().saturating_sub(time.monotonic).max(0).unsigned_abs())
-                }
-                false => Duration::from_millis(clock.wall_ms().saturating_sub(time.wall_ms)),
-            });
+            report.last_age = age_of(time, then == boot_id, clock);
             report.is_same_base = loaded.base_mark == base_mark;
             // After a restart of the machine, the time since the last change is unknown and does not count.
             let now = if then == boot_id { clock.set_up() } else { time.monotonic };
@@ -166,7 +162,7 @@ impl RuleStore {
         });
         report.lost = match recorded {
             Some(recorded) => Some(recorded.saturating_sub(report.last)),
-            None => images.logs.is_empty().then_some(0),
+            None => is_new.then_some(0),
         };
         if let Err(error) = remove_unusable(&folder, report.last) {
             findings.problems.push(format!("{}: {error}", folder.path().display()));
@@ -227,6 +223,18 @@ impl RuleStore {
     }
 }
 
+/// Returns the time since a change, which was made in this boot of the machine or in an earlier one.
+fn age_of(time: FileTime, is_same_boot: bool, clock: StoreClock) -> Option<Duration> {
+    if time == FileTime::default() {
+        return None;
+    }
+    if is_same_boot {
+        let age = clock.set_up().saturating_sub(time.monotonic).max(0);
+        return Some(Duration::from_nanos(age.unsigned_abs()));
+    }
+    clock.wall_ms().checked_sub(time.wall_ms).map(Duration::from_millis)
+}
+
 /// Removes snapshots that were never completed, and files that do not continue the loaded state. If a file
 /// has content, it is kept under another name.
 fn remove_unusable(folder: &Folder, last: u64) -> std::io::Result<()> {
@@ -283,5 +291,21 @@ impl Drop for StoreHandle {
                 self.path.display()
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_an_earlier_boot_has_no_age_if_the_clock_was_set_back() {
+        let clock = StoreClock::at(flow::Nanos(0));
+        let at = |monotonic, wall_ms| FileTime { monotonic, wall_ms };
+        let up = clock.set_up();
+        assert_eq!(age_of(at(up - 5, 1), true, clock), Some(Duration::from_nanos(5)));
+        assert!(age_of(at(1, clock.wall_ms() - 5), false, clock).is_some_and(|age| age.as_millis() >= 5));
+        assert_eq!(age_of(at(1, u64::MAX), false, clock), None);
+        assert_eq!(age_of(FileTime::default(), true, clock), None);
     }
 }

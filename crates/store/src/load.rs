@@ -76,7 +76,7 @@ impl Findings {
 pub struct LastChange {
     /// Number of the transaction.
     pub sequence: u64,
-    /// Time of the transaction, or `None` if the state is a snapshot without later transactions.
+    /// Time of the transaction. If the state is a snapshot without later transactions, the snapshot's time.
     pub time: FileTime,
     /// The boot within which the time was read.
     pub boot_id: [u8; 16],

@@ -197,6 +197,26 @@ fn a_snapshot_without_later_changes_needs_no_log() {
     assert_eq!((state(&model), opened.report.last), (expected, last));
 }
 
+#[test]
+fn without_the_page_of_numbers_only_a_new_store_has_lost_nothing() {
+    let clock = StoreClock::at(START);
+    let (folder, config, _) = made(clock, 11);
+    fs::remove_file(folder.0.join("sequence")).unwrap();
+    for log in files(&folder.0).iter().filter(|file| name(file).starts_with("log-")) {
+        let mut bytes = fs::read(log).unwrap();
+        bytes[0] ^= 1;
+        fs::write(log, bytes).unwrap();
+    }
+    // The snapshot is whole, but later changes may have been in the logs.
+    let (_, opened) = restored(config, clock);
+    assert!(opened.report.last > 0 && !opened.report.problems.is_empty(), "{:?}", opened.report);
+    assert_eq!(opened.report.lost, None);
+
+    let empty = TestFolder::new("empty");
+    let opened = RuleStore::open(common::config(&empty.0, Durability::Off), clock).unwrap();
+    assert_eq!(opened.report.lost, Some(0));
+}
+
 fn name(file: &Path) -> String {
     file.file_name().unwrap().to_string_lossy().into_owned()
 }

@@ -264,7 +264,7 @@ impl<P: Probe> Worker<P> {
         let stamp = self.latency.poll(&self.probe);
         let served = &mut self.served[at];
         let received = served.queue.receive(&mut self.egress.pools, &mut self.burst, most, stamp);
-        if served.taps.ingress != 0 && received > 0 {
+        if received > 0 && served.taps.ingress != 0 {
             self.mirrors.received(served.number, served.taps.ingress, &self.burst, &mut self.egress);
         }
         received

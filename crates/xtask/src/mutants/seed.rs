@@ -69,7 +69,7 @@ fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&str, &[String]) -> bool) -> 
     for file in names(&from.join("deps"))? {
         let stem = file.split('.').next().unwrap_or_default();
         if stem.rsplit_once('-').is_some_and(|(_, hash)| hashes.contains(hash)) {
-            bring(&from.join("deps").join(&file), &to.join("deps").join(&file))?;
+            link_or_copy(&from.join("deps").join(&file), &to.join("deps").join(&file))?;
         }
     }
     // Fingerprints are copied last, because they mark a unit as complete.
@@ -93,8 +93,8 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-/// Links a library or program, and copies another file.
-fn bring(from: &Path, to: &Path) -> io::Result<()> {
+/// Links a library or program, or copies it to another file system. Copies other files.
+fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     let is_replaced =
         from.extension().is_none_or(|extension| ["rlib", "rmeta", "so"].iter().any(|end| extension == *end));
     if !is_replaced {
@@ -106,7 +106,7 @@ fn bring(from: &Path, to: &Path) -> io::Result<()> {
     // An interrupted run may have left a link to the same file, into which nothing must be copied.
     match fs::remove_file(to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => fs::hard_link(from, to),
+        _ => fs::hard_link(from, to).or_else(|_| copy_all(from, to)),
     }
 }
 
