@@ -157,6 +157,9 @@ fn fast_path_and_reference_agree_with_vlans_of_ports() {
     }
     let exceeded = coverage.exceeded_floods;
     assert!(exceeded * 200 >= coverage.packets, "floods over a storm limit: {exceeded}");
+    let (closed, reopened) = (coverage.closed_ports, coverage.reopened_ports);
+    assert!(2 * closed as u64 >= cases, "ports closed by storm limits: {closed}");
+    assert!(2 * reopened >= closed, "closed ports that opened again: {reopened} of {closed}");
 }
 
 /// Checks that no table of a calm case is kept off the path.
