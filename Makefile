@@ -183,7 +183,7 @@ nightly: export NIGHTLY_MUTANTS := $(NIGHTLY_MUTANTS)
 nightly: export NIGHTLY_SEED := $(NIGHTLY_SEED)
 nightly: export FUZZ_SECONDS := $(FUZZ_SECONDS)
 nightly: ## run the checks that take hours (scripts/nightly/steps.sh); resumable; needs root
-	scripts/setup.sh test
+	scripts/setup.sh nightly
 	cargo build --release --package shunt
 	set -f; scripts/nightly.sh $(NIGHTLY)
 

@@ -186,7 +186,7 @@ def virtual_jitter(reports):
     peers = [kind for kind in kinds if kind != "KeyFlow"]
     lines = []
     for share in shares:
-        ratios = {peer: [own / other for own, other in zip(values(share, "KeyFlow", "jitter_us"), values(share, peer, "jitter_us"))] for peer in peers}
+        ratios = {peer: _jitter_ratios(rows, share, peer) for peer in peers}
         lines.append(["%s %%" % share, *("%s (%s to %s)" % tuple(map(change, (statistics.median(of), min(of), max(of)))) for of in ratios.values())])
     text += table(["rate", *peers], lines)
     capacities = ("%s %s" % (kind, number(statistics.median(float(row["capacity"]) for row in rows if row["kind"] == kind) / 1000)) for kind in kinds)
@@ -332,9 +332,9 @@ def overview(reports):
         line = found[1].get(("KeyFlow RTT over 10 switches, tables 75 % full, mean", "KeyFlow against Open vSwitch"))
         rows.append(["KeyFlow, figure 3: mean round trip, dense tables", "more than -50 %", "" if line is None else change(line["ratio"]) + " (10 switches, 75 %)", "`lab/keyflow.py`"])
     if (found := read("jitter", os.path.join(reports, "experiments"))) is not None:
-        rows.append(["KeyFlow, figure 4: jitter", "as with an empty table; below a full one", _jitter_ratios(found[1], "Open vSwitch, full tables"), "`lab/jitter.py`"])
+        rows.append(["KeyFlow, figure 4: jitter", "as with an empty table; below a full one", _jitter_changes(found[1], "Open vSwitch, full tables"), "`lab/jitter.py`"])
     if (found := read("virtual_jitter", os.path.join(reports, "experiments"))) is not None:
-        words = "against its own full tables in virtual time: " + _jitter_ratios(found[1], "full tables")
+        words = "against its own full tables in virtual time: " + _jitter_changes(found[1], "full tables")
         rows.append(["KeyFlow, figure 4: jitter", "as with an empty table; below a full one", words, "`lab/virtual_jitter.py`"])
     if (found := read("first_packet", os.path.join(reports, "experiments"))) is not None:
         hops = found[1][-1]["hops"]
@@ -373,15 +373,16 @@ def overview(reports):
     return table(["experiment", "paper", "Shunt against Open vSwitch", "program"], rows), None
 
 
-def _jitter_ratios(rows, other):
-    """Returns how the jitter of KeyFlow compares with that of another kind, at each rate."""
-    words = []
-    for share in unique(rows, "share_percent"):
-        own, peer = (
-            sorted(float(row["jitter_us"]) for row in rows if (row["share_percent"], row["kind"]) == (share, kind))
-            for kind in ("KeyFlow", other)
-        )
-        words.append("%s at %s %%" % (change(statistics.median(own) / statistics.median(peer)), share))
+def _jitter_ratios(rows, share, other):
+    """Returns the jitter of KeyFlow divided by that of another kind at one rate, for each round."""
+    of = {(row["round"], row["kind"]): float(row["jitter_us"]) for row in rows if row["share_percent"] == share}
+    return [own / of[each, other] for (each, kind), own in of.items() if kind == "KeyFlow"]
+
+
+def _jitter_changes(rows, other):
+    """Returns how the jitter of KeyFlow differs from that of another kind at each rate: medians of the rounds."""
+    shares = unique(rows, "share_percent")
+    words = ("%s at %s %%" % (change(statistics.median(_jitter_ratios(rows, share, other))), share) for share in shares)
     return ", ".join(words) + " of the capacity"
 
 

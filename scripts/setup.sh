@@ -3,8 +3,8 @@
 #
 # Installs tools that a fresh Debian 12 lacks: `setup.sh PURPOSE`
 #
-# PURPOSE is build, deb, dpdk, lint, demo, lab, networks, rtl, test, bench, bench-peers, fuzz or conformance. The
-# script accepts an existing tool from any source.
+# PURPOSE is build, deb, dpdk, lint, demo, lab, networks, rtl, test, nightly, bench, bench-peers, fuzz or
+# conformance. The script accepts an existing tool from any source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +17,8 @@ readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3
 readonly lab_needs=(mn:mininet iperf:iperf npm:npm killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
 readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace
     valgrind:valgrind python3:python3 chromium:chromium curl:curl openssl:openssl)
+# The steps of `make nightly` that call `make` install further tools themselves.
+readonly nightly_needs=(faketime:faketime debootstrap:debootstrap lintian:lintian buildah:buildah setpriv:util-linux)
 readonly bench_needs=(valgrind:valgrind python3:python3 ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly peers_needs=(ovs-ofctl:openvswitch-common ovsdb-server:openvswitch-common pkg-config:pkg-config python3:python3
     taskset:util-linux setpriv:util-linux stdbuf:coreutils ldd:libc-bin)
@@ -190,6 +192,8 @@ install_cytoscape() {
 }
 
 purpose=${1:-}
+# `make nightly` needs everything that the tests need, and the tools of its own steps.
+case "$purpose" in nightly) extra_needs=("${nightly_needs[@]}") purpose=test ;; *) extra_needs=() ;; esac
 case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
     lint) needs=("${build_needs[@]}" "${lint_needs[@]}" "${rtl_needs[@]}") ;;
@@ -204,7 +208,7 @@ case "$purpose" in
     rtl) needs=("${build_needs[@]}" "${rtl_needs[@]}") ;;
     test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}" "${rtl_needs[@]}") ;;
     *)
-        printf 'usage: %s build|deb|dpdk|lint|demo|lab|networks|rtl|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
+        printf 'usage: %s build|deb|dpdk|lint|demo|lab|networks|rtl|test|nightly|bench|bench-peers|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -215,7 +219,7 @@ command -v cargo >/dev/null ||
 # Debian installs network tools in sbin, which an ordinary user's PATH may not contain.
 PATH=$PATH:/usr/sbin:/sbin
 missing=()
-for need in "${needs[@]}"; do
+for need in "${needs[@]}" "${extra_needs[@]}"; do
     command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done
 if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi

@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/../tests/lib.sh"
 
-library=$(compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' | head -n 1) || fail 'faketime is missing; install the package of this name'
+library=$(compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' | head -n 1) || fail 'faketime is missing: run scripts/setup.sh nightly first'
 make_hosts 2
 shunt=${SHUNT:-$(test_build)}
 # The library reads a file, which no thread of the switch may do.

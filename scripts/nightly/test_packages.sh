@@ -13,7 +13,7 @@ set -euo pipefail
 source "$(dirname "$0")/../tests/lib.sh"
 
 for tool in debootstrap lintian setpriv buildah; do
-    command -v "$tool" >/dev/null || fail "$tool is missing; install the package of this name, or util-linux"
+    command -v "$tool" >/dev/null || fail "$tool is missing: run scripts/setup.sh nightly first"
 done
 packages=${1:-}
 if [ -z "$packages" ]; then

@@ -139,6 +139,8 @@ reasons! {
     MissQueueFull = "miss_queue_full";
     /// The packet waited in the port cache, and the search for its flow got no answer in time.
     MissTimeout = "miss_timeout";
+    /// The controller sent the packet from a datapath without workers, whose ports have no devices.
+    NoWorker = "no_worker";
     /// The packet was queued in the switch when it shut down.
     Shutdown = "shutdown";
 }

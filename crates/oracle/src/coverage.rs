@@ -31,6 +31,10 @@ pub struct Coverage {
     pub metered: usize,
     /// Number of floods that exceeded a storm limit.
     pub exceeded_floods: usize,
+    /// Number of times that a storm limit closed a port.
+    pub closed_ports: usize,
+    /// Number of times that a closed port opened again.
+    pub reopened_ports: usize,
     /// Packets, copies and packet-ins lost for lack of space, by reason.
     pub losses: BTreeMap<&'static str, u64>,
     /// Packets dropped because a backlog was full.
@@ -165,6 +169,8 @@ impl Coverage {
         self.removed += other.removed;
         self.metered += other.metered;
         self.exceeded_floods += other.exceeded_floods;
+        self.closed_ports += other.closed_ports;
+        self.reopened_ports += other.reopened_ports;
         for (name, count) in &other.losses {
             *self.losses.entry(name).or_default() += count;
         }
@@ -236,7 +242,11 @@ impl fmt::Display for Coverage {
         writeln!(f, "  flows of packets that differ in unexamined bits {}", self.merged_flows)?;
         writeln!(f, "  whose flow differs in examined test tags {:.1} %", share(self.unlike, self.packets))?;
         writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
-        writeln!(f, "  floods over a storm limit {}", self.exceeded_floods)?;
+        writeln!(
+            f,
+            "  floods over a storm limit {}, ports closed {} times and opened again {} times",
+            self.exceeded_floods, self.closed_ports, self.reopened_ports
+        )?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
         writeln!(f, "  frames held up by the rate of an egress queue {}", self.rate_held)?;
         writeln!(f, "  calm cases {}: {}", self.calm, self.path)?;

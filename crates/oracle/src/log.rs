@@ -5,7 +5,7 @@ use super::coverage::ChangeCounts;
 use super::room::Room;
 use dataplane::{
     BurstCounters, DataPlane, EntryCounters, Event, FoundBy, GroupCounters, MacSeen, MeterCounters,
-    PortCounters, PortQueue, TableCounters, Totals,
+    PortCounters, PortQueue, StormEvent, TableCounters, Totals,
 };
 use flow::{
     DropReason, EgressQueue, EntryId, GroupId, MeterId, MirrorSelection, Nanos, Operation, Outcome,
@@ -17,6 +17,7 @@ use pipeline::{PacketSlot, Probe, Via};
 use reference::{ExaminedBits, Unfinished};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use worker::WorkerSet;
 
 /// Log entry of a worker: a processed packet or an applied operation.
@@ -210,6 +211,8 @@ pub(super) struct Recorder {
     pub operations: Vec<Operation>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
+    /// Packets that exceeded a storm limit which closes their port.
+    pub storms: Vec<StormEvent>,
     /// Bits that LUTs and express keys examine from each operation to the next one. Element 0 holds the bits
     /// before the first operation.
     pub lut_bits: Vec<ExaminedBits>,
@@ -218,7 +221,14 @@ pub(super) struct Recorder {
 impl Recorder {
     pub fn new(plane: WorkerSet) -> Self {
         let lut_bits = vec![ExaminedBits::default()];
-        Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new(), lut_bits }
+        Self {
+            plane,
+            operations: Vec::new(),
+            reported: Vec::new(),
+            learned: Vec::new(),
+            storms: Vec::new(),
+            lut_bits,
+        }
     }
 
     /// Records the bits that LUTs and express keys have examined since the last operation.
@@ -312,7 +322,8 @@ impl DataPlane for Recorder {
                 bytes: report.frame.bytes().to_vec(),
             }),
             Event::Learn(learn) => self.learned.push(*learn),
-            Event::Storm(_) | Event::Searcher(_) => {}
+            Event::Storm(storm) => self.storms.push(*storm),
+            Event::Searcher(_) => {}
         }
         Some(event)
     }
@@ -408,6 +419,14 @@ pub(super) struct Control {
     pub counted_until: Nanos,
 }
 
+/// Closing of a port by a storm limit.
+#[derive(Clone, Debug)]
+pub(super) struct Closing {
+    pub port: PortNo,
+    /// Versions of the operations that the control thread submitted in its turn.
+    pub versions: RangeInclusive<usize>,
+}
+
 /// Record of a completed case.
 #[derive(Default)]
 pub(super) struct Record {
@@ -440,6 +459,12 @@ pub(super) struct Record {
     pub mirrored: Vec<Vec<u8>>,
     pub reported: Vec<Reported>,
     pub learned: Vec<MacSeen>,
+    /// Packets that exceeded a storm limit which closes their port.
+    pub storms: Vec<StormEvent>,
+    /// Ports that storm limits closed.
+    pub closings: Vec<Closing>,
+    /// Number of closed ports that opened again.
+    pub reopened: usize,
     /// Bits that LUTs and express keys examine from each operation to the next one.
     pub lut_bits: Vec<ExaminedBits>,
     /// Flow-removed messages in order.

@@ -149,7 +149,7 @@ fn fast_path_and_reference_agree_with_vlans_of_ports() {
     }
     for (name, one_in) in [
         ("frames of another VLAN", 2_000),
-        ("tags changed by NORMAL", 60),
+        ("tags changed by NORMAL", 90),
         ("tags changed by NORMAL after path records", 400),
     ] {
         let met = coverage.features.get(name).copied().unwrap_or_default();
@@ -157,6 +157,9 @@ fn fast_path_and_reference_agree_with_vlans_of_ports() {
     }
     let exceeded = coverage.exceeded_floods;
     assert!(exceeded * 200 >= coverage.packets, "floods over a storm limit: {exceeded}");
+    let (closed, reopened) = (coverage.closed_ports, coverage.reopened_ports);
+    assert!(2 * closed as u64 >= cases, "ports closed by storm limits: {closed}");
+    assert!(2 * reopened >= closed, "closed ports that opened again: {reopened} of {closed}");
 }
 
 /// Checks that no table of a calm case is kept off the path.

@@ -15,7 +15,7 @@ use crate::requeues::Requeues;
 use crate::table_compiler::TableCompiler;
 use actions::CompiledPacketOut;
 use dataplane::PortTable;
-use flow::operation::{MAC_TABLE, Releases};
+use flow::operation::{MAC_TABLE, PacketOut, Releases};
 use flow::{BridgeConfig, EntryChange, Nanos, Operation, PortNo, PortState, RuleVersion};
 use pipeline::{Bridge, BypassLimits, Update};
 use stateless::StatelessForwarder;
@@ -52,6 +52,8 @@ pub(crate) struct OperationCompiler {
     pub records: ExpressCaches,
     /// Whether packets may wait for packet-outs of the controller.
     quenches: bool,
+    /// Number of packet-outs that were dropped, because there are no workers.
+    pub unsent: u64,
     /// Runs two functions at the same time, if large additions may be compiled by two threads.
     pub run_both: Option<RunBoth>,
 }
@@ -74,6 +76,7 @@ impl OperationCompiler {
             express: ExpressPlanner::new(),
             records: ExpressCaches::new(workers, config.express_records, bypass),
             quenches: config.port_cache.is_some_and(|cache| cache.quench.is_some()),
+            unsent: 0,
             run_both: None,
         }
     }
@@ -163,21 +166,7 @@ impl OperationCompiler {
                 self.meters.remove(id);
                 changed.meters = true;
             }
-            Operation::PacketOut(packet) => {
-                // One worker sends the packet: the one that holds later packets of the flow, or the first.
-                // The packet is queued among the updates, so that the order of operations is preserved.
-                let sender = match packet.releases {
-                    Releases::Held(flow) => usize::from(flow.worker),
-                    Releases::SameFlow | Releases::Nothing => 0,
-                };
-                for (worker, parts) in parts.iter_mut().take(self.workers).enumerate() {
-                    if worker == sender {
-                        parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(&packet))));
-                    } else if self.quenches && packet.releases == Releases::SameFlow {
-                        parts.push(Update::PacketOut(Box::new(CompiledPacketOut::only_answer(&packet))));
-                    }
-                }
-            }
+            Operation::PacketOut(packet) => self.send_packet(&packet, parts),
             Operation::EndWaits(flows) => {
                 for (worker, parts) in parts.iter_mut().take(self.workers).enumerate() {
                     let of_worker = flows.iter().filter(|flow| usize::from(flow.worker) == worker);
@@ -209,6 +198,25 @@ impl OperationCompiler {
             Operation::Bridge(config) => self.set_bridge(config.as_deref(), parts),
             Operation::All(_) => {
                 debug_assert!(false, "an operation in `Operation::All` is not another `All`")
+            }
+        }
+    }
+
+    /// Queues a packet-out for one worker: the one that holds later packets of the flow, or the first. The
+    /// packet is queued among the updates, so that the order of operations is preserved.
+    fn send_packet(&mut self, packet: &PacketOut, parts: &mut [Vec<Update>]) {
+        if self.workers == 0 {
+            self.unsent += 1;
+        }
+        let sender = match packet.releases {
+            Releases::Held(flow) => usize::from(flow.worker),
+            Releases::SameFlow | Releases::Nothing => 0,
+        };
+        for (worker, parts) in parts.iter_mut().take(self.workers).enumerate() {
+            if worker == sender {
+                parts.push(Update::PacketOut(Box::new(CompiledPacketOut::compile(packet))));
+            } else if self.quenches && packet.releases == Releases::SameFlow {
+                parts.push(Update::PacketOut(Box::new(CompiledPacketOut::only_answer(packet))));
             }
         }
     }

@@ -20,10 +20,12 @@ use crate::reporter::Reporter;
 use crate::search::SearchWorker;
 use crate::stopwatch::LookupCosts;
 use dataplane::{
-    DataPlane, EntryCounters, Event, ExpressFigures, GroupCounters, MeterCounters, PortCounters, PortQueue,
-    SearcherEvent, TableCounters, Totals, TraceRecord,
+    DataPlane, DropCounts, EntryCounters, Event, ExpressFigures, GroupCounters, MeterCounters, PortCounters,
+    PortQueue, SearcherEvent, TableCounters, Totals, TraceRecord,
 };
-use flow::{EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId};
+use flow::{
+    DropReason, EntryId, Field, GroupId, Match, MeterId, Nanos, Operation, PortNo, RuleVersion, TableId,
+};
 use frame::Frame;
 use keys::{ExpressPlan, PlanVersion};
 use pipeline::Update;
@@ -366,7 +368,11 @@ impl DataPlane for WorkerSet {
     }
 
     fn totals(&mut self) -> Totals {
-        self.reporter.totals()
+        let (mut totals, unsent) = (self.reporter.totals(), self.compiler.unsent);
+        totals.received += unsent;
+        totals.dropped +=
+            DropCounts::from_fn(|reason| if reason == DropReason::NoWorker { unsent } else { 0 });
+        totals
     }
 
     fn next_event(&mut self) -> Option<Event> {

@@ -311,3 +311,29 @@ fn mesh<In, Out>(workers: usize, ring: impl Fn() -> (In, Out)) -> Mesh<In, Out> 
     }
     (producers, consumers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataplane::DataPlane;
+    use flow::operation::{PacketOut, Releases};
+    use flow::{Action, DropReason, Operation, PortNo};
+
+    #[test]
+    fn packet_outs_without_workers_are_counted_as_dropped() {
+        let packet = PacketOut {
+            in_port: PortNo(0),
+            actions: vec![Action::output(PortNo(1))],
+            bytes: vec![0; 60],
+            releases: Releases::SameFlow,
+        };
+        let mut set = without_workers();
+        for _ in 0..3 {
+            let version = set.submit(Operation::PacketOut(Arc::new(packet.clone())));
+            assert_eq!(set.applied(), version);
+        }
+        let totals = set.totals();
+        let dropped = totals.dropped.of(DropReason::NoWorker);
+        assert_eq!((totals.received, dropped, totals.dropped.sum()), (3, 3, 3));
+    }
+}

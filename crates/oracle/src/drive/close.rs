@@ -57,6 +57,7 @@ impl Driver {
         self.record.operations = std::mem::take(&mut plane.operations);
         self.record.reported = std::mem::take(&mut plane.reported);
         self.record.learned = std::mem::take(&mut plane.learned);
+        self.record.storms = std::mem::take(&mut plane.storms);
         self.record.lut_bits = std::mem::take(&mut plane.lut_bits);
         for worker in &mut self.workers {
             let log = std::mem::take(worker.probe());

@@ -3,6 +3,7 @@
 //! and the control thread.
 
 mod close;
+mod closed;
 mod keys;
 mod setup;
 mod traffic;
@@ -12,6 +13,7 @@ use super::CaseOptions;
 use super::log::{Control, Moment, OrderLog, Origin, Record, Recorder, STEP_NS_MAX, Submission};
 use super::rules::{Scope, Style};
 use super::templates::Template;
+use closed::ClosedPorts;
 use dataplane::DataPlane;
 use fastrand::Rng;
 use flow::group::Group;
@@ -53,6 +55,8 @@ pub(super) struct Driver {
     tight: bool,
     /// Number of poll iterations since frames were last taken from the devices.
     untaken: usize,
+    /// Ports that must be closed because of a storm limit.
+    closed: ClosedPorts,
     /// Large buffers that unsent packets may use, per worker.
     large_taken: Vec<usize>,
     /// Number of lookups counted so far, per table.
@@ -149,16 +153,19 @@ impl Driver {
     fn control(&mut self) -> Result<(), String> {
         self.answer()?;
         self.follow()?;
-        let moment = Moment::next(self.now);
+        let (moment, before) = (Moment::next(self.now), self.shadowed);
         while self.model.poll(self.now) {
             self.take_async_messages();
+            self.follow_storms();
         }
         self.take_async_messages();
+        self.follow_storms();
         let barrier = self.model.barrier();
         if self.model.is_applied(barrier) {
             self.acknowledged = barrier;
         }
         self.take_over(Origin::Poll)?;
+        self.check_closed(before + 1..=self.shadowed)?;
         let counted_until = self.model.plane_mut().counted_until();
         self.record.controls.push(Control { moment, operations: self.shadowed, counted_until });
         Ok(())

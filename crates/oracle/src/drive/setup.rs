@@ -2,6 +2,7 @@
 //! Set-up of a case: ports, workers, model, and the first rules.
 
 use super::Driver;
+use super::closed::ClosedPorts;
 use crate::CaseOptions;
 use crate::log::{OrderLog, Record, Recorder};
 use crate::room::Room;
@@ -265,6 +266,7 @@ impl Driver {
             acknowledged: RuleVersion(0),
             tight,
             untaken: 0,
+            closed: ClosedPorts::default(),
             large_taken: vec![0; options.workers],
             lookups: BTreeMap::new(),
         }
@@ -322,6 +324,7 @@ impl Driver {
         debug_assert!(set.is_ok(), "{set:?}");
         if let Some(rng) = &mut self.vlans {
             let bridge = self.style.bridge(rng, !self.record.room.lacks_frames());
+            self.closed.set_bridge(&bridge);
             self.model.set_bridge(self.now, Some(Arc::new(bridge)));
         }
     }

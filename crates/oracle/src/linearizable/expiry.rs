@@ -6,8 +6,8 @@
 
 use super::lives::Life;
 use crate::log::{Moment, Origin, Record};
-use flow::Nanos;
 use flow::operation::MAC_TABLE;
+use flow::{Action, Nanos};
 use model::RemovedReason;
 
 const SECOND_NS: Nanos = Nanos(1_000_000_000);
@@ -80,10 +80,19 @@ fn created(life: &Life, record: &Record) -> Moment {
     record.submitted[life.added - 1].moment
 }
 
-/// Returns the moment at which the model removed the entry, or `None` if another entry replaced it.
+/// Returns the moment at which the model removed the entry, or `None` if another entry replaced it or if its
+/// port was closed.
 fn timed_out(life: &Life, record: &Record) -> Option<Moment> {
     let submission = &record.submitted[life.removed? - 1];
-    (submission.origin == Origin::Poll && !life.replaced).then_some(submission.moment)
+    let is_due = submission.origin == Origin::Poll && !life.replaced && !is_at_closed_port(life, record);
+    is_due.then_some(submission.moment)
+}
+
+/// Returns whether an entry is the learned address of a port that was closed when the entry was removed.
+fn is_at_closed_port(life: &Life, record: &Record) -> bool {
+    let (MAC_TABLE, Some(version)) = (life.entry.table, life.removed) else { return false };
+    let Some(Action::Output { port, .. }) = life.entry.instructions.apply.first() else { return false };
+    record.closings.iter().any(|closing| closing.port == *port && closing.versions.contains(&version))
 }
 
 /// Returns the timeout that must be reported as the reason for an entry's removal.

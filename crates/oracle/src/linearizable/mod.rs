@@ -98,12 +98,14 @@ pub(super) fn check_linearizable(record: Record) -> Result<Coverage, String> {
         exceeded = replay(&record, exceeded, &mut Coverage::default())?.floods.charge();
     }
     coverage.exceeded_floods = exceeded.count;
+    (coverage.closed_ports, coverage.reopened_ports) = (record.closings.len(), record.reopened);
     let replay = replay(&record, exceeded, &mut coverage)?;
     let copies = sent::check_sent(&record, &replay)?;
     coverage.mirrored = mirrored::check_mirrored(&record)?;
     offloads::check_offloads(&record, &replay, &mut coverage)?;
     let reports = reported::check_reported(&record, &replay)?;
     reported::check_learned(&record, &replay)?;
+    storms::check_reported(&record, &replay.exceeded)?;
     for view in replay.eras.views(&record.arrivals) {
         order::check_flow_order(&record, &replay, &view)?;
         sent::check_view(&record, &replay, &view)?;

@@ -7,7 +7,7 @@ use crate::log::{Moment, Record, Walker};
 use flow::bridge::{FloodKind, StormLimit};
 use flow::{BridgeConfig, Operation, PortNo, TableId};
 use reference::{Flood, Processed, StormDebt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A packet, with its worker.
 type Place = (usize, Walker);
@@ -25,6 +25,8 @@ struct Charge {
     at: usize,
     id: LimitId,
     limit: StormLimit,
+    /// Whether the port closes if the flood exceeds the limit.
+    closes: bool,
 }
 
 /// Floods that have a storm limit, as the first replay finds them.
@@ -32,6 +34,8 @@ struct Charge {
 pub(super) struct Floods {
     /// Limits in force, each with the version that set it.
     limits: BTreeMap<(PortNo, u8), (usize, StormLimit)>,
+    /// Ports that close if a flood exceeds a limit.
+    closing: BTreeSet<PortNo>,
     charges: Vec<Charge>,
 }
 
@@ -40,6 +44,9 @@ impl Floods {
     pub fn apply(&mut self, version: usize, operation: &Operation) {
         for part in operation.parts() {
             let Operation::Bridge(config) = part else { continue };
+            let ports = config.iter().flat_map(|config| &config.ports);
+            let closing = ports.filter(|(_, settings)| settings.storm.shut.is_some());
+            self.closing = closing.map(|(port, _)| *port).collect();
             let before = std::mem::take(&mut self.limits);
             for (key, limit) in config.iter().flat_map(|config| limits(config)) {
                 let kept = before.get(&key).filter(|(_, kept)| *kept == limit).copied();
@@ -66,7 +73,8 @@ impl Floods {
                 .get(&(*port, *kind as u8))
                 .ok_or_else(|| format!("port {port} has no limit of {kind:?}"))?;
             let id = (*port, *kind as u8, *made);
-            self.charges.push(Charge { moment, packet, at, id, limit: *limit });
+            let closes = self.closing.contains(port);
+            self.charges.push(Charge { moment, packet, at, id, limit: *limit, closes });
         }
         Ok(())
     }
@@ -76,12 +84,15 @@ impl Floods {
         self.charges.sort_unstable_by_key(|charge| (charge.moment.place, charge.at));
         let mut debts: BTreeMap<LimitId, StormDebt> = BTreeMap::new();
         let mut exceeded = ExceededFloods::default();
-        for Charge { moment, packet, at, id, limit } in self.charges {
+        for Charge { moment, packet, at, id, limit, closes } in self.charges {
             let exceeds = debts.entry(id).or_insert_with(|| StormDebt::new(limit)).exceeds(moment.at);
             let of_packet = exceeded.packets.entry(packet).or_default();
             of_packet.resize(of_packet.len().max(at + 1), false);
             of_packet[at] = exceeds;
             exceeded.count += usize::from(exceeds);
+            if exceeds && closes {
+                exceeded.reports.push((id.0, id.1));
+            }
         }
         exceeded
     }
@@ -102,12 +113,33 @@ pub(super) struct ExceededFloods {
     packets: BTreeMap<Place, Vec<bool>>,
     /// Number of floods that exceed their limits.
     pub count: usize,
+    /// Ingress port and kind of each flood that must be reported, because it closes its port.
+    reports: Vec<(PortNo, u8)>,
 }
 
 impl ExceededFloods {
     /// Returns, for each flood of a packet, whether it exceeds its limit.
     pub fn of(&self, packet: Place) -> Vec<bool> {
         self.packets.get(&packet).cloned().unwrap_or_default()
+    }
+}
+
+/// Compares the workers' reports of floods that close their port. Reports may be missing only if space is
+/// scarce.
+pub(super) fn check_reported(record: &Record, exceeded: &ExceededFloods) -> Result<(), String> {
+    let mut actual: Vec<_> = record.storms.iter().map(|storm| (storm.port, storm.kind as u8)).collect();
+    let mut expected = exceeded.reports.clone();
+    actual.sort_unstable();
+    expected.sort_unstable();
+    if !record.room.is_ample() {
+        // If there was no space for a report, the next flood above the limit repeats it.
+        let mut came = actual.iter().peekable();
+        expected.retain(|report| came.next_if_eq(&report).is_some());
+    }
+    if expected == actual {
+        Ok(())
+    } else {
+        Err(format!("reported storms {actual:?}, expected {expected:?}"))
     }
 }
 

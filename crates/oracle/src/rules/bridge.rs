@@ -3,7 +3,11 @@
 
 use super::Style;
 use fastrand::Rng;
+use flow::Nanos;
 use flow::bridge::{BridgeConfig, BridgePort, PortVlans, StormLimit, StormLimits, TrunkVlans};
+
+/// Times for which limits close a port. A case lasts about 20 s.
+const SHUT: [Nanos; 3] = [Nanos(100_000_000), Nanos(600_000_000), Nanos(3_000_000_000)];
 
 /// VLAN IDs are below this number, like those of the packets.
 const VIDS: u16 = 4;
@@ -43,13 +47,13 @@ fn vlans(rng: &mut Rng) -> PortVlans {
     }
 }
 
-/// Returns limits close to the rates of a case's flows. No limit closes its port: the checker would mistake
-/// the removal of the port's learned addresses for their expiry.
+/// Returns limits close to the rates of a case's flows. Some limits close their port.
 fn storm(rng: &mut Rng) -> StormLimits {
     let mut limit = || {
         let rate = [1, 2, 8, 32][rng.usize(0..4)];
         (rng.u8(0..3) != 0).then(|| StormLimit { rate, burst: rng.u32(1..4) })
     };
     let [broadcast, multicast, unknown_unicast] = [limit(), limit(), limit()];
-    StormLimits { broadcast, multicast, unknown_unicast, shut: None }
+    let shut = rng.bool().then(|| SHUT[rng.usize(0..SHUT.len())]);
+    StormLimits { broadcast, multicast, unknown_unicast, shut }
 }

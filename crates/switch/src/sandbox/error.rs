@@ -49,6 +49,12 @@ pub enum SandboxError {
     /// The kernel refuses filters of system calls.
     #[error("the kernel does not limit system calls: {0}; use security.seccomp = \"off\"")]
     Kernel(String),
+    /// A thread that ends at once cannot be started, or it panicked.
+    #[error(
+        "cannot run a thread that prepares the limits of system calls: {0}; the system may allow this user too few \
+         processes (`ulimit -u`, or TasksMax in a systemd unit)"
+    )]
+    Thread(io::Error),
     /// SIGSYS cannot be caught.
     #[error("cannot catch SIGSYS: {0}")]
     Signal(io::Error),

@@ -21,6 +21,7 @@ use filter::ThreadFilter;
 use privileges::Privileges;
 use std::io;
 use std::sync::OnceLock;
+use std::thread::Builder;
 use thread_kind::KIND;
 
 /// Limits of the process's threads.
@@ -72,9 +73,16 @@ fn prepare_c_library() -> Result<(), SandboxError> {
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     // malloc reads /proc/sys/vm/overcommit_memory when a thread returns heap memory to the kernel for the
     // first time.
-    let thread = std::thread::Builder::new().spawn(grow_and_shrink_heap);
-    let joined = thread.map(std::thread::JoinHandle::join);
-    joined.map(drop).map_err(|error| SandboxError::Kernel(error.to_string()))
+    in_thread(Builder::new(), grow_and_shrink_heap)
+}
+
+/// Runs a function in a new thread, and waits until the thread ends.
+fn in_thread<T: Send + 'static>(
+    builder: Builder,
+    function: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SandboxError> {
+    let thread = builder.spawn(function).map_err(SandboxError::Thread)?;
+    thread.join().map_err(|_| SandboxError::Thread(io::Error::other("the thread panicked")))
 }
 
 /// Allocates and frees 50 MB on the calling thread's heap, so that malloc returns memory to the kernel.
@@ -93,9 +101,7 @@ fn runs_drivers(kind: ThreadKind) -> bool {
 fn try_filter(filter: Option<&ThreadFilter>) -> Result<(), SandboxError> {
     let Some(filter) = filter.cloned() else { return Ok(()) };
     let install = move || filter.install().map_err(|error| SandboxError::Kernel(error.to_string()));
-    let refused = |error: io::Error| SandboxError::Kernel(error.to_string());
-    let thread = std::thread::Builder::new().spawn(install).map_err(refused)?;
-    thread.join().unwrap_or(Ok(()))
+    in_thread(Builder::new(), install)?
 }
 
 /// Drops the capabilities that a thread of this kind does not need, and limits the system calls of the

@@ -196,6 +196,14 @@ fn a_forbidden_call_ends_the_process_with_a_line() {
 }
 
 #[test]
+fn a_thread_that_cannot_start_is_not_blamed_on_the_filters() {
+    // No address space has room for this stack.
+    let error = in_thread(Builder::new().stack_size(1 << 60), || ()).unwrap_err();
+    let message = error.to_string();
+    assert!(message.starts_with("cannot run a thread") && !message.contains("seccomp"), "{message}");
+}
+
+#[test]
 fn listed_calls_are_allowed() {
     let output = child("on: threads do their work");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -48,6 +48,7 @@ impl Driver {
             0..4 => drop(self.model.set_link(self.now, port, false)),
             4 | 5 => {
                 if self.model.remove_port(self.now, port).is_ok() {
+                    self.closed.forget(port);
                     self.record.changes.ports_removed += 1;
                 }
             }
