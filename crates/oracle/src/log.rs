@@ -312,7 +312,7 @@ impl DataPlane for Recorder {
                 bytes: report.frame.bytes().to_vec(),
             }),
             Event::Learn(learn) => self.learned.push(*learn),
-            Event::Storm(_) | Event::Searcher(_) => {}
+            Event::MacRefused(_) | Event::Storm(_) | Event::Searcher(_) => {}
         }
         Some(event)
     }
