@@ -31,6 +31,8 @@ pub struct Coverage {
     pub metered: usize,
     /// Number of floods that exceeded a storm limit.
     pub exceeded_floods: usize,
+    /// Ports at their limits of learned addresses, summed over all versions of the rules.
+    pub full_ports: usize,
     /// Packets, copies and packet-ins lost for lack of space, by reason.
     pub losses: BTreeMap<&'static str, u64>,
     /// Packets dropped because a backlog was full.
@@ -165,6 +167,7 @@ impl Coverage {
         self.removed += other.removed;
         self.metered += other.metered;
         self.exceeded_floods += other.exceeded_floods;
+        self.full_ports += other.full_ports;
         for (name, count) in &other.losses {
             *self.losses.entry(name).or_default() += count;
         }
@@ -236,7 +239,11 @@ impl fmt::Display for Coverage {
         writeln!(f, "  flows of packets that differ in unexamined bits {}", self.merged_flows)?;
         writeln!(f, "  whose flow differs in examined test tags {:.1} %", share(self.unlike, self.packets))?;
         writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
-        writeln!(f, "  floods over a storm limit {}", self.exceeded_floods)?;
+        writeln!(
+            f,
+            "  floods over a storm limit {}, ports at their limit of addresses {}",
+            self.exceeded_floods, self.full_ports
+        )?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
         writeln!(f, "  frames held up by the rate of an egress queue {}", self.rate_held)?;
         writeln!(f, "  calm cases {}: {}", self.calm, self.path)?;

@@ -157,6 +157,8 @@ fn fast_path_and_reference_agree_with_vlans_of_ports() {
     }
     let exceeded = coverage.exceeded_floods;
     assert!(exceeded * 200 >= coverage.packets, "floods over a storm limit: {exceeded}");
+    let full = coverage.full_ports as u64;
+    assert!(full >= cases, "ports at their limits of addresses: {full} in {cases} cases");
 }
 
 /// Checks that no table of a calm case is kept off the path.
