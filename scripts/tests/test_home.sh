@@ -32,7 +32,7 @@ if control show ports | grep vlans >/dev/null; then fail 'VLANs are shown althou
 
 # Access ports and a trunk. One command and one reload change the ports.
 control port set p1 --tag 10 >"$folder/set.log"
-grep -q 'port 1 (p1) is access 10' "$folder/set.log" || fail 'the change of p1 was not reported'
+grep -q 'port 1 (p1): VLAN mode access 10;' "$folder/set.log" || fail 'the change of p1 was not reported'
 sed -i '/^number = 1$/a tag = 10' "$config"
 sed -i '/^number = 2$/a tag = 10' "$config"
 sed -i '/^number = 3$/a tag = 20' "$config"
@@ -93,7 +93,7 @@ ok 'a refused change has no effect, and VLANs can be removed'
 # blasts: sends 60 broadcasts from h1.
 blasts() { in_room h1 ping -q -b -c 60 -i 0.005 -W 0.1 10.0.0.255 >"$folder/ping.log" 2>&1 || true; }
 control port set p1 --storm broadcast=10/10 >"$folder/set.log"
-grep -q 'at most 10 broadcasts per second and 10 at once' "$folder/set.log" || fail 'the limit was not reported'
+grep -q 'broadcasts limited to 10/s, burst 10' "$folder/set.log" || fail 'the limit was not reported'
 blasts
 # limits: returns whether broadcasts above the limit were dropped.
 limits() { [ "$(dropped storm_broadcast)" -gt 20 ]; }
@@ -104,6 +104,8 @@ blasts
 wait_until 'the storm closes the port' logged switch 'port 1 (p1) is closed for 1500 ms: it received too many broadcasts'
 control show ports >"$folder/ports.log"
 grep -q blocked "$folder/ports.log" || fail 'show ports does not show the closed port'
+control trace --in-port 1 --hex ffffffffffff0200000000010800 >"$folder/trace.log"
+grep -q 'port 1 (p1) is closed by its storm limit' "$folder/trace.log" || fail 'a trace does not name the storm limit'
 ofctl show "tcp:$openflow_listen" >"$folder/ofctl.log"
 grep -q BLOCKED "$folder/ofctl.log" || fail 'OpenFlow does not show the closed port as blocked'
 reaches 2 10.0.0.3 || fail 'other ports are closed as well'

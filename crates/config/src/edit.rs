@@ -5,6 +5,7 @@
 //! A change is made in the text, and the text is then checked like any other file. Begin with
 //! [`PortEdit::apply`], which is a pure function, and [`write`], which replaces a file.
 
+use actions::PacketInRate;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -167,6 +168,11 @@ impl PortForm {
 }
 
 impl StormForm {
+    /// Maximum rate of a limit, in packets per second.
+    pub const RATE_MAX: u32 = PacketInRate::RATE_MAX;
+    /// Maximum burst of a limit, in packets.
+    pub const BURST_MAX: u32 = PacketInRate::BURST_MAX;
+
     fn section(&self) -> Table {
         let mut table = Table::new();
         for (key, limit) in [

@@ -14,8 +14,8 @@ use flow::{BridgePort, EgressQueue, Limits, PortNo, QueueId, port_no};
 
 /// Value of `driver` for a port without a device.
 const NO_DRIVER: &str = "none";
-/// Maximum of `mac_limit`.
-const MAC_LIMIT_MAX: i64 = 1_000_000;
+/// Maximum of `mac_limit`: the number of addresses that a datapath can learn.
+const MAC_LIMIT_MAX: i64 = model::ModelConfig::MACS as i64;
 /// Problem of a setting for NORMAL of a device's port.
 const NO_NORMAL: &str = "a device does not forward by NORMAL; omit it";
 

@@ -285,6 +285,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         "outstanding_bytes = 16777217",
         &["port[1].outstanding_bytes: 16777217 is out"],
     ),
+    ("outstanding_bytes = 0", "mac_limit = 8193", &["mac_limit: 8193 is out of range; use 1 to 8192"]),
     ("\"50us\"", "\"50\"", &["lanes.quiet: ", "is not a duration", "\"100us\""]),
     ("\"50us\"", "\"2s\"", &["lanes.quiet: ", "\"0us\" to \"1s\""]),
     ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),

@@ -166,20 +166,22 @@ impl TrunkVlans {
 impl fmt::Display for BridgePort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { vlans, storm, mac_limit } = self;
-        write!(f, "{vlans}")?;
+        write!(f, "VLAN mode {vlans}")?;
         for (kind, limit) in [
             ("broadcasts", storm.broadcast),
             ("multicasts", storm.multicast),
             ("packets to unknown addresses", storm.unknown_unicast),
         ] {
             if let Some(StormLimit { rate, burst }) = limit {
-                write!(f, ", at most {rate} {kind} per second and {burst} at once")?;
+                write!(f, "; {kind} limited to {rate}/s, burst {burst}")?;
             }
         }
-        if let Some(time) = storm.shut {
-            write!(f, ", closed for {} ms above that", time.0 / 1_000_000)?;
+        match storm.shut {
+            _ if *storm == StormLimits::default() => f.write_str("; no storm limits")?,
+            Some(time) => write!(f, "; closes for {} ms above a limit", time.0 / 1_000_000)?,
+            None => {}
         }
-        mac_limit.iter().try_for_each(|limit| write!(f, ", at most {limit} learned addresses"))
+        mac_limit.iter().try_for_each(|limit| write!(f, "; at most {limit} learned addresses"))
     }
 }
 

@@ -84,7 +84,8 @@ pub struct Hops {
 /// packet does not pass their table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stations {
-    /// Entry of the source address at the ingress port, or [`EntryId::NONE`].
+    /// Entry of the source address at the ingress port, or [`EntryId::NONE`]. With a destination and no
+    /// source, the port has reached its limit of learned addresses.
     pub source: EntryId,
     /// Entry of the destination address, or [`EntryId::NONE`].
     pub destination: EntryId,
@@ -94,9 +95,14 @@ impl Stations {
     /// No addresses.
     pub const NONE: Self = Self { source: EntryId::NONE, destination: EntryId::NONE };
 
-    /// Returns whether both addresses are known.
+    /// Returns whether packets can leave by these addresses without another run of NORMAL.
     pub fn are_known(self) -> bool {
-        self.source != EntryId::NONE && self.destination != EntryId::NONE
+        self.destination != EntryId::NONE
+    }
+
+    /// Returns whether packets can leave, but depend on the fact that their port learns no more addresses.
+    pub fn need_full_port(self) -> bool {
+        self.are_known() && self.source == EntryId::NONE
     }
 }
 

@@ -30,13 +30,18 @@ pub struct ModelConfig {
     pub limits: ModelLimits,
 }
 
+impl ModelConfig {
+    /// Default maximum number of learned MACs of a datapath.
+    pub const MACS: usize = 8_192;
+}
+
 impl Default for ModelConfig {
     fn default() -> Self {
         Self {
             datapath_id: 0,
             standalone: false,
             mac_ageing: 300 * SECOND_NS,
-            mac_limit: 8_192,
+            mac_limit: Self::MACS,
             low_latency_cookie: None,
             learning: None,
             quenches: false,

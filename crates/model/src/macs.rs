@@ -4,6 +4,7 @@
 use crate::changes::transaction::{Counts, NewEntry, Transaction};
 use crate::expiry::{Expiry, NextTimer, TimerKind};
 use crate::port::Port;
+use crate::rules::Rules;
 use crate::rules::store::Store;
 use dataplane::{DataPlane, MacSeen};
 use flow::operation::MAC_TABLE;
@@ -49,7 +50,8 @@ pub(crate) struct Macs {
 struct PortMacs {
     /// Addresses that are learned at the port.
     learned: u32,
-    /// Reports of addresses that were not learned because of the port's limit.
+    /// Reports of packets whose source was not learned because of the port's limit. See
+    /// [`dataplane::Event::MacRefused`].
     refused: u64,
 }
 
@@ -61,8 +63,8 @@ impl Macs {
         }
     }
 
-    /// Returns the number of addresses that are learned at a port, and the number of reports of addresses
-    /// that were not learned because of the port's limit.
+    /// Returns the number of addresses that are learned at a port, and the number of reports of packets whose
+    /// source was not learned because of the port's limit.
     pub fn counts_of(&self, port: PortNo) -> (u32, u64) {
         self.ports.get(&port).map_or((0, 0), |macs| (macs.learned, macs.refused))
     }
@@ -122,9 +124,8 @@ impl Macs {
         if known.is_some_and(|p| p.port == seen.port) {
             return;
         }
-        let of_port = self.ports.entry(seen.port).or_default();
-        if limit.is_some_and(|limit| of_port.learned >= limit) {
-            of_port.refused += 1;
+        // A worker may have reported the address before it knew that the port is full.
+        if limit.is_some_and(|limit| self.counts_of(seen.port).0 >= limit) {
             return;
         }
         if known.is_none() && self.places.len() >= config.mac_limit {
@@ -145,6 +146,14 @@ impl Macs {
         }
         self.ports.entry(seen.port).or_default().learned += 1;
         expiry.arm(config, &transaction.rules().store, id, Nanos(0));
+    }
+
+    /// Counts a packet whose source was not learned because of its port's limit.
+    pub fn refuse(&mut self, port: PortNo, rules: &Rules) {
+        // The port may have been removed since the report.
+        if rules.ports.contains_key(&port) {
+            self.ports.entry(port).or_default().refused += 1;
+        }
     }
 
     fn evict_oldest<D: DataPlane>(

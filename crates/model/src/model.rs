@@ -273,6 +273,9 @@ impl<D: DataPlane> Model<D> {
         if before.is_up() && !after.is_up() {
             self.forget_macs_of(now, number);
         }
+        if before.is_blocked && !after.is_blocked {
+            self.storms.opened(number);
+        }
         self.async_messages.port_status(PortReason::Modify, after);
     }
 

@@ -35,6 +35,7 @@ impl<D: DataPlane> Model<D> {
                     packet_in(event, transaction.rules(), &mut self.async_messages, plane);
                 }
                 Event::Learn(seen) => self.macs.learn(seen, &mut transaction, &mut self.expiry, plane),
+                Event::MacRefused(port) => self.macs.refuse(port, transaction.rules()),
                 Event::Storm(storm) => self.storms.close(storm, &mut transaction),
                 // The data plane itself has noted it.
                 Event::Searcher(_) => {}

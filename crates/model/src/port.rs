@@ -42,7 +42,7 @@ pub struct PortConfig {
 }
 
 /// A port with its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
     /// Description of the port.
     pub desc: PortDesc,

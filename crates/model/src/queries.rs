@@ -141,8 +141,8 @@ impl<D: DataPlane> Model<D> {
         self.macs.list(now, &self.rules.store, self.plane.get_mut())
     }
 
-    /// Returns the number of MACs that are learned at a port, and the number of reports of MACs that were not
-    /// learned because of the port's limit.
+    /// Returns the number of MACs that are learned at a port, and the number of reports of packets
+    /// whose source was not learned because of the port's limit.
     #[must_use]
     pub fn mac_counts(&self, port: PortNo) -> (u32, u64) {
         self.macs.counts_of(port)

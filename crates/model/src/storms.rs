@@ -59,6 +59,13 @@ impl Storms {
         }
     }
 
+    /// Notes that a port was opened by another change.
+    pub fn opened(&mut self, port: PortNo) {
+        if self.closed.remove(&port).is_some() {
+            self.note(StormNotice { port, closed: None });
+        }
+    }
+
     /// Forgets a port that is removed.
     pub fn forget(&mut self, port: PortNo) {
         self.closed.remove(&port);

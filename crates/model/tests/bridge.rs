@@ -8,7 +8,7 @@ use common::*;
 use dataplane::{Event, MacSeen, StormEvent};
 use flow::bridge::{BridgeConfig, BridgePort, FloodKind, PortVlans, StormLimit, StormLimits};
 use flow::{Nanos, Operation, PortNo};
-use model::{AsyncMessage, ModelConfig, StormNotice};
+use model::{AsyncMessage, Change, KeptState, ModelConfig, PortConfig, PortMod, StormNotice};
 use std::sync::Arc;
 
 fn bridge() -> Fake {
@@ -135,14 +135,18 @@ fn a_port_learns_no_more_addresses_than_its_limit() {
     (1..=4).for_each(|last| learn(&mut m, 0, last, 1));
     learn(&mut m, 0, 9, 2);
     assert_eq!(places(&mut m), [(0, 1, 1), (0, 2, 1), (0, 9, 2)]);
-    assert_eq!((m.mac_counts(PortNo(1)), m.mac_counts(PortNo(2))), ((2, 2), (1, 0)));
+    assert_eq!((m.mac_counts(PortNo(1)), m.mac_counts(PortNo(2))), ((2, 0), (1, 0)));
     // An address does not move to a full port. If one leaves the port, another takes its place.
     learn(&mut m, 0, 9, 1);
-    assert_eq!(m.mac_counts(PortNo(1)), (2, 3));
+    assert_eq!(m.mac_counts(PortNo(1)), (2, 0));
     learn(&mut m, 0, 1, 3);
     learn(&mut m, 0, 9, 1);
     assert_eq!(places(&mut m), [(0, 1, 3), (0, 2, 1), (0, 9, 1)]);
-    assert_eq!((m.mac_counts(PortNo(1)), m.mac_counts(PortNo(2))), ((2, 3), (0, 0)));
+    assert_eq!((m.mac_counts(PortNo(1)), m.mac_counts(PortNo(2))), ((2, 0), (0, 0)));
+    // The workers report refused addresses. A late report of a removed port is ignored.
+    [1, 1, 7].into_iter().for_each(|port| m.plane_mut().events.push_back(Event::MacRefused(PortNo(port))));
+    poll_all(&mut m, Nanos(0));
+    assert_eq!((m.mac_counts(PortNo(1)), m.mac_counts(PortNo(7))), ((2, 2), (0, 0)));
     // A higher limit keeps the addresses, and a lower one does not.
     m.set_bridge(Nanos(0), limit(3));
     assert_eq!(m.mac_counts(PortNo(1)).0, 2);
@@ -151,4 +155,40 @@ fn a_port_learns_no_more_addresses_than_its_limit() {
     learn(&mut m, 0, 5, 1);
     m.set_link(Nanos(0), PortNo(1), false).unwrap();
     assert_eq!(m.mac_counts(PortNo(1)).0, 0);
+}
+
+#[test]
+fn a_port_mod_opens_a_closed_port() {
+    let mut m = bridge();
+    let storm = StormLimits { broadcast: Some(StormLimit { rate: 1, burst: 1 }), ..StormLimits::default() };
+    let storm = StormLimits { shut: Some(5 * SECOND), ..storm };
+    m.set_bridge(Nanos(0), one(1, BridgePort { storm, ..BridgePort::default() }));
+    let change = |m: &mut Fake, now, config, mask| {
+        let port_mod = PortMod { number: PortNo(1), config, mask, ..PortMod::default() };
+        m.change(now, Change::Port(port_mod)).unwrap();
+        statuses(m, now)
+    };
+    let (none, down) = (PortConfig::default(), PortConfig { down: true, ..PortConfig::default() });
+    assert_eq!(self::storm(&mut m, SECOND), [(false, true)]);
+    // Neither another setting nor PORT_DOWN opens it.
+    let no_recv = PortConfig { no_recv: true, ..PortConfig::default() };
+    assert_eq!(change(&mut m, SECOND, no_recv, no_recv), [(false, true)]);
+    assert_eq!(change(&mut m, SECOND, down, down), [(false, true)]);
+    assert_eq!(change(&mut m, SECOND, none, down), [(true, false)]);
+    let notices: Vec<_> = std::iter::from_fn(|| m.next_storm_notice()).collect();
+    let [_, StormNotice { port: PortNo(1), closed: None }] = notices[..] else { panic!("{notices:?}") };
+    assert_eq!((statuses(&mut m, 6 * SECOND), m.next_storm_notice()), (vec![], None), "it is open already");
+}
+
+#[test]
+fn a_start_with_a_lower_limit_forgets_all_addresses_of_the_port() {
+    let mut m = bridge();
+    let port = |mac_limit| BridgePort { mac_limit: Some(mac_limit), ..BridgePort::default() };
+    let ports = [(PortNo(1), port(2)), (PortNo(2), port(2))].into();
+    m.set_bridge(Nanos(0), Some(Arc::new(BridgeConfig { ports })));
+    let mac = |last: u8, port| (0, [2, 0, 0, 0, 0, last], PortNo(port));
+    let macs = vec![mac(1, 1), mac(2, 1), mac(3, 1), mac(4, 2), mac(5, 2), mac(6, 3)];
+    let report = m.restore(Nanos(0), KeptState { macs, ..KeptState::default() });
+    assert_eq!((report.macs, places(&mut m)), (3, vec![(0, 4, 2), (0, 5, 2), (0, 6, 3)]));
+    assert_eq!([1, 2, 3].map(|port| m.mac_counts(PortNo(port)).1), [0; 3]);
 }

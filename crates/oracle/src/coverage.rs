@@ -35,6 +35,8 @@ pub struct Coverage {
     pub closed_ports: usize,
     /// Number of times that a closed port opened again.
     pub reopened_ports: usize,
+    /// Ports at their limits of learned addresses, summed over all versions of the rules.
+    pub full_ports: usize,
     /// Packets, copies and packet-ins lost for lack of space, by reason.
     pub losses: BTreeMap<&'static str, u64>,
     /// Packets dropped because a backlog was full.
@@ -171,6 +173,7 @@ impl Coverage {
         self.exceeded_floods += other.exceeded_floods;
         self.closed_ports += other.closed_ports;
         self.reopened_ports += other.reopened_ports;
+        self.full_ports += other.full_ports;
         for (name, count) in &other.losses {
             *self.losses.entry(name).or_default() += count;
         }
@@ -244,8 +247,9 @@ impl fmt::Display for Coverage {
         writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
         writeln!(
             f,
-            "  floods over a storm limit {}, ports closed {} times and opened again {} times",
-            self.exceeded_floods, self.closed_ports, self.reopened_ports
+            "  floods over a storm limit {}, ports closed {} times and opened again {} times, ports at their limit \
+             of addresses {}",
+            self.exceeded_floods, self.closed_ports, self.reopened_ports, self.full_ports
         )?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
         writeln!(f, "  frames held up by the rate of an egress queue {}", self.rate_held)?;

@@ -323,7 +323,7 @@ impl DataPlane for Recorder {
             }),
             Event::Learn(learn) => self.learned.push(*learn),
             Event::Storm(storm) => self.storms.push(*storm),
-            Event::Searcher(_) => {}
+            Event::MacRefused(_) | Event::Searcher(_) => {}
         }
         Some(event)
     }

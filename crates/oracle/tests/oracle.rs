@@ -160,6 +160,8 @@ fn fast_path_and_reference_agree_with_vlans_of_ports() {
     let (closed, reopened) = (coverage.closed_ports, coverage.reopened_ports);
     assert!(2 * closed as u64 >= cases, "ports closed by storm limits: {closed}");
     assert!(2 * reopened >= closed, "closed ports that opened again: {reopened} of {closed}");
+    let full = coverage.full_ports as u64;
+    assert!(full >= cases, "ports at their limits of addresses: {full} in {cases} cases");
 }
 
 /// Checks that no table of a calm case is kept off the path.

@@ -50,6 +50,7 @@ impl Rules {
             Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
             Update::SwapStateless(new) => std::mem::swap(&mut self.stateless, new),
             Update::SwapBridge(new) => std::mem::swap(&mut self.bridge, new),
+            Update::SwapFullPorts(new) => std::mem::swap(&mut self.full_ports, new),
             // The worker or the pipeline handles these parts.
             Update::PacketOut(_)
             | Update::EndWaits(_)

@@ -5,6 +5,7 @@
 //! file are called by several stages.
 
 use crate::bridge::Bridge;
+use crate::full_ports::FullPorts;
 use crate::packet::Packet;
 use crate::slab::{BURST, PacketSlot};
 use actions::{Cell, Cells, GroupTable, MeterTable, PacketInLimits, PendingOutputs, Program};
@@ -40,6 +41,8 @@ pub(crate) struct Rules {
     pub stateless: Option<Arc<StatelessForwarder>>,
     /// Settings of the ports for NORMAL, if there are any.
     pub bridge: Option<Arc<Bridge>>,
+    /// Ports at which NORMAL learns no more addresses.
+    pub full_ports: Arc<FullPorts>,
     pub settings: Settings,
     pub packet_in_limits: Arc<PacketInLimits>,
     /// Tables whose table-miss entries send one packet-in per flow at a time.
@@ -61,6 +64,7 @@ impl Rules {
             meters: Arc::default(),
             stateless: None,
             bridge: None,
+            full_ports: Arc::default(),
             settings: Settings::default(),
             packet_in_limits: Arc::default(),
             quench: QuenchedTables::default(),
@@ -87,6 +91,7 @@ impl Rules {
             meters: &self.meters,
             stateless: self.stateless.as_deref(),
             bridge: self.bridge.as_deref(),
+            full_ports: &self.full_ports,
             settings: self.settings,
             packet_in_limits: &self.packet_in_limits,
             quench: &self.quench,
@@ -125,6 +130,7 @@ pub(crate) struct BurstContext<'a, E> {
     pub meters: &'a MeterTable,
     pub stateless: Option<&'a StatelessForwarder>,
     pub bridge: Option<&'a Bridge>,
+    pub full_ports: &'a FullPorts,
     pub settings: Settings,
     pub packet_in_limits: &'a PacketInLimits,
     pub quench: &'a QuenchedTables,

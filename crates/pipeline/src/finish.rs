@@ -139,7 +139,7 @@ impl<E: Egress> BurstContext<'_, E> {
                 self.egress.free(report.frame);
                 self.fail(packet, DropReason::PacketInFull);
             }
-            Err(Event::Learn(_) | Event::Storm(_) | Event::Searcher(_)) => {}
+            Err(Event::Learn(_) | Event::MacRefused(_) | Event::Storm(_) | Event::Searcher(_)) => {}
         }
         false
     }

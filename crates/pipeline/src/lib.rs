@@ -58,6 +58,8 @@ mod context;
 // Settings of the ports for NORMAL, which are a part of the rules.
 mod bridge;
 
+mod full_ports;
+
 mod egress;
 
 mod lanes;
@@ -78,6 +80,7 @@ pub use egress::Egress;
 pub use engines::simd::set_portable;
 pub use express::{BypassLimits, Express, ExpressSize, FrameCache, HitsToCount, PathChanges, Predecessor};
 pub use ffp::{Clean, Coherence, FastMode, Inheritance, Lut};
+pub use full_ports::{FullPorts, RefusalReports};
 pub use lanes::LaneUsage;
 pub use pipeline::{Pipeline, PipelineUsage, ReleasedPackets};
 pub use probe::{Leaving, Probe, ProbeStep, Via};

@@ -7,6 +7,7 @@
 
 use crate::context::BurstContext;
 use crate::egress::Egress;
+use crate::full_ports::RefusalReports;
 use crate::packet::{Packet, Take};
 use actions::Retag;
 use dataplane::{Event, MacSeen, StormEvent};
@@ -42,15 +43,19 @@ pub(crate) fn forward<E: Egress>(context: &mut BurstContext<'_, E>, packet: &mut
         return context.fail(packet, DropReason::WrongVlan);
     };
     let [known, seen] = lookup(context, vid, [destination, source]);
+    let full = match seen {
+        Some((_, port)) if port == in_port => None,
+        _ => context.full_ports.reports_of(in_port),
+    };
     if source[0] & 1 == 0 && source != [0; 6] && flow::port_no::is_real(in_port) {
-        learn(context, seen, MacSeen { vid, mac: source, port: in_port });
+        learn(context, seen, full, MacSeen { vid, mac: source, port: in_port });
     }
     let known = known.filter(|_| destination[0] & 1 == 0);
     let retag = |port| bridge.map_or(Some(Retag::Keep), |bridge| bridge.retag(port, vid, tag));
     // A packet whose tag changes cannot leave by a path record.
     let leaves_unchanged = known.is_some_and(|(_, port)| retag(port) == Some(Retag::Keep));
     if leaves_unchanged {
-        packet.stations = stations(seen, known, in_port);
+        packet.stations = stations(seen, known, in_port, full.is_some());
     }
     match known {
         Some((_, port)) if port == in_port => context.fail(packet, DropReason::IngressPort),
@@ -86,21 +91,33 @@ fn macs(packet: &Packet) -> [[u8; 6]; 2] {
 /// Entry of a learned address, and the port at which the address was learned.
 type Learned = (EntryId, PortNo);
 
-/// Returns the entries of the source and destination addresses. Returns [`Stations::NONE`] if an address is
-/// unknown or if the source must be learned anew.
-fn stations(seen: Option<Learned>, known: Option<Learned>, in_port: PortNo) -> Stations {
+/// Returns the entries of the source and destination addresses. Returns [`Stations::NONE`] if the destination
+/// is unknown or if the source must be learned. A full port learns no source, so the destination suffices.
+fn stations(seen: Option<Learned>, known: Option<Learned>, in_port: PortNo, is_full: bool) -> Stations {
     match (seen, known) {
         (Some((source, port)), Some((destination, _))) if port == in_port => Stations { source, destination },
+        (_, Some((destination, _))) if is_full => Stations { destination, ..Stations::NONE },
         _ => Stations::NONE,
     }
 }
 
-/// Refreshes the entry of the source address, or reports the source to the control thread.
-fn learn<E: Egress>(context: &mut BurstContext<'_, E>, known: Option<Learned>, learn: MacSeen) {
-    match known {
-        Some((id, port)) if port == learn.port => {
+/// Refreshes the entry of the source address, or reports the source to the control thread. A full port learns
+/// no source, and its reports have a rate limit.
+fn learn<E: Egress>(
+    context: &mut BurstContext<'_, E>,
+    known: Option<Learned>,
+    full: Option<&RefusalReports>,
+    learn: MacSeen,
+) {
+    match (known, full) {
+        (Some((id, port)), _) if port == learn.port => {
             if let Some(cell) = context.cells.get(id) {
                 cell.touch(context.now);
+            }
+        }
+        (_, Some(reports)) => {
+            if reports.admit(context.now) {
+                drop(context.egress.report(Event::MacRefused(learn.port)));
             }
         }
         // If a report is lost, the next packet from the source repeats it.

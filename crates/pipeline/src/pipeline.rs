@@ -361,6 +361,9 @@ impl Pipeline {
                         }
                     }
                 }
+                Update::SwapFullPorts(_) => {
+                    self.express.iter_mut().for_each(|express| express.note_full_ports());
+                }
                 Update::EndWaits(flows) => {
                     let cache = self.port_cache.iter_mut();
                     cache.for_each(|cache| flows.iter().for_each(|flow| cache.answer(*flow)));

@@ -7,6 +7,7 @@
 use crate::bridge::Bridge;
 use crate::express::{Express, PathChanges};
 use crate::ffp::{Clean, Coherence, FastMode};
+use crate::full_ports::FullPorts;
 use crate::recorder::Recorder;
 use actions::{Cells, CompiledPacketOut, GroupTable, MeterTable, Program, ProgramId};
 use dataplane::PortTable;
@@ -68,6 +69,9 @@ pub enum Update {
     SwapStateless(Option<Arc<StatelessForwarder>>),
     /// Replaces the settings of the ports for NORMAL; `None` removes them.
     SwapBridge(Option<Arc<Bridge>>),
+    /// Replaces the list of ports at which NORMAL learns no more addresses. Records of packets from unknown
+    /// sources are verified before their next use.
+    SwapFullPorts(Arc<FullPorts>),
     /// Replaces the meters.
     SwapMeters(Arc<MeterTable>),
     /// Replaces the express path; `None` turns it off. Must be in the same operation as the rules for which
@@ -115,6 +119,7 @@ impl Update {
             | Self::SwapPrograms(_)
             | Self::Entry(..)
             | Self::PathChanges(_)
+            | Self::SwapFullPorts(_)
             | Self::SwapFastMode(..)
             | Self::Clean(..)
             | Self::ListMax(..)
@@ -152,6 +157,7 @@ impl Update {
             | Self::SwapGroups(_)
             | Self::SwapStateless(_)
             | Self::SwapBridge(_)
+            | Self::SwapFullPorts(_)
             | Self::SwapMeters(_)
             | Self::CoarseKeys(_)
             | Self::PacketOut(_)
@@ -175,6 +181,7 @@ impl Update {
                 | Self::SwapMeters(_)
                 | Self::SwapStateless(_)
                 | Self::SwapBridge(_)
+                | Self::SwapFullPorts(_)
                 | Self::SwapExpress(_)
         )
     }

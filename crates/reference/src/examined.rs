@@ -133,6 +133,10 @@ impl RuleSource for Watched<'_> {
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
         RuleSource::learned(self.rules, vid, mac)
     }
+
+    fn learned_at(&self, port: PortNo) -> usize {
+        RuleSource::learned_at(self.rules, port)
+    }
 }
 
 /// Tables and groups that packets can reach.

@@ -175,7 +175,7 @@ pub struct Processed {
     pub groups: Vec<(GroupId, Vec<usize>)>,
     /// Meters that the packet reached, in order.
     pub metered: Vec<Metered>,
-    /// MAC addresses that NORMAL would learn from the packet, one for each execution of NORMAL.
+    /// MAC addresses that NORMAL would learn from the packet, at most one for each execution of NORMAL.
     pub learn: Vec<LearnedMac>,
     /// Entries of learned addresses in which NORMAL found the packet's source. Their idle timeouts restart.
     pub refreshed: Vec<EntryId>,
@@ -228,6 +228,10 @@ impl RuleSource for Reference {
 
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
         self.tables.learned(vid, mac)
+    }
+
+    fn learned_at(&self, port: PortNo) -> usize {
+        self.tables.learned_at(port)
     }
 }
 
@@ -474,5 +478,11 @@ impl Reference {
     #[must_use]
     pub fn learned(&self, vid: u16, mac: u64) -> Option<PortNo> {
         self.tables.learned(vid, mac).map(|(_, port)| port)
+    }
+
+    /// Returns the number of MAC addresses that are learned on a port.
+    #[must_use]
+    pub fn learned_at(&self, port: PortNo) -> usize {
+        self.tables.learned_at(port)
     }
 }

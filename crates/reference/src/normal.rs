@@ -21,6 +21,13 @@ enum Tagging {
 }
 
 impl Run<'_> {
+    /// Returns whether a port has as many learned addresses as its limit allows.
+    fn is_full(&self, port: PortNo) -> bool {
+        let settings = self.rules.bridge().and_then(|bridge| bridge.ports.get(&port));
+        let limit = settings.and_then(|settings| settings.mac_limit);
+        limit.is_some_and(|limit| self.rules.learned_at(port) >= limit as usize)
+    }
+
     /// Forwards as a learning bridge: to the port of a learned address, else to all ports of the VLAN.
     pub(crate) fn normal(&mut self) -> Result<(), DropReason> {
         let mac = |first| bits::read(&self.packet.bytes, first, 48).map_or(0, |mac| mac as u64);
@@ -33,6 +40,7 @@ impl Run<'_> {
         if port_no::is_real(in_port) && source != 0 && !is_group(source) {
             match self.rules.learned(vid, source) {
                 Some((entry, port)) if port == in_port => self.refreshed.push(entry),
+                _ if self.is_full(in_port) => {}
                 _ => self.learn.push(LearnedMac { vid, mac: source, port: in_port }),
             }
         }

@@ -52,6 +52,9 @@ pub trait RuleSource {
 
     /// Returns the port on which a MAC address was learned under a VLAN ID, and the entry that records it.
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)>;
+
+    /// Returns the number of MAC addresses that are learned on a port.
+    fn learned_at(&self, port: PortNo) -> usize;
 }
 
 /// Processes a frame received on `in_port` by these rules, without changing any state.

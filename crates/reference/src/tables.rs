@@ -41,6 +41,12 @@ impl Tables {
         Some((entry.id, the_output(&entry.instructions)?))
     }
 
+    /// Returns the number of MAC addresses that are learned on a port.
+    pub fn learned_at(&self, port: PortNo) -> usize {
+        let outputs = self.entries(MAC_TABLE).iter().map(|entry| the_output(&entry.instructions));
+        outputs.filter(|output| *output == Some(port)).count()
+    }
+
     pub fn change(&mut self, change: &EntryChange) -> Result<(), String> {
         match change {
             EntryChange::Add(entry) => self.add(entry),

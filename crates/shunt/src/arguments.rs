@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use config::PortCacheMode;
 use config::edit::{QueueForm, StormForm};
 use sim::replay::ReplayEngine;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Shunt, an OpenFlow/SDN switch with a fast-forwarding path for low-latency traffic.
@@ -154,8 +155,8 @@ pub enum PortCommand {
     },
     /// Change settings of a port
     ///
-    /// Another name, other queues and another limit on outstanding bytes leave the device open. With another
-    /// number, driver, device or other workers, the port is removed and added again.
+    /// Only another number, driver or device, or other workers, close the device: the port is then removed
+    /// and added again. All other settings change while packets pass.
     #[command(
         after_help = "Examples:\n  shunt port set p3 --queue id=1,max_rate_kbps=50000 --queue id=2,priority=3\n  shunt port set 3 --workers 0,1 --write"
     )]
@@ -299,18 +300,26 @@ pub struct PortTarget {
 
 /// Reads storm limits, such as `broadcast=100/20,action=shut`.
 fn storm(text: &str) -> Result<StormForm, String> {
-    let number = |text: &str| -> Result<u32, String> {
-        text.parse().map_err(|_| format!("\"{text}\" is not a number from 0 to {}", u32::MAX))
+    let number = |text: &str, what: &str, max: u32| -> Result<u32, String> {
+        let number = text.parse().ok().filter(|number| (1..=max).contains(number));
+        number.ok_or_else(|| format!("\"{text}\" is not a {what} from 1 to {max}"))
     };
+    let rate = |text: &str| number(text, "rate", StormForm::RATE_MAX);
     let limit = |text: &str| -> Result<_, String> {
         match text.split_once('/') {
-            Some((rate, burst)) => Ok(Some((number(rate)?, Some(number(burst)?)))),
-            None => Ok(Some((number(text)?, None))),
+            Some((first, burst)) => {
+                Ok(Some((rate(first)?, Some(number(burst, "burst", StormForm::BURST_MAX)?))))
+            }
+            None => Ok(Some((rate(text)?, None))),
         }
     };
     let mut storm = StormForm::default();
+    let mut keys = BTreeSet::new();
     for part in text.split(',') {
         let (key, value) = part.split_once('=').ok_or_else(|| format!("\"{part}\" is not KEY=VALUE"))?;
+        if !keys.insert(key) {
+            return Err(format!("\"{key}\" is given more than once"));
+        }
         match key {
             "broadcast" => storm.broadcast = limit(value)?,
             "multicast" => storm.multicast = limit(value)?,
@@ -643,4 +652,26 @@ pub enum SearcherName {
 pub enum Switched {
     On,
     Off,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storm_limits_are_read_or_refused_with_a_reason() {
+        let read = storm("broadcast=100/20,multicast=7,action=shut,reopen=5s").unwrap();
+        assert_eq!((read.broadcast, read.multicast), (Some((100, Some(20))), Some((7, None))));
+        for (text, expected) in [
+            ("broadcast=1,broadcast=2", "\"broadcast\" is given more than once"),
+            ("broadcast=0", "\"0\" is not a rate from 1 to 10000000"),
+            ("broadcast=10000001", "\"10000001\" is not a rate from 1 to 10000000"),
+            ("multicast=5/1000001", "\"1000001\" is not a burst from 1 to 1000000"),
+            ("unknown_unicast", "\"unknown_unicast\" is not KEY=VALUE"),
+            ("loops=1", "there is no key \"loops\"; the keys are broadcast"),
+        ] {
+            let reason = storm(text).unwrap_err();
+            assert!(reason.starts_with(expected), "{text}: {reason}");
+        }
+    }
 }

@@ -81,7 +81,8 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
             p.name.clone(),
             match (p.up, p.blocked) {
                 (true, _) => "up",
-                (false, true) => "blocked",
+                (false, true) if p.link_up => "blocked",
+                (false, true) => "blocked, no link",
                 (false, false) => "down",
             }
             .to_owned(),

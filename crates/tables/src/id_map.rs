@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Maps by entry ID.
 //!
-//! Control side: tables find the rules of entries by them.
+//! Control side: used on the control side only. Rule tables use these maps to find an entry's rule.
 
 use flow::EntryId;
 use std::collections::HashMap;

@@ -10,6 +10,7 @@ use crate::entries::Entries;
 use crate::express_caches::ExpressCaches;
 use crate::express_planner::ExpressPlanner;
 use crate::groups::Groups;
+use crate::mac_limits::MacLimits;
 use crate::meters::Meters;
 use crate::requeues::Requeues;
 use crate::table_compiler::TableCompiler;
@@ -47,6 +48,7 @@ pub(crate) struct OperationCompiler {
     pub meters: Meters,
     ports: BTreeMap<PortNo, PortState>,
     bridge: Option<Arc<Bridge>>,
+    mac_limits: MacLimits,
     requeues: Requeues,
     pub express: ExpressPlanner,
     pub records: ExpressCaches,
@@ -72,6 +74,7 @@ impl OperationCompiler {
             meters: Meters::default(),
             ports: BTreeMap::new(),
             bridge: None,
+            mac_limits: MacLimits::default(),
             requeues,
             express: ExpressPlanner::new(),
             records: ExpressCaches::new(workers, config.express_records, bypass),
@@ -114,6 +117,7 @@ impl OperationCompiler {
             // A search must take no tokens, so search workers have no meters.
             self.meters.updates(&mut parts[..self.workers]);
         }
+        self.mac_limits.updates(self.workers, &mut parts);
         if changed.requeues {
             let lanes = || Update::Lanes { promotes: false, requeues: true };
             parts.iter_mut().for_each(|parts| parts.push(lanes()));
@@ -224,15 +228,17 @@ impl OperationCompiler {
     fn set_bridge(&mut self, config: Option<&BridgeConfig>, parts: &mut [Vec<Update>]) {
         self.express.set_bridge(config.is_some(), &self.tables);
         self.bridge = config.map(|config| Arc::new(Bridge::compile(config, self.bridge.as_deref())));
-        let of_search = self.bridge.as_ref().map(|bridge| Arc::new(bridge.without_limits()));
+        self.mac_limits.set(config);
+        let for_search_workers = self.bridge.as_ref().map(|bridge| Arc::new(bridge.without_limits()));
         for (number, parts) in parts.iter_mut().enumerate() {
-            let bridge = if number < self.workers { &self.bridge } else { &of_search };
+            let bridge = if number < self.workers { &self.bridge } else { &for_search_workers };
             parts.push(Update::SwapBridge(bridge.clone()));
         }
     }
 
     fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {
         let mut requeues = self.requeue(changes);
+        self.mac_limits.note(changes);
         let run_both = self.run_both.filter(|_| is_large_addition(changes));
         let is_parallel = run_both.is_some();
         let (tables, modified) = self.entries.apply(changes, version, is_parallel, &mut self.requeues);

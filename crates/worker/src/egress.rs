@@ -282,7 +282,7 @@ impl Egress for WorkerEgress {
         let has_room = match &event {
             // Learning must leave space for packet-ins, and normal packet-ins must leave space for
             // low-latency ones.
-            Event::Learn(_) | Event::Storm(_) => free * 2 >= all,
+            Event::Learn(_) | Event::MacRefused(_) | Event::Storm(_) => free * 2 >= all,
             Event::Searcher(_) => true,
             Event::PacketIn(report) => {
                 !self.lanes || report.frame.meta.lane == Lane::LowLatency || free * 4 >= all

@@ -89,13 +89,13 @@ impl Entries {
     /// Applies changes that become active with `version`. Returns their effect on each table that changes,
     /// and the modified entries.
     ///
-    /// With `are_programs_due`, added entries have no program and no cell before [`Entries::prepare_all`] is
-    /// called. Then no entry may be modified.
+    /// With `defer_programs`, added entries get no program and no cell. No entry may then be modified, and the
+    /// caller must call [`Entries::prepare_all`] before any other method.
     pub fn apply(
         &mut self,
         changes: &[EntryChange],
         version: RuleVersion,
-        are_programs_due: bool,
+        defer_programs: bool,
         requeues: &mut Requeues,
     ) -> (BTreeMap<TableId, TableChanges>, Modified) {
         let mut tables: BTreeMap<TableId, TableChanges> = BTreeMap::new();
@@ -104,7 +104,7 @@ impl Entries {
             match change {
                 EntryChange::Add(entry) => {
                     self.admit(entry, requeues, &mut tables);
-                    if !are_programs_due {
+                    if !defer_programs {
                         self.prepare(entry);
                     }
                 }

@@ -29,6 +29,7 @@ mod instruments;
 mod latency;
 mod link;
 mod lut_manager;
+mod mac_limits;
 mod meters;
 mod mirror;
 mod outbox;

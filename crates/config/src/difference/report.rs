@@ -24,7 +24,7 @@ impl fmt::Display for ConfigChange {
                 1 => write!(f, "port {} has 1 egress queue", Named(port)),
                 count => write!(f, "port {} has {count} egress queues", Named(port)),
             },
-            Self::SetBridge(port) => write!(f, "port {} is {}", Named(port), port.bridge),
+            Self::SetBridge(port) => write!(f, "port {}: {}", Named(port), port.bridge),
             Self::SetOutstanding(port) if port.outstanding_bytes == usize::MAX => {
                 write!(f, "port {} has no limit on outstanding bytes", Named(port))
             }

@@ -135,8 +135,8 @@ fn settings_for_normal_are_set_and_removed() {
         ..PortForm::default()
     };
     let text = checked(&PortEdit::Set { port: "2".into(), to }, 3);
-    let expected = "native-untagged 10, VLANs 20,30, at most 100 broadcasts per second and 20 at once, \
-                    at most 50 multicasts per second and 50 at once, closed for 30000 ms above that, \
+    let expected = "VLAN mode native-untagged 10, VLANs 20,30; broadcasts limited to 100/s, burst 20; \
+                    multicasts limited to 50/s, burst 50; closes for 30000 ms above a limit; \
                     at most 5 learned addresses";
     assert_eq!(of_port(&text).to_string(), expected);
     let to = PortForm {
@@ -147,6 +147,7 @@ fn settings_for_normal_are_set_and_removed() {
     };
     let text = PortEdit::Set { port: "2".into(), to }.apply(&text, 3).unwrap();
     assert_eq!(of_port(&text), flow::BridgePort::default());
+    assert_eq!(of_port(&text).to_string(), "VLAN mode trunk, all VLANs; no storm limits");
     assert!(!text.contains("storm") && !text.contains("tag") && !text.contains("mac_limit"), "{text}");
 }
 

@@ -5,8 +5,8 @@ use crate::trace::TracedPlane;
 use dataplane::DataPlane;
 use flow::stateless::{Arithmetic, Label};
 use flow::{Action, DropReason, EntryId, FlowEntry, MeterId, Outcome, PortNo, TableId, port_no};
-use model::Model;
 use model::trace::{Trace, Worked};
+use model::{Model, Port, PortConfig};
 use std::collections::BTreeMap;
 
 /// Cache mode of each table on the fast-forwarding path. The path excludes all other tables.
@@ -36,16 +36,7 @@ pub fn dropped<D: DataPlane>(model: &Model<D>, found: &Trace, reason: DropReason
     match reason {
         DropReason::PortNotReceiving => match model.port(found.in_port) {
             None => format!("its ingress port {} does not exist", found.in_port),
-            Some(port) if port.reserved => {
-                format!("{} is reserved for a mirror", port_text(model, found.in_port))
-            }
-            Some(port) if port.config.no_recv => {
-                format!("{} is set not to receive (NO_RECV)", port_text(model, found.in_port))
-            }
-            Some(port) if port.config.down => {
-                format!("{} is set down (PORT_DOWN)", port_text(model, found.in_port))
-            }
-            Some(_) => format!("{} has no link", port_text(model, found.in_port)),
+            Some(port) => format!("{} {}", port_text(model, found.in_port), not_receiving(port)),
         },
         DropReason::TableMiss => match last {
             Some(step) if step.index.is_some() => format!(
@@ -80,7 +71,8 @@ pub fn dropped<D: DataPlane>(model: &Model<D>, found: &Trace, reason: DropReason
                     format!("an action sends it to port {}, which does not exist", number(port))
                 }
                 (Some(port), DropReason::PortDown) => {
-                    format!("an action sends it to {}, which is down", port_text(model, port))
+                    let state = model.port(port).map_or("is down", not_up);
+                    format!("an action sends it to {}, which {state}", port_text(model, port))
                 }
                 (Some(port), _) if model.port(port).is_some_and(|port| port.reserved) => {
                     format!("an action sends it to {}, which is reserved for a mirror", port_text(model, port))
@@ -277,6 +269,24 @@ fn fails<D: DataPlane>(model: &Model<D>, port: PortNo) -> Option<DropReason> {
     }
 }
 
+/// Returns why a port drops the packets that it receives, as the end of a sentence.
+fn not_receiving(port: &Port) -> &'static str {
+    match port {
+        Port { reserved: true, .. } => "is reserved for a mirror",
+        Port { config: PortConfig { no_recv: true, .. }, .. } => "is set not to receive (NO_RECV)",
+        _ => not_up(port),
+    }
+}
+
+/// Returns why a port is not up, as the end of a sentence.
+fn not_up(port: &Port) -> &'static str {
+    match port {
+        Port { config: PortConfig { down: true, .. }, .. } => "is set down (PORT_DOWN)",
+        Port { is_blocked: true, .. } => "is closed by its storm limit (BLOCKED)",
+        _ => "has no link",
+    }
+}
+
 fn port_text<D: DataPlane>(model: &Model<D>, port: PortNo) -> String {
     match model.port(port) {
         Some(known) => format!("port {port} ({})", known.desc.name),
@@ -312,5 +322,26 @@ fn list(thing: &str, numbers: &[impl ToString]) -> String {
         None => format!("no {thing}"),
         Some((one, [])) => format!("{thing} {one}"),
         Some((last, others)) => format!("{thing}s {} and {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_that_stops_a_port_is_named() {
+        let closed = Port { is_blocked: true, link_up: true, ..Port::default() };
+        let down = PortConfig { down: true, ..PortConfig::default() };
+        let no_recv = PortConfig { no_recv: true, ..PortConfig::default() };
+        for (port, expected) in [
+            (Port { link_up: false, ..Port::default() }, "has no link"),
+            (closed.clone(), "is closed by its storm limit (BLOCKED)"),
+            (Port { config: down, ..closed.clone() }, "is set down (PORT_DOWN)"),
+            (Port { config: no_recv, ..closed.clone() }, "is set not to receive (NO_RECV)"),
+            (Port { reserved: true, ..closed }, "is reserved for a mirror"),
+        ] {
+            assert_eq!(not_receiving(&port), expected);
+        }
     }
 }

@@ -29,6 +29,11 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, m: &PortMod) -> Result<()
     if m.advertise != 0 && m.advertise != port.desc.advertised {
         return Err(ModelError::PortAdvertise(m.number));
     }
-    transaction.change_port(m.number, |port| port.config = port.config.with(m.config, m.mask));
+    let sets_up = m.mask.down && !m.config.down;
+    transaction.change_port(m.number, |port| {
+        port.config = port.config.with(m.config, m.mask);
+        // A port that a storm limit has closed opens early.
+        port.is_blocked &= !sets_up;
+    });
     Ok(())
 }

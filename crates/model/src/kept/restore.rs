@@ -90,7 +90,7 @@ impl<D: DataPlane> Model<D> {
     /// Replaces the entries, groups and meters of a fresh model by a kept state. Ports must have been added.
     ///
     /// An item that the model refuses, for example because its limits have changed, is left out. MACs of
-    /// ports without a link are left out silently.
+    /// ports without a link, or with more MACs than their limits allow, are left out silently.
     pub fn restore(&mut self, now: Nanos, state: KeptState) -> RestoreReport {
         let mut report = RestoreReport::default();
         self.config.standalone &= state.standalone;
@@ -186,9 +186,17 @@ impl<D: DataPlane> Model<D> {
     }
 
     fn restore_macs(&mut self, now: Nanos, macs: &[(u16, [u8; 6], PortNo)], report: &mut RestoreReport) {
+        let mut counts: BTreeMap<PortNo, u32> = BTreeMap::new();
+        macs.iter().for_each(|(_, _, port)| *counts.entry(*port).or_default() += 1);
+        // As after a change of the settings, a port with more MACs than its limit allows loses all of them.
+        let bridge = self.rules.bridge.clone();
+        let exceeds = |port: &PortNo| {
+            let limit = bridge.as_ref().and_then(|bridge| bridge.ports.get(port)?.mac_limit);
+            limit.is_some_and(|limit| counts.get(port).is_some_and(|count| *count > limit))
+        };
         let plane = self.plane.get_mut();
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
-        for &(vid, mac, port) in macs {
+        for &(vid, mac, port) in macs.iter().filter(|(_, _, port)| !exceeds(port)) {
             self.macs.learn(MacSeen { vid, mac, port }, &mut transaction, &mut self.expiry, plane);
         }
         let completed = transaction.complete();

@@ -210,6 +210,10 @@ impl RuleSource for View<'_> {
         let [_, _, mac @ ..] = mac.to_be_bytes();
         self.macs.get(vid, mac)
     }
+
+    fn learned_at(&self, port: PortNo) -> usize {
+        self.macs.counts_of(port).0 as usize
+    }
 }
 
 /// Returns a function that reads the fields of a frame received on `in_port`. A frame too short for an

@@ -6,6 +6,7 @@ mod expiry;
 mod flow_removed;
 mod flows;
 mod lives;
+mod mac_limits;
 mod meters;
 mod mirrored;
 mod offloads;
@@ -203,6 +204,7 @@ fn replay(record: &Record, exceeded: ExceededFloods, coverage: &mut Coverage) ->
                 }
                 operation => {
                     made.reference.apply(operation)?;
+                    coverage.full_ports += mac_limits::check_mac_limits(&made.reference)?;
                     made.lives.apply(version, operation, &made.reference);
                     made.features.apply(operation);
                     made.floods.apply(version, operation);

@@ -269,6 +269,12 @@ impl Express {
         self.previous.iter_mut().for_each(|previous| previous.note(changes, cells));
     }
 
+    /// Notes that ports have reached their limits of learned addresses, or no longer are at them.
+    pub(crate) fn note_full_ports(&mut self) {
+        self.changes.note_full_ports();
+        self.previous.iter_mut().for_each(|previous| previous.note_full_ports());
+    }
+
     /// Ends the use of these records, before they are replaced.
     pub(crate) fn retire(&self) {
         self.counters.reset_records();

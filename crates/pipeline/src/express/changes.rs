@@ -151,6 +151,12 @@ impl RecentChanges {
         self.all.forget_all();
     }
 
+    /// Notes that other ports are at their limits of learned addresses. Records that await or lack a learned
+    /// source are compared again.
+    pub fn note_full_ports(&mut self) {
+        self.all.add_station();
+    }
+
     /// Appends the changes of an operation, except removals of entries on which no record depends.
     pub fn append(&mut self, changes: &PathChanges, cells: &Cells) {
         let rows =

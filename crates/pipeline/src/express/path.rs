@@ -188,9 +188,10 @@ impl RecordedPath<'_> {
         usize::from(ttl.max(1)) <= programs.filter(|p| p.route.as_ref().is_some_and(|r| r.dec_ttl)).count()
     }
 
-    /// Returns whether packets could leave directly once NORMAL has learned their addresses.
+    /// Returns whether the path may change when NORMAL learns an address, or when a port is no longer at its
+    /// limit of learned addresses.
     pub fn awaits_stations(&self) -> bool {
-        self.effect.needs.include(Needs::STATIONS)
+        self.effect.needs.include(Needs::STATIONS) || self.stations.need_full_port()
     }
 }
 

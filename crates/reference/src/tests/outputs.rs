@@ -215,6 +215,23 @@ fn normal_obeys_the_vlans_of_ports() {
 }
 
 #[test]
+fn normal_learns_no_more_addresses_than_the_limit_of_the_port() {
+    let mut reference = with_instructions(to(port_no::NORMAL.0));
+    let ports = [(PortNo(1), BridgePort { mac_limit: Some(2), ..BridgePort::default() })].into();
+    reference.apply(&Operation::Bridge(Some(Arc::new(BridgeConfig { ports })))).unwrap();
+    let frame = PacketBuilder::ethernet(DST, SRC).ethertype(0x1234).build();
+    for (id, port) in [(100, 3), (101, 1), (102, 1)] {
+        assert_eq!(reference.process(PortNo(1), &frame).learn.len(), 1, "before entry {id}");
+        learn(&mut reference, id, 0, u128::from(id), port);
+    }
+    assert_eq!(reference.process(PortNo(1), &frame).learn, vec![]);
+    assert_eq!(reference.process(PortNo(2), &frame).learn.len(), 1);
+    // A learned source is still refreshed.
+    learn(&mut reference, 103, 0, number(SRC), 1);
+    assert_eq!(reference.process(PortNo(1), &frame).refreshed, [EntryId(103)]);
+}
+
+#[test]
 fn normal_drops_floods_above_the_limit_of_their_kind() {
     let mut reference = with_instructions(to(port_no::NORMAL.0));
     learn(&mut reference, 100, 0, number(DST), 3);

@@ -170,8 +170,10 @@ pub struct PortRow {
     pub number: u32,
     /// Port name.
     pub name: String,
-    /// Whether the link is up and the port is enabled.
+    /// Whether the link is up and the port is enabled and not blocked.
     pub up: bool,
+    /// Whether the link is up.
+    pub link_up: bool,
     /// MAC address.
     pub mac: String,
     /// Link speed in Mbit/s, or 0 if unknown.
@@ -196,7 +198,8 @@ pub struct PortRow {
     pub blocked: bool,
     /// Number of MAC addresses that are learned at the port.
     pub macs: u32,
-    /// Number of times that a MAC address was not learned because of the port's limit.
+    /// Number of reports of packets whose source was not learned because of the port's limit. A port reports
+    /// at most one per second.
     pub macs_refused: u64,
     /// Egress queues in order of their numbers.
     pub queues: Vec<QueueRow>,

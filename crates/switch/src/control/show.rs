@@ -36,6 +36,7 @@ pub fn ports(model: &mut Model<Plane>) -> Ports {
         PortRow {
             number: port.desc.number.0,
             up: port.is_up(),
+            link_up: port.link_up,
             mac: mac_text(port.desc.mac),
             speed_mbps: port.desc.speed_kbps / 1_000,
             rx_packets: c.rx_packets,

@@ -33,7 +33,7 @@ const PORT: &[MetricField<PortRow>] = &[
     MetricField::gauge("shunt_port_macs", "MAC addresses learned at the port", |row| row.macs.into()),
     MetricField::counter(
         "shunt_port_macs_refused",
-        "Times that a MAC address was not learned because of the port's limit",
+        "Reports of packets whose source was not learned because of the port's limit, at most one per second",
         |row| row.macs_refused,
     ),
 ];

@@ -5,6 +5,7 @@
 
 mod distant;
 mod lab;
+mod mac_limits;
 mod moving;
 mod storms;
 mod vlans;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Storm limits of ports: workers drop what the reference drops, and no other packet takes a token.
+//! Storm limits drop the same packets with and without path records.
 
 use super::lab::{Lab, compare};
 use super::{NORMAL, between, bridge};
