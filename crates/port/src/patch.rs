@@ -5,7 +5,7 @@
 //! third one waits until one of them is closed. Every queue sends over one ring with a single producer and a
 //! single consumer. Begin with [`open`], then read [`Cable::connect`].
 
-use crate::parcels::{Received, Receiver, Sender, direction};
+use crate::rings::{Received, Receiver, Sender, direction};
 use crate::{Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, SMALL_FRAME_BYTES};
 use crate::{Spec, Statistics};
 use frame::{Frame, Meta, Stamp};
@@ -67,23 +67,24 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// Returns the errors of [`check`].
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
-    let mailboxes: Vec<Arc<Mailbox>> = (0..spec.queues).map(|_| Arc::default()).collect();
+    let pending: Vec<Arc<PendingEnds>> = (0..spec.queues).map(|_| Arc::default()).collect();
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let carrier = Arc::new(AtomicBool::new(true));
-    let plug = Arc::new(Plug { cable: spec.device.clone(), id, carrier: Arc::clone(&carrier) });
-    let queue = |mailbox: &Arc<Mailbox>| PatchQueue {
-        mailbox: Arc::clone(mailbox),
+    let registration =
+        Arc::new(Registration { cable: spec.device.clone(), id, carrier: Arc::clone(&carrier) });
+    let queue = |pending: &Arc<PendingEnds>| PatchQueue {
+        pending: Arc::clone(pending),
         ends: None,
         next: 0,
         received: Received::at(spec.number),
         statistics: Statistics::default(),
         outstanding_most_bytes: spec.outstanding_bytes,
-        plug: Arc::clone(&plug),
+        registration: Arc::clone(&registration),
     };
-    let queues = mailboxes.iter().map(|mailbox| Box::new(queue(mailbox)) as Box<dyn Queue>).collect();
+    let queues = pending.iter().map(|pending| Box::new(queue(pending)) as Box<dyn Queue>).collect();
     let mut cables = cables();
     let cable = cables.entry(spec.device.clone()).or_default();
-    cable.ports.push(CablePort { id, carrier, mailboxes });
+    cable.ports.push(CablePort { id, carrier, pending });
     cable.connect();
     Ok(queues)
 }
@@ -106,8 +107,8 @@ struct CablePort {
     id: u64,
     /// The carrier of the other port.
     carrier: Arc<AtomicBool>,
-    /// The mailbox of each queue.
-    mailboxes: Vec<Arc<Mailbox>>,
+    /// The pending ends of each queue.
+    pending: Vec<Arc<PendingEnds>>,
 }
 
 impl Cable {
@@ -119,14 +120,14 @@ impl Cable {
             return;
         }
         self.connected = wanted;
-        let (of_one, of_other) = (&one.mailboxes, &other.mailboxes);
+        let (of_one, of_other) = (&one.pending, &other.pending);
         let (senders, receivers) = rings(of_one.len(), of_other.len());
         let (senders_back, receivers_back) = rings(of_other.len(), of_one.len());
-        for (mailbox, (tx, rx)) in of_one.iter().zip(senders.into_iter().zip(receivers_back)) {
-            mailbox.put(Ends { tx, rx, carrier: Arc::clone(&other.carrier) });
+        for (pending, (tx, rx)) in of_one.iter().zip(senders.into_iter().zip(receivers_back)) {
+            pending.put(Ends { tx, rx, carrier: Arc::clone(&other.carrier) });
         }
-        for (mailbox, (tx, rx)) in of_other.iter().zip(senders_back.into_iter().zip(receivers)) {
-            mailbox.put(Ends { tx, rx, carrier: Arc::clone(&one.carrier) });
+        for (pending, (tx, rx)) in of_other.iter().zip(senders_back.into_iter().zip(receivers)) {
+            pending.put(Ends { tx, rx, carrier: Arc::clone(&one.carrier) });
         }
     }
 }
@@ -144,14 +145,14 @@ fn rings(from: usize, to: usize) -> (Vec<Sender>, Vec<Vec<Receiver>>) {
 }
 
 /// A port on a cable, shared by its queues. The last queue that is closed takes the port off the cable.
-struct Plug {
+struct Registration {
     cable: String,
     id: u64,
     /// The carrier of the other port.
     carrier: Arc<AtomicBool>,
 }
 
-impl Drop for Plug {
+impl Drop for Registration {
     fn drop(&mut self) {
         let mut cables = cables();
         let Some(cable) = cables.get_mut(&self.cable) else { return };
@@ -181,14 +182,14 @@ struct Ends {
     carrier: Arc<AtomicBool>,
 }
 
-/// Where a queue gets new rings. The queue looks into it only when it polls its link.
+/// New rings for a queue, which it takes when it polls its link.
 #[derive(Default)]
-struct Mailbox {
+struct PendingEnds {
     is_fresh: AtomicBool,
     ends: Mutex<Option<Ends>>,
 }
 
-impl Mailbox {
+impl PendingEnds {
     fn put(&self, ends: Ends) {
         *self.ends.lock().unwrap_or_else(PoisonError::into_inner) = Some(ends);
         self.is_fresh.store(true, Ordering::Release);
@@ -202,7 +203,7 @@ impl Mailbox {
 
 /// A queue of a patch port.
 struct PatchQueue {
-    mailbox: Arc<Mailbox>,
+    pending: Arc<PendingEnds>,
     /// Rings to and from the other port, if it is open.
     ends: Option<Ends>,
     /// Ring that is read first.
@@ -210,7 +211,7 @@ struct PatchQueue {
     received: Received,
     statistics: Statistics,
     outstanding_most_bytes: usize,
-    plug: Arc<Plug>,
+    registration: Arc<Registration>,
 }
 
 impl Queue for PatchQueue {
@@ -241,7 +242,7 @@ impl Queue for PatchQueue {
 
     /// Returns the outstanding bytes. Each frame that was not received counts as [`SMALL_FRAME_BYTES`].
     fn outstanding(&self) -> Outstanding {
-        let frames = self.ends.as_ref().map_or(0, |ends| ends.tx.on_their_way());
+        let frames = self.ends.as_ref().map_or(0, |ends| ends.tx.in_flight());
         Outstanding { bytes: frames * SMALL_FRAME_BYTES, most_bytes: self.outstanding_most_bytes }
     }
 
@@ -258,12 +259,12 @@ impl Queue for PatchQueue {
     }
 
     fn carrier(&self) -> Option<Arc<AtomicBool>> {
-        Some(Arc::clone(&self.plug.carrier))
+        Some(Arc::clone(&self.registration.carrier))
     }
 
     /// The link is up while the other port is open and not set down.
     fn poll_link(&mut self) -> Link {
-        if let Some(ends) = self.mailbox.take() {
+        if let Some(ends) = self.pending.take() {
             self.ends = Some(ends);
         }
         self.ends.take_if(|ends| ends.tx.is_abandoned());

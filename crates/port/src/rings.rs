@@ -9,12 +9,12 @@ use frame::{Frame, Meta, Stamp};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// A buffer in a ring, which grows to the longest frame that it has carried.
-pub(crate) struct Parcel {
+pub(crate) struct Buffer {
     pub bytes: Vec<u8>,
     pub meta: Meta,
 }
 
-impl Parcel {
+impl Buffer {
     fn set(&mut self, bytes: &[u8], meta: Meta) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
@@ -24,16 +24,16 @@ impl Parcel {
 
 /// The sending end of a direction.
 pub(crate) struct Sender {
-    full: Producer<Parcel>,
-    empty: Consumer<Parcel>,
+    full: Producer<Buffer>,
+    empty: Consumer<Buffer>,
 }
 
 impl Sender {
     /// Sends a frame. Returns false if all buffers are in use.
     pub fn send(&mut self, bytes: &[u8], meta: Meta) -> bool {
-        let Ok(mut parcel) = self.empty.pop() else { return false };
-        parcel.set(bytes, meta);
-        let sent = self.full.push(parcel);
+        let Ok(mut buffer) = self.empty.pop() else { return false };
+        buffer.set(bytes, meta);
+        let sent = self.full.push(buffer);
         debug_assert!(sent.is_ok(), "the ring has room for all its buffers");
         true
     }
@@ -44,24 +44,24 @@ impl Sender {
     }
 
     /// Returns the number of buffers that the receiver has not returned.
-    pub fn on_their_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.empty.buffer().capacity() - self.empty.slots()
     }
 }
 
 /// The receiving end of a direction.
 pub(crate) struct Receiver {
-    full: Consumer<Parcel>,
-    empty: Producer<Parcel>,
+    full: Consumer<Buffer>,
+    empty: Producer<Buffer>,
 }
 
 impl Receiver {
     /// Calls `take` with the oldest buffer and returns its result. After `None`, the buffer stays first in
     /// the ring.
-    pub fn take<T>(&mut self, take: impl FnOnce(&Parcel) -> Option<T>) -> Option<T> {
+    pub fn take<T>(&mut self, take: impl FnOnce(&Buffer) -> Option<T>) -> Option<T> {
         let answer = take(self.full.peek().ok()?)?;
-        if let Ok(parcel) = self.full.pop() {
-            let returned = self.empty.push(parcel);
+        if let Ok(buffer) = self.full.pop() {
+            let returned = self.empty.push(buffer);
             debug_assert!(returned.is_ok(), "the ring has room for all its buffers");
         }
         Some(answer)
@@ -73,8 +73,8 @@ pub(crate) fn direction(capacity: usize) -> (Sender, Receiver) {
     let (full_in, full_out) = RingBuffer::new(capacity);
     let (mut empty_in, empty_out) = RingBuffer::new(capacity);
     for _ in 0..capacity {
-        let parcel = Parcel { bytes: Vec::with_capacity(SMALL_FRAME_BYTES), meta: Meta::default() };
-        let stocked = empty_in.push(parcel);
+        let buffer = Buffer { bytes: Vec::with_capacity(SMALL_FRAME_BYTES), meta: Meta::default() };
+        let stocked = empty_in.push(buffer);
         debug_assert!(stocked.is_ok());
     }
     (Sender { full: full_in, empty: empty_out }, Receiver { full: full_out, empty: empty_in })
@@ -113,15 +113,15 @@ impl Receiver {
     ) -> usize {
         let mut count = 0;
         while count < max {
-            let arrival = self.take(|parcel| {
-                if parcel.bytes.len() < MIN_FRAME_BYTES {
+            let arrival = self.take(|buffer| {
+                if buffer.bytes.len() < MIN_FRAME_BYTES {
                     return Some(Arrival::Dropped(PortDrop::RxRunt));
                 }
-                let Some(mut frame) = pools.filled(&parcel.bytes) else {
-                    return (!pools.fits(parcel.bytes.len()))
+                let Some(mut frame) = pools.filled(&buffer.bytes) else {
+                    return (!pools.fits(buffer.bytes.len()))
                         .then_some(Arrival::Dropped(PortDrop::RxOversized));
                 };
-                frame.meta = parcel.meta;
+                frame.meta = buffer.meta;
                 Some(Arrival::Frame(frame))
             });
             match arrival {
