@@ -5,7 +5,7 @@
 //! third one waits until one of them is closed. Every queue sends over one ring with a single producer and a
 //! single consumer. Begin with [`open`], then read [`Cable::connect`].
 
-use crate::rings::{Received, Receiver, Sender, direction};
+use crate::rings::{LongFrames, Received, Receiver, Sender, direction};
 use crate::{Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, SMALL_FRAME_BYTES};
 use crate::{Spec, Statistics};
 use frame::{Frame, Meta, Stamp};
@@ -16,8 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Name of the driver.
 pub const NAME: &str = "patch";
 
-/// Capacity of a ring in frames.
+/// Capacity of a ring in frames of at most `SMALL_FRAME_BYTES`.
 const RING_FRAMES: usize = 256;
+
+/// Capacity of a ring in longer frames, beside the small ones.
+const RING_LONG_FRAMES: usize = 32;
 
 /// Maximum number of patch ports that a frame may pass. Without this limit, frames could circulate between
 /// datapaths forever.
@@ -137,7 +140,7 @@ fn rings(from: usize, to: usize) -> (Vec<Sender>, Vec<Vec<Receiver>>) {
     let mut senders = Vec::with_capacity(from);
     let mut receivers: Vec<Vec<Receiver>> = (0..to).map(|_| Vec::new()).collect();
     for number in 0..from {
-        let (sender, receiver) = direction(RING_FRAMES);
+        let (sender, receiver) = direction(RING_FRAMES, LongFrames::Buffers(RING_LONG_FRAMES));
         senders.push(sender);
         receivers[number % to].push(receiver);
     }

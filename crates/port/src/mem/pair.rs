@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! In-memory queue pairs for tests and simulations.
 
-use crate::rings::{Received, Receiver, Sender, direction};
+use crate::rings::{LongFrames, Received, Receiver, Sender, direction};
 use crate::{Capabilities, Link, Outstanding, Pools, Queue, SMALL_FRAME_BYTES, Statistics};
 use frame::{Frame, Meta, Stamp};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemH
     let mut sides = Vec::with_capacity(queues);
     let workers = (0..queues)
         .map(|_| {
-            let (to_worker, from_handle) = direction(capacity);
-            let (to_handle, from_worker) = direction(capacity);
+            let (to_worker, from_handle) = direction(capacity, LongFrames::Grow);
+            let (to_handle, from_worker) = direction(capacity, LongFrames::Grow);
             sides.push((to_worker, from_worker));
             MemQueue {
                 rx: from_handle,
