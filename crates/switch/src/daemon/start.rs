@@ -278,7 +278,7 @@ fn known_link(config: &Config, port: &mut OpenPort) -> Known {
     Known {
         port: port.number,
         interface: settings.and_then(interface),
-        carrier: port.carrier(),
+        patch_end: port.patch_end(),
         link: port.poll_link(),
         downs: 0,
     }
