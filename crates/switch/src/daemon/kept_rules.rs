@@ -14,7 +14,8 @@ use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use store::{Durability, LoadReport, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
+use store::{Durability, LoadReport, LockedFolder, OpenedStore, RuleStore};
+use store::{StoreClock, StoreConfig, StoreHandle};
 use worker::RunBoth;
 
 /// Is called by the threads of a store when they begin.
@@ -22,8 +23,18 @@ fn begin_thread() {
     sandbox::enter(ThreadKind::Store);
 }
 
-/// Opens the store of a datapath, if it has one, and reports what it contains.
-pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore>, DaemonError> {
+/// Locks the store of a datapath, if it has one.
+pub fn lock(config: &Config) -> Result<Option<LockedFolder>, DaemonError> {
+    let locked = config.datapath.kept_rules.as_ref().map(|kept| RuleStore::lock(&kept.path));
+    Ok(locked.transpose()?)
+}
+
+/// Reads the locked store of a datapath, and reports what it contains.
+pub fn read(
+    config: &Config,
+    clock: MonotonicClock,
+    folder: LockedFolder,
+) -> Result<Option<OpenedStore>, DaemonError> {
     let Some(kept) = &config.datapath.kept_rules else { return Ok(None) };
     let settings = StoreConfig {
         path: kept.path.clone(),
@@ -36,7 +47,7 @@ pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore
         stateless: config.datapath.stateless.clone(),
         snapshot_after_bytes: store::SNAPSHOT_AFTER_BYTES,
     };
-    let mut opened = RuleStore::open(settings, StoreClock::at(clock.now()))?;
+    let mut opened = RuleStore::load(folder, settings, StoreClock::at(clock.now()))?;
     if let Some(state) = &mut opened.state {
         // Without controllers in the file, no loss of a controller begins the standalone mode.
         state.standalone |= config.datapath.openflow.controllers.is_empty();
