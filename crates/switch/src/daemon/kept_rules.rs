@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use store::{Durability, LoadReport, LockedFolder, OpenedStore, RuleStore};
 use store::{StoreClock, StoreConfig, StoreHandle};
-use worker::RunBoth;
+use worker::RunInParallel;
 
 /// Is called by the threads of a store when they begin.
 fn begin_thread() {
@@ -107,9 +107,9 @@ fn restore(
     report: &LoadReport,
 ) -> Vec<KeptChange> {
     // Threads of the running switch must not start threads, but this is the start.
-    set_run_both(model, Some(run_both));
+    set_run_in_parallel(model, Some(run_in_parallel));
     let restored = model.restore(now, state);
-    set_run_both(model, None);
+    set_run_in_parallel(model, None);
     let path = path.display();
     say(&format!(
         "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs",
@@ -127,19 +127,19 @@ fn restore(
     first
 }
 
-fn set_run_both(model: &mut Model<Plane>, run_both: Option<RunBoth>) {
+fn set_run_in_parallel(model: &mut Model<Plane>, run_in_parallel: Option<RunInParallel>) {
     if let Some(workers) = model.plane_mut().workers() {
-        workers.set_run_both(run_both);
+        workers.set_run_in_parallel(run_in_parallel);
     }
 }
 
 /// Runs both functions, the first one on a thread of its own if the system allows one.
-fn run_both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
-    let beside = Mutex::new(beside);
-    let run = || beside.lock().unwrap_or_else(PoisonError::into_inner)();
+fn run_in_parallel(on_other_thread: &mut (dyn FnMut() + Send), on_this_thread: &mut dyn FnMut()) {
+    let on_other_thread = Mutex::new(on_other_thread);
+    let run = || on_other_thread.lock().unwrap_or_else(PoisonError::into_inner)();
     std::thread::scope(|scope| {
         let other = std::thread::Builder::new().name("restore".into()).spawn_scoped(scope, run);
-        here();
+        on_this_thread();
         if other.is_err() {
             run();
         }
