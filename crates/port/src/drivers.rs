@@ -37,7 +37,7 @@ pub const DRIVERS: &[Driver] = &[
         check: patch::check,
         find: any_device,
         open: patch::open,
-        open_held: patch::open,
+        open_held: patch::open_held,
     },
     Driver {
         name: pcap::NAME,
@@ -83,7 +83,8 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 
 /// Opens a port like [`open`] for a worker that takes the queues later, and then calls
 /// [`Queue::start`](crate::Queue::start). A port of the driver `af_packet` receives nothing before, even if
-/// another port still uses its interface.
+/// another port still uses its interface. A port of the driver `patch` is connected by
+/// [`PatchEnd::start`](crate::patch::PatchEnd::start).
 ///
 /// # Errors
 /// Returns the errors of [`open`].

@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Patch ports: two ports of this process, usually of two datapaths, which exchange frames through rings.
 //!
-//! The device of a patch port is the name of a cable. The two ports with the same cable are connected; a
-//! third one waits until one of them is closed. Every queue sends over one ring with a single producer and a
-//! single consumer. Begin with [`open`], then read [`Cable::connect`].
+//! The device of a patch port is the name of a cable. The first two started ports with the same cable are
+//! connected; a third one waits until one of them is closed. Every queue sends over one ring with a single
+//! producer and a single consumer.
+//!
+//! The control thread creates and frees all rings. A worker exchanges its rings for new ones when it polls
+//! the link, and returns the old rings through [`PendingEnds`]. Begin with [`open`], then read
+//! [`Cable::connect`].
 
-use crate::parcels::{Received, Receiver, Sender, direction};
+use crate::rings::{LongFrames, Received, Receiver, Sender, direction};
 use crate::{Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, SMALL_FRAME_BYTES};
 use crate::{Spec, Statistics};
 use frame::{Frame, Meta, Stamp};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Name of the driver.
 pub const NAME: &str = "patch";
 
-/// Capacity of a ring in frames.
+/// Capacity of a ring in frames of at most `SMALL_FRAME_BYTES`.
 const RING_FRAMES: usize = 256;
+
+/// Capacity of a ring in longer frames, beside the small ones.
+const RING_LONG_FRAMES: usize = 32;
 
 /// Maximum number of patch ports that a frame may pass. Without this limit, frames could circulate between
 /// datapaths forever.
@@ -61,31 +69,78 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     })
 }
 
-/// Opens one end of a cable.
+/// Opens one end of a cable, and connects it.
 ///
 /// # Errors
 /// Returns the errors of [`check`].
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+    let (queues, registration) = register(spec)?;
+    registration.start();
+    Ok(queues)
+}
+
+/// Opens one end of a cable, which is not connected before [`PatchEnd::start`]. Until then, the other ports
+/// of the cable are not affected.
+///
+/// # Errors
+/// Returns the errors of [`check`].
+pub fn open_held(spec: &Spec) -> Result<Queues, PortError> {
+    Ok(register(spec)?.0)
+}
+
+fn register(spec: &Spec) -> Result<(Queues, Arc<Registration>), PortError> {
     check(spec)?;
-    let mailboxes: Vec<Arc<Mailbox>> = (0..spec.queues).map(|_| Arc::default()).collect();
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let carrier = Arc::new(AtomicBool::new(true));
-    let plug = Arc::new(Plug { cable: spec.device.clone(), id, carrier: Arc::clone(&carrier) });
-    let queue = |mailbox: &Arc<Mailbox>| PatchQueue {
-        mailbox: Arc::clone(mailbox),
+    let pending: Vec<Arc<PendingEnds>> = (0..spec.queues).map(|_| Arc::default()).collect();
+    let peer_carrier = Arc::new(AtomicBool::new(true));
+    let registration = Arc::new(Registration {
+        cable: spec.device.clone(),
+        id: NEXT.fetch_add(1, Ordering::Relaxed),
+        peer_carrier: Arc::clone(&peer_carrier),
+        pending: pending.clone(),
+    });
+    let queue = |pending: &Arc<PendingEnds>| PatchQueue {
+        pending: Arc::clone(pending),
         ends: None,
         next: 0,
         received: Received::at(spec.number),
         statistics: Statistics::default(),
         outstanding_most_bytes: spec.outstanding_bytes,
-        plug: Arc::clone(&plug),
+        registration: Arc::clone(&registration),
     };
-    let queues = mailboxes.iter().map(|mailbox| Box::new(queue(mailbox)) as Box<dyn Queue>).collect();
+    let queues = pending.iter().map(|pending| Box::new(queue(pending)) as Box<dyn Queue>).collect();
     let mut cables = cables();
     let cable = cables.entry(spec.device.clone()).or_default();
-    cable.ports.push(CablePort { id, carrier, mailboxes });
-    cable.connect();
-    Ok(queues)
+    cable.ports.push(CablePort { id: registration.id, is_started: false, peer_carrier, pending });
+    Ok((queues, registration))
+}
+
+/// The control thread's access to a patch port. The port is closed with its last queue, even if this exists.
+#[derive(Clone, Debug)]
+pub struct PatchEnd(Weak<Registration>);
+
+impl PatchEnd {
+    /// Connects a port that was opened by [`open_held`]. Creates the rings, if the cable has two started
+    /// ports.
+    pub fn start(&self) {
+        if let Some(registration) = self.0.upgrade() {
+            registration.start();
+        }
+    }
+
+    /// Sets the flag that the peer reads as its carrier. The control thread clears it while this port is down
+    /// or blocked. It is initially set.
+    pub fn set_peer_carrier(&self, up: bool) {
+        if let Some(registration) = self.0.upgrade() {
+            registration.peer_carrier.store(up, Ordering::Relaxed);
+        }
+    }
+
+    /// Frees the rings that the queues have exchanged for new ones.
+    pub fn free_replaced(&self) {
+        for pending in self.0.upgrade().iter().flat_map(|registration| &registration.pending) {
+            drop(pending.take_replaced());
+        }
+    }
 }
 
 fn cables() -> MutexGuard<'static, BTreeMap<String, Cable>> {
@@ -95,7 +150,7 @@ fn cables() -> MutexGuard<'static, BTreeMap<String, Cable>> {
 /// A cable, and the ports that are open on it.
 #[derive(Default)]
 struct Cable {
-    /// The open ports. The first two are connected.
+    /// The open ports. The first two that are started are connected.
     ports: Vec<CablePort>,
     /// IDs of the ports that are connected.
     connected: Option<[u64; 2]>,
@@ -104,29 +159,32 @@ struct Cable {
 /// A port of a cable.
 struct CablePort {
     id: u64,
-    /// The carrier of the other port.
-    carrier: Arc<AtomicBool>,
-    /// The mailbox of each queue.
-    mailboxes: Vec<Arc<Mailbox>>,
+    /// Whether the port may be connected.
+    is_started: bool,
+    /// See [`PatchEnd::set_peer_carrier`].
+    peer_carrier: Arc<AtomicBool>,
+    /// The pending ends of each queue.
+    pending: Vec<Arc<PendingEnds>>,
 }
 
 impl Cable {
-    /// Connects the first two ports by new rings, unless they are connected already.
+    /// Connects the first two started ports by new rings, unless they are connected already.
     fn connect(&mut self) {
-        let [one, other, ..] = &self.ports[..] else { return };
+        let mut started = self.ports.iter().filter(|port| port.is_started);
+        let (Some(one), Some(other)) = (started.next(), started.next()) else { return };
         let wanted = Some([one.id, other.id]);
         if self.connected == wanted {
             return;
         }
         self.connected = wanted;
-        let (of_one, of_other) = (&one.mailboxes, &other.mailboxes);
+        let (of_one, of_other) = (&one.pending, &other.pending);
         let (senders, receivers) = rings(of_one.len(), of_other.len());
         let (senders_back, receivers_back) = rings(of_other.len(), of_one.len());
-        for (mailbox, (tx, rx)) in of_one.iter().zip(senders.into_iter().zip(receivers_back)) {
-            mailbox.put(Ends { tx, rx, carrier: Arc::clone(&other.carrier) });
+        for (pending, (tx, rx)) in of_one.iter().zip(senders.into_iter().zip(receivers_back)) {
+            pending.put(Ends::new(tx, rx, &other.peer_carrier));
         }
-        for (mailbox, (tx, rx)) in of_other.iter().zip(senders_back.into_iter().zip(receivers)) {
-            mailbox.put(Ends { tx, rx, carrier: Arc::clone(&one.carrier) });
+        for (pending, (tx, rx)) in of_other.iter().zip(senders_back.into_iter().zip(receivers)) {
+            pending.put(Ends::new(tx, rx, &one.peer_carrier));
         }
     }
 }
@@ -136,7 +194,7 @@ fn rings(from: usize, to: usize) -> (Vec<Sender>, Vec<Vec<Receiver>>) {
     let mut senders = Vec::with_capacity(from);
     let mut receivers: Vec<Vec<Receiver>> = (0..to).map(|_| Vec::new()).collect();
     for number in 0..from {
-        let (sender, receiver) = direction(RING_FRAMES);
+        let (sender, receiver) = direction(RING_FRAMES, LongFrames::Buffers(RING_LONG_FRAMES));
         senders.push(sender);
         receivers[number % to].push(receiver);
     }
@@ -144,14 +202,25 @@ fn rings(from: usize, to: usize) -> (Vec<Sender>, Vec<Vec<Receiver>>) {
 }
 
 /// A port on a cable, shared by its queues. The last queue that is closed takes the port off the cable.
-struct Plug {
+#[derive(Debug)]
+struct Registration {
     cable: String,
     id: u64,
-    /// The carrier of the other port.
-    carrier: Arc<AtomicBool>,
+    peer_carrier: Arc<AtomicBool>,
+    pending: Vec<Arc<PendingEnds>>,
 }
 
-impl Drop for Plug {
+impl Registration {
+    /// Allows that the port is connected.
+    fn start(&self) {
+        let mut cables = cables();
+        let Some(cable) = cables.get_mut(&self.cable) else { return };
+        cable.ports.iter_mut().filter(|port| port.id == self.id).for_each(|port| port.is_started = true);
+        cable.connect();
+    }
+}
+
+impl Drop for Registration {
     fn drop(&mut self) {
         let mut cables = cables();
         let Some(cable) = cables.get_mut(&self.cable) else { return };
@@ -177,40 +246,99 @@ fn pass(meta: &Meta) -> Result<Meta, PortDrop> {
 struct Ends {
     tx: Sender,
     rx: Vec<Receiver>,
-    /// Whether the other port is not set down.
+    /// Whether the other port is neither down nor blocked.
     carrier: Arc<AtomicBool>,
+    /// Whether it is known that the other port is closed.
+    is_closed: bool,
 }
 
-/// Where a queue gets new rings. The queue looks into it only when it polls its link.
+impl Ends {
+    fn new(tx: Sender, rx: Vec<Receiver>, carrier: &Arc<AtomicBool>) -> Self {
+        Self { tx, rx, carrier: Arc::clone(carrier), is_closed: false }
+    }
+}
+
+/// New rings for a queue, and the rings that it had before.
 #[derive(Default)]
-struct Mailbox {
+struct PendingEnds {
     is_fresh: AtomicBool,
-    ends: Mutex<Option<Ends>>,
+    slot: Mutex<PendingSlot>,
 }
 
-impl Mailbox {
+#[derive(Default)]
+struct PendingSlot {
+    fresh: Option<Ends>,
+    replaced: Option<Ends>,
+}
+
+impl PendingEnds {
+    /// Offers new rings to the queue. Frees earlier rings that the queue has not taken, or has returned.
     fn put(&self, ends: Ends) {
-        *self.ends.lock().unwrap_or_else(PoisonError::into_inner) = Some(ends);
+        let slot = PendingSlot { fresh: Some(ends), replaced: None };
+        let before = std::mem::replace(&mut *self.lock(), slot);
         self.is_fresh.store(true, Ordering::Release);
+        drop(before);
     }
 
-    fn take(&self) -> Option<Ends> {
-        let is_fresh = self.is_fresh.swap(false, Ordering::AcqRel);
-        is_fresh.then(|| self.ends.lock().unwrap_or_else(PoisonError::into_inner).take()).flatten()
+    /// Exchanges the rings of the queue for new ones, if there are some. Never waits and frees nothing.
+    fn exchange(&self, ends: &mut Option<Ends>) {
+        if !self.is_fresh.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok(mut slot) = self.slot.try_lock() else { return };
+        self.is_fresh.store(false, Ordering::Relaxed);
+        if let Some(fresh) = slot.fresh.take() {
+            debug_assert!(slot.replaced.is_none(), "new rings are put after the old ones are freed");
+            slot.replaced = ends.replace(fresh);
+        }
+    }
+
+    fn take_replaced(&self) -> Option<Ends> {
+        self.lock().replaced.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PendingSlot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for PendingEnds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PendingEnds").field("is_fresh", &self.is_fresh).finish_non_exhaustive()
     }
 }
 
 /// A queue of a patch port.
 struct PatchQueue {
-    mailbox: Arc<Mailbox>,
-    /// Rings to and from the other port, if it is open.
+    pending: Arc<PendingEnds>,
+    /// Rings to and from the other port, if there has been one.
     ends: Option<Ends>,
     /// Ring that is read first.
     next: usize,
     received: Received,
     statistics: Statistics,
     outstanding_most_bytes: usize,
-    plug: Arc<Plug>,
+    /// Is dropped after the rings, so that the other port finds them closed when it is connected again.
+    registration: Arc<Registration>,
+}
+
+impl PatchQueue {
+    /// Notices that the other port was closed. Frames that it had not received are lost and counted.
+    fn notice_closed(&mut self) {
+        let Some(ends) = self.ends.as_mut().filter(|ends| !ends.is_closed) else { return };
+        if ends.tx.is_abandoned() {
+            ends.is_closed = true;
+            self.statistics.dropped_many(PortDrop::TxLinkDown, ends.tx.in_flight() as u64);
+        }
+    }
+
+    /// Takes new rings, if there are some and all frames of the earlier ones have been received.
+    fn take_fresh(&mut self) {
+        let is_empty = |ends: &Ends| ends.rx.iter().all(Receiver::is_empty);
+        if self.ends.as_ref().is_none_or(|ends| ends.is_closed && is_empty(ends)) {
+            self.pending.exchange(&mut self.ends);
+        }
+    }
 }
 
 impl Queue for PatchQueue {
@@ -222,15 +350,17 @@ impl Queue for PatchQueue {
             let (received, statistics) = (&mut self.received, &mut self.statistics);
             count += ends.rx[ring].receive(received, statistics, pools, burst, max - count, stamp);
             if count == max {
-                self.next = ring + 1;
                 break;
             }
         }
+        // Each ring comes first in turn, so none is starved if the pools have few buffers.
+        self.next = self.next.wrapping_add(1);
         count
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
-        if let Some(ends) = &mut self.ends {
+        self.notice_closed();
+        if let Some(ends) = self.ends.as_mut().filter(|ends| !ends.is_closed) {
             return ends.tx.transmit(&mut self.statistics, frames, done, pass);
         }
         let count = frames.len();
@@ -241,7 +371,8 @@ impl Queue for PatchQueue {
 
     /// Returns the outstanding bytes. Each frame that was not received counts as [`SMALL_FRAME_BYTES`].
     fn outstanding(&self) -> Outstanding {
-        let frames = self.ends.as_ref().map_or(0, |ends| ends.tx.on_their_way());
+        let open = self.ends.as_ref().filter(|ends| !ends.is_closed);
+        let frames = open.map_or(0, |ends| ends.tx.in_flight());
         Outstanding { bytes: frames * SMALL_FRAME_BYTES, most_bytes: self.outstanding_most_bytes }
     }
 
@@ -257,136 +388,19 @@ impl Queue for PatchQueue {
         self.statistics
     }
 
-    fn carrier(&self) -> Option<Arc<AtomicBool>> {
-        Some(Arc::clone(&self.plug.carrier))
+    fn patch_end(&self) -> Option<PatchEnd> {
+        Some(PatchEnd(Arc::downgrade(&self.registration)))
     }
 
-    /// The link is up while the other port is open and not set down.
+    /// The link is up while the other port is open, and neither down nor blocked.
     fn poll_link(&mut self) -> Link {
-        if let Some(ends) = self.mailbox.take() {
-            self.ends = Some(ends);
-        }
-        self.ends.take_if(|ends| ends.tx.is_abandoned());
-        let up = self.ends.as_ref().is_some_and(|ends| ends.carrier.load(Ordering::Relaxed));
+        self.notice_closed();
+        self.take_fresh();
+        let open = self.ends.as_ref().filter(|ends| !ends.is_closed);
+        let up = open.is_some_and(|ends| ends.carrier.load(Ordering::Relaxed));
         Link { up, ..Link::default() }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn port(number: u32, cable: &str, queues: usize) -> Queues {
-        let spec = Spec {
-            number,
-            name: format!("p{number}"),
-            driver: NAME.into(),
-            device: format!("{cable}-{}", std::process::id()),
-            queues,
-            outstanding_bytes: usize::MAX,
-        };
-        open(&spec).unwrap()
-    }
-
-    /// Sends a frame with this name. Returns whether the queue took it.
-    fn send(queue: &mut Box<dyn Queue>, name: u8) -> bool {
-        let mut frames = vec![Frame::from_bytes(&[name; 60])];
-        queue.transmit(&mut frames, &mut Vec::new()) == 1
-    }
-
-    /// Returns the names of the received frames, and the port at which they arrived.
-    fn names(queue: &mut Box<dyn Queue>) -> Vec<(u32, u8)> {
-        let (mut pools, mut burst) = (Pools::new(0, 64, 0), Vec::new());
-        queue.receive(&mut pools, &mut burst, 32, Stamp::NONE);
-        burst.iter().map(|frame| (frame.meta.in_port, frame.bytes()[0])).collect()
-    }
-
-    #[test]
-    fn all_queues_of_both_ports_are_connected() {
-        let mut one = port(1, "all", 3);
-        assert!(!one[0].poll_link().up, "there is no other port");
-        let mut other = port(2, "all", 2);
-        for queue in one.iter_mut().chain(&mut other) {
-            assert!(queue.poll_link().up);
-        }
-        assert!(
-            (0..3).all(|n| send(&mut one[n], n as u8)) && (0..2).all(|n| send(&mut other[n], 10 + n as u8))
-        );
-        let mut came: Vec<_> = other.iter_mut().flat_map(names).collect();
-        came.sort_unstable();
-        assert_eq!(came, [(2, 0), (2, 1), (2, 2)]);
-        let mut came: Vec<_> = one.iter_mut().flat_map(names).collect();
-        came.sort_unstable();
-        assert_eq!(came, [(1, 10), (1, 11)]);
-    }
-
-    #[test]
-    fn a_full_ring_refuses_frames_and_metadata_passes() {
-        let (mut one, mut other) = (port(1, "full", 1), port(2, "full", 1));
-        assert!(one[0].poll_link().up && other[0].poll_link().up);
-        let sent = (0..1_000).take_while(|_| send(&mut one[0], 7)).count();
-        assert_eq!(sent, RING_FRAMES);
-        let mut frame = Frame::from_bytes(&[1; 60]);
-        frame.meta.lane = frame::Lane::LowLatency;
-        frame.meta.checksum = Some(frame::PartialChecksum { start: 34, offset: 16 });
-        let mut frames = vec![frame];
-        assert_eq!(other[0].transmit(&mut frames, &mut Vec::new()), 1);
-        let (mut pools, mut burst) = (Pools::new(0, 64, 0), Vec::new());
-        assert_eq!(one[0].receive(&mut pools, &mut burst, 32, Stamp::NONE), 1);
-        let meta = burst[0].meta;
-        assert!(meta.checksum.is_some() && meta.lane == frame::Lane::Normal, "{meta:?}");
-        assert_eq!(meta.hops, 1);
-    }
-
-    #[test]
-    fn a_port_that_is_set_down_takes_the_link_of_the_other_port_down() {
-        let (mut one, mut other) = (port(1, "carrier", 2), port(2, "carrier", 1));
-        let far = port(3, "another", 1)[0].carrier().unwrap();
-        let near = other[0].carrier().unwrap();
-        let mut links = || [one[0].poll_link().up, one[1].poll_link().up, other[0].poll_link().up];
-        assert_eq!(links(), [true; 3]);
-        far.store(false, Ordering::Relaxed);
-        assert_eq!(links(), [true; 3]);
-        near.store(false, Ordering::Relaxed);
-        assert_eq!(links(), [false, false, true]);
-        near.store(true, Ordering::Relaxed);
-        assert_eq!(links(), [true; 3]);
-    }
-
-    #[test]
-    fn a_frame_passes_at_most_64_patch_ports() {
-        let (mut one, mut other) = (port(1, "hops", 1), port(2, "hops", 1));
-        assert!(one[0].poll_link().up && other[0].poll_link().up);
-        let mut frames = vec![Frame::from_bytes(&[1; 60])];
-        let mut pools = Pools::new(0, 4, 0);
-        let mut passed = 0;
-        let (mut from, mut to) = (&mut one[0], &mut other[0]);
-        while !frames.is_empty() && passed < 1_000 {
-            let mut done = Vec::new();
-            assert_eq!(from.transmit(&mut frames, &mut done), 1);
-            for frame in done {
-                drop(pools.put(frame));
-            }
-            passed += to.receive(&mut pools, &mut frames, 32, Stamp::NONE);
-            (from, to) = (to, from);
-        }
-        assert_eq!(passed, 64);
-        let dropped = [&one[0], &other[0]].map(|queue| queue.statistics().drops(PortDrop::TxHopLimit));
-        assert_eq!(dropped, [1, 0]);
-    }
-
-    #[test]
-    fn the_link_follows_the_other_port_and_a_third_port_waits() {
-        let (mut one, mut other) = (port(1, "third", 1), port(2, "third", 1));
-        let mut third = port(3, "third", 1);
-        assert!(one[0].poll_link().up && other[0].poll_link().up && !third[0].poll_link().up);
-        drop(one);
-        assert!(other[0].poll_link().up && third[0].poll_link().up);
-        assert!(send(&mut other[0], 5));
-        assert_eq!(names(&mut third[0]), [(3, 5)]);
-        drop(third);
-        assert!(!other[0].poll_link().up);
-        assert!(send(&mut other[0], 6));
-        assert_eq!(other[0].statistics().drops(PortDrop::TxLinkDown), 1);
-    }
-}
+mod tests;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trait that every driver implements.
 
+use crate::patch::PatchEnd;
 use crate::{Pools, Statistics};
 use frame::{FillLevel, Frame, Stamp};
 use std::os::fd::RawFd;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Offloads that `transmit` accepts. Other offloads must be completed in software first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,10 +105,8 @@ pub trait Queue: Send {
         None
     }
 
-    /// Returns the carrier of the port at the other end, if that is a port of this process. It is initially
-    /// true. While it is false, the other port has no link. The control thread sets it to false while this
-    /// port is set down.
-    fn carrier(&self) -> Option<Arc<AtomicBool>> {
+    /// Returns the control thread's access to the port, if it is a patch port.
+    fn patch_end(&self) -> Option<PatchEnd> {
         None
     }
 
@@ -161,8 +158,8 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
         (**self).descriptor()
     }
 
-    fn carrier(&self) -> Option<Arc<AtomicBool>> {
-        (**self).carrier()
+    fn patch_end(&self) -> Option<PatchEnd> {
+        (**self).patch_end()
     }
 
     fn generation(&self) -> u64 {

@@ -111,6 +111,10 @@ pub struct OpenedStore {
     pub report: LoadReport,
 }
 
+/// The folder of a store, which no other process can use while this exists.
+#[derive(Debug)]
+pub struct LockedFolder(Folder);
+
 /// A locked folder whose state has been loaded.
 #[derive(Debug)]
 pub struct RuleStore {
@@ -133,9 +137,30 @@ impl RuleStore {
     /// Locks the folder, creates it if it is missing, and loads the newest whole state.
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be used. Damaged files are no error, but are reported.
+    /// Returns the errors of [`RuleStore::lock`] and [`RuleStore::load`].
     pub fn open(config: StoreConfig, clock: StoreClock) -> Result<OpenedStore, StoreError> {
-        let folder = Folder::open(&config.path)?;
+        Self::load(Self::lock(&config.path)?, config, clock)
+    }
+
+    /// Locks a folder, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be used, or if another process uses it.
+    pub fn lock(path: &Path) -> Result<LockedFolder, StoreError> {
+        Folder::open(path).map(LockedFolder)
+    }
+
+    /// Loads the newest whole state of a locked folder. `config` has the path of the folder.
+    ///
+    /// # Errors
+    /// Returns an error if the files cannot be read. Damaged files are no error, but are reported.
+    pub fn load(
+        folder: LockedFolder,
+        config: StoreConfig,
+        clock: StoreClock,
+    ) -> Result<OpenedStore, StoreError> {
+        let LockedFolder(folder) = folder;
+        debug_assert_eq!(folder.path(), config.path);
         let failed = |source| StoreError::Folder { path: config.path.clone(), source };
         let mut findings = Findings::default();
         let images = load::read(&folder, config.datapath_id, &mut findings).map_err(failed)?;

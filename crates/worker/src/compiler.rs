@@ -57,7 +57,7 @@ pub(crate) struct OperationCompiler {
     /// Number of packet-outs that were dropped, because there are no workers.
     pub unsent: u64,
     /// Runs two functions at the same time, if large additions may be compiled by two threads.
-    pub run_both: Option<RunBoth>,
+    pub run_in_parallel: Option<RunInParallel>,
 }
 
 impl OperationCompiler {
@@ -80,7 +80,7 @@ impl OperationCompiler {
             records: ExpressCaches::new(workers, config.express_records, bypass),
             quenches: config.port_cache.is_some_and(|cache| cache.quench.is_some()),
             unsent: 0,
-            run_both: None,
+            run_in_parallel: None,
         }
     }
 
@@ -239,13 +239,13 @@ impl OperationCompiler {
     fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {
         let mut requeues = self.requeue(changes);
         self.mac_limits.note(changes);
-        let run_both = self.run_both.filter(|_| is_large_addition(changes));
-        let is_parallel = run_both.is_some();
+        let run_in_parallel = self.run_in_parallel.filter(|_| is_large_addition(changes));
+        let is_parallel = run_in_parallel.is_some();
         let (tables, modified) = self.entries.apply(changes, version, is_parallel, &mut self.requeues);
         let mut table_parts = self.no_parts();
         let mut compile = || self.tables.change(&tables, &mut table_parts);
-        match run_both {
-            Some(run_both) => run_both(&mut compile, &mut || self.entries.prepare_all(changes)),
+        match run_in_parallel {
+            Some(run_in_parallel) => run_in_parallel(&mut compile, &mut || self.entries.prepare_all(changes)),
             None => compile(),
         }
         // The programs come before the rules that need them.
@@ -281,7 +281,7 @@ impl OperationCompiler {
 }
 
 /// Runs both functions, the first one on another thread if the system allows another thread.
-pub type RunBoth = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
+pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
 
 /// Returns whether these changes add so many entries that a second thread is worthwhile, and modify none.
 fn is_large_addition(changes: &[EntryChange]) -> bool {

@@ -57,7 +57,7 @@ mod worker;
 pub use actions::PacketInRates;
 pub use background_compile::{BACKGROUND_ADDITIONS_MIN, BackgroundTask};
 pub use clock::Clock;
-pub use compiler::RunBoth;
+pub use compiler::RunInParallel;
 pub use config::{PortQueues, WorkerSetConfig};
 pub use consistency::Consistency;
 pub use express_caches::ExpressState;

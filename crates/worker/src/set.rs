@@ -6,7 +6,7 @@
 
 use crate::background_compile::{BackgroundCompiler, BackgroundTask};
 use crate::compiler::OperationCompiler;
-use crate::compiler::RunBoth;
+use crate::compiler::RunInParallel;
 use crate::config::WorkerSetConfig;
 use crate::consistency::Consistency;
 use crate::express_caches::ExpressState;
@@ -119,8 +119,8 @@ impl WorkerSet {
 
     /// Sets the function by which an operation that adds many entries is compiled by two threads. Without it,
     /// only the calling thread is used.
-    pub fn set_run_both(&mut self, run_both: Option<RunBoth>) {
-        self.compiler.run_both = run_both;
+    pub fn set_run_in_parallel(&mut self, run_in_parallel: Option<RunInParallel>) {
+        self.compiler.run_in_parallel = run_in_parallel;
     }
 
     /// Sets the function that builds the engines of all tables, starting with the next base of each table.

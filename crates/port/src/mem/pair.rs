@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! In-memory queue pairs for tests and simulations.
 
-use crate::parcels::{Received, Receiver, Sender, direction};
+use crate::rings::{LongFrames, Received, Receiver, Sender, direction};
 use crate::{Capabilities, Link, Outstanding, Pools, Queue, SMALL_FRAME_BYTES, Statistics};
 use frame::{Frame, Meta, Stamp};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemH
     let mut sides = Vec::with_capacity(queues);
     let workers = (0..queues)
         .map(|_| {
-            let (to_worker, from_handle) = direction(capacity);
-            let (to_handle, from_worker) = direction(capacity);
+            let (to_worker, from_handle) = direction(capacity, LongFrames::Grow);
+            let (to_handle, from_worker) = direction(capacity, LongFrames::Grow);
             sides.push((to_worker, from_worker));
             MemQueue {
                 rx: from_handle,
@@ -62,7 +62,7 @@ impl Queue for MemQueue {
     /// Returns the outstanding bytes. Each frame that was not popped counts as [`SMALL_FRAME_BYTES`].
     fn outstanding(&self) -> Outstanding {
         Outstanding {
-            bytes: self.tx.on_their_way() * SMALL_FRAME_BYTES,
+            bytes: self.tx.in_flight() * SMALL_FRAME_BYTES,
             most_bytes: self.outstanding_most_bytes,
         }
     }
@@ -117,7 +117,7 @@ impl MemHandle {
 
     /// Takes the oldest frame that the queue has sent, and calls `look` with its bytes and metadata.
     pub fn pop_with<T>(&mut self, queue: usize, look: impl FnOnce(&[u8], &Meta) -> T) -> Option<T> {
-        self.sides.get_mut(queue)?.1.take(|parcel| Some(look(&parcel.bytes, &parcel.meta)))
+        self.sides.get_mut(queue)?.1.take(|buffer| Some(look(&buffer.bytes, &buffer.meta)))
     }
 
     /// Sets the link state that the queues' `poll_link` returns. Frames pass in either state.

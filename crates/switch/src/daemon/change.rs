@@ -47,15 +47,20 @@ impl Daemon {
         // A new port must never forward frames of VLANs that it does not carry.
         model.set_bridge(now, config.datapath.bridge());
         let (mut added, mut described) = (Vec::new(), Vec::new());
-        for (port, link) in opened {
-            let carrier = port.carrier();
+        for (mut port, mut link) in opened {
+            let patch_end = port.patch_end();
+            if let Some(end) = &patch_end {
+                // The change cannot fail any more, so the port may be connected.
+                end.start();
+                link = port.poll_link();
+            }
             let OpenPort { number, name, queues, device_lock } = port;
             let settings = config.datapath.ports.iter().find(|port| port.number == number);
             let lock = settings.map(|port| port.device.clone()).zip(device_lock);
             self.device_locks.extend(lock);
             let egress = settings.map(|port| port.queues.clone()).unwrap_or_default();
             let interface = settings.and_then(interface);
-            self.links.push(Known { port: number, interface, carrier, link, downs: 0 });
+            self.links.push(Known { port: number, interface, patch_end, link, downs: 0 });
             added.push(PortQueues { number, queues, egress });
             described.push((describe(number, name, &link), link));
         }

@@ -124,7 +124,8 @@ mod tests {
                 )
             })
             .unzip();
-        let daemon = Daemon::prepare(&config, || Ok(ports), None, stop, crew).unwrap().unwrap();
+        let opened = Daemon::open(&config, || Ok(ports), crew).unwrap();
+        let daemon = Daemon::prepare(&config, opened, None, stop, crew).unwrap().unwrap();
         (daemon, handles)
     }
 

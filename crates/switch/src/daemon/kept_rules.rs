@@ -14,16 +14,27 @@ use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use store::{Durability, LoadReport, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle};
-use worker::RunBoth;
+use store::{Durability, LoadReport, LockedFolder, OpenedStore, RuleStore};
+use store::{StoreClock, StoreConfig, StoreHandle};
+use worker::RunInParallel;
 
 /// Is called by the threads of a store when they begin.
 fn begin_thread() {
     sandbox::enter(ThreadKind::Store);
 }
 
-/// Opens the store of a datapath, if it has one, and reports what it contains.
-pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore>, DaemonError> {
+/// Locks the store of a datapath, if it has one.
+pub fn lock(config: &Config) -> Result<Option<LockedFolder>, DaemonError> {
+    let locked = config.datapath.kept_rules.as_ref().map(|kept| RuleStore::lock(&kept.path));
+    Ok(locked.transpose()?)
+}
+
+/// Reads the locked store of a datapath, and reports what it contains.
+pub fn read(
+    config: &Config,
+    clock: MonotonicClock,
+    folder: LockedFolder,
+) -> Result<Option<OpenedStore>, DaemonError> {
     let Some(kept) = &config.datapath.kept_rules else { return Ok(None) };
     let settings = StoreConfig {
         path: kept.path.clone(),
@@ -36,7 +47,7 @@ pub fn open(config: &Config, clock: MonotonicClock) -> Result<Option<OpenedStore
         stateless: config.datapath.stateless.clone(),
         snapshot_after_bytes: store::SNAPSHOT_AFTER_BYTES,
     };
-    let mut opened = RuleStore::open(settings, StoreClock::at(clock.now()))?;
+    let mut opened = RuleStore::load(folder, settings, StoreClock::at(clock.now()))?;
     if let Some(state) = &mut opened.state {
         // Without controllers in the file, no loss of a controller begins the standalone mode.
         state.standalone |= config.datapath.openflow.controllers.is_empty();
@@ -96,9 +107,9 @@ fn restore(
     report: &LoadReport,
 ) -> Vec<KeptChange> {
     // Threads of the running switch must not start threads, but this is the start.
-    set_run_both(model, Some(run_both));
+    set_run_in_parallel(model, Some(run_in_parallel));
     let restored = model.restore(now, state);
-    set_run_both(model, None);
+    set_run_in_parallel(model, None);
     let path = path.display();
     say(&format!(
         "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs",
@@ -116,19 +127,19 @@ fn restore(
     first
 }
 
-fn set_run_both(model: &mut Model<Plane>, run_both: Option<RunBoth>) {
+fn set_run_in_parallel(model: &mut Model<Plane>, run_in_parallel: Option<RunInParallel>) {
     if let Some(workers) = model.plane_mut().workers() {
-        workers.set_run_both(run_both);
+        workers.set_run_in_parallel(run_in_parallel);
     }
 }
 
 /// Runs both functions, the first one on a thread of its own if the system allows one.
-fn run_both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
-    let beside = Mutex::new(beside);
-    let run = || beside.lock().unwrap_or_else(PoisonError::into_inner)();
+fn run_in_parallel(on_other_thread: &mut (dyn FnMut() + Send), on_this_thread: &mut dyn FnMut()) {
+    let on_other_thread = Mutex::new(on_other_thread);
+    let run = || on_other_thread.lock().unwrap_or_else(PoisonError::into_inner)();
     std::thread::scope(|scope| {
         let other = std::thread::Builder::new().name("restore".into()).spawn_scoped(scope, run);
-        here();
+        on_this_thread();
         if other.is_err() {
             run();
         }

@@ -8,8 +8,7 @@ use flow::{Nanos, PortNo};
 use model::{Model, PortDesc};
 use port::Link;
 use port::links::WatchedLink;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use port::patch::PatchEnd;
 
 /// The link of a port as last reported to the model.
 pub struct Known {
@@ -17,8 +16,8 @@ pub struct Known {
     pub port: PortNo,
     /// Kernel interface of the port, if there is one.
     pub interface: Option<String>,
-    /// Carrier of the port at the other end, if that is a port of this process.
-    pub carrier: Option<Arc<AtomicBool>>,
+    /// Access to the port, if it is a patch port.
+    pub patch_end: Option<PatchEnd>,
     /// State of the link.
     pub link: Link,
     /// Number of times that the link went down, as counted by the kernel ([`WatchedLink::downs`]).
@@ -48,13 +47,14 @@ fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
     }
 }
 
-/// Reports changed links to the model, and ports that are set down to the ports at their other ends. If a
-/// link went down and came up again since the last call, it is reported twice: first as down, then as up.
+/// Reports changed links to the model, and ports that are down or blocked to their peers. If a link went down
+/// and came up again since the last call, it is reported twice: first as down, then as up.
 pub fn carry(model: &mut Model<Plane>, now: Nanos, known: &mut [Known], watched: &[WatchedLink]) {
     let links = model.plane_mut().port_links();
     for known in known {
-        if let (Some(carrier), Some(port)) = (&known.carrier, model.port(known.port)) {
-            carrier.store(!port.config.down && !port.is_blocked, Ordering::Relaxed);
+        if let (Some(end), Some(port)) = (&known.patch_end, model.port(known.port)) {
+            end.set_peer_carrier(!port.config.down && !port.is_blocked);
+            end.free_replaced();
         }
         let Some(driver) = links.get(&known.port) else { continue };
         let kernel = known.interface.as_ref().and_then(|name| watched.iter().find(|link| link.name == *name));

@@ -15,6 +15,8 @@ mod model_handle;
 mod ports;
 mod prepare;
 mod reload;
+#[cfg(test)]
+mod restart_tests;
 mod search;
 mod serve;
 mod service;
@@ -156,9 +158,16 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
     let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
     let mut daemons = Vec::with_capacity(configs.len());
     let mut crew = Crew::default();
+    let mut opened = Vec::with_capacity(configs.len());
     for config in configs {
+        if stop.is_requested() {
+            return Ok(());
+        }
+        opened.push(Daemon::open(config, || open(config), &mut crew)?);
+    }
+    for (config, opened) in configs.iter().zip(opened) {
         let flows = flows.or(config.datapath.flows.as_deref());
-        let prepared = Daemon::prepare(config, || open(config), flows, &stop, &mut crew)?;
+        let prepared = Daemon::prepare(config, opened, flows, &stop, &mut crew)?;
         let Some(daemon) = prepared else { return Ok(()) };
         daemons.push(daemon);
     }

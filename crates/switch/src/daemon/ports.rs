@@ -3,9 +3,8 @@
 
 use super::DaemonError;
 use config::{Config, ConfiguredPort};
+use port::patch::PatchEnd;
 use port::{DeviceLock, Link, PortError, Queue, Queues, Spec};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -21,9 +20,9 @@ pub struct OpenPort {
 }
 
 impl OpenPort {
-    /// Returns the carrier of the port at the other end ([`Queue::carrier`]).
-    pub(super) fn carrier(&self) -> Option<Arc<AtomicBool>> {
-        self.queues.first().and_then(|(_, queue)| queue.carrier())
+    /// Returns the control thread's access to the port, if it is a patch port.
+    pub(super) fn patch_end(&self) -> Option<PatchEnd> {
+        self.queues.first().and_then(|(_, queue)| queue.patch_end())
     }
 
     /// Returns the link of the port, which is up only if every queue reports it as up.

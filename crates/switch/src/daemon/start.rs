@@ -31,8 +31,8 @@ use port::wait::Wake;
 use port::{DeviceLock, Link};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::{OpenedStore, StoreHandle};
@@ -47,6 +47,16 @@ const DEVICE_WAIT_NS: Nanos = Nanos(2_000_000_000);
 const BASES_IDLE: Duration = Duration::from_secs(5);
 /// Pause between two looks for datagrams of the device at the start.
 const DEVICE_PAUSE: Duration = Duration::from_micros(200);
+
+/// A datapath whose sockets, store and devices are open, and whose rules are not set up yet.
+pub(super) struct OpenDatapath {
+    clock: MonotonicClock,
+    listener: Listener,
+    channels: Channels,
+    /// The store that has been read, if the datapath has one.
+    kept: Option<OpenedStore>,
+    devices: OpenDevices,
+}
 
 /// The running switch of one datapath. Dropping it stops its threads.
 pub struct Daemon {
@@ -207,6 +217,20 @@ struct OpenDevices {
     forwarding: Forwarding,
 }
 
+impl OpenDevices {
+    /// Polls the links of patch ports again, because the other end may have been opened later.
+    fn poll_patch_links(&mut self) {
+        if self.links.iter().all(|known| known.patch_end.is_none()) {
+            return;
+        }
+        self.forwarding.workers.iter().for_each(|worker| worker.keep_house());
+        let links = self.forwarding.plane.port_links();
+        for known in self.links.iter_mut().filter(|known| known.patch_end.is_some()) {
+            known.link = links.get(&known.port).copied().unwrap_or(known.link);
+        }
+    }
+}
+
 fn open_devices(
     config: &Config,
     open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
@@ -223,17 +247,21 @@ fn open_devices(
     Ok(OpenDevices { links, names, device_locks, forwarding })
 }
 
-/// Reads the store of a datapath, if it has one, while `open` opens the devices. The reading thread ends
-/// before system calls are limited.
-fn beside_store(
+/// Locks the store of a datapath, if it has one, and reads it while `open` opens the devices. The reading
+/// thread ends before system calls are limited.
+///
+/// If another datapath or process uses the store, no device is touched.
+fn open_store_and_devices(
     config: &Config,
     clock: MonotonicClock,
     open: impl FnOnce() -> Result<OpenDevices, DaemonError>,
 ) -> Result<(Option<OpenedStore>, OpenDevices), DaemonError> {
-    if config.datapath.kept_rules.is_none() {
-        return Ok((None, open()?));
-    }
-    let read = || kept_rules::open(config, clock);
+    let Some(folder) = kept_rules::lock(config)? else { return Ok((None, open()?)) };
+    let folder = Mutex::new(Some(folder));
+    let read = || match folder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(folder) => kept_rules::read(config, clock, folder),
+        None => Ok(None),
+    };
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().name("store".into()).spawn_scoped(scope, read);
         let devices = open();
@@ -278,7 +306,7 @@ fn known_link(config: &Config, port: &mut OpenPort) -> Known {
     Known {
         port: port.number,
         interface: settings.and_then(interface),
-        carrier: port.carrier(),
+        patch_end: port.patch_end(),
         link: port.poll_link(),
         downs: 0,
     }
@@ -302,20 +330,39 @@ impl Daemon {
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
         let mut crew = Crew::default();
-        let Some(mut daemon) = Self::prepare(config, open, flows, stop, &mut crew)? else { return Ok(None) };
+        let opened = Self::open(config, open, &mut crew)?;
+        let Some(mut daemon) = Self::prepare(config, opened, flows, stop, &mut crew)? else {
+            return Ok(None);
+        };
         start_workers(crew, config, [&mut daemon])?;
         Ok(Some(daemon))
+    }
+
+    /// Binds the sockets of a datapath, and opens its store and its devices. All datapaths must be opened
+    /// before the first one is prepared, because a patch port has a link only if its other end is open.
+    pub(super) fn open(
+        config: &Config,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+        crew: &mut Crew,
+    ) -> Result<OpenDatapath, DaemonError> {
+        pipeline::set_portable(config.portable);
+        let clock = MonotonicClock::new();
+        let access = &config.process.control;
+        let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
+        let channels = Channels::open(&config.datapath)?;
+        let (kept, devices) = open_store_and_devices(config, clock, || open_devices(config, open, crew))?;
+        Ok(OpenDatapath { clock, listener, channels, kept, devices })
     }
 
     /// Like [`Daemon::start`], but does not start the threads of workers. Adds the workers to `crew` instead.
     pub(super) fn prepare(
         config: &Config,
-        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+        opened: OpenDatapath,
         flows: Option<&Path>,
         stop: &Stop,
         crew: &mut Crew,
     ) -> Result<Option<Self>, DaemonError> {
-        let Some(mut daemon) = Self::set_up(config, open, flows, stop, crew)? else { return Ok(None) };
+        let Some(mut daemon) = Self::set_up(config, opened, flows, stop)? else { return Ok(None) };
         if !daemon.put_into_force(stop) {
             return Ok(None);
         }
@@ -346,19 +393,14 @@ impl Daemon {
     }
 
     /// Sets up everything except the threads. Operations may still be queued for the workers afterwards.
-    fn set_up(
+    pub(super) fn set_up(
         config: &Config,
-        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+        opened: OpenDatapath,
         flows: Option<&Path>,
         stop: &Stop,
-        crew: &mut Crew,
     ) -> Result<Option<Self>, DaemonError> {
-        pipeline::set_portable(config.portable);
-        let clock = MonotonicClock::new();
-        let access = &config.process.control;
-        let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
-        let channels = Channels::open(&config.datapath)?;
-        let (kept, devices) = beside_store(config, clock, || open_devices(config, open, crew))?;
+        let OpenDatapath { clock, listener, channels, kept, mut devices } = opened;
+        devices.poll_patch_links();
         let OpenDevices { links, names, device_locks, forwarding } = devices;
         let Forwarding { plane, workers, search, device_descriptor } = forwarding;
         let mut model = Model::new(model_config(config), plane, clock.now());
@@ -606,8 +648,8 @@ mod tests {
             }
         });
         let mut crew = Crew::default();
-        let mut daemon =
-            Daemon::set_up(&config, || Ok(ports.collect()), None, &stop, &mut crew).unwrap().unwrap();
+        let opened = Daemon::open(&config, || Ok(ports.collect()), &mut crew).unwrap();
+        let mut daemon = Daemon::set_up(&config, opened, None, &stop).unwrap().unwrap();
         let model = daemon.model_handle.here().unwrap();
         let barrier = model.barrier();
         assert!(!model.is_applied(barrier));
