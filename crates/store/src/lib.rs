@@ -22,6 +22,7 @@ mod journal;
 mod load;
 mod output;
 mod pages;
+mod reader;
 mod state;
 mod status;
 mod syncer;
@@ -34,10 +35,9 @@ pub use status::StoreStatus;
 
 use flow::stateless::StatelessConfig;
 use folder::Folder;
-use load::{Findings, LastChange};
 use model::KeptState;
 use pages::SequencePage;
-use state::FileTime;
+use reader::{Found, Reader};
 use status::StoreCounters;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ pub struct LoadReport {
     pub last_age: Option<Duration>,
     /// Number of changes after it that are lost, or `None` if it is unknown.
     pub lost: Option<u64>,
-    /// Number of items that cannot be decoded.
+    /// Number of items that cannot be decoded, except flow entries, which are decoded later.
     pub undecodable: usize,
     /// Whether [`StoreConfig::stateless`] is the same as at the last start.
     pub is_same_base: bool,
@@ -130,49 +130,18 @@ impl RuleStore {
         self.folder.path()
     }
 
-    /// Locks the folder, creates it if it is missing, and loads the newest whole state.
+    /// Locks the folder, creates it if it is missing, and loads the newest whole state. A thread decodes the
+    /// flow entries of the state while they are taken, and ends when the state is dropped.
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be used. Damaged files are no error, but are reported.
+    /// Returns an error if the folder cannot be used, or if the system refuses a thread. Damaged files are no
+    /// error, but are reported.
     pub fn open(config: StoreConfig, clock: StoreClock) -> Result<OpenedStore, StoreError> {
         let folder = Folder::open(&config.path)?;
-        let failed = |source| StoreError::Folder { path: config.path.clone(), source };
-        let mut findings = Findings::default();
-        let images = load::read(&folder, config.datapath_id, &mut findings).map_err(failed)?;
         let boot_id = clock::boot_id();
         let base_mark = encode::mark_of(config.stateless.clone());
-        let recorded = SequencePage::read(&folder.sequence());
-        let mut report = LoadReport::default();
-        let loaded = load::load(&images, &folder, &mut findings);
-        let state = loaded.map(|loaded| {
-            let LastChange { sequence, time, boot_id: then } = loaded.last;
-            report.last = sequence;
-            report.last_age = (time != FileTime::default()).then(|| match then == boot_id {
-                true => {
-                    Duration::from_nanos(clock.set_up().saturating_sub(time.monotonic).max(0).unsigned_abs())
-                }
-                false => Duration::from_millis(clock.wall_ms().saturating_sub(time.wall_ms)),
-            });
-            report.is_same_base = loaded.base_mark == base_mark;
-            // After a restart of the machine, the time since the last change is unknown and does not count.
-            let now = if then == boot_id { clock.set_up() } else { time.monotonic };
-            let created = |at: i64| clock.before(now.saturating_sub(at));
-            let (mut state, undecodable) = decode::decode(&loaded.state, created);
-            report.undecodable = undecodable;
-            if !report.is_same_base {
-                state.stateless = None;
-            }
-            state
-        });
-        report.lost = match recorded {
-            Some(recorded) => Some(recorded.saturating_sub(report.last)),
-            None => images.logs.is_empty().then_some(0),
-        };
-        if let Err(error) = remove_unusable(&folder, report.last) {
-            findings.problems.push(format!("{}: {error}", folder.path().display()));
-        }
-        report.problems = std::mem::take(&mut findings.problems);
-        let wants_snapshot = findings.is_damaged;
+        let reader = Reader { folder, clock, datapath_id: config.datapath_id, boot_id, base_mark };
+        let Found { folder, state, report, is_damaged: wants_snapshot } = reader.start()?;
         let store = Self { folder, config, clock, boot_id, base_mark, last: report.last, wants_snapshot };
         Ok(OpenedStore { store, state, report })
     }
@@ -225,22 +194,6 @@ impl RuleStore {
         };
         Ok((journal, StoreHandle { path: config.path, counters, thread: Some(thread) }))
     }
-}
-
-/// Removes snapshots that were never completed, and files that do not continue the loaded state. If a file
-/// has content, it is kept under another name.
-fn remove_unusable(folder: &Folder, last: u64) -> std::io::Result<()> {
-    folder.remove_unfinished()?;
-    let snapshots = folder.snapshots()?.into_iter().filter(|file| file.number > last + 1);
-    let logs = folder.logs()?.into_iter().filter(|file| file.number > last);
-    for file in snapshots.chain(logs) {
-        let is_empty = std::fs::metadata(&file.path)?.len() <= format::HEADER_BYTES as u64;
-        if !is_empty {
-            folder.keep_aside(&file.path)?;
-        }
-        std::fs::remove_file(&file.path)?;
-    }
-    Ok(())
 }
 
 /// Handle of the writing thread.
