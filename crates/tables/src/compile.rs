@@ -126,9 +126,10 @@ impl Job {
         if self.rows.is_empty()
             && let Some(added) = Arc::get_mut(&mut self.added)
         {
-            // Nobody else needs the added rules, so that they need not be copied.
+            // The added rules have no other user, so they are not copied. Most of them are in order, for which
+            // a stable sort is faster.
             let mut merged = std::mem::take(added);
-            merged.sort_unstable_by_key(Row::precedence);
+            merged.sort_by_key(Row::precedence);
             let before = vec![NONE; merged.len()];
             return (merged, before);
         }
