@@ -5,8 +5,9 @@
 #
 # The cost of scrapes: a switch with many flows forwards frames of two hosts as fast as it can. A scrape may take
 # SCRAPE_LIMIT_MS, in the median. Windows with a scrape each second alternate with windows without scrapes. With
-# scrapes, the switch may forward SCRAPE_COST_PERCENT fewer packets, in the median of all pairs of windows. SHUNT
-# names another program.
+# scrapes, the switch may forward SCRAPE_COST_PERCENT fewer packets, in the median of all pairs of windows. The
+# test fails if the whole confidence interval of this median is worse. The CPU time of a scrape each second may
+# be SCRAPE_COST_PERCENT of a CPU. SHUNT names another program.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/../tests/lib.sh"
@@ -39,7 +40,7 @@ FLOWS
 "$shunt" flows load -c "$folder/switch.toml" "$folder/flows" >"$folder/load.log"
 cat >"$folder/measure.py" <<'MEASURE'
 """Measures scrapes of a switch under load: measure.py PID PAIRS DEVICE LIMIT_MS COST_PERCENT"""
-import pathlib, statistics, sys, threading, time, urllib.request
+import math, pathlib, statistics, sys, threading, time, urllib.request
 
 WINDOW_S = 2.0
 pid, pairs, device = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -103,6 +104,16 @@ def summary(values):
     return f"{statistics.median(values):.3f} (quartiles {low:.3f} to {high:.3f})"
 
 
+def interval(values):
+    """Returns the confidence interval of the median, of 95 %. With fewer than 6 values, it has all of them."""
+    count = len(values)
+    outside = 0
+    while 2 * sum(math.comb(count, below) for below in range(outside + 1)) <= 0.05 * 2**count:
+        outside += 1
+    rank = max(outside - 1, 0)
+    return sorted(values)[rank], sorted(values)[count - 1 - rank]
+
+
 window(False)
 rates, by_cpu, costs, scrapes_ms, absolute = [], [], [], [], []
 for pair in range(pairs):
@@ -122,7 +133,12 @@ print(f"packets per second with a scrape each second, by those without: {summary
 print(f"packets per second of the workers' CPU time, by those without: {summary(by_cpu)}")
 assert min(absolute) > 1_000, "no packets are forwarded"
 assert statistics.median(scrapes_ms) <= limit_ms, "a scrape takes too long"
-assert statistics.median(rates) >= 1 - cost_percent / 100, "scrapes cost too many packets"
+assert statistics.median(costs) <= cost_percent * 10, "scrapes take too much CPU time"
+low, high = interval(rates)
+least = 1 - cost_percent / 100
+verdict = "met" if low >= least else "missed" if high < least else "unclear, because this machine is busy"
+print(f"at least {least:.2f} of the packets per second: {low:.3f} to {high:.3f}, {verdict}")
+assert high >= least, "scrapes cost too many packets"
 MEASURE
 background flood h1 python3 lab/send_flows.py eth0 "$(mac 2)" 64 1000000
 flows_are() { in_room sw curl -sS --fail http://127.0.0.1:9494/metrics | awk '/^shunt_table_entries\{/ { sum += $2 } END { exit sum != '"$flows"' }'; }

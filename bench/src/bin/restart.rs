@@ -52,8 +52,8 @@ struct Round {
 type Line = (&'static str, &'static str, fn(&Round) -> f64);
 
 const FIGURES: [Line; 6] = [
-    ("read and decode the store", "ms", |round| round.read_ms),
-    ("install the rules in the model", "ms", |round| round.restore_ms),
+    ("read the store", "ms", |round| round.read_ms),
+    ("decode the rules and install them in the model", "ms", |round| round.restore_ms),
     ("apply the rules in the worker", "ms", |round| round.apply_ms),
     ("start with kept rules", "ms", |round| round.total_ms),
     ("start with kept rules, CPU time", "ms", |round| round.cpu_ms),

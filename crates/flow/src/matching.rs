@@ -110,7 +110,8 @@ impl Match {
     pub fn unchecked_prerequisites(
         conditions: impl IntoIterator<Item = FieldMatch>,
     ) -> Result<Self, MatchError> {
-        let mut fields: Vec<FieldMatch> = Vec::new();
+        let conditions = conditions.into_iter();
+        let mut fields: Vec<FieldMatch> = Vec::with_capacity(conditions.size_hint().0);
         for c in conditions {
             let full = c.field.full_mask();
             if c.value & !full != 0 || c.mask & !full != 0 {

@@ -20,9 +20,15 @@ fn bytes_of(field: Field) -> usize {
     usize::from(field.location().length_bits).div_ceil(8)
 }
 
+/// Returns the number of bytes of an encoded condition.
+fn packed_bytes(condition: &FieldMatch) -> usize {
+    let head = if matches!(condition.field, Field::Slice(_)) { 6 } else { 1 };
+    head + bytes_of(condition.field) * if condition.is_exact() { 1 } else { 2 }
+}
+
 /// Packs conditions, which must be in field order. No value may have bits outside its mask.
 pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
-    let mut packed = Vec::with_capacity(conditions.len() * 8);
+    let mut packed = Vec::with_capacity(conditions.iter().map(packed_bytes).sum());
     for c in conditions {
         let masked = if c.is_exact() { 0 } else { MASKED };
         match c.field {
@@ -40,6 +46,7 @@ pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
             packed.extend(&c.mask.to_be_bytes()[16 - bytes..]);
         }
     }
+    debug_assert_eq!(packed.len(), packed.capacity());
     packed.into_boxed_slice()
 }
 
@@ -75,8 +82,13 @@ impl<'a> Fields<'a> {
     }
 
     fn number(&mut self, bytes: usize) -> Option<u128> {
+        let taken = self.take(bytes)?;
+        // Nearly all numbers have few bytes, for which this is faster than a copy.
+        if bytes <= 8 {
+            return Some(taken.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte)).into());
+        }
         let mut number = [0; 16];
-        number[16usize.checked_sub(bytes)?..].copy_from_slice(self.take(bytes)?);
+        number[16usize.checked_sub(bytes)?..].copy_from_slice(taken);
         Some(u128::from_be_bytes(number))
     }
 }

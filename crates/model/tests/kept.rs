@@ -8,7 +8,8 @@ use common::*;
 use flow::group::{Bucket, Group, GroupType};
 use flow::{Action, EntryFlags, FlowMod, GroupId, Match, Nanos, PortNo, RuleVersion, TableId};
 use model::{
-    GroupCommand, Journal, KeptChange, KeptState, Model, ModelConfig, RestoredEntry, StatePart, StateRequest,
+    GroupCommand, Journal, KeptChange, KeptState, Model, ModelConfig, RestoredEntries, RestoredEntry,
+    StatePart, StateRequest,
 };
 use std::sync::{Arc, Mutex};
 
@@ -153,7 +154,8 @@ fn restored_entries_keep_their_hard_timeouts_and_restart_their_idle_timeouts() {
     let idle = FlowMod { idle_timeout_s: 20, ..add(1, mac(2), PortNo(1)) };
     let entries =
         vec![entry(4, Nanos(now - 50 * SECOND.0), hard), entry(9, Nanos(now - 500 * SECOND.0), idle)];
-    let report = model.restore(Nanos(now), KeptState { entries: vec![entries], ..KeptState::default() });
+    let report =
+        model.restore(Nanos(now), KeptState { entries: vec![entries].into(), ..KeptState::default() });
     assert_eq!((report.flows, report.refused), (2, 0));
     let left = |model: &mut Fake, after: u64| {
         let at = Nanos(now + after * SECOND.0);
@@ -183,12 +185,14 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
     let sends = FlowMod { instructions: group_output(1), ..add(1, mac(5), PortNo(1)) };
     let bucket = |actions| Bucket { actions, ..Bucket::default() };
     let group = |id, actions| Group { id: GroupId(id), kind: GroupType::All, buckets: vec![bucket(actions)] };
+    // One of five entries cannot be decoded.
+    let entries = vec![
+        vec![entry(1, Nanos(0), overlapping), entry(2, Nanos(0), add(1, mac(1), PortNo(1)))],
+        Vec::new(),
+        vec![entry(3, Nanos(0), missing), entry(4, Nanos(0), sends)],
+    ];
     let state = KeptState {
-        entries: vec![
-            vec![entry(1, Nanos(0), overlapping), entry(2, Nanos(0), add(1, mac(1), PortNo(1)))],
-            Vec::new(),
-            vec![entry(3, Nanos(0), missing), entry(4, Nanos(0), sends)],
-        ],
+        entries: RestoredEntries { count: 5, ..RestoredEntries::from(entries) },
         // Group 1 sends to group 2.
         groups: vec![
             group(1, vec![Action::Group(GroupId(2))]),
@@ -198,7 +202,7 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
         ..KeptState::default()
     };
     let report = model.restore(Nanos(0), state);
-    assert_eq!((report.flows, report.groups, report.refused), (3, 2, 2));
+    assert_eq!((report.flows, report.groups, report.refused, report.undecodable), (3, 2, 2, 1));
     assert_eq!(report.gone, [KeptChange::GroupGone(GroupId(3)), KeptChange::EntryGone(3)]);
     assert!(report.reasons.iter().any(|reason| reason.contains("group")), "{:?}", report.reasons);
     assert!(!model.config().standalone);

@@ -33,7 +33,8 @@ const HEADER_BYTES: usize = 4;
 
 /// Decodes the remaining bytes of the reader as a list of actions.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Action>, DecodeError> {
-    let mut actions = Vec::new();
+    // An action has at least 8 bytes.
+    let mut actions = Vec::with_capacity(r.remaining() / 8);
     while !r.is_empty() {
         actions.push(decode(r)?);
     }

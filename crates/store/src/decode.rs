@@ -6,18 +6,17 @@ use crate::items::port_config;
 use crate::state::{EntryItem, FileState};
 use flow::stateless::{Bank, StatelessConfig, StatelessSection};
 use flow::{Nanos, PortNo, TableId};
-use model::{KeptState, RestoredEntry, TableSet};
+use model::{KeptState, RestoredEntries, RestoredEntry, TableSet};
 use openflow::{HEADER_BYTES, Message};
 use std::sync::Arc;
-use std::thread;
 
-/// Number of entries above which several threads decode them.
-const PARALLEL_MIN: usize = 8_192;
+/// Number of entries in a part.
+const PART_ENTRIES: usize = 512;
 
-/// Decodes a state. `created` converts a time of the files into one of the datapath. Returns the number of
-/// items that cannot be decoded and are left out.
-pub fn decode(state: &FileState<'_>, created: impl Fn(i64) -> Nanos + Sync) -> (KeptState, usize) {
-    let (entries, mut lost) = entries(&state.entries_in_order(), &created);
+/// Decodes a state without its flow entries. Returns the number of items that cannot be decoded and are left
+/// out.
+pub fn decode(state: &FileState<'_>) -> (KeptState, usize) {
+    let mut lost = 0;
     let mut count = |is_some: bool| lost += usize::from(!is_some);
     let mut groups = Vec::with_capacity(state.groups.len());
     for bytes in state.groups.values() {
@@ -39,7 +38,7 @@ pub fn decode(state: &FileState<'_>, created: impl Fn(i64) -> Nanos + Sync) -> (
         decoded
     });
     let kept = KeptState {
-        entries,
+        entries: RestoredEntries::default(),
         macs: state.macs.iter().map(|(&(vid, mac), &port)| (vid, mac, PortNo(port))).collect(),
         groups,
         meters,
@@ -52,41 +51,20 @@ pub fn decode(state: &FileState<'_>, created: impl Fn(i64) -> Nanos + Sync) -> (
     (kept, lost)
 }
 
-/// Number of entries that are decoded into one vector. Many small vectors are never moved, and their memory
-/// is used again while they are consumed.
-const PART_ENTRIES: usize = 512;
-
-/// Decodes the entries, in several threads if there are many.
-fn entries(
+/// Decodes flow entries in parts. `created` converts a time of the files into one of the datapath. Ends early
+/// if `take` returns `false`.
+pub fn decode_entries(
     items: &[(u64, EntryItem<'_>)],
-    created: &(impl Fn(i64) -> Nanos + Sync),
-) -> (Vec<Vec<RestoredEntry>>, usize) {
-    let decode_all = |items: &[(u64, EntryItem<'_>)]| -> Vec<Vec<RestoredEntry>> {
-        let parts = items.chunks(PART_ENTRIES).map(|items| {
-            let mut part = Vec::with_capacity(items.len());
-            part.extend(items.iter().filter_map(|(serial, item)| entry(*serial, item, created)));
-            part
-        });
-        parts.collect()
-    };
-    let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let parts = if items.len() < PARALLEL_MIN { 1 } else { cpus.min(8) };
-    let mut decoded = Vec::new();
-    thread::scope(|scope| {
-        let mut chunks = items.chunks(items.len().div_ceil(parts).max(1));
-        let first = chunks.next().unwrap_or_default();
-        let others: Vec<_> = chunks
-            .map(|chunk| (chunk, thread::Builder::new().spawn_scoped(scope, move || decode_all(chunk))))
-            .collect();
-        decoded.extend(decode_all(first));
-        for (chunk, thread) in others {
-            // If the system refuses a thread, or the thread ends early, decode here.
-            let done = thread.ok().and_then(|thread| thread.join().ok());
-            decoded.extend(done.unwrap_or_else(|| decode_all(chunk)));
+    created: impl Fn(i64) -> Nanos,
+    mut take: impl FnMut(Vec<RestoredEntry>) -> bool,
+) {
+    for items in items.chunks(PART_ENTRIES) {
+        let mut part = Vec::with_capacity(items.len());
+        part.extend(items.iter().filter_map(|(serial, item)| entry(*serial, item, &created)));
+        if !take(part) {
+            return;
         }
-    });
-    let lost = items.len() - decoded.iter().map(Vec::len).sum::<usize>();
-    (decoded, lost)
+    }
 }
 
 fn entry(serial: u64, item: &EntryItem<'_>, created: &impl Fn(i64) -> Nanos) -> Option<RestoredEntry> {
@@ -141,5 +119,48 @@ fn continued(before: StatelessSection, part: StatelessSection) -> StatelessSecti
             StatelessSection::Polka(join(bank, part))
         }
         (_, part) => part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::FlowMod;
+    use openflow::flow_mod::FlowModMessage;
+
+    #[test]
+    fn entries_are_decoded_in_parts_without_those_that_are_malformed() {
+        let mut message = Vec::new();
+        let flow = FlowMod { table: Some(TableId(0)), cookie: 7, ..FlowMod::default() };
+        openflow::encode(&Message::FlowMod(FlowModMessage { flow, buffer_id: None }), 0, &mut message)
+            .unwrap();
+        let malformed = &message[..message.len() - 1];
+        let items: Vec<_> = (0..1_100)
+            .map(|serial| {
+                let message = if serial == 600 { malformed } else { &message };
+                (serial, EntryItem { created: 5, is_learned: serial == 3, message })
+            })
+            .collect();
+        let mut parts = Vec::new();
+        let mut take = |part| {
+            parts.push(part);
+            true
+        };
+        decode_entries(&items, |created| Nanos(created as u64 + 1), &mut take);
+        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [512, 511, 76]);
+        let decoded: Vec<&RestoredEntry> = parts.iter().flatten().collect();
+        assert!(decoded.iter().map(|entry| entry.serial).eq((0..1_100).filter(|serial| *serial != 600)));
+        assert!(decoded.iter().all(|entry| entry.created_ns == Nanos(6) && entry.flow.cookie == 7));
+        assert!(decoded.iter().all(|entry| entry.learned == (entry.serial == 3)));
+        let mut taken = 0;
+        decode_entries(
+            &items,
+            |_| Nanos(0),
+            |_| {
+                taken += 1;
+                taken < 2
+            },
+        );
+        assert_eq!(taken, 2);
     }
 }

@@ -18,7 +18,7 @@ pub enum StoreError {
     /// Another process uses the folder.
     #[error("{}: another datapath or process uses this store; give each datapath a folder of its own", .0.display())]
     InUse(PathBuf),
-    /// The thread that writes the store cannot be started.
-    #[error("cannot start the thread that writes the store: {0}")]
+    /// A thread that reads or writes the store cannot be started.
+    #[error("cannot start a thread of the store: {0}")]
     Thread(io::Error),
 }

@@ -22,6 +22,7 @@ mod journal;
 mod load;
 mod output;
 mod pages;
+mod reader;
 mod state;
 mod status;
 mod syncer;
@@ -34,10 +35,9 @@ pub use status::StoreStatus;
 
 use flow::stateless::StatelessConfig;
 use folder::Folder;
-use load::{Findings, LastChange};
 use model::KeptState;
 use pages::SequencePage;
-use state::FileTime;
+use reader::{Found, Reader};
 use status::StoreCounters;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ pub struct LoadReport {
     pub last_age: Option<Duration>,
     /// Number of changes after it that are lost, or `None` if it is unknown.
     pub lost: Option<u64>,
-    /// Number of items that cannot be decoded.
+    /// Number of items that cannot be decoded, except flow entries, which are decoded later.
     pub undecodable: usize,
     /// Whether [`StoreConfig::stateless`] is the same as at the last start.
     pub is_same_base: bool,
@@ -150,10 +150,12 @@ impl RuleStore {
         Folder::open(path).map(LockedFolder)
     }
 
-    /// Loads the newest whole state of a locked folder. `config` has the path of the folder.
+    /// Loads the newest whole state of a locked folder. `config` has the path of the folder. A thread decodes
+    /// the flow entries of the state while they are taken, and ends when the state is dropped.
     ///
     /// # Errors
-    /// Returns an error if the files cannot be read. Damaged files are no error, but are reported.
+    /// Returns an error if the files cannot be read, or if the system refuses a thread. Damaged files are no
+    /// error, but are reported.
     pub fn load(
         folder: LockedFolder,
         config: StoreConfig,
@@ -161,39 +163,10 @@ impl RuleStore {
     ) -> Result<OpenedStore, StoreError> {
         let LockedFolder(folder) = folder;
         debug_assert_eq!(folder.path(), config.path);
-        let failed = |source| StoreError::Folder { path: config.path.clone(), source };
-        let mut findings = Findings::default();
-        let images = load::read(&folder, config.datapath_id, &mut findings).map_err(failed)?;
         let boot_id = clock::boot_id();
         let base_mark = encode::mark_of(config.stateless.clone());
-        let recorded = SequencePage::read(&folder.sequence());
-        let mut report = LoadReport::default();
-        let is_new = images.logs.is_empty() && images.snapshots.is_empty() && findings.problems.is_empty();
-        let loaded = load::load(&images, &folder, &mut findings);
-        let state = loaded.map(|loaded| {
-            let LastChange { sequence, time, boot_id: then } = loaded.last;
-            report.last = sequence;
-            report.last_age = age_of(time, then == boot_id, clock);
-            report.is_same_base = loaded.base_mark == base_mark;
-            // After a restart of the machine, the time since the last change is unknown and does not count.
-            let now = if then == boot_id { clock.set_up() } else { time.monotonic };
-            let created = |at: i64| clock.before(now.saturating_sub(at));
-            let (mut state, undecodable) = decode::decode(&loaded.state, created);
-            report.undecodable = undecodable;
-            if !report.is_same_base {
-                state.stateless = None;
-            }
-            state
-        });
-        report.lost = match recorded {
-            Some(recorded) => Some(recorded.saturating_sub(report.last)),
-            None => is_new.then_some(0),
-        };
-        if let Err(error) = remove_unusable(&folder, report.last) {
-            findings.problems.push(format!("{}: {error}", folder.path().display()));
-        }
-        report.problems = std::mem::take(&mut findings.problems);
-        let wants_snapshot = findings.is_damaged;
+        let reader = Reader { folder, clock, datapath_id: config.datapath_id, boot_id, base_mark };
+        let Found { folder, state, report, is_damaged: wants_snapshot } = reader.start()?;
         let store = Self { folder, config, clock, boot_id, base_mark, last: report.last, wants_snapshot };
         Ok(OpenedStore { store, state, report })
     }
@@ -248,34 +221,6 @@ impl RuleStore {
     }
 }
 
-/// Returns the time since a change, which was made in this boot of the machine or in an earlier one.
-fn age_of(time: FileTime, is_same_boot: bool, clock: StoreClock) -> Option<Duration> {
-    if time == FileTime::default() {
-        return None;
-    }
-    if is_same_boot {
-        let age = clock.set_up().saturating_sub(time.monotonic).max(0);
-        return Some(Duration::from_nanos(age.unsigned_abs()));
-    }
-    clock.wall_ms().checked_sub(time.wall_ms).map(Duration::from_millis)
-}
-
-/// Removes snapshots that were never completed, and files that do not continue the loaded state. If a file
-/// has content, it is kept under another name.
-fn remove_unusable(folder: &Folder, last: u64) -> std::io::Result<()> {
-    folder.remove_unfinished()?;
-    let snapshots = folder.snapshots()?.into_iter().filter(|file| file.number > last + 1);
-    let logs = folder.logs()?.into_iter().filter(|file| file.number > last);
-    for file in snapshots.chain(logs) {
-        let is_empty = std::fs::metadata(&file.path)?.len() <= format::HEADER_BYTES as u64;
-        if !is_empty {
-            folder.keep_aside(&file.path)?;
-        }
-        std::fs::remove_file(&file.path)?;
-    }
-    Ok(())
-}
-
 /// Handle of the writing thread.
 #[derive(Debug)]
 pub struct StoreHandle {
@@ -316,21 +261,5 @@ impl Drop for StoreHandle {
                 self.path.display()
             );
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_of_an_earlier_boot_has_no_age_if_the_clock_was_set_back() {
-        let clock = StoreClock::at(flow::Nanos(0));
-        let at = |monotonic, wall_ms| FileTime { monotonic, wall_ms };
-        let up = clock.set_up();
-        assert_eq!(age_of(at(up - 5, 1), true, clock), Some(Duration::from_nanos(5)));
-        assert!(age_of(at(1, clock.wall_ms() - 5), false, clock).is_some_and(|age| age.as_millis() >= 5));
-        assert_eq!(age_of(at(1, u64::MAX), false, clock), None);
-        assert_eq!(age_of(FileTime::default(), true, clock), None);
     }
 }

@@ -3,8 +3,7 @@
 
 use crate::format::ByteFields;
 use crate::items::ItemKind;
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 
 /// Usual length of a flow entry in a file.
 const ENTRY_BYTES: usize = 128;
@@ -20,29 +19,12 @@ pub struct EntryItem<'a> {
     pub message: &'a [u8],
 }
 
-/// Hasher of serial numbers, which are consecutive apart from gaps.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SerialHasher(u64);
-
-impl Hasher for SerialHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(self.0.rotate_left(8) ^ u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 32;
-    }
-}
-
 /// The last value of each item.
 #[derive(Clone, Debug, Default)]
 pub struct FileState<'a> {
-    entries: HashMap<u64, EntryItem<'a>, BuildHasherDefault<SerialHasher>>,
+    /// Values of flow entries by serial number in the order of the files, and `None` where an entry is
+    /// removed. The last value counts.
+    entries: Vec<(u64, Option<EntryItem<'a>>)>,
     pub macs: BTreeMap<(u16, [u8; 6]), u32>,
     pub groups: BTreeMap<u32, &'a [u8]>,
     pub meters: BTreeMap<u32, &'a [u8]>,
@@ -83,7 +65,7 @@ pub fn next_item<'a>(fields: &mut ByteFields<'a>) -> Option<Option<RawItem<'a>>>
 impl<'a> FileState<'a> {
     /// Reserves space for the entries of a file of this length in bytes.
     pub fn reserve(&mut self, bytes: usize) {
-        self.entries.reserve((bytes / ENTRY_BYTES).saturating_sub(self.entries.len()));
+        self.entries.reserve(bytes / ENTRY_BYTES);
     }
 
     /// Applies an item. Returns `None` if the item is malformed.
@@ -93,11 +75,11 @@ impl<'a> FileState<'a> {
             ItemKind::Entry => {
                 let (serial, created, learned) = (r.u64()?, r.i64()?, r.u8()?);
                 let entry = EntryItem { created, is_learned: learned == 1, message: r.0 };
-                self.entries.insert(serial, entry);
+                self.entries.push((serial, Some(entry)));
                 return Some(());
             }
             ItemKind::EntryGone => {
-                self.entries.remove(&r.u64()?);
+                self.entries.push((r.u64()?, None));
             }
             ItemKind::Mac => {
                 let key = (r.u16()?, r.array()?);
@@ -137,10 +119,18 @@ impl<'a> FileState<'a> {
         r.end(())
     }
 
-    /// Returns the flow entries by ascending serial number.
-    pub fn entries_in_order(&self) -> Vec<(u64, EntryItem<'a>)> {
-        let mut entries: Vec<_> = self.entries.iter().map(|(serial, item)| (*serial, *item)).collect();
-        entries.sort_unstable_by_key(|(serial, _)| *serial);
-        entries
+    /// Takes the flow entries by ascending serial number.
+    pub fn take_entries(&mut self) -> Vec<(u64, EntryItem<'a>)> {
+        let mut values = std::mem::take(&mut self.entries);
+        // The sort is stable, and fast for values that are nearly in order.
+        values.sort_by_key(|(serial, _)| *serial);
+        values.dedup_by(|later, earlier| {
+            let is_same = later.0 == earlier.0;
+            if is_same {
+                *earlier = *later;
+            }
+            is_same
+        });
+        values.into_iter().filter_map(|(serial, value)| Some((serial, value?))).collect()
     }
 }

@@ -92,9 +92,10 @@ pub struct Compiled {
 impl Job {
     /// Compiles the rules, in time proportional to their number.
     #[must_use]
-    pub fn run(self) -> Compiled {
+    pub fn run(mut self) -> Compiled {
+        let changes = self.added.len() + self.tombstones.len();
         let (rows, before) = self.merged();
-        let (engine, keyed, hint) = self.engine(&rows, &before);
+        let (engine, keyed, hint) = self.engine(&rows, &before, changes);
         let (mut ids, mut priorities) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut slots = IdMap::with_capacity_and_hasher(rows.len(), Default::default());
         for (slot, row) in (0..).zip(&rows) {
@@ -121,7 +122,17 @@ impl Job {
     }
 
     /// Returns the active rules in order of precedence, with their slots in the last base.
-    fn merged(&self) -> (Vec<Row>, Vec<u32>) {
+    fn merged(&mut self) -> (Vec<Row>, Vec<u32>) {
+        if self.rows.is_empty()
+            && let Some(added) = Arc::get_mut(&mut self.added)
+        {
+            // The added rules have no other user, so they are not copied. Most of them are in order, for which
+            // a stable sort is faster.
+            let mut merged = std::mem::take(added);
+            merged.sort_by_key(Row::precedence);
+            let before = vec![NONE; merged.len()];
+            return (merged, before);
+        }
         let mut added: Vec<&Row> = self.added.iter().collect();
         added.sort_unstable_by_key(|row| row.precedence());
         let len = self.rows.len() - self.tombstones.len() + added.len();
@@ -143,9 +154,9 @@ impl Job {
         (merged, before)
     }
 
-    /// Returns the engine, the number of rules before those that match everything (for `exact`), and a hint
-    /// for the deltas.
-    fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, FilterHint) {
+    /// Returns the engine after this number of changes of the base, the number of rules before those that match
+    /// everything (for `exact`), and a hint for the deltas.
+    fn engine(&self, rows: &[Row], before: &[u32], changes: usize) -> (Engine, usize, FilterHint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;
         let mut values = Vec::with_capacity(words * rows.len());
@@ -193,9 +204,7 @@ impl Job {
             }
             (None, Choice::Mask) => {
                 let vain = match self.base.engine() {
-                    Engine::Mask(last) => {
-                        last.vain().after(self.added.len() + self.tombstones.len(), rows.len())
-                    }
+                    Engine::Mask(last) => last.vain().after(changes, rows.len()),
                     _ => Vain::default(),
                 };
                 Engine::Mask(Mask::again(&self.plan, rows.len(), &values, &masks, Level::found(), vain))

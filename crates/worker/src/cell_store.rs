@@ -33,6 +33,13 @@ impl RetiredPage {
     }
 }
 
+/// Appends empty pages up to this number of pages. A new page needs so much stack that checking the stack would
+/// cost [`CellStore::prepare`] more than the rest of its work.
+#[inline(never)]
+fn grow(pages: &mut Vec<Arc<CellPage>>, count: usize) {
+    pages.resize_with(count, Arc::default);
+}
+
 /// The cells of all workers.
 #[derive(Debug)]
 pub(crate) struct CellStore {
@@ -70,8 +77,8 @@ impl CellStore {
         }
         let (number, place) = (id.0 as usize / PAGE_CELLS, id.0 as usize % PAGE_CELLS);
         for pages in &mut self.workers {
-            while pages.len() <= number {
-                pages.push(Arc::default());
+            if pages.len() <= number {
+                grow(pages, number + 1);
                 self.grown = true;
             }
             pages[number].cells()[place].prepare(program, priority);

@@ -244,14 +244,23 @@ impl OperationCompiler {
         let (tables, modified) = self.entries.apply(changes, version, is_parallel, &mut self.requeues);
         let mut table_parts = self.no_parts();
         let mut compile = || self.tables.change(&tables, &mut table_parts);
+        let mut is_narrow = false;
         match run_in_parallel {
-            Some(run_in_parallel) => run_in_parallel(&mut compile, &mut || self.entries.prepare_all(changes)),
-            None => compile(),
+            Some(run_in_parallel) => run_in_parallel(&mut compile, &mut || {
+                self.entries.prepare_all(changes);
+                is_narrow = self.express.note(changes);
+            }),
+            None => {
+                compile();
+                is_narrow = self.express.note(changes);
+            }
         }
         // The programs come before the rules that need them.
         self.entries.updates(parts);
         parts.iter_mut().zip(table_parts).for_each(|(parts, of_tables)| parts.extend(of_tables));
-        self.express.follow(changes, &self.tables);
+        if is_narrow {
+            self.express.widen(&self.tables);
+        }
         let with_records = &mut parts[..self.workers];
         self.records.note(changes, |table| self.express.is_reached(table), with_records);
         requeues |= self.requeue(changes);

@@ -8,6 +8,8 @@ use crate::requeues::{Choice, Requeues};
 use actions::{Program, ProgramId};
 use dataplane::EntryCounters;
 use flow::{EntryChange, EntryId, FlowEntry, RuleVersion, TableId};
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry::{Occupied, Vacant};
 use pipeline::Update;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -168,10 +170,20 @@ impl Entries {
 
     /// Prepares the programs and cells of added entries.
     pub fn prepare_all(&mut self, changes: &[EntryChange]) {
+        // Most entries share their instructions, which are found faster by their address than by their content.
+        let mut known: HashMap<(usize, ProgramKind), ProgramId> = HashMap::new();
         for change in changes {
-            if let EntryChange::Add(entry) = change {
-                self.prepare(entry);
-            }
+            let EntryChange::Add(entry) = change else { continue };
+            let Some(Some(running)) = self.running.get_mut(entry.id.0 as usize) else { continue };
+            let programs = &mut self.programs;
+            running.program = match known.entry((Arc::as_ptr(&entry.instructions).addr(), running.kind)) {
+                Occupied(known) => {
+                    programs.acquire_again(*known.get());
+                    *known.get()
+                }
+                Vacant(new) => *new.insert(programs.acquire(&entry.instructions, running.kind)),
+            };
+            self.cells.prepare(entry.id, running.program, entry.priority);
         }
     }
 

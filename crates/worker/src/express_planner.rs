@@ -184,8 +184,10 @@ impl ExpressPlanner {
         self.reached[table.index()]
     }
 
-    /// Applies changes of entries. `tables` has the new rules.
-    pub fn follow(&mut self, changes: &[EntryChange], tables: &TableCompiler) {
+    /// Applies changes of entries. Returns whether the keys no longer hold enough bits. Then
+    /// [`ExpressPlanner::widen`] must follow, with the new rules.
+    #[must_use]
+    pub fn note(&mut self, changes: &[EntryChange]) -> bool {
         let mut is_narrow = false;
         // Table and fields of the rule that was added last. Most rules have those of the rule before them.
         let mut last: Option<(TableId, Vec<(Field, u128)>)> = None;
@@ -228,9 +230,7 @@ impl ExpressPlanner {
                 }
             }
         }
-        if is_narrow {
-            self.widen(tables);
-        }
+        is_narrow
     }
 
     /// Applies the addition or replacement of a group.
@@ -308,7 +308,7 @@ impl ExpressPlanner {
     }
 
     /// Makes a plan of the bits that the rules examine and those that the current plan holds.
-    fn widen(&mut self, tables: &TableCompiler) {
+    pub fn widen(&mut self, tables: &TableCompiler) {
         self.has_changed = true;
         let kept = self.plan.examined().iter().copied().collect();
         self.replan(tables, kept);

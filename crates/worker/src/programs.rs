@@ -82,6 +82,13 @@ impl Programs {
         id
     }
 
+    /// Counts one more user of a program that has users.
+    pub fn acquire_again(&mut self, id: ProgramId) {
+        let slot = &mut self.slots[id as usize];
+        debug_assert!(slot.users > 0, "program {id} has users");
+        slot.users += 1;
+    }
+
     /// Returns the program with this ID.
     pub fn get(&self, id: ProgramId) -> Option<&Program> {
         self.slots.get(id as usize)?.program.as_deref()

@@ -16,6 +16,7 @@ use flow::operation::MAC_TABLE;
 use flow::stateless::StatelessConfig;
 use flow::{FlowMod, GroupId, Nanos, PortNo, Settings, TableId};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Maximum number of refusals whose reasons are reported.
@@ -34,11 +35,38 @@ pub struct RestoredEntry {
     pub learned: bool,
 }
 
+/// Flow entries to restore.
+pub struct RestoredEntries {
+    /// Number of kept entries. Entries that are missing in `parts` cannot be decoded.
+    pub count: usize,
+    /// Entries by ascending serial number, in parts of any size. They may be decoded while the model restores
+    /// those before them.
+    pub parts: Box<dyn Iterator<Item = Vec<RestoredEntry>> + Send>,
+}
+
+impl Default for RestoredEntries {
+    fn default() -> Self {
+        Self { count: 0, parts: Box::new(std::iter::empty()) }
+    }
+}
+
+impl fmt::Debug for RestoredEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestoredEntries").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+impl From<Vec<Vec<RestoredEntry>>> for RestoredEntries {
+    fn from(parts: Vec<Vec<RestoredEntry>>) -> Self {
+        Self { count: parts.iter().map(Vec::len).sum(), parts: Box::new(parts.into_iter()) }
+    }
+}
+
 /// Kept state to restore.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct KeptState {
-    /// Flow entries in the order of their serial numbers, in parts of any size.
-    pub entries: Vec<Vec<RestoredEntry>>,
+    /// Flow entries.
+    pub entries: RestoredEntries,
     /// Learned MACs: VLAN ID, address and port.
     pub macs: Vec<(u16, [u8; 6], PortNo)>,
     /// Groups in any order.
@@ -68,6 +96,8 @@ pub struct RestoreReport {
     pub groups: usize,
     /// Meters restored.
     pub meters: usize,
+    /// Flow entries that cannot be decoded. They are lost.
+    pub undecodable: usize,
     /// Number of items that the datapath refused. They are lost.
     pub refused: usize,
     /// The first refusals, with their reasons.
@@ -147,19 +177,20 @@ impl<D: DataPlane> Model<D> {
         &mut self,
         now: Nanos,
         tables: Option<TableSet>,
-        entries: Vec<Vec<RestoredEntry>>,
+        RestoredEntries { count, parts }: RestoredEntries,
         report: &mut RestoreReport,
     ) {
-        let count = entries.iter().map(Vec::len).sum();
         self.rules.store.reserve(count);
         self.expiry.restart_idle(now);
         let mut transaction = Transaction::new(&mut self.rules, &self.config, now);
         transaction.reserve(count);
         clear(&mut transaction, tables);
-        let mut added = 0;
-        for entry in entries.into_iter().flatten() {
+        let (mut decoded, mut added) = (0, 0);
+        for entry in parts.flatten() {
+            decoded += 1;
             added += usize::from(add(&mut transaction, entry, report));
         }
+        report.undecodable = count.saturating_sub(decoded);
         let (changes, others) = transaction.operations();
         if self.plane.get_mut().check(changes, others).is_ok() {
             let completed = transaction.complete();

@@ -14,6 +14,7 @@ use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use store::{Durability, LoadReport, LockedFolder, OpenedStore, RuleStore};
 use store::{StoreClock, StoreConfig, StoreHandle};
 use worker::RunInParallel;
@@ -108,13 +109,19 @@ fn restore(
 ) -> Vec<KeptChange> {
     // Threads of the running switch must not start threads, but this is the start.
     set_run_in_parallel(model, Some(run_in_parallel));
+    let begun = Instant::now();
     let restored = model.restore(now, state);
+    let ms = begun.elapsed().as_millis();
     set_run_in_parallel(model, None);
     let path = path.display();
     say(&format!(
-        "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs",
+        "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs in {ms} ms",
         restored.flows, restored.groups, restored.meters, restored.macs
     ));
+    let undecodable = report.undecodable + restored.undecodable;
+    if undecodable > 0 {
+        say(&format!("shunt: store {path}: {undecodable} rules cannot be decoded and are lost"));
+    }
     if restored.refused > 0 {
         let text = restored.reasons.join("; ");
         say(&format!("shunt: store {path}: {} rules are refused and lost: {text}", restored.refused));
@@ -167,7 +174,4 @@ fn report(path: &Path, report: &LoadReport, has_state: bool) {
     };
     let age = age.unwrap_or_default();
     say(&format!("shunt: store {path}: the last change kept is number {}{age}; {lost}", report.last));
-    if report.undecodable > 0 {
-        say(&format!("shunt: store {path}: {} rules cannot be decoded and are lost", report.undecodable));
-    }
 }
