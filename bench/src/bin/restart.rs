@@ -170,10 +170,10 @@ fn prepare(folder: &Path, flows: u32, groups: u32) -> Result<()> {
     Ok(())
 }
 
-fn run_both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
+fn run_in_parallel(on_other_thread: &mut (dyn FnMut() + Send), on_this_thread: &mut dyn FnMut()) {
     std::thread::scope(|scope| {
-        scope.spawn(beside);
-        here();
+        scope.spawn(on_other_thread);
+        on_this_thread();
     });
 }
 
@@ -182,7 +182,7 @@ fn one(folder: &Path, flows: u32) -> Result<()> {
     let (cpu, begun) = (cpu_ms(), Instant::now());
     let opened = RuleStore::open(config(folder), StoreClock::at(START))?;
     let read = begun.elapsed();
-    model.plane_mut().set_run_both(Some(run_both));
+    model.plane_mut().set_run_in_parallel(Some(run_in_parallel));
     let report = model.restore(
         START,
         opened.state.ok_or_else(|| format!("the store has no state: {:?}", opened.report.problems))?,
