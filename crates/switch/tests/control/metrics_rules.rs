@@ -26,6 +26,7 @@ const fn metric(name: &'static str) -> Rule {
 pub const RULES: &[(&str, &str, Rule)] = &[
     ("ports", "ports[].number", LABEL),
     ("ports", "ports[].up", metric("shunt_port_up")),
+    ("ports", "ports[].link_up", Rule::Without("it is a part of shunt_port_up")),
     ("ports", "ports[].speed_mbps", Rule::Metric("shunt_port_speed_bits_per_second", 1e6)),
     ("ports", "ports[].rx_packets", metric("shunt_port_rx_packets_total")),
     ("ports", "ports[].rx_bytes", metric("shunt_port_rx_bytes_total")),
