@@ -126,8 +126,8 @@ impl Job {
         if self.rows.is_empty()
             && let Some(added) = Arc::get_mut(&mut self.added)
         {
-            // The added rules have no other user, so they are not copied. Most of them are in order, for which
-            // a stable sort is faster.
+            // The added rules have no other user, so they are not copied. Most of them are in order, for
+            // which a stable sort is faster.
             let mut merged = std::mem::take(added);
             merged.sort_by_key(Row::precedence);
             let before = vec![NONE; merged.len()];
@@ -154,8 +154,8 @@ impl Job {
         (merged, before)
     }
 
-    /// Returns the engine after this number of changes of the base, the number of rules before those that match
-    /// everything (for `exact`), and a hint for the deltas.
+    /// Returns the engine after this number of changes of the base, the number of rules before those that
+    /// match everything (for `exact`), and a hint for the deltas.
     fn engine(&self, rows: &[Row], before: &[u32], changes: usize) -> (Engine, usize, FilterHint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;

@@ -33,8 +33,8 @@ impl RetiredPage {
     }
 }
 
-/// Appends empty pages up to this number of pages. A new page needs so much stack that checking the stack would
-/// cost [`CellStore::prepare`] more than the rest of its work.
+/// Appends empty pages up to this number of pages. A new page needs so much stack that checking the stack
+/// would cost [`CellStore::prepare`] more than the rest of its work.
 #[inline(never)]
 fn grow(pages: &mut Vec<Arc<CellPage>>, count: usize) {
     pages.resize_with(count, Arc::default);

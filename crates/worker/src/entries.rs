@@ -170,7 +170,8 @@ impl Entries {
 
     /// Prepares the programs and cells of added entries.
     pub fn prepare_all(&mut self, changes: &[EntryChange]) {
-        // Most entries share their instructions, which are found faster by their address than by their content.
+        // Most entries share their instructions, which are found faster by their address than by their
+        // content.
         let mut known: HashMap<(usize, ProgramKind), ProgramId> = HashMap::new();
         for change in changes {
             let EntryChange::Add(entry) = change else { continue };
