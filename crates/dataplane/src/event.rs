@@ -15,8 +15,8 @@ pub enum Event {
     PacketIn(PacketInEvent),
     /// NORMAL saw a source that is not learned, or that was learned at another port.
     Learn(MacSeen),
-    /// NORMAL saw a source that is not learned at this port, because the port has reached its limit of learned
-    /// addresses. Each port reports at most one such packet per second.
+    /// NORMAL saw a source that is not learned at this port, because the port has reached its limit of
+    /// learned addresses. Each port reports at most one such packet per second.
     MacRefused(PortNo),
     /// A packet exceeded a storm limit that closes its ingress port. Each such packet is reported.
     Storm(StormEvent),

@@ -178,13 +178,3 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 pub(crate) fn take_first(frames: &mut Vec<Frame>) -> Option<Frame> {
     (!frames.is_empty()).then(|| frames.remove(0))
 }
-
-/// Moves the first `count` frames to `done`.
-#[inline]
-pub(crate) fn move_first(frames: &mut Vec<Frame>, count: usize, done: &mut Vec<Frame>) {
-    if count >= frames.len() {
-        done.append(frames);
-    } else {
-        done.extend(frames.drain(..count));
-    }
-}

@@ -4,7 +4,6 @@
 //! A direction has one ring of full buffers, and one ring of empty buffers for each size. A sender waits if
 //! no buffer of the size of its next frame is empty. Begin with [`direction`].
 
-use crate::queue::move_first;
 use crate::{LARGE_FRAME_BYTES, MIN_FRAME_BYTES, Pools, PortDrop, SMALL_FRAME_BYTES, Statistics};
 use frame::{Frame, Meta, Stamp};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -211,6 +210,16 @@ impl Sender {
         }
         move_first(frames, count, done);
         count
+    }
+}
+
+/// Moves the first `count` frames to `done`.
+#[inline]
+fn move_first(frames: &mut Vec<Frame>, count: usize, done: &mut Vec<Frame>) {
+    if count >= frames.len() {
+        done.append(frames);
+    } else {
+        done.extend(frames.drain(..count));
     }
 }
 

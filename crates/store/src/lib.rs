@@ -37,7 +37,7 @@ use flow::stateless::StatelessConfig;
 use folder::Folder;
 use model::KeptState;
 use pages::SequencePage;
-use reader::{Found, Reader};
+use reader::{Found, StoreReader};
 use status::StoreCounters;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -87,8 +87,9 @@ pub const SNAPSHOT_AFTER_BYTES: u64 = 4 << 20;
 pub struct LoadReport {
     /// Number of the last change that is restored, or 0 if there is none.
     pub last: u64,
-    /// Time since this change. After a restart of the machine, it follows from the time of day, otherwise from
-    /// the monotonic clock. `None` if it is unknown, or if the time of day is earlier than that of the change.
+    /// Time since this change. After a restart of the machine, it follows from the time of day, otherwise
+    /// from the monotonic clock. `None` if it is unknown, or if the time of day is earlier than that of the
+    /// change.
     pub last_age: Option<Duration>,
     /// Number of changes after it that are lost, or `None` if it is unknown.
     pub lost: Option<u64>,
@@ -165,7 +166,7 @@ impl RuleStore {
         debug_assert_eq!(folder.path(), config.path);
         let boot_id = clock::boot_id();
         let base_mark = encode::mark_of(config.stateless.clone());
-        let reader = Reader { folder, clock, datapath_id: config.datapath_id, boot_id, base_mark };
+        let reader = StoreReader { folder, clock, datapath_id: config.datapath_id, boot_id, base_mark };
         let Found { folder, state, report, is_damaged: wants_snapshot } = reader.start()?;
         let store = Self { folder, config, clock, boot_id, base_mark, last: report.last, wants_snapshot };
         Ok(OpenedStore { store, state, report })

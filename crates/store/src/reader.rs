@@ -22,7 +22,7 @@ const PARTS_QUEUED: usize = 16;
 
 /// A store to read.
 #[derive(Debug)]
-pub struct Reader {
+pub struct StoreReader {
     pub folder: Folder,
     pub clock: StoreClock,
     pub datapath_id: u64,
@@ -51,7 +51,7 @@ struct Loaded<'a> {
     now: i64,
 }
 
-impl Reader {
+impl StoreReader {
     /// Starts the thread, and waits until everything except the flow entries is decoded. The thread ends when
     /// the entries have been taken or are dropped.
     ///

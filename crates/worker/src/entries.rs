@@ -91,8 +91,8 @@ impl Entries {
     /// Applies changes that become active with `version`. Returns their effect on each table that changes,
     /// and the modified entries.
     ///
-    /// With `defer_programs`, added entries get no program and no cell. No entry may then be modified, and the
-    /// caller must call [`Entries::prepare_all`] before any other method.
+    /// With `defer_programs`, added entries get no program and no cell. No entry may then be modified, and
+    /// the caller must call [`Entries::prepare_all`] before any other method.
     pub fn apply(
         &mut self,
         changes: &[EntryChange],

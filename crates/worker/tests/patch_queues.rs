@@ -164,8 +164,8 @@ impl Lab {
 
     /// Takes what has arrived at the hosts, and checks its order.
     fn take(&mut self) {
-        for at in 0..2 {
-            for queue in 0..WORKERS[at] {
+        for (at, queues) in WORKERS.into_iter().enumerate() {
+            for queue in 0..queues {
                 while let Some(bytes) = self.datapaths[at].host.pop(queue) {
                     let number = u32::from_be_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
                     let (flow, rule) = ((at, usize::from(bytes[14])), bytes[5]);
