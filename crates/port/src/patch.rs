@@ -13,7 +13,7 @@ use crate::rings::{LongFrames, Received, Receiver, Sender, direction};
 use crate::{Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, SMALL_FRAME_BYTES};
 use crate::{Spec, Statistics};
 use frame::{Frame, Meta, Stamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -256,6 +256,11 @@ impl Ends {
     fn new(tx: Sender, rx: Vec<Receiver>, carrier: &Arc<AtomicBool>) -> Self {
         Self { tx, rx, carrier: Arc::clone(carrier), is_closed: false }
     }
+
+    /// Returns whether all frames of the other port have been received.
+    fn is_drained(&self) -> bool {
+        self.rx.iter().all(Receiver::is_empty)
+    }
 }
 
 /// New rings for a queue, and the rings that it had before.
@@ -267,17 +272,28 @@ struct PendingEnds {
 
 #[derive(Default)]
 struct PendingSlot {
-    fresh: Option<Ends>,
-    replaced: Option<Ends>,
+    /// Rings that the queue has not taken. The earlier ones may have frames of ports that are closed.
+    fresh: VecDeque<Ends>,
+    /// Has space for as many rings as the queue can return.
+    replaced: Vec<Ends>,
+}
+
+impl PendingSlot {
+    fn take_replaced(&mut self) -> Vec<Ends> {
+        std::mem::replace(&mut self.replaced, Vec::with_capacity(self.fresh.len()))
+    }
 }
 
 impl PendingEnds {
-    /// Offers new rings to the queue. Frees earlier rings that the queue has not taken, or has returned.
+    /// Offers new rings to the queue. Frees the rings that the queue has returned.
     fn put(&self, ends: Ends) {
-        let slot = PendingSlot { fresh: Some(ends), replaced: None };
-        let before = std::mem::replace(&mut *self.lock(), slot);
+        let mut slot = self.lock();
+        slot.fresh.retain(|ends| !ends.tx.is_abandoned() || !ends.is_drained());
+        slot.fresh.push_back(ends);
         self.is_fresh.store(true, Ordering::Release);
-        drop(before);
+        let replaced = slot.take_replaced();
+        drop(slot);
+        drop(replaced);
     }
 
     /// Exchanges the rings of the queue for new ones, if there are some. Never waits and frees nothing.
@@ -286,15 +302,15 @@ impl PendingEnds {
             return;
         }
         let Ok(mut slot) = self.slot.try_lock() else { return };
-        self.is_fresh.store(false, Ordering::Relaxed);
-        if let Some(fresh) = slot.fresh.take() {
-            debug_assert!(slot.replaced.is_none(), "new rings are put after the old ones are freed");
-            slot.replaced = ends.replace(fresh);
+        if let Some(replaced) = slot.fresh.pop_front().and_then(|fresh| ends.replace(fresh)) {
+            debug_assert!(slot.replaced.len() < slot.replaced.capacity());
+            slot.replaced.push(replaced);
         }
+        self.is_fresh.store(!slot.fresh.is_empty(), Ordering::Relaxed);
     }
 
-    fn take_replaced(&self) -> Option<Ends> {
-        self.lock().replaced.take()
+    fn take_replaced(&self) -> Vec<Ends> {
+        self.lock().take_replaced()
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingSlot> {
@@ -334,9 +350,9 @@ impl PatchQueue {
 
     /// Takes new rings, if there are some and all frames of the earlier ones have been received.
     fn take_fresh(&mut self) {
-        let is_empty = |ends: &Ends| ends.rx.iter().all(Receiver::is_empty);
-        if self.ends.as_ref().is_none_or(|ends| ends.is_closed && is_empty(ends)) {
+        if self.ends.as_ref().is_none_or(|ends| ends.is_closed && ends.is_drained()) {
             self.pending.exchange(&mut self.ends);
+            self.notice_closed();
         }
     }
 }

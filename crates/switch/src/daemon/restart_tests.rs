@@ -24,7 +24,8 @@ fn datapath(folder: &Path, id: u64) -> Config {
     let cable = format!("restart-{}", std::process::id());
     Config::parse(&format!(
         "control = {socket:?}\n[[worker]]\n[[datapath]]\nid = {id}\n[datapath.store]\npath = {store:?}\n\
-         [[datapath.port]]\nnumber = 9\nname = \"p9\"\ndriver = \"patch\"\ndevice = \"{cable}\"\n"
+         [[datapath.port]]\nnumber = 9\nname = \"p9\"\ndriver = \"patch\"\ndevice = \"{cable}\"\n\
+         workers = [0]\n"
     ))
     .unwrap()
 }
