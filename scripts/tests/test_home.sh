@@ -38,7 +38,7 @@ sed -i '/^number = 2$/a tag = 10' "$config"
 sed -i '/^number = 3$/a tag = 20' "$config"
 sed -i '/^number = 4$/a vlan_mode = "trunk"\ntrunks = [10, 20]' "$config"
 control reload >"$folder/reload.log"
-grep -q 'port 4 (p4) is trunk, VLANs 10,20' "$folder/reload.log" || fail 'the change of p4 was not reported'
+grep -q 'port 4 (p4): VLAN mode trunk, VLANs 10,20;' "$folder/reload.log" || fail 'the change of p4 was not reported'
 control show ports >"$folder/ports.log"
 grep -q 'access 20' "$folder/ports.log" || fail 'show ports lacks the VLAN of p3'
 forget
