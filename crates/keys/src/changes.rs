@@ -128,7 +128,7 @@ impl RuleChanges {
         self.put(bucket_of_entry(id), Change { id, ..Change::NONE });
     }
 
-    /// Notes that a MAC address was learned, or that a port may learn addresses again.
+    /// Notes that a MAC address was learned, or that other ports are at their limits of learned addresses.
     pub fn add_station(&mut self) {
         self.version += 1;
         self.last_station = self.version;
@@ -211,7 +211,7 @@ pub struct ChangesSince<'a> {
 }
 
 impl<'a> ChangesSince<'a> {
-    /// Returns whether MAC addresses were learned, or ports may learn addresses again.
+    /// Returns whether MAC addresses were learned, or other ports are at their limits of learned addresses.
     #[inline]
     pub fn have_stations(&self) -> bool {
         self.changes.last_station > self.version

@@ -8,7 +8,7 @@ use common::*;
 use dataplane::{Event, MacSeen, StormEvent};
 use flow::bridge::{BridgeConfig, BridgePort, FloodKind, PortVlans, StormLimit, StormLimits};
 use flow::{Nanos, Operation, PortNo};
-use model::{AsyncMessage, Change, KeptState, ModelConfig, PortConfig, PortMod, StormNotice};
+use model::{AsyncMessage, Change, KeptChange, KeptState, ModelConfig, PortConfig, PortMod, StormNotice};
 use std::sync::Arc;
 
 fn bridge() -> Fake {
@@ -191,4 +191,7 @@ fn a_start_with_a_lower_limit_forgets_all_addresses_of_the_port() {
     let report = m.restore(Nanos(0), KeptState { macs, ..KeptState::default() });
     assert_eq!((report.macs, places(&mut m)), (3, vec![(0, 4, 2), (0, 5, 2), (0, 6, 3)]));
     assert_eq!([1, 2, 3].map(|port| m.mac_counts(PortNo(port)).1), [0; 3]);
+    // The store forgets them, so that the next start does not exceed the limit again.
+    let gone = |last| KeptChange::MacGone { vid: 0, mac: [2, 0, 0, 0, 0, last] };
+    assert_eq!(report.gone, [1, 2, 3].map(gone));
 }

@@ -163,8 +163,8 @@ fn remove_unusable(folder: &Folder, last: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Parts of the decoded entries. When it is dropped, it waits for the end of the thread, which must not keep
-/// privileges that the process drops later.
+/// Parts of the decoded entries. When it is dropped, it waits for the end of the thread, which has all
+/// capabilities of the start.
 struct Parts {
     parts: Option<Receiver<Vec<RestoredEntry>>>,
     thread: Option<JoinHandle<()>>,

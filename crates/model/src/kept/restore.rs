@@ -233,6 +233,9 @@ impl<D: DataPlane> Model<D> {
         let completed = transaction.complete();
         self.commit(now, completed);
         report.macs = self.rules.store.table(MAC_TABLE).len();
+        // The store must forget the others, or the next restart finds them again.
+        let lost = macs.iter().filter(|(vid, mac, _)| self.macs.get(*vid, *mac).is_none());
+        report.gone.extend(lost.map(|&(vid, mac, _)| KeptChange::MacGone { vid, mac }));
     }
 }
 

@@ -247,8 +247,8 @@ fn open_devices(
     Ok(OpenDevices { links, names, device_locks, forwarding })
 }
 
-/// Locks the store of a datapath, if it has one, and reads it while `open` opens the devices. The reading
-/// thread ends before system calls are limited.
+/// Locks the store of a datapath, if it has one, and reads it while `open` opens the devices. A thread may
+/// still decode flow entries afterwards, and ends when the rules of the datapath are set up.
 ///
 /// If another datapath or process uses the store, no device is touched.
 fn open_store_and_devices(
