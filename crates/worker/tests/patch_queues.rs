@@ -230,8 +230,10 @@ fn run(seed: u64, closing: Option<usize>) -> (u64, u64) {
             datapath.open_patch();
         }
     }
+    // A queue takes one set of rings at each poll, and only after it has received all frames of the set
+    // before.
     for _ in 0..10 {
-        lab.datapaths.iter_mut().for_each(|datapath| datapath.turn(random));
+        (0..20).for_each(|_| lab.turn(random));
         lab.datapaths.iter_mut().for_each(Datapath::poll_links);
     }
     let before = lab.arrived;
