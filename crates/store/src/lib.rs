@@ -37,7 +37,7 @@ use flow::stateless::StatelessConfig;
 use folder::Folder;
 use model::KeptState;
 use pages::SequencePage;
-use reader::{Found, StoreReader};
+use reader::{Found, RunningReader, StoreReader};
 use status::StoreCounters;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -112,9 +112,30 @@ pub struct OpenedStore {
     pub report: LoadReport,
 }
 
-/// The folder of a store, which no other process can use while this exists.
+/// A store whose folder is locked, and whose files a thread reads. Dropping it waits for the thread.
 #[derive(Debug)]
-pub struct LockedFolder(Folder);
+pub struct LoadingStore {
+    config: StoreConfig,
+    clock: StoreClock,
+    boot_id: [u8; 16],
+    base_mark: u32,
+    reading: RunningReader,
+}
+
+impl LoadingStore {
+    /// Waits until everything except the flow entries is read. The thread decodes these while they are taken,
+    /// and ends when the state is dropped.
+    ///
+    /// # Errors
+    /// Returns an error if the files cannot be read. Damaged files are no error, but are reported.
+    pub fn finish(self) -> Result<OpenedStore, StoreError> {
+        let Self { config, clock, boot_id, base_mark, reading } = self;
+        let Found { folder, state, report, is_damaged: wants_snapshot } = reading.finish()?;
+        let last = report.last;
+        let store = RuleStore { folder, config, clock, boot_id, base_mark, last, wants_snapshot };
+        Ok(OpenedStore { store, state, report })
+    }
+}
 
 /// A locked folder whose state has been loaded.
 #[derive(Debug)]
@@ -138,38 +159,23 @@ impl RuleStore {
     /// Locks the folder, creates it if it is missing, and loads the newest whole state.
     ///
     /// # Errors
-    /// Returns the errors of [`RuleStore::lock`] and [`RuleStore::load`].
+    /// Returns the errors of [`RuleStore::begin`] and [`LoadingStore::finish`].
     pub fn open(config: StoreConfig, clock: StoreClock) -> Result<OpenedStore, StoreError> {
-        Self::load(Self::lock(&config.path)?, config, clock)
+        Self::begin(config, clock)?.finish()
     }
 
-    /// Locks a folder, and creates it if it is missing.
+    /// Locks the folder, creates it if it is missing, and starts a thread that reads the newest whole state.
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be used, or if another process uses it.
-    pub fn lock(path: &Path) -> Result<LockedFolder, StoreError> {
-        Folder::open(path).map(LockedFolder)
-    }
-
-    /// Loads the newest whole state of a locked folder. `config` has the path of the folder. A thread decodes
-    /// the flow entries of the state while they are taken, and ends when the state is dropped.
-    ///
-    /// # Errors
-    /// Returns an error if the files cannot be read, or if the system refuses a thread. Damaged files are no
-    /// error, but are reported.
-    pub fn load(
-        folder: LockedFolder,
-        config: StoreConfig,
-        clock: StoreClock,
-    ) -> Result<OpenedStore, StoreError> {
-        let LockedFolder(folder) = folder;
-        debug_assert_eq!(folder.path(), config.path);
+    /// Returns an error if the folder cannot be used, if another process uses it, or if the system refuses a
+    /// thread.
+    pub fn begin(config: StoreConfig, clock: StoreClock) -> Result<LoadingStore, StoreError> {
+        let folder = Folder::open(&config.path)?;
         let boot_id = clock::boot_id();
         let base_mark = encode::mark_of(config.stateless.clone());
         let reader = StoreReader { folder, clock, datapath_id: config.datapath_id, boot_id, base_mark };
-        let Found { folder, state, report, is_damaged: wants_snapshot } = reader.start()?;
-        let store = Self { folder, config, clock, boot_id, base_mark, last: report.last, wants_snapshot };
-        Ok(OpenedStore { store, state, report })
+        let reading = reader.start()?;
+        Ok(LoadingStore { config, clock, boot_id, base_mark, reading })
     }
 
     /// Starts the threads that write changes, which call `begin` first. Returns the journal for the model,

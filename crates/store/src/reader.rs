@@ -13,6 +13,7 @@ use crate::pages::SequencePage;
 use crate::state::{EntryItem, FileTime};
 use model::{KeptState, RestoredEntries, RestoredEntry};
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -43,6 +44,32 @@ pub struct Found {
     pub is_damaged: bool,
 }
 
+/// A thread that reads a store.
+#[derive(Debug)]
+pub struct RunningReader {
+    path: PathBuf,
+    found: Receiver<io::Result<Found>>,
+    parts: Parts,
+}
+
+impl RunningReader {
+    /// Waits until everything except the flow entries is decoded.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be read.
+    pub fn finish(self) -> Result<Found, StoreError> {
+        let Self { path, found, parts } = self;
+        // The panic hook has logged a panic.
+        let ended = |_| Err(io::Error::other("the thread that reads the store has ended"));
+        let mut found: Found =
+            found.recv().unwrap_or_else(ended).map_err(|source| StoreError::Folder { path, source })?;
+        if let Some(state) = &mut found.state {
+            state.entries.parts = Box::new(parts);
+        }
+        Ok(found)
+    }
+}
+
 /// The newest whole state, whose flow entries are not decoded yet.
 struct Loaded<'a> {
     state: KeptState,
@@ -52,12 +79,11 @@ struct Loaded<'a> {
 }
 
 impl StoreReader {
-    /// Starts the thread, and waits until everything except the flow entries is decoded. The thread ends when
-    /// the entries have been taken or are dropped.
+    /// Starts the thread. It ends when the entries have been taken or are dropped.
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be read, or if the system refuses the thread.
-    pub fn start(self) -> Result<Found, StoreError> {
+    /// Returns an error if the system refuses the thread.
+    pub fn start(self) -> Result<RunningReader, StoreError> {
         let path = self.folder.path().to_owned();
         let (report, found) = sync_channel(1);
         let (sender, parts) = sync_channel(PARTS_QUEUED);
@@ -65,15 +91,7 @@ impl StoreReader {
             .name("store-reader".into())
             .spawn(move || self.run(&report, &sender))
             .map_err(StoreError::Thread)?;
-        let parts = Parts { parts: Some(parts), thread: Some(thread) };
-        // The panic hook has logged a panic.
-        let ended = |_| Err(io::Error::other("the thread that reads the store has ended"));
-        let mut found: Found =
-            found.recv().unwrap_or_else(ended).map_err(|source| StoreError::Folder { path, source })?;
-        if let Some(state) = &mut found.state {
-            state.entries.parts = Box::new(parts);
-        }
-        Ok(found)
+        Ok(RunningReader { path, found, parts: Parts { parts: Some(parts), thread: Some(thread) } })
     }
 
     fn run(self, report: &SyncSender<io::Result<Found>>, parts: &SyncSender<Vec<RestoredEntry>>) {
@@ -165,6 +183,7 @@ fn remove_unusable(folder: &Folder, last: u64) -> io::Result<()> {
 
 /// Parts of the decoded entries. When it is dropped, it waits for the end of the thread, which has all
 /// capabilities of the start.
+#[derive(Debug)]
 struct Parts {
     parts: Option<Receiver<Vec<RestoredEntry>>>,
     thread: Option<JoinHandle<()>>,

@@ -15,7 +15,7 @@ use model::{KeptChange, KeptState, Model};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use store::{Durability, LoadReport, LockedFolder, OpenedStore, RuleStore};
+use store::{Durability, LoadReport, LoadingStore, OpenedStore, RuleStore};
 use store::{StoreClock, StoreConfig, StoreHandle};
 use worker::RunInParallel;
 
@@ -24,18 +24,8 @@ fn begin_thread() {
     sandbox::enter(ThreadKind::Store);
 }
 
-/// Locks the store of a datapath, if it has one.
-pub fn lock(config: &Config) -> Result<Option<LockedFolder>, DaemonError> {
-    let locked = config.datapath.kept_rules.as_ref().map(|kept| RuleStore::lock(&kept.path));
-    Ok(locked.transpose()?)
-}
-
-/// Reads the locked store of a datapath, and reports what it contains.
-pub fn read(
-    config: &Config,
-    clock: MonotonicClock,
-    folder: LockedFolder,
-) -> Result<Option<OpenedStore>, DaemonError> {
+/// Locks the store of a datapath, if it has one, and begins to read it.
+pub fn begin(config: &Config, clock: MonotonicClock) -> Result<Option<LoadingStore>, DaemonError> {
     let Some(kept) = &config.datapath.kept_rules else { return Ok(None) };
     let settings = StoreConfig {
         path: kept.path.clone(),
@@ -48,13 +38,18 @@ pub fn read(
         stateless: config.datapath.stateless.clone(),
         snapshot_after_bytes: store::SNAPSHOT_AFTER_BYTES,
     };
-    let mut opened = RuleStore::load(folder, settings, StoreClock::at(clock.now()))?;
+    Ok(Some(RuleStore::begin(settings, StoreClock::at(clock.now()))?))
+}
+
+/// Waits until the store of a datapath is read, and reports what it contains.
+pub fn finish(config: &Config, loading: LoadingStore) -> Result<OpenedStore, DaemonError> {
+    let mut opened = loading.finish()?;
     if let Some(state) = &mut opened.state {
         // Without controllers in the file, no loss of a controller begins the standalone mode.
         state.standalone |= config.datapath.openflow.controllers.is_empty();
     }
-    report(&kept.path, &opened.report, opened.state.is_some());
-    Ok(Some(opened))
+    report(opened.store.path(), &opened.report, opened.state.is_some());
+    Ok(opened)
 }
 
 /// Sets up the rules of a fresh model: those of the store, else those of the flow file. Returns `None` if the

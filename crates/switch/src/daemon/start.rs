@@ -31,8 +31,8 @@ use port::wait::Wake;
 use port::{DeviceLock, Link};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::{OpenedStore, StoreHandle};
@@ -247,32 +247,6 @@ fn open_devices(
     Ok(OpenDevices { links, names, device_locks, forwarding })
 }
 
-/// Locks the store of a datapath, if it has one, and reads it while `open` opens the devices. A thread may
-/// still decode flow entries afterwards, and ends when the rules of the datapath are set up.
-///
-/// If another datapath or process uses the store, no device is touched.
-fn open_store_and_devices(
-    config: &Config,
-    clock: MonotonicClock,
-    open: impl FnOnce() -> Result<OpenDevices, DaemonError>,
-) -> Result<(Option<OpenedStore>, OpenDevices), DaemonError> {
-    let Some(folder) = kept_rules::lock(config)? else { return Ok((None, open()?)) };
-    let folder = Mutex::new(Some(folder));
-    let read = || match folder.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(folder) => kept_rules::read(config, clock, folder),
-        None => Ok(None),
-    };
-    std::thread::scope(|scope| {
-        let reader = std::thread::Builder::new().name("store".into()).spawn_scoped(scope, read);
-        let devices = open();
-        let kept = match reader {
-            Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => read(),
-        };
-        Ok((kept?, devices?))
-    })
-}
-
 /// Prepares the mirrors, and lets the workers take them with their first operations.
 fn start_mirrors(config: &Config, model: &mut Model<Plane>, clock: MonotonicClock) -> Mirrors {
     let datapath = &config.datapath;
@@ -350,7 +324,11 @@ impl Daemon {
         let access = &config.process.control;
         let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
         let channels = Channels::open(&config.datapath)?;
-        let (kept, devices) = open_store_and_devices(config, clock, || open_devices(config, open, crew))?;
+        // If another datapath or process uses the store, no device is touched. A thread reads the store while
+        // the devices are opened.
+        let loading = kept_rules::begin(config, clock)?;
+        let devices = open_devices(config, open, crew)?;
+        let kept = loading.map(|loading| kept_rules::finish(config, loading)).transpose()?;
         Ok(OpenDatapath { clock, listener, channels, kept, devices })
     }
 
