@@ -67,7 +67,7 @@ pub struct Reference {
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// Meter bands that the next packet exceeds, by the table of the entry that has the meter.
     bands: BTreeMap<TableId, Band>,
-    /// For each flood of the next packet that has a storm limit, whether it exceeds the limit.
+    /// The floods of the next packet that have a storm limit, in order: whether each one exceeds the limit.
     exceeded_floods: Vec<bool>,
     /// Lookups and matches of each table.
     table_counters: BTreeMap<TableId, (u64, u64)>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Maps by entry ID.
 //!
-//! Control side: used on the control side only. Rule tables use these maps to find an entry's rule.
+//! Control side: rule tables find the rule of an entry in these maps.
 
 use flow::EntryId;
 use std::collections::HashMap;

@@ -40,8 +40,8 @@ impl ClosedPorts {
         self.opens.remove(&port);
     }
 
-    /// Takes the reports of a poll into account. A port closes at its first report, and opens after the time
-    /// that its settings state.
+    /// Applies the reports of a poll. A port closes at its first report, and opens after the time in its
+    /// settings.
     fn poll(&mut self, now: Nanos, reports: &[StormEvent], exists: impl Fn(PortNo) -> bool) {
         for StormEvent { port, kind } in reports.iter().copied() {
             let limits = self.bridge.port(port).storm;
@@ -64,7 +64,7 @@ impl ClosedPorts {
 }
 
 impl Driver {
-    /// Takes the storm reports of the last poll into account.
+    /// Updates the expected state of ports by the storm reports of the last poll.
     pub(super) fn follow_storms(&mut self) {
         let reports = self.model.plane_mut().storms[self.closed.reports..].to_vec();
         self.closed.reports += reports.len();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits of learned addresses: in no version of the rules has a port more addresses than its limit.
+//! Limits of learned addresses: a port never has more addresses than its limit, in any version of the rules.
 
 use flow::PortNo;
 use reference::{Reference, RuleSource};

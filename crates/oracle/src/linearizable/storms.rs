@@ -109,7 +109,7 @@ fn limits(config: &BridgeConfig) -> impl Iterator<Item = ((PortNo, u8), StormLim
 /// Floods that exceed their limits.
 #[derive(Debug, Default)]
 pub(super) struct ExceededFloods {
-    /// For each flood of a packet that has a limit, whether the flood exceeds it.
+    /// The floods of each packet that have a storm limit, in order: whether each one exceeds the limit.
     packets: BTreeMap<Place, Vec<bool>>,
     /// Number of floods that exceed their limits.
     pub count: usize,

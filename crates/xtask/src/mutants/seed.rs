@@ -103,7 +103,7 @@ fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    // An interrupted run may have left a link to the same file, into which nothing must be copied.
+    // An interrupted run may have left a link to the original, which a copy would overwrite.
     match fs::remove_file(to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => fs::hard_link(from, to).or_else(|_| copy_all(from, to)),
