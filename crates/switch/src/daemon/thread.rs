@@ -240,11 +240,6 @@ pub fn run(members: &[Member], alarm: &Arc<Wake>, settings: ThreadSettings) {
             return;
         }
         let Round { received, rest } = round(&mut guards, &mut states, settings);
-        // A packet that crosses several datapaths passes all of them in one round, if they take turns in the
-        // order in which it crosses them. The order alternates, because packets return.
-        workers.reverse();
-        guards.reverse();
-        states.reverse();
         if let Some(rest) = rest {
             sleep(&workers, &mut guards, alarm, &mut descriptors, rest);
         } else if received == 0 {
