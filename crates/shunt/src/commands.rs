@@ -41,6 +41,7 @@ pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 }
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
+    let prepared = sandbox::prepare_c_library();
     // Privileges are given up before the first thread starts, which is that of the log. The log writes
     // errors.
     let read = Config::read(&run.config)
@@ -50,6 +51,7 @@ pub fn run(run: &Run, control: Option<&Path>) -> Done {
         Err(_) => Ok(None),
     };
     switch::log::start().map_err(CommandError::Log)?;
+    prepared.map_err(DaemonError::from)?;
     let (text, mut configs) = read?;
     if let Some(note) = begun.map_err(DaemonError::from)? {
         switch::log::say(&format!("shunt: {note}"));

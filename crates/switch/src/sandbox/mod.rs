@@ -2,8 +2,8 @@
 //! Limits what the process may do: its user, the capabilities of each thread, and the system calls that each
 //! thread may make (docs/security.md, docs/adr/0065).
 //!
-//! [`begin`] is called once, before devices are open. Each thread calls [`enter`] when it starts. Without
-//! [`begin`], as in tests, [`enter`] has no effect.
+//! [`prepare_c_library`] and [`begin`] are called once, before devices are open. Each thread calls [`enter`]
+//! when it starts. Without [`begin`], as in tests, [`enter`] has no effect.
 
 pub mod calls;
 mod error;
@@ -46,7 +46,6 @@ pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
     let ports = || configs.iter().flat_map(|config| &config.datapath.ports);
     let has_dpdk = cfg!(feature = "dpdk") && ports().any(|port| port.driver == port::dpdk::NAME);
     let privileges = Privileges { user: settings.user.as_deref(), has_dpdk };
-    prepare_c_library()?;
     privileges.give_up(configs)?;
     let mut filters = [const { None }; ThreadKind::ALL.len()];
     for (kind, filter) in ThreadKind::ALL.into_iter().zip(&mut filters) {
@@ -67,8 +66,14 @@ pub fn begin(configs: &[Config]) -> Result<Option<&'static str>, SandboxError> {
     ))
 }
 
-/// Triggers the C library's one-time initializations that need system calls which the filters forbid.
-fn prepare_c_library() -> Result<(), SandboxError> {
+/// Triggers the C library's one-time initializations that need system calls which the filters forbid. Must be
+/// called before the process frees large blocks of memory, because malloc then keeps more memory before it
+/// returns any to the kernel.
+///
+/// # Errors
+///
+/// Returns an error if the system refuses a thread.
+pub fn prepare_c_library() -> Result<(), SandboxError> {
     // The first call of `clock_gettime` looks up the kernel's clock functions.
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     // malloc reads /proc/sys/vm/overcommit_memory when a thread returns heap memory to the kernel for the
@@ -85,10 +90,10 @@ fn in_thread<T: Send + 'static>(
     thread.join().map_err(|_| SandboxError::Thread(io::Error::other("the thread panicked")))
 }
 
-/// Allocates and frees 50 MB on the calling thread's heap, so that malloc returns memory to the kernel.
-/// Larger blocks would get mappings of their own instead.
+/// Allocates and frees 1 MB on the calling thread's heap, so that malloc returns memory to the kernel. Larger
+/// blocks would get mappings of their own instead.
 fn grow_and_shrink_heap() {
-    let blocks: Vec<Vec<u8>> = (0..500).map(|_| Vec::with_capacity(100_000)).collect();
+    let blocks: Vec<Vec<u8>> = (0..10).map(|_| Vec::with_capacity(100_000)).collect();
     drop(std::hint::black_box(blocks));
 }
 

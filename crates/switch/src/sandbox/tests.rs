@@ -153,6 +153,7 @@ fn print_capabilities(kind: &str) {
 fn in_a_process_of_its_own() {
     let Ok(case) = std::env::var(CASE) else { return };
     let (seccomp, case) = case.split_once(": ").unwrap();
+    prepare_c_library().unwrap();
     begin(&configs(seccomp)).unwrap();
     act(case);
 }
