@@ -172,12 +172,12 @@ ok "in these starts, decoding and installing the rules took $(printf '%s\n' "${r
 [ "$median" -le "$RESTART_LIMIT_MS" ] || fail "forwarding began again $median ms after exec"
 
 # Under a controller: flows are deleted by their cookies, as after flow-restore-wait.
-ofctl add-flow "tcp:$openflow_listen" 'cookie=0xbeef1,priority=5,in_port=1,dl_vlan=1,actions=drop'
-ofctl del-flows "tcp:$openflow_listen" 'cookie=0xbeef0/0xffff0'
+ofctl add-flow "tcp:$openflow_listen" 'cookie=0xdeadbee1,priority=5,in_port=1,dl_vlan=1,actions=drop'
+ofctl del-flows "tcp:$openflow_listen" 'cookie=0xdeadbee0/0xfffffff0'
 sleep 0.06
 end KILL
 start
-if flows | grep 0xbeef; then fail 'deleted flows have returned'; fi
+if flows | grep 0xdeadbee; then fail 'deleted flows have returned'; fi
 ok 'flows that were deleted by their cookies do not return'
 
 # A clean end keeps everything, and a flow file does not replace the store.
