@@ -13,12 +13,17 @@ use super::thread::ControlWake;
 use crate::access::ResolvedAccess;
 use crate::control::{ReloadReport, ReloadResult, ReloadWork};
 use crate::sandbox::{self, ThreadKind};
+use crate::upgrade::{Predecessor, UpgradeWay};
 use config::{Config, ConfigChange, Difference, Mistake, difference};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Longest time until the control thread takes the result of an upgrade.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// Change of a datapath that its control thread applies, and where it reports that the change is complete.
 pub struct ReloadCommand {
@@ -85,7 +90,12 @@ impl Reloader {
     /// # Errors
     ///
     /// Returns the error of the system if it refuses the thread.
-    pub fn start(source: ConfigSource, configs: Vec<Config>, datapaths: Vec<ReloadWay>) -> io::Result<Self> {
+    pub fn start(
+        source: ConfigSource,
+        configs: Vec<Config>,
+        datapaths: Vec<ReloadWay>,
+        mut predecessor: Option<(Predecessor, Vec<UpgradeWay>)>,
+    ) -> io::Result<Self> {
         let ConfigSource { path, text, control } = source;
         let path: Arc<Path> = path.into();
         let mut running = Running { path: Arc::clone(&path), text, control, configs, datapaths };
@@ -96,6 +106,21 @@ impl Reloader {
             sandbox::enter(ThreadKind::Reload);
             while let Ok(request) = receiver.recv() {
                 match request {
+                    Request::Client { work, result, wake } if matches!(*work, ReloadWork::Upgrade { .. }) => {
+                        let ReloadWork::Upgrade { program } = *work else { continue };
+                        let report = upgrade(predecessor.as_mut(), program.as_deref());
+                        let is_over = report.is_ok();
+                        let answered = result.send(report);
+                        wake.wake.wake();
+                        if let Some((predecessor, _)) = predecessor.as_ref().filter(|_| is_over) {
+                            if answered.is_ok() {
+                                wait_for_answer(&result);
+                            }
+                            // The other control threads end, too.
+                            let _ = rustix::io::write(&predecessor.end, &[0]);
+                            return;
+                        }
+                    }
                     Request::Client { work, result, wake } => {
                         // The client may have gone.
                         let _ = result.send(running.make(&work));
@@ -145,6 +170,24 @@ impl Reloader {
     }
 }
 
+/// Hands over to a new program. Returns sentences about it.
+fn upgrade(predecessor: Option<&mut (Predecessor, Vec<UpgradeWay>)>, program: Option<&Path>) -> ReloadResult {
+    let Some((predecessor, ways)) = predecessor else {
+        return Err(
+            "upgrades are off; set `upgrade = true` in the configuration, and restart the switch once".into(),
+        );
+    };
+    predecessor.hand_over(program, ways).map(|changes| ReloadReport { changes })
+}
+
+/// Waits until the control thread has taken a result for its client.
+fn wait_for_answer(result: &Sender<ReloadResult>) {
+    let end = Instant::now() + ANSWER_LIMIT;
+    while result.send(Ok(ReloadReport::default())).is_ok() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Logs the result of a change that SIGHUP requested. Returns a line for the service manager.
 fn log_result(result: ReloadResult) -> &'static str {
     match result {
@@ -171,7 +214,7 @@ impl Daemon {
     ///
     /// Returns the error of the system if it refuses a thread.
     pub fn reload_from(&mut self, source: ConfigSource, config: Config) -> io::Result<()> {
-        self.reloader = Some(Reloader::start(source, vec![config], vec![self.reload_way()])?);
+        self.reloader = Some(Reloader::start(source, vec![config], vec![self.reload_way()], None)?);
         Ok(())
     }
 
@@ -197,7 +240,8 @@ impl Running {
     /// Makes a change, and returns when it is complete. If it is refused, nothing has changed.
     fn make(&mut self, work: &ReloadWork) -> ReloadResult {
         let edited = match work {
-            ReloadWork::File => None,
+            // The thread hands it over before.
+            ReloadWork::File | ReloadWork::Upgrade { .. } => None,
             ReloadWork::Port { datapath, edit } => Some(edit.apply(&self.text, *datapath)?),
             ReloadWork::Mirror { datapath, edit } => Some(edit.apply(&self.text, *datapath)?),
         };
