@@ -167,9 +167,8 @@ pub(super) fn take_over(
     let Some(config) = configs.first() else { return Ok(()) };
     let of_ports = daemons.iter().flat_map(|daemon| daemon.fanouts.iter().map(|(_, fanout)| fanout.clone()));
     let fanouts: Vec<Fanout> = of_ports.collect();
-    let begun = heir.take_over(&fanouts)?;
-    start_workers(crew, config, daemons.iter_mut())?;
-    heir.report_running(begun);
+    let interruption = heir.take_over(&fanouts, || start_workers(crew, config, daemons.iter_mut()))?;
+    heir.report_running(interruption);
     // From here on, this process forwards, so nothing may end it.
     let received = heir.receive_counters(|datapath, counters| {
         if let Some(daemon) = daemons.iter_mut().find(|daemon| daemon.datapath_id == datapath) {

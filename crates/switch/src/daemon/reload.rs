@@ -13,6 +13,7 @@ use super::thread::ControlWake;
 use crate::access::ResolvedAccess;
 use crate::control::{ReloadReport, ReloadResult, ReloadWork};
 use crate::sandbox::{self, ThreadKind};
+use crate::upgrade::protocol::Link;
 use crate::upgrade::{Predecessor, UpgradeWay};
 use config::{Config, ConfigChange, Difference, Mistake, difference};
 use std::io;
@@ -108,17 +109,16 @@ impl Reloader {
                 match request {
                     Request::Client { work, result, wake } if matches!(*work, ReloadWork::Upgrade { .. }) => {
                         let ReloadWork::Upgrade { program } = *work else { continue };
-                        let report = upgrade(predecessor.as_mut(), program.as_deref());
-                        let is_over = report.is_ok();
-                        let answered = result.send(report);
-                        wake.wake.wake();
-                        if let Some((predecessor, _)) = predecessor.as_ref().filter(|_| is_over) {
-                            if answered.is_ok() {
-                                wait_for_answer(&result);
+                        match upgrade(predecessor.as_mut(), program.as_deref()) {
+                            Ok((report, link)) => {
+                                drop(running);
+                                end_process(predecessor, &link, report, &result, &wake);
                             }
-                            // The other control threads end, too.
-                            let _ = rustix::io::write(&predecessor.end, &[0]);
-                            return;
+                            Err(reason) => {
+                                // The client may have gone.
+                                let _ = result.send(Err(reason));
+                                wake.wake.wake();
+                            }
                         }
                     }
                     Request::Client { work, result, wake } => {
@@ -170,21 +170,44 @@ impl Reloader {
     }
 }
 
-/// Hands over to a new program. Returns sentences about it.
-fn upgrade(predecessor: Option<&mut (Predecessor, Vec<UpgradeWay>)>, program: Option<&Path>) -> ReloadResult {
+/// Hands over to a new program. Returns a report, and the link to the new process.
+fn upgrade(
+    predecessor: Option<&mut (Predecessor, Vec<UpgradeWay>)>,
+    program: Option<&Path>,
+) -> Result<(ReloadReport, Link), String> {
     let Some((predecessor, ways)) = predecessor else {
         return Err(
             "upgrades are off; set `upgrade = true` in the configuration, and restart the switch once".into(),
         );
     };
-    predecessor.hand_over(program, ways).map(|changes| ReloadReport { changes })
+    let (changes, link) = predecessor.hand_over(program, ways)?;
+    Ok((ReloadReport { changes }, link))
 }
 
-/// Waits until the control thread has taken a result for its client.
-fn wait_for_answer(result: &Sender<ReloadResult>) {
+/// Answers the client, and ends all control threads. Does not return, so that the kernel closes the link to the
+/// new process when this process has ended, after all its devices are closed.
+fn end_process(
+    predecessor: Option<(Predecessor, Vec<UpgradeWay>)>,
+    _link: &Link,
+    report: ReloadReport,
+    result: &Sender<ReloadResult>,
+    wake: &ControlWake,
+) -> ! {
+    let answered = result.send(Ok(report));
+    wake.wake.wake();
+    // The control thread takes one result for its client. It then has no receiver any more.
     let end = Instant::now() + ANSWER_LIMIT;
-    while result.send(Ok(ReloadReport::default())).is_ok() && Instant::now() < end {
+    while answered.is_ok() && result.send(Ok(ReloadReport::default())).is_ok() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(1));
+    }
+    // The ways to the datapaths keep workers, whose devices must be closed before the process ends.
+    if let Some((Predecessor { launcher: _launcher, end }, ways)) = predecessor {
+        drop(ways);
+        // If the buffer of the stream is full, it already contains the signal to stop.
+        let _ = rustix::io::write(&end, &[0]);
+    }
+    loop {
+        std::thread::park();
     }
 }
 

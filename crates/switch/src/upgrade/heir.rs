@@ -4,8 +4,13 @@
 use super::launcher::HEIR;
 use super::protocol::{DatapathOffer, HeirMessage, Hello, Link, LinkError, PredecessorMessage, VERSION};
 use super::{FinalCounters, unsealed};
+use crate::daemon::DaemonError;
 use port::{Fanout, FanoutGroup};
+use rustix::thread::gettid;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +18,12 @@ use std::time::{Duration, Instant};
 const BEFORE: Duration = Duration::from_secs(120);
 /// Longest wait for the old process after the packets were directed to this one.
 const AFTER: Duration = Duration::from_secs(10);
+
+/// Time between two looks at a thread that directs packets to this process.
+const SETTLED: Duration = Duration::from_micros(500);
+/// Number of looks in a row at which the thread waits in the kernel. It also waits, more briefly, before the
+/// packets are directed.
+const WAITS: u32 = 2;
 
 /// Why this process does not continue the old one.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +42,7 @@ pub enum HeirError {
     Incomplete(String),
     /// The packets of a port could not be directed to this process.
     #[error("cannot direct the packets of a port to the new program: {0}")]
-    TakeOver(std::io::Error),
+    TakeOver(io::Error),
 }
 
 /// What a datapath gets from the old process.
@@ -75,7 +86,7 @@ impl Heir {
     #[must_use]
     pub fn from_environment() -> Option<Self> {
         std::env::var_os(HEIR)?;
-        let socket = std::io::stdin().as_fd().try_clone_to_owned().ok()?;
+        let socket = io::stdin().as_fd().try_clone_to_owned().ok()?;
         Some(Self { link: Link::new(socket) })
     }
 
@@ -114,34 +125,43 @@ impl Heir {
         Ok(InheritedDatapath { offer, state, control, listeners, locks })
     }
 
-    /// Directs the packets of these ports to this process, and waits until the old one has none left. Returns
-    /// the time at which this began. The workers must start at once.
-    pub(crate) fn take_over(&self, fanouts: &[Fanout]) -> Result<Instant, HeirError> {
-        self.link.send(&HeirMessage::Ready, &[])?;
+    /// Directs the packets of these ports to this process, waits until the old one has none left, and calls
+    /// `start`, which starts the workers. Returns how long no process forwarded.
+    ///
+    /// The kernel changes the way of the packets at once, but returns only when no packet can be on its way to
+    /// the old process, which takes 20 ms or more. Packets would fill the rings in this time, so the workers
+    /// start while the kernel waits. The old process goes on until its calls have returned, so a packet that
+    /// was on its way is not lost.
+    pub(crate) fn take_over(
+        &self,
+        fanouts: &[Fanout],
+        start: impl FnOnce() -> Result<(), DaemonError>,
+    ) -> Result<Duration, DaemonError> {
+        self.link.send(&HeirMessage::Ready, &[]).map_err(HeirError::from)?;
         self.expect(PredecessorMessage::TakeOver, BEFORE)?;
-        let begun = Instant::now();
-        // The kernel waits in each call until no packet is on its way to the old process.
-        let results: Vec<std::io::Result<()>> = thread::scope(|scope| {
-            let threads: Vec<_> = fanouts
-                .iter()
-                .map(|fanout| {
-                    thread::Builder::new().spawn_scoped(scope, || fanout.take_over()).map_err(|_| fanout)
-                })
-                .collect();
-            let joined = |thread: thread::ScopedJoinHandle<'_, std::io::Result<()>>| {
-                thread.join().unwrap_or_else(|_| Err(std::io::Error::other("a thread panicked")))
-            };
-            threads.into_iter().map(|thread| thread.map_or_else(Fanout::take_over, joined)).collect()
-        });
-        results.into_iter().collect::<std::io::Result<()>>().map_err(HeirError::TakeOver)?;
-        self.link.send(&HeirMessage::Switched, &[])?;
-        self.expect(PredecessorMessage::Drained, AFTER)?;
-        Ok(begun)
+        let calls: Vec<Call> = fanouts.iter().map(Call::new).collect();
+        thread::scope(|scope| {
+            for call in &calls {
+                let builder = thread::Builder::new().name("take-over".into());
+                if builder.spawn_scoped(scope, || call.run()).is_err() {
+                    call.run();
+                }
+            }
+            let begun = Instant::now();
+            calls.iter().for_each(Call::wait_until_effective);
+            if let Some(error) = calls.iter().find_map(Call::take_error) {
+                return Err(HeirError::TakeOver(error).into());
+            }
+            self.link.send(&HeirMessage::Switched, &[]).map_err(HeirError::from)?;
+            self.expect(PredecessorMessage::Drained, AFTER)?;
+            start()?;
+            Ok(begun.elapsed())
+        })
     }
 
-    /// Reports that the workers run. `begun` is the result of [`Heir::take_over`].
-    pub(crate) fn report_running(&self, begun: Instant) {
-        let interruption_us = begun.elapsed().as_micros() as u64;
+    /// Reports that the workers run, and how long no process forwarded.
+    pub(crate) fn report_running(&self, interruption: Duration) {
+        let interruption_us = interruption.as_micros() as u64;
         let _ = self.link.send(&HeirMessage::Running { interruption_us }, &[]);
     }
 
@@ -172,6 +192,52 @@ impl Heir {
     fn expect(&self, expected: PredecessorMessage, limit: Duration) -> Result<(), HeirError> {
         let (message, _) = self.link.receive::<PredecessorMessage>(limit)?;
         if message == expected { Ok(()) } else { Err(unexpected(&message)) }
+    }
+}
+
+/// A call on a thread of its own that directs the packets of a port to this process.
+struct Call<'a> {
+    fanout: &'a Fanout,
+    /// ID of the thread, or 0 before it runs.
+    thread: AtomicI32,
+    result: Mutex<Option<io::Result<()>>>,
+}
+
+impl<'a> Call<'a> {
+    fn new(fanout: &'a Fanout) -> Self {
+        Self { fanout, thread: AtomicI32::new(0), result: Mutex::new(None) }
+    }
+
+    fn run(&self) {
+        self.thread.store(gettid().as_raw_pid(), Ordering::Release);
+        let result = self.fanout.take_over();
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+
+    fn has_returned(&self) -> bool {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn take_error(&self) -> Option<io::Error> {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.as_mut().and_then(|result| std::mem::replace(result, Ok(())).err())
+    }
+
+    /// Waits until the packets reach this process: the call has returned, or waits in the kernel for packets
+    /// on their way.
+    fn wait_until_effective(&self) {
+        let mut waits = 0;
+        while !self.has_returned() && waits < WAITS {
+            thread::sleep(SETTLED);
+            waits = if self.waits_in_kernel() { waits + 1 } else { 0 };
+        }
+    }
+
+    /// Returns whether the thread waits without being interruptible. Without /proc, the result is `false`.
+    fn waits_in_kernel(&self) -> bool {
+        let thread = self.thread.load(Ordering::Acquire);
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
     }
 }
 

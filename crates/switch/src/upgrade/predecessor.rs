@@ -28,6 +28,9 @@ const SHAPED: Duration = Duration::from_secs(2);
 /// Pause between two looks at the workers.
 const LOOK: Duration = Duration::from_micros(20);
 
+/// Reason of a failed upgrade.
+const ENDED: &str = "the new program has ended before it was ready";
+
 /// A command for a control thread.
 pub(crate) enum UpgradeCommand {
     /// Stops all changes, and hands over the state and the sockets.
@@ -84,9 +87,14 @@ pub(crate) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Starts a new program, and hands over to it. Returns sentences about the upgrade; this process must then
-    /// end. After an error, this process forwards as before.
-    pub fn hand_over(&mut self, program: Option<&Path>, ways: &[UpgradeWay]) -> Result<Vec<String>, String> {
+    /// Starts a new program, and hands over to it. Returns sentences about the upgrade, and the link to the new
+    /// process, which waits until the link is closed. So the link must stay open until this process ends,
+    /// which must follow. After an error, this process forwards as before.
+    pub fn hand_over(
+        &mut self,
+        program: Option<&Path>,
+        ways: &[UpgradeWay],
+    ) -> Result<(Vec<String>, Link), String> {
         let Started { link, pid, program } =
             self.launcher.launch(program).map_err(|error| error.to_string())?;
         let mut fanouts = Vec::new();
@@ -95,13 +103,14 @@ impl Predecessor {
             Ok(interruption_us) => {
                 report_main_process(pid);
                 finish(&link, ways);
-                Ok(vec![
+                let sentences = vec![
                     format!("{} forwards packets as process {pid}", program.display()),
                     format!(
                         "no process forwarded for {} ms; arriving packets waited",
                         interruption_us as f64 / 1e3
                     ),
-                ])
+                ];
+                Ok((sentences, link))
             }
             Err(reason) => {
                 // A new process that lives on would stay a member of the fan-out groups.
@@ -206,7 +215,7 @@ fn expect(link: &Link, expected: &HeirMessage, limit: Duration) -> Result<(), St
         Ok((message, _)) if message == *expected => Ok(()),
         Ok((HeirMessage::Failed(reason), _)) => Err(reason),
         Ok((other, _)) => Err(format!("the new program answers {other:?}")),
-        Err(LinkError::Ended) => Err("the new program has ended before it was ready".into()),
+        Err(LinkError::Ended) => Err(ENDED.into()),
         Err(LinkError::Late(seconds)) => Err(format!("the new program was not ready within {seconds} s")),
         Err(error) => Err(format!("the new program: {error}")),
     }
@@ -216,6 +225,7 @@ fn expect(link: &Link, expected: &HeirMessage, limit: Duration) -> Result<(), St
 fn failure(link: &Link, error: &LinkError) -> String {
     match link.receive::<HeirMessage>(Duration::ZERO) {
         Ok((HeirMessage::Failed(reason), _)) => reason,
+        _ if matches!(error, LinkError::Ended) => ENDED.into(),
         _ => format!("the new program: {error}"),
     }
 }
