@@ -28,7 +28,7 @@ config=$folder/switch.toml
 control() { "$shunt" --control "$folder/control.sock" "$@"; }
 # switch_pid: prints the process ID of the program that forwards.
 switch_pid() { sed -n 's/.* as process \([0-9]*\)$/\1/p' "$folder/upgrade.log" | tail -n 1; }
-# cpu_and_sockets PID: returns whether the process has ended.
+# ended PID: returns whether the process has ended.
 ended() { [ ! -d "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"; }
 for n in 1 2 3; do
     for m in 1 2 3; do in_room "h$n" ip neigh replace "10.0.0.$m" lladdr "$(mac "$m")" dev eth0; done
@@ -145,10 +145,10 @@ grep 'cookie=0x7,' "$folder/flows.log" | grep -q "n_packets=$one," ||
     fail "the flow did not count all $one packets: $(grep 'cookie=0x7,' "$folder/flows.log")"
 grep 'cookie=0x8,' "$folder/flows.log" | grep -q "n_packets=$two," ||
     fail "the flow did not count all $two packets: $(grep 'cookie=0x8,' "$folder/flows.log")"
-ofctl dump-groups tcp:$openflow_listen >/dev/null
-ofctl dump-group-stats tcp:$openflow_listen 7 >"$folder/group.log"
+
+ofctl dump-group-stats "tcp:$openflow_listen" group_id=7 >"$folder/group.log"
 grep -q "packet_count=$one," "$folder/group.log" || fail "the group's counter: $(cat "$folder/group.log")"
-ofctl meter-stats tcp:$openflow_listen 5 >"$folder/meter.log"
+ofctl meter-stats "tcp:$openflow_listen" meter=5 >"$folder/meter.log"
 grep -q "packet_in_count:$one " "$folder/meter.log" || fail "the meter's counter: $(cat "$folder/meter.log")"
 control show ports --json >"$folder/ports.json"
 python3 -c '

@@ -313,3 +313,81 @@ impl InheritedCounters {
         totals
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataplane::DataPlane;
+    use model::{ModelConfig, PortDesc};
+
+    /// A datapath with two ports and a default flow.
+    fn model() -> Model<Plane> {
+        let config = ModelConfig { datapath_id: 9, standalone: true, ..ModelConfig::default() };
+        let mut model = Model::new(config, Plane::of_workers(worker::without_workers()), Nanos(0));
+        for number in 1..=2 {
+            let desc = PortDesc { number: PortNo(number), name: format!("p{number}"), ..PortDesc::default() };
+            model.add_port(Nanos(0), desc, true).unwrap();
+        }
+        model
+    }
+
+    const COUNT: TrafficCount = TrafficCount { packets: 3, bytes: 180 };
+
+    #[test]
+    fn final_counters_arrive_in_the_next_process_with_the_learned_macs() {
+        let mut old = model();
+        let learned = [(0, [2, 0, 0, 0, 0, 1], PortNo(1)), (7, [2, 0, 0, 0, 0, 2], PortNo(2))];
+        old.learn_macs(Nanos(1), &learned);
+        let (serial, id) = old.ids_by_serial()[0];
+        let counters = EntryCounters { packets: 5, bytes: 300, used_ns: Nanos(0) };
+        old.plane_mut().inherit(InheritedCounters {
+            entries: [(id, counters)].into(),
+            tables: [(TableId(0), TableCounters { lookups: 8, matches: 5 })].into(),
+            totals: Totals { received: 8, forwarded: 8, ..Totals::default() },
+            ..InheritedCounters::default()
+        });
+        let text = serde_json::to_string(&FinalCounters::of(&mut old, Nanos(2))).unwrap();
+        let mut new = model();
+        new.learn_macs(Nanos(1), &[(0, [2, 0, 0, 0, 0, 1], PortNo(2))]);
+        let counters: FinalCounters = serde_json::from_str(&text).unwrap();
+        assert_eq!(counters.datapath, 9);
+        counters.continue_in(&mut new, Nanos(2));
+        let mut macs = new.learned_macs();
+        macs.sort();
+        assert_eq!(macs, [(0, [2, 0, 0, 0, 0, 1], PortNo(2)), learned[1]], "the newer port counts");
+        let flows = new.counters_by_serial();
+        assert_eq!(flows.iter().find(|flow| flow.0 == serial).map(|flow| flow.1.packets), Some(5));
+        assert_eq!((new.table(TableId(0)).lookups, new.totals().received), (8, 8));
+    }
+
+    #[test]
+    fn inherited_counters_end_with_their_objects() {
+        let group = GroupCounters { total: COUNT, buckets: vec![COUNT] };
+        let meter = MeterCounters { total: COUNT, bands: Vec::new() };
+        let mut inherited = InheritedCounters {
+            groups: [(GroupId(1), group.clone())].into(),
+            meters: [(MeterId(1), meter.clone())].into(),
+            ports: [(PortNo(1), PortCounters { rx_packets: 4, ..PortCounters::default() })].into(),
+            ..InheritedCounters::default()
+        };
+        let twice = inherited.with_group(GroupId(1), group.clone());
+        assert_eq!((twice.total.packets, twice.buckets[0].bytes), (6, 360));
+        assert_eq!(inherited.with_port(PortNo(1), PortCounters::default()).rx_packets, 4);
+        let removed = [Operation::RemoveGroup(GroupId(1)), Operation::RemoveMeter(MeterId(1))];
+        inherited.note(&Operation::All(removed.into()));
+        inherited.note(&Operation::RemovePort(PortNo(1)));
+        assert_eq!(inherited.with_group(GroupId(1), group.clone()), group);
+        assert_eq!(inherited.with_meter(MeterId(1), meter.clone()), meter);
+        assert_eq!(inherited.with_port(PortNo(1), PortCounters::default()).rx_packets, 0);
+    }
+
+    #[test]
+    fn the_plane_adds_what_it_inherits() {
+        let mut plane = Plane::of_workers(worker::without_workers());
+        plane.inherit(InheritedCounters {
+            totals: Totals { received: 2, copies: 1, ..Totals::default() },
+            ..InheritedCounters::default()
+        });
+        assert_eq!((plane.totals().received, plane.totals().copies), (2, 1));
+    }
+}
