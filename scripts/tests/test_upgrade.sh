@@ -39,7 +39,7 @@ done
     for ((n = 0; n < more_groups; n++)); do printf 'group group_id=%s,type=all,bucket=actions=output:3\n' $((100 + n)); done
     printf 'priority=9,cookie=7,in_port=1,ip,nw_dst=10.0.0.2 actions=meter:5,group:7\n'
     printf 'priority=9,cookie=8,in_port=2,ip,nw_dst=10.0.0.1 actions=output:1\n'
-    printf 'priority=9,in_port=3 actions=NORMAL\n'
+    printf 'priority=9,in_port=3 actions=NORMAL\npriority=9,in_port=1,ip,nw_dst=10.0.0.3 actions=NORMAL\n'
     python3 -c '
 import sys
 for n in range(int(sys.argv[1])):
