@@ -84,7 +84,7 @@ def receive(port: int) -> None:
         "repeated": repeated,
         "disordered": disordered,
         "last": last,
-        "missing": [number for number, is_seen in enumerate(seen) if not is_seen][:20],
+        "missing": [number for number, is_seen in enumerate(seen) if not is_seen][:400],
     }
     print(json.dumps(report), flush=True)
 

@@ -19,6 +19,7 @@ pub(crate) struct ConfigFile {
     pub simd: Option<String>,
     pub metrics: Option<String>,
     pub metrics_remote: bool,
+    pub upgrade: bool,
     pub log: LogSection,
     pub security: SecuritySection,
     pub tls: Option<TlsSection>,

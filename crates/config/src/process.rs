@@ -20,6 +20,9 @@ pub struct ProcessSettings {
     pub control: SocketAccess,
     /// Privileges and system calls.
     pub security: SecuritySettings,
+    /// Whether a new program can take over from the running one, for which a process with all privileges of
+    /// the start waits.
+    pub upgrade: bool,
 }
 
 /// Settings of the log.
@@ -150,7 +153,8 @@ pub(crate) fn process(file: &ConfigFile, mistakes: &mut Mistakes) -> (ProcessSet
     let log = log_settings(&file.log, mistakes);
     let control = socket_access(&file.control, mistakes);
     let security = security_settings(&file.security, mistakes);
-    (ProcessSettings { metrics: address, log, control, security }, notes)
+    let upgrade = file.upgrade;
+    (ProcessSettings { metrics: address, log, control, security, upgrade }, notes)
 }
 
 fn metrics_address(text: &str, remote: bool) -> Result<SocketAddr, String> {

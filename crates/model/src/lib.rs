@@ -16,6 +16,7 @@ mod changes;
 mod config;
 mod error;
 mod expiry;
+mod handover;
 mod kept;
 mod kept_counts;
 mod macs;

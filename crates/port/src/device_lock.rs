@@ -5,14 +5,14 @@
 use crate::{PortError, Spec, is_of_interfaces};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, netdevice, socket_with};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Claim on an interface, which lasts until it is dropped or the process ends.
 ///
 /// The claim is a socket with an abstract name. The kernel allows each name once per network namespace.
 #[derive(Debug)]
 pub struct DeviceLock {
-    _socket: OwnedFd,
+    socket: OwnedFd,
 }
 
 impl DeviceLock {
@@ -41,10 +41,23 @@ impl DeviceLock {
         let Ok(name) = netdevice::index_to_name(&socket, index) else { return Ok(None) };
         let address = SocketAddrUnix::new_abstract_name(format!("shunt interface {name}").as_bytes());
         match address.and_then(|address| bind(&socket, &address)) {
-            Ok(()) => Ok(Some(Self { _socket: socket })),
+            Ok(()) => Ok(Some(Self { socket })),
             Err(Errno::ADDRINUSE) => Err(PortError::Taken { port: port.clone(), device: device.clone() }),
             Err(error) => Err(io(error)),
         }
+    }
+}
+
+impl From<OwnedFd> for DeviceLock {
+    /// Uses the claim of an earlier process, which has sent its descriptor.
+    fn from(socket: OwnedFd) -> Self {
+        Self { socket }
+    }
+}
+
+impl AsFd for DeviceLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
@@ -61,6 +74,7 @@ mod tests {
             device: device.into(),
             queues: 1,
             outstanding_bytes: usize::MAX,
+            fanout: None,
         })
     }
 

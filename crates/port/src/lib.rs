@@ -31,6 +31,7 @@ mod statistics;
 mod sys;
 mod watch;
 
+pub use af_packet::Fanout;
 pub use device_lock::DeviceLock;
 pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open, open_held};
 pub use error::PortError;
@@ -39,7 +40,7 @@ pub use interface::interface_index;
 pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
 pub use queue::{Capabilities, Link, Outstanding, Queue};
-pub use spec::{Queues, Spec};
+pub use spec::{FanoutGroup, Queues, Spec};
 pub use statistics::{PortDrop, Statistics};
 
 /// Length in bytes of the shortest frame that is handled: an Ethernet header.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The trait that every driver implements.
 
+use crate::af_packet::Fanout;
 use crate::patch::PatchEnd;
 use crate::{Pools, Statistics};
 use frame::{FillLevel, Frame, Stamp};
@@ -110,6 +111,11 @@ pub trait Queue: Send {
         None
     }
 
+    /// Returns the control thread's access to the port's fan-out group, if the driver is `af_packet`.
+    fn fanout(&self) -> Option<Fanout> {
+        None
+    }
+
     /// Returns how often `poll_link` has reopened the device. After that, the thread that called `poll_link`
     /// must wake the thread that sleeps on the descriptor, because the sleeping thread still waits for the
     /// old device.
@@ -160,6 +166,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn patch_end(&self) -> Option<PatchEnd> {
         (**self).patch_end()
+    }
+
+    fn fanout(&self) -> Option<Fanout> {
+        (**self).fanout()
     }
 
     fn generation(&self) -> u64 {

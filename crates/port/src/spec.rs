@@ -19,6 +19,19 @@ pub struct Spec {
     /// Outstanding bytes per device queue at which normal frames begin to wait in the switch; `usize::MAX`
     /// means no limit.
     pub outstanding_bytes: usize,
+    /// The fan-out group of an older process's port on the same interface, from which this port is to take
+    /// over later ([`Fanout::take_over`](crate::Fanout::take_over)). The port receives nothing before. Only
+    /// for the driver `af_packet`.
+    pub fanout: Option<FanoutGroup>,
+}
+
+/// A fan-out group of the kernel that has the sockets of a port as its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FanoutGroup {
+    /// ID of the group in its network namespace.
+    pub id: u16,
+    /// Number of members: the queues of the port.
+    pub members: u16,
 }
 
 /// The queues of a port.

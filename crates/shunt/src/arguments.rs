@@ -6,6 +6,7 @@ use config::PortCacheMode;
 use config::edit::{QueueForm, StormForm};
 use sim::replay::ReplayEngine;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Shunt, an OpenFlow/SDN switch with a fast-forwarding path for low-latency traffic.
@@ -47,6 +48,13 @@ pub enum Command {
     /// Ports, queues, controllers, limits and marks change while all other traffic goes on. If the file has
     /// an error, if a device cannot be opened, or if a change needs a restart, nothing is changed.
     Reload(Reload),
+    /// Replace the program of a running switch by a newer one, without losing a packet
+    ///
+    /// Starts the program that is installed now, with the arguments of the running one. It gets the rules, the
+    /// learned MACs, the counters and the sockets of the running program, and then takes over the packets.
+    /// Controllers connect again. If the new program does not start, the running one goes on. Needs
+    /// `upgrade = true` in the configuration, and ports of the driver af_packet.
+    Upgrade(UpgradeArguments),
     /// Add, remove or change a port of a running switch
     #[command(subcommand)]
     Port(PortCommand),
@@ -85,6 +93,13 @@ pub enum Command {
     /// given costs, the same file and seed print the same result every time. Measured costs are printed, so
     /// that the run can be repeated.
     Sim(Sim),
+    /// Start programs for upgrades; a running switch starts this by itself
+    #[command(hide = true)]
+    Launcher {
+        /// Arguments of the programs
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Write the man pages and the completions of shells to a folder, for packages
     #[command(hide = true)]
     Generate {
@@ -123,6 +138,20 @@ pub struct Check {
     after_help = "SIGHUP has the same effect; the result is then in the log.\n\nExample:\n  shunt reload -c switch.toml"
 )]
 pub struct Reload {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Take the control socket's path from this configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  shunt upgrade -c switch.toml")]
+pub struct UpgradeArguments {
+    /// Absolute path of the new program [default: the path of the running one]
+    #[arg(long, value_name = "PATH")]
+    pub program: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use switch::control::{
     CacheReport, Changes, Client, ClientError, ControlRequest, ControllersReport, CountersReport,
     DeviceReport, ExpressReport, Ffp, FlowForm, FlowPart, Macs, MirrorsReport, Ports, StatelessReport,
@@ -30,6 +31,7 @@ use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
 use switch::log::LogReport;
 use switch::sandbox;
+use switch::upgrade::{Heir, Launcher, Upgrade};
 
 /// Maximum length of a packet's hexadecimal text, in bytes.
 const HEX_BYTES: u64 = 512 * 1_024;
@@ -41,11 +43,26 @@ pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 }
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
+    let heir = Heir::from_environment().map(Arc::new);
+    let done = run_as(run, control, heir.clone());
+    if let (Some(heir), Err(error)) = (heir, &done) {
+        heir.fail(&error.to_string());
+    }
+    done
+}
+
+fn run_as(run: &Run, control: Option<&Path>, heir: Option<Arc<Heir>>) -> Done {
     let prepared = sandbox::prepare_c_library();
     // Privileges are given up before the first thread starts, which is that of the log. The log writes
     // errors.
     let read = Config::read(&run.config)
         .and_then(|text| Config::parse_file(&run.config, &text).map(|configs| (text, configs)));
+    let upgrade = match &read {
+        Ok((_, configs)) if configs.first().is_some_and(|config| config.process.upgrade) => {
+            Upgrade { launcher: Some(Launcher::start().map_err(CommandError::Launcher)?), heir }
+        }
+        _ => Upgrade { launcher: None, heir },
+    };
     let begun = match &read {
         Ok((_, configs)) => sandbox::begin(configs),
         Err(_) => Ok(None),
@@ -67,7 +84,7 @@ pub fn run(run: &Run, control: Option<&Path>) -> Done {
     // The path stays valid if the process gets another working directory.
     let path = std::path::absolute(&run.config).unwrap_or_else(|_| run.config.clone());
     let source = ConfigSource { path, text, control: control.map(Into::into) };
-    Ok(daemon::run(source, &configs, run.flows.as_deref())?)
+    Ok(daemon::run(source, &configs, run.flows.as_deref(), upgrade)?)
 }
 
 pub fn check(check: &Check) -> Done {

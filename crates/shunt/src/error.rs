@@ -18,6 +18,8 @@ pub enum CommandError {
     Output(io::Error),
     #[error("cannot start the thread that writes the log: {0}")]
     Log(io::Error),
+    #[error("cannot start the process that starts new programs: {0}")]
+    Launcher(io::Error),
     #[error("cannot read standard input: {0}")]
     Input(io::Error),
     #[error("{0}")]

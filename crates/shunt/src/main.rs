@@ -30,6 +30,8 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run(run, arguments.control.as_deref()),
         Command::Check(check) => commands::check(check),
         Command::Reload(reload) => reload::reload(reload, arguments.control.as_deref()),
+        Command::Upgrade(upgrade) => reload::upgrade(upgrade, arguments.control.as_deref()),
+        Command::Launcher { arguments } => return switch::upgrade::serve_launcher(arguments),
         Command::Port(port) => reload::port(port, arguments.control.as_deref()),
         Command::Mirror(mirror) => reload::mirror(mirror, arguments.control.as_deref()),
         Command::Show(show) => commands::show(show, arguments.control.as_deref()),

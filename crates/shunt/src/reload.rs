@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Commands that change the configuration of a running switch.
 
-use crate::arguments::{MirrorCommand, MirrorSettings, PortCommand, PortSettings, PortTarget, Reload};
+use crate::arguments::{
+    MirrorCommand, MirrorSettings, PortCommand, PortSettings, PortTarget, Reload, UpgradeArguments,
+};
 use crate::commands::{connect, stdout};
 use crate::error::CommandError;
 use crate::print;
@@ -21,6 +23,17 @@ pub fn reload(reload: &Reload, control: Option<&Path>) -> Done {
     };
     let report = connect(control.or(first.as_deref()), None)?.ask(&ControlRequest::Reload)?;
     print_changes(&report, reload.json)
+}
+
+pub fn upgrade(upgrade: &UpgradeArguments, control: Option<&Path>) -> Done {
+    // The process with all datapaths is replaced, whichever socket gets the request.
+    let first = match (control, &upgrade.config) {
+        (None, Some(path)) => Config::load(path)?.into_iter().next().map(|config| config.control),
+        _ => None,
+    };
+    let request = ControlRequest::Upgrade { program: upgrade.program.clone() };
+    let report = connect(control.or(first.as_deref()), None)?.ask(&request)?;
+    print_changes(&report, upgrade.json)
 }
 
 pub fn port(command: &PortCommand, control: Option<&Path>) -> Done {

@@ -17,6 +17,7 @@ mod encode;
 mod error;
 mod folder;
 mod format;
+mod handover;
 mod items;
 mod journal;
 mod load;
@@ -30,6 +31,7 @@ mod writer;
 
 pub use clock::StoreClock;
 pub use error::StoreError;
+pub use handover::{decode_handover, encode_handover};
 pub use journal::StoreJournal;
 pub use status::StoreStatus;
 
@@ -154,6 +156,13 @@ impl RuleStore {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Makes the store ask for the whole state soon, because the model's state does not come from the folder.
+    #[must_use]
+    pub fn with_new_snapshot(mut self) -> Self {
+        self.wants_snapshot = true;
+        self
     }
 
     /// Locks the folder, creates it if it is missing, and loads the newest whole state.

@@ -175,9 +175,18 @@ struct Base<'a> {
 
 /// Reads a snapshot. Returns `None` if it is not whole.
 fn read_snapshot(image: &FileImage) -> Option<Base<'_>> {
-    let mut frames = Frames::new(image.bytes(), &image.header);
+    read_base(image.bytes(), &image.header)
+}
+
+/// Reads the state in the bytes of a snapshot. Returns `None` if it is not whole.
+pub fn read_state<'a>(bytes: &'a [u8], header: &FileHeader) -> Option<FileState<'a>> {
+    read_base(bytes, header).map(|base| base.state)
+}
+
+fn read_base<'a>(bytes: &'a [u8], header: &FileHeader) -> Option<Base<'a>> {
+    let mut frames = Frames::new(bytes, header);
     let mut state = FileState::default();
-    state.reserve(image.bytes().len());
+    state.reserve(bytes.len());
     let mut transaction = Transaction::default();
     loop {
         let NextFrame::Frame(frame) = frames.next_frame() else { return None };

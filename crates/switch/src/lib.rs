@@ -21,3 +21,4 @@ mod mirror;
 mod plane;
 pub mod sandbox;
 pub mod top;
+pub mod upgrade;

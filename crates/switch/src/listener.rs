@@ -69,8 +69,9 @@ pub enum ListenError {
 pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket file, to recognize the file before it is removed.
-    identity: (u64, u64),
+    /// Device and inode of the socket file, to recognize the file before it is removed. `None` if the file is
+    /// left to another process.
+    identity: Option<(u64, u64)>,
 }
 
 impl Listener {
@@ -95,12 +96,29 @@ impl Listener {
         rustix::net::bind(&socket, &address).map_err(|e| io("bind")(e.into()))?;
         let made = fs::metadata(path).map_err(io("inspect"))?;
         // From here on, the file is removed after an error.
-        let bound = Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) };
+        let bound =
+            Self { socket: socket.into(), path: path.into(), identity: Some((made.dev(), made.ino())) };
         // Clients cannot connect before `listen`, so other users never have access.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(io("set the mode of"))?;
         access.apply(path)?;
         rustix::net::listen(&bound.socket, backlog).map_err(|e| io("listen on")(e.into()))?;
         Ok(bound)
+    }
+
+    /// Uses the socket of an earlier process, which listens already.
+    pub fn inherited(path: &Path, purpose: SocketPurpose, socket: OwnedFd) -> Result<Self, ListenError> {
+        let made = fs::metadata(path).map_err(failed(path, purpose, "inspect"))?;
+        Ok(Self { socket: socket.into(), path: path.into(), identity: Some((made.dev(), made.ino())) })
+    }
+
+    /// Returns the path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves the socket file to another process.
+    pub fn leave(&mut self) {
+        self.identity = None;
     }
 
     /// Accepts a waiting client, if any. Does not block.
@@ -119,7 +137,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let ours = fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.identity);
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|m| Some((m.dev(), m.ino())) == self.identity);
         if ours {
             // A failure is harmless: the next start replaces the file.
             let _ = fs::remove_file(&self.path);

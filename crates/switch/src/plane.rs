@@ -13,9 +13,16 @@ use std::collections::BTreeMap;
 use worker::WorkerSet;
 
 use crate::hardware::DeviceDatapath;
+use crate::upgrade::InheritedCounters;
 
-/// The data plane of a datapath.
-pub enum Plane {
+/// The data plane of a datapath. Its counters continue those of the process before an upgrade.
+pub struct Plane {
+    forwarder: Forwarder,
+    inherited: InheritedCounters,
+}
+
+/// What forwards the packets.
+enum Forwarder {
     /// Workers of this process.
     Workers(Box<WorkerSet>),
     /// A device, with which the daemon exchanges datagrams.
@@ -23,28 +30,45 @@ pub enum Plane {
 }
 
 impl Plane {
+    /// Creates the data plane of workers.
+    pub fn of_workers(workers: WorkerSet) -> Self {
+        let forwarder = Forwarder::Workers(Box::new(workers));
+        Self { forwarder, inherited: InheritedCounters::default() }
+    }
+
+    /// Creates the data plane of a device.
+    pub fn of_device(device: DeviceDatapath) -> Self {
+        let forwarder = Forwarder::Device(Box::new(device));
+        Self { forwarder, inherited: InheritedCounters::default() }
+    }
+
+    /// Adds the counters of an earlier process to those of this one.
+    pub fn inherit(&mut self, counters: InheritedCounters) {
+        self.inherited = counters;
+    }
+
     /// Returns the device, if one forwards the packets.
     pub fn device(&mut self) -> Option<&mut DeviceDatapath> {
-        match self {
-            Self::Workers(_) => None,
-            Self::Device(device) => Some(device),
+        match &mut self.forwarder {
+            Forwarder::Workers(_) => None,
+            Forwarder::Device(device) => Some(device),
         }
     }
 
     /// Returns the links of all ports.
     pub fn port_links(&mut self) -> BTreeMap<PortNo, Link> {
-        match self {
-            Self::Workers(workers) => workers.port_links(),
-            Self::Device(device) => device.links(),
+        match &mut self.forwarder {
+            Forwarder::Workers(workers) => workers.port_links(),
+            Forwarder::Device(device) => device.links(),
         }
     }
 }
 
 impl TracedPlane for Plane {
     fn workers(&mut self) -> Option<&mut WorkerSet> {
-        match self {
-            Self::Workers(workers) => Some(workers),
-            Self::Device(_) => None,
+        match &mut self.forwarder {
+            Forwarder::Workers(workers) => Some(workers),
+            Forwarder::Device(_) => None,
         }
     }
 }
@@ -52,9 +76,15 @@ impl TracedPlane for Plane {
 /// Calls a method of the data plane that is there.
 macro_rules! either {
     ($plane:expr, $method:ident($($argument:expr),*)) => {
-        match $plane {
-            Plane::Workers(workers) => workers.$method($($argument),*),
-            Plane::Device(device) => device.plane.$method($($argument),*),
+        match &$plane.forwarder {
+            Forwarder::Workers(workers) => workers.$method($($argument),*),
+            Forwarder::Device(device) => device.plane.$method($($argument),*),
+        }
+    };
+    (mut $plane:expr, $method:ident($($argument:expr),*)) => {
+        match &mut $plane.forwarder {
+            Forwarder::Workers(workers) => workers.$method($($argument),*),
+            Forwarder::Device(device) => device.plane.$method($($argument),*),
         }
     };
 }
@@ -65,15 +95,16 @@ impl DataPlane for Plane {
     }
 
     fn check(&mut self, changes: &[EntryChange], others: &[Operation]) -> Result<(), PlaneRefusal> {
-        either!(self, check(changes, others))
+        either!(mut self, check(changes, others))
     }
 
     fn submit(&mut self, operation: Operation) -> RuleVersion {
-        either!(self, submit(operation))
+        self.inherited.note(&operation);
+        either!(mut self, submit(operation))
     }
 
     fn applied(&mut self) -> RuleVersion {
-        either!(self, applied())
+        either!(mut self, applied())
     }
 
     fn parked(&self) -> usize {
@@ -81,54 +112,62 @@ impl DataPlane for Plane {
     }
 
     fn tick(&mut self, now: Nanos) {
-        either!(self, tick(now));
+        either!(mut self, tick(now));
     }
 
     fn counted_until(&mut self) -> Nanos {
-        either!(self, counted_until())
+        either!(mut self, counted_until())
     }
 
     fn next_count(&mut self, now: Nanos) -> Nanos {
-        either!(self, next_count(now))
+        either!(mut self, next_count(now))
     }
 
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
-        either!(self, entry_counters(id))
+        let counters = either!(mut self, entry_counters(id));
+        self.inherited.with_entry(id, counters)
     }
 
     fn release(&mut self, id: EntryId) {
-        either!(self, release(id));
+        self.inherited.forget_entry(id);
+        either!(mut self, release(id));
     }
 
     fn table_counters(&mut self, table: TableId) -> TableCounters {
-        either!(self, table_counters(table))
+        let counters = either!(mut self, table_counters(table));
+        self.inherited.with_table(table, counters)
     }
 
     fn group_counters(&mut self, id: GroupId) -> Option<GroupCounters> {
-        either!(self, group_counters(id))
+        let counters = either!(mut self, group_counters(id))?;
+        Some(self.inherited.with_group(id, counters))
     }
 
     fn meter_counters(&mut self, id: MeterId) -> Option<MeterCounters> {
-        either!(self, meter_counters(id))
+        let counters = either!(mut self, meter_counters(id))?;
+        Some(self.inherited.with_meter(id, counters))
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
-        either!(self, port_counters(port))
+        let counters = either!(mut self, port_counters(port))?;
+        Some(self.inherited.with_port(port, counters))
     }
 
     fn queues(&mut self, port: PortNo) -> Vec<PortQueue> {
-        either!(self, queues(port))
+        let queues = either!(mut self, queues(port));
+        self.inherited.with_queues(port, queues)
     }
 
     fn totals(&mut self) -> Totals {
-        either!(self, totals())
+        let totals = either!(mut self, totals());
+        self.inherited.with_totals(totals)
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        either!(self, next_event())
+        either!(mut self, next_event())
     }
 
     fn recycle(&mut self, frame: Frame) {
-        either!(self, recycle(frame));
+        either!(mut self, recycle(frame));
     }
 }

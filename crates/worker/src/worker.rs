@@ -655,6 +655,12 @@ impl<P: Probe> Worker<P> {
         self.egress.events.slots() < self.egress.events.buffer().capacity()
     }
 
+    /// Returns whether no received packet waits in the worker or on its way to it.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.pipeline.held() == 0 && self.arrivals.iter().all(Arrivals::is_empty)
+    }
+
     /// Returns the worker's probe.
     pub fn probe(&mut self) -> &mut P {
         &mut self.probe

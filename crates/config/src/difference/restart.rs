@@ -28,6 +28,8 @@ impl Restarts {
             restarts.when(old.log != new.log, "log", reason);
             let reason = "the switch gives up its privileges at the start";
             restarts.when(old.security != new.security, "security", reason);
+            let reason = "the process that starts new programs is started before privileges are given up";
+            restarts.when(old.upgrade != new.upgrade, "upgrade", reason);
             restarts.workers(before, after);
         }
         let ids = |configs: &[Config]| -> BTreeSet<u64> {

@@ -216,7 +216,12 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    fn restore_macs(&mut self, now: Nanos, macs: &[(u16, [u8; 6], PortNo)], report: &mut RestoreReport) {
+    pub(crate) fn restore_macs(
+        &mut self,
+        now: Nanos,
+        macs: &[(u16, [u8; 6], PortNo)],
+        report: &mut RestoreReport,
+    ) {
         let mut counts: BTreeMap<PortNo, u32> = BTreeMap::new();
         macs.iter().for_each(|(_, _, port)| *counts.entry(*port).or_default() += 1);
         // As after a change of the settings, a port with more MACs than its limit allows loses all of them.

@@ -10,6 +10,8 @@
 
 mod copies;
 mod cut;
+mod fanout;
+mod program;
 mod receive;
 mod socket;
 mod transmit;
@@ -21,6 +23,8 @@ use crate::{
     Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
 };
 use cut::Cutter;
+pub use fanout::Fanout;
+use fanout::Occasion;
 use frame::{Frame, Stamp};
 use socket::{Port, Socket};
 use std::cell::Cell;
@@ -35,21 +39,25 @@ pub const NAME: &str = "af_packet";
 ///
 /// # Errors
 /// Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 256, the
-/// limits of a fanout group.
+/// limits of a fan-out group. A port that is to take over from an older process needs at least as many queues
+/// as the older port, and the group must have space for both.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
-    if spec.queues == 0 || spec.queues > 256 {
-        return Err(PortError::BadQueues {
-            port: spec.name.clone(),
-            driver: NAME,
-            queues: spec.queues,
-            expected: "1 to 256",
-        });
-    }
-    interface::check_name(spec, NAME)
+    let older = spec.fanout.map_or(0, |group| usize::from(group.members));
+    let expected = if spec.queues < older {
+        "at least as many as the process has from which it takes over"
+    } else if spec.queues + older > fanout::MEMBERS_MAX {
+        "1 to 256, also together with the process from which it takes over"
+    } else if spec.queues == 0 {
+        "1 to 256"
+    } else {
+        return interface::check_name(spec, NAME);
+    };
+    Err(PortError::BadQueues { port: spec.name.clone(), driver: NAME, queues: spec.queues, expected })
 }
 
 /// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and
-/// brings the interface up. With more than one queue, the kernel distributes packets by flow.
+/// brings the interface up. With more than one queue, the kernel distributes packets by flow. With
+/// `spec.fanout`, the queues receive nothing before [`Fanout::take_over`].
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if the interface does not exist or is not an Ethernet
@@ -59,12 +67,13 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 }
 
 /// Opens queues like [`open`], but the kernel discards the packets for each queue until [`Queue::start`]. So
-/// two ports of one interface never receive the same packet.
+/// two ports of one interface never receive the same packet. With `spec.fanout`, this is the same as [`open`].
 ///
 /// # Errors
 /// Returns the errors of [`open`].
 pub fn open_held(spec: &Spec) -> Result<Queues, PortError> {
-    open_as(spec, Start::Later)
+    let start = if spec.fanout.is_some() { Start::AtOnce } else { Start::Later };
+    open_as(spec, start)
 }
 
 /// When a queue begins to receive.
@@ -77,7 +86,8 @@ enum Start {
 fn open_as(spec: &Spec, start: Start) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);
-    let sockets = (0..spec.queues).map(|_| Socket::open(&port)).collect::<Result<Vec<_>, _>>()?;
+    let sockets =
+        (0..spec.queues).map(|_| Socket::open(&port, Occasion::Opening)).collect::<Result<Vec<_>, _>>()?;
     if start == Start::AtOnce {
         for socket in &sockets {
             socket.start(&port)?;
@@ -137,14 +147,14 @@ impl PacketQueue {
     /// Opens a new socket on the interface that now has the port's name. Packets in the old socket are
     /// counted as drops. On failure the old socket stays, and the next call tries again.
     fn reopen(&mut self) {
-        let Ok(fresh) = Socket::open(&self.port) else { return };
+        let Ok(fresh) = Socket::open(&self.port, Occasion::Reopening) else { return };
         if !self.is_held && fresh.start(&self.port).is_err() {
             return;
         }
         self.fetch_kernel_drops();
         let lost = self.socket.drain();
         self.statistics.dropped_many(PortDrop::RxKernel, lost);
-        if self.socket.replace(fresh).is_ok() {
+        if self.socket.replace(&self.port, fresh).is_ok() {
             self.generation += 1;
         }
     }
@@ -181,6 +191,10 @@ impl Queue for PacketQueue {
     fn descriptor(&self) -> Option<RawFd> {
         self.socket.take_error();
         Some(self.socket.descriptor())
+    }
+
+    fn fanout(&self) -> Option<Fanout> {
+        Some(self.port.fanout.clone())
     }
 
     fn generation(&self) -> u64 {

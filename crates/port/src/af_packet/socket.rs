@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A raw socket with its receive ring, and the fanout group of a port's sockets.
+//! A raw socket with its receive ring.
 
 use super::copies::Copies;
+use super::fanout::{Fanout, Occasion};
 use crate::interface::Owner;
 use crate::sys::{self, Interface, Ring};
 use crate::watch::LinkReport;
 use crate::{PortError, Spec};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Size of a receive ring in bytes.
 const RING_BYTES: usize = 8 * 1024 * 1024;
@@ -21,22 +22,21 @@ const SLOT_OVERHEAD_BYTES: usize = 128;
 /// device has not sent.
 const SOCKET_BUFFER_BYTES: libc::c_int = 16 * 1024 * 1024;
 
-/// `PACKET_FANOUT_FLAG_IGNORE_OUTGOING` of linux/if_packet.h, which libc does not define. The sockets' own
-/// option does not apply to a fanout group.
-const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
-
-/// State shared by the queues of a port: name and fanout group. Locked only when a device is opened or
-/// reopened.
+/// State shared by the queues of a port.
 pub(super) struct Port {
     owner: Owner,
-    queues: usize,
-    /// Interface index and ID of the fanout group, once a socket has created it.
-    group: Mutex<Option<(i32, u16)>>,
+    pub(super) fanout: Fanout,
+    /// Whether the sockets must be members of one fan-out group: otherwise each would receive all packets.
+    needs_group: bool,
 }
 
 impl Port {
     pub(super) fn new(spec: &Spec) -> Arc<Self> {
-        Arc::new(Self { owner: Owner::new(spec, super::NAME), queues: spec.queues, group: Mutex::new(None) })
+        Arc::new(Self {
+            owner: Owner::new(spec, super::NAME),
+            fanout: Fanout::new(spec.queues, spec.fanout),
+            needs_group: spec.queues > 1 || spec.fanout.is_some(),
+        })
     }
 
     pub(super) fn error(&self, what: &'static str, source: io::Error) -> PortError {
@@ -50,14 +50,15 @@ pub(super) struct Socket {
     pub(super) ring: Ring,
     /// Packets too long for a ring slot.
     pub(super) copies: Copies,
-    pub(super) fd: OwnedFd,
+    pub(super) fd: Arc<OwnedFd>,
 }
 
 impl Socket {
     /// Opens the port's device in the calling thread's network namespace. The socket receives nothing before
-    /// `start`; otherwise packets would be received twice while the port's sockets join their fanout group.
-    pub(super) fn open(port: &Port) -> Result<Self, PortError> {
+    /// `start`; otherwise packets would be received twice while the port's sockets join their fan-out group.
+    pub(super) fn open(port: &Port, occasion: Occasion) -> Result<Self, PortError> {
         let fd = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
+        let fd = Arc::new(fd);
         let socket = fd.as_fd();
         let interface = Interface::new(socket, &port.owner.device);
         let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
@@ -93,9 +94,11 @@ impl Socket {
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
             .map_err(|e| port.error("receive frames for all addresses (promiscuous)", e))?;
         sys::bind(socket, ifindex).map_err(|e| port.error("bind", e))?;
-        if port.queues > 1 {
-            join(port, socket, ifindex)
-                .map_err(|e| port.error("join the queues' fanout group (the interface must be up)", e))?;
+        // Before Linux 6.13, only an interface that is up can have a fan-out group. A single socket works
+        // without a group, too.
+        let joined = port.fanout.join(&fd, ifindex, occasion);
+        if port.needs_group {
+            joined.map_err(|e| port.error("join a fan-out group (the interface must be up)", e))?;
         }
         Ok(Self { ring, copies: Copies::default(), fd })
     }
@@ -113,9 +116,10 @@ impl Socket {
     }
 
     /// Replaces this socket with `fresh`, but keeps the number of the old descriptor.
-    pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
+    pub(super) fn replace(&mut self, port: &Port, fresh: Self) -> io::Result<()> {
         let Self { ring, copies, fd } = fresh;
-        sys::replace(&self.fd, fd)?;
+        sys::replace(&self.fd, fd.as_fd())?;
+        port.fanout.renumber(&fd, &self.fd);
         // This unmaps the old ring, and the kernel then closes the old socket.
         self.ring = ring;
         self.copies = copies;
@@ -191,28 +195,6 @@ fn buffers(socket: BorrowedFd<'_>) {
             let _ = sys::set_option(socket, libc::SOL_SOCKET, polite, &SOCKET_BUFFER_BYTES);
         }
     }
-}
-
-/// Joins the port's fanout group on this interface. Creates the group if there is none, or if it belongs to a
-/// removed interface. The kernel distributes packets by a symmetric hash of IP addresses and ports, so both
-/// directions of a flow reach the same queue. Packets without an IP header all reach one queue.
-fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
-    let mode = libc::PACKET_FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
-    let enter = |id: u16, flags: u32| {
-        let argument = (u32::from(id) | (mode | flags) << 16) as libc::c_int;
-        sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
-    };
-    let mut group = port.group.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((of, id)) = *group
-        && of == ifindex
-        && enter(id, 0).is_ok()
-    {
-        return Ok(());
-    }
-    enter(0, libc::PACKET_FANOUT_FLAG_UNIQUEID)?;
-    let id = sys::option::<libc::c_int>(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
-    *group = Some((ifindex, id as u16));
-    Ok(())
 }
 
 #[cfg(test)]

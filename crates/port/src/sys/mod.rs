@@ -127,16 +127,34 @@ pub(crate) fn outstanding_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
 
 /// Makes a socket refuse every packet until [`accept_all`] is called.
 pub(crate) fn refuse_all(socket: BorrowedFd<'_>) -> io::Result<()> {
-    // The instruction "return 0 bytes" in classic BPF.
+    // The instruction "return 0 bytes".
     let mut program = [libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 }];
-    let filter = libc::sock_fprog { len: 1, filter: program.as_mut_ptr() };
-    // SAFETY: filter and program live until the call returns; the kernel copies both.
+    set_program(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &mut program)
+}
+
+/// Sets the program that selects the member of a packet socket's fan-out group for each packet. When the
+/// call returns, no packet is on its way to a member that the previous program has selected.
+pub(crate) fn set_fanout_program(socket: BorrowedFd<'_>, code: &mut [libc::sock_filter]) -> io::Result<()> {
+    set_program(socket, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, code)
+}
+
+/// Sets a socket option whose value is a program in classic BPF.
+fn set_program(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    code: &mut [libc::sock_filter],
+) -> io::Result<()> {
+    let len = u16::try_from(code.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog { len, filter: code.as_mut_ptr() };
+    // SAFETY: structure and code live until the call returns, their true lengths are given, and the kernel
+    // copies both.
     unsafe {
         check(libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const filter).cast(),
+            level,
+            name,
+            (&raw const program).cast(),
             size_of::<libc::sock_fprog>() as libc::socklen_t,
         ))?;
     }
@@ -150,9 +168,9 @@ pub(crate) fn accept_all(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Makes the descriptor `number` refer to `file`, and closes the file to which it referred before. This is
 /// one step, so no other file can get the number while another thread polls it.
-pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
-    // SAFETY: the call takes no pointers. Both descriptors are open and owned. Afterwards `number` still owns
-    // its number, and `file` closes its own.
+pub(crate) fn replace(number: &OwnedFd, file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the call takes no pointers. Both descriptors are open. Afterwards `number` still owns its
+    // number, and `file` is open as before.
     unsafe { check(libc::dup3(file.as_raw_fd(), number.as_raw_fd(), libc::O_CLOEXEC))? };
     Ok(())
 }

@@ -10,7 +10,7 @@ use config::{Endpoint, SocketAccess};
 use rustix::event::PollFlags;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 #[derive(Debug)]
 enum Socket {
@@ -33,10 +33,6 @@ pub struct Acceptor {
 impl Acceptor {
     /// Binds the endpoint and listens on it.
     pub fn open(protocol: Protocol, endpoint: &Endpoint) -> Result<Self, ListenError> {
-        let purpose = match protocol {
-            Protocol::OpenFlow => SocketPurpose::OpenFlow,
-            Protocol::Pof => SocketPurpose::Pof,
-        };
         let (socket, address) = match endpoint {
             Endpoint::Tcp(address) => {
                 let (listener, address) = listen_on(*address)?;
@@ -49,11 +45,51 @@ impl Acceptor {
             Endpoint::Unix(path) => {
                 // Only the owner may connect.
                 let access = SocketAccess::default();
-                let listener = Listener::bind(path, purpose, &access, CONNECTIONS as i32)?;
+                let listener = Listener::bind(path, purpose(protocol), &access, CONNECTIONS as i32)?;
                 (Socket::Unix(listener), endpoint.clone())
             }
         };
         Ok(Self { protocol, socket, address, configured: endpoint.clone(), is_ready: false })
+    }
+
+    /// Uses the socket of an earlier process, which listens already.
+    pub fn inherited(protocol: Protocol, endpoint: &Endpoint, socket: OwnedFd) -> Result<Self, ListenError> {
+        let tcp = |address: SocketAddr, socket: OwnedFd| {
+            let listener = TcpListener::from(socket);
+            let bound = listener.local_addr().map_err(|source| ListenError::Tcp { address, source })?;
+            Ok::<_, ListenError>((Socket::Tcp(listener), bound))
+        };
+        let (socket, address) = match endpoint {
+            Endpoint::Tcp(address) => {
+                let (socket, bound) = tcp(*address, socket)?;
+                (socket, Endpoint::Tcp(bound))
+            }
+            Endpoint::Ssl(address) => {
+                let (socket, bound) = tcp(*address, socket)?;
+                (socket, Endpoint::Ssl(bound))
+            }
+            Endpoint::Unix(path) => {
+                let listener = Listener::inherited(path, purpose(protocol), socket)?;
+                (Socket::Unix(listener), endpoint.clone())
+            }
+        };
+        Ok(Self { protocol, socket, address, configured: endpoint.clone(), is_ready: false })
+    }
+
+    /// Returns the socket with its name, for another process that continues to listen.
+    pub fn hand_over(&self) -> io::Result<(String, OwnedFd)> {
+        let socket = match &self.socket {
+            Socket::Tcp(listener) => listener.as_fd(),
+            Socket::Unix(listener) => listener.descriptor(),
+        };
+        Ok((handover_name(self.protocol, &self.configured), socket.try_clone_to_owned()?))
+    }
+
+    /// Leaves the file of a unix socket to another process.
+    pub fn leave(&mut self) {
+        if let Socket::Unix(listener) = &mut self.socket {
+            listener.leave();
+        }
     }
 
     /// Returns the protocol of the accepted connections.
@@ -112,6 +148,18 @@ impl Acceptor {
         };
         self.is_ready = accepted.is_some();
         Ok(accepted)
+    }
+}
+
+/// Returns the name of a listening socket in an upgrade.
+pub fn handover_name(protocol: Protocol, endpoint: &Endpoint) -> String {
+    format!("{protocol:?} {endpoint}")
+}
+
+fn purpose(protocol: Protocol) -> SocketPurpose {
+    match protocol {
+        Protocol::OpenFlow => SocketPurpose::OpenFlow,
+        Protocol::Pof => SocketPurpose::Pof,
     }
 }
 

@@ -22,6 +22,7 @@ mod tls;
 
 use crate::listener::ListenError;
 use crate::plane::Plane;
+use crate::upgrade::InheritedDatapath;
 pub use acceptor::Acceptor;
 use agents::{Agents, ChannelKey, LinkEvent, LinkProgress};
 pub use agents::{OffloadedDone, OffloadedWork, Protocol};
@@ -37,6 +38,7 @@ use model::{AsyncMessage, Model};
 use rustix::event::{PollFd, PollFlags};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use stream::Stream;
 pub use tls::Tls;
 
@@ -80,11 +82,22 @@ impl Channels {
     /// # Errors
     ///
     /// Returns an error if an endpoint cannot be bound, or if the files of TLS cannot be used.
-    pub fn open(datapath: &config::Datapath) -> Result<Self, ListenError> {
+    ///
+    /// Endpoints in `inherited` are those of an earlier process.
+    pub fn open(
+        datapath: &config::Datapath,
+        mut inherited: Option<&mut InheritedDatapath>,
+    ) -> Result<Self, ListenError> {
         let (openflow, pof) = (&datapath.openflow, datapath.pof.as_ref());
         let openflow_ends = openflow.listen.iter().map(|end| (Protocol::OpenFlow, end));
         let pof_ends = pof.into_iter().flat_map(|pof| &pof.listen).map(|end| (Protocol::Pof, end));
-        let acceptors = openflow_ends.chain(pof_ends).map(|(protocol, end)| Acceptor::open(protocol, end));
+        let acceptors = openflow_ends.chain(pof_ends).map(|(protocol, end)| {
+            let name = acceptor::handover_name(protocol, end);
+            match inherited.as_mut().and_then(|inherited| inherited.take_listener(&name)) {
+                Some(socket) => Acceptor::inherited(protocol, end, socket),
+                None => Acceptor::open(protocol, end),
+            }
+        });
         let acceptors: Vec<_> = acceptors.collect::<Result<_, _>>()?;
         let to_openflow = openflow.controllers.iter().map(|end| (Protocol::OpenFlow, end));
         let to_pof = pof.into_iter().flat_map(|pof| &pof.controllers).map(|end| (Protocol::Pof, end));
@@ -101,6 +114,16 @@ impl Channels {
             tls: open_tls(datapath)?,
             log: LogLimit::default(),
         })
+    }
+
+    /// Returns the listening sockets with their names, for another process that continues to listen.
+    pub fn hand_over(&self) -> io::Result<Vec<(String, OwnedFd)>> {
+        self.acceptors.iter().map(|(_, acceptor)| acceptor.hand_over()).collect()
+    }
+
+    /// Leaves the files of unix sockets to another process.
+    pub fn leave(&mut self) {
+        self.acceptors.iter_mut().for_each(|(_, acceptor)| acceptor.leave());
     }
 
     /// Returns the bound endpoints of a protocol.

@@ -3,12 +3,18 @@
 
 use config::edit::{MirrorEdit, PortEdit};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// A requested change of the configuration.
 #[derive(Clone, Debug)]
 pub enum ReloadWork {
     /// The file is read again.
     File,
+    /// A new program takes over: this one, or the one at the path of the running one.
+    Upgrade {
+        /// Path of the program.
+        program: Option<PathBuf>,
+    },
     /// A port of a datapath is added, removed or changed. The file stays as it is.
     Port {
         /// ID of the datapath.

@@ -137,6 +137,16 @@ impl Connection {
         matches!(self.job, Some(Job::Barrier(..)))
     }
 
+    /// Returns whether the client waits for a change of the configuration, or for an upgrade.
+    pub fn waits_for_reload(&self) -> bool {
+        matches!(self.job, Some(Job::Reload(..)))
+    }
+
+    /// Sends what can be sent at once, before the process ends.
+    pub fn flush(&mut self) {
+        self.write();
+    }
+
     /// Returns whether the client waits for real packets. Workers do not wake the control thread for such
     /// packets.
     pub fn waits_for_records(&self) -> bool {
@@ -358,6 +368,7 @@ impl Connection {
                 Err(error) => self.error(Some(id), &error.to_string()),
             },
             ControlRequest::Reload => self.reload(id, ReloadWork::File, state),
+            ControlRequest::Upgrade { program } => self.reload(id, ReloadWork::Upgrade { program }, state),
             ControlRequest::Port { edit } => {
                 let datapath = state.model.config().datapath_id;
                 self.reload(id, ReloadWork::Port { datapath, edit }, state);

@@ -9,6 +9,7 @@ use config::stateless_form::{GatesForm, StatelessForm};
 use flow::{PortNo, QueueId, TableId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +90,11 @@ pub enum ControlRequest {
     /// Reads the configuration file again and applies what changed. The answer is
     /// [`ReloadReport`](super::ReloadReport), sent when all changes are active.
     Reload,
+    /// Hands over to a new program. The answer is that of `Reload`; afterwards, the connection ends.
+    Upgrade {
+        /// Absolute path of the program. `None` stands for the path of the running one.
+        program: Option<PathBuf>,
+    },
     /// Adds, removes or changes a port. The answer is that of `Reload`.
     Port {
         /// The change.
@@ -113,6 +119,7 @@ impl ControlRequest {
             Self::TraceLive { .. } => &["live"],
             Self::Gates { .. } => &["gates", "trusted"],
             Self::Port { .. } | Self::Mirror { .. } => &["edit"],
+            Self::Upgrade { .. } => &["program"],
             Self::SetLog { .. } => &["module", "level"],
             Self::Ports
             | Self::Tables

@@ -8,16 +8,20 @@ use super::stop::Stop;
 use crate::log::say;
 use crate::plane::Plane;
 use crate::sandbox::{self, ThreadKind};
+use crate::upgrade::HeirError;
 use config::trace::TracedPlane;
 use config::{Config, Durable};
 use flow::Nanos;
 use model::{KeptChange, KeptState, Model};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{Durability, LoadReport, LoadingStore, OpenedStore, RuleStore};
-use store::{StoreClock, StoreConfig, StoreHandle};
+use store::{StoreClock, StoreConfig, StoreError, StoreHandle};
 use worker::RunInParallel;
+
+/// Longest time for which the process before may hold the lock of a store.
+const LOCK_LIMIT: Duration = Duration::from_secs(3);
 
 /// Is called by the threads of a store when they begin.
 fn begin_thread() {
@@ -127,6 +131,52 @@ fn restore(
         first.extend(current.filter(|change| matches!(change, KeptChange::Stateless(_))));
     }
     first
+}
+
+/// Decodes the state of the process that this one continues.
+pub fn decode(config: &Config, clock: MonotonicClock, bytes: &[u8]) -> Result<KeptState, DaemonError> {
+    let incomplete = |problem: String| DaemonError::from(HeirError::Incomplete(problem));
+    let id = config.datapath.id;
+    match store::decode_handover(bytes, id, clock.now()) {
+        Some((state, 0)) => Ok(state),
+        Some((_, lost)) => Err(incomplete(format!("{lost} rules of datapath {id} cannot be decoded"))),
+        None => Err(incomplete(format!("the state of datapath {id} is damaged"))),
+    }
+}
+
+/// Restores the state of the process that this one continues.
+pub fn restore_handed_over(model: &mut Model<Plane>, now: Nanos, state: KeptState) {
+    set_run_in_parallel(model, Some(run_in_parallel));
+    let restored = model.restore(now, state);
+    set_run_in_parallel(model, None);
+    if restored.refused > 0 {
+        let text = restored.reasons.join("; ");
+        say(&format!("shunt: {} rules of the old program are refused and lost: {text}", restored.refused));
+    }
+}
+
+/// Opens the store of a datapath whose state came from the process before, and attaches it. That process may
+/// have locked it for a moment.
+pub fn attach(
+    config: &Config,
+    clock: MonotonicClock,
+    model: &mut Model<Plane>,
+) -> Result<Option<StoreHandle>, DaemonError> {
+    let end = Instant::now() + LOCK_LIMIT;
+    let loading = loop {
+        match begin(config, clock) {
+            Err(DaemonError::Store(StoreError::InUse(_))) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => break other?,
+        }
+    };
+    let Some(loading) = loading else { return Ok(None) };
+    let OpenedStore { store, state, .. } = loading.finish()?;
+    drop(state);
+    let (journal, handle) = store.with_new_snapshot().start(begin_thread)?;
+    model.attach_journal(clock.now(), Box::new(journal), Vec::new());
+    Ok(Some(handle))
 }
 
 fn set_run_in_parallel(model: &mut Model<Plane>, run_in_parallel: Option<RunInParallel>) {

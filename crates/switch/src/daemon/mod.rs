@@ -6,6 +6,7 @@
 mod change;
 mod clock;
 mod crew;
+mod handover;
 mod hangups;
 mod kept_rules;
 mod link_watch;
@@ -29,12 +30,15 @@ pub(crate) use clock::MonotonicClock;
 pub use ports::{OpenPort, open};
 pub use reload::ConfigSource;
 pub(crate) use reload::Reloader;
+pub(crate) use service::report_main_process;
 pub use start::{Daemon, check, check_access, check_certificates};
 pub use stop::Stop;
+pub(crate) use thread::Shared;
 
 use crate::listener::ListenError;
 use crate::mirror::MirrorError;
 use crate::sandbox::{self, SandboxError, ThreadKind};
+use crate::upgrade::{Heir, HeirError, Predecessor, Upgrade};
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
@@ -111,6 +115,9 @@ pub enum DaemonError {
         "a change of many flows ended unexpectedly; this is a bug in shunt; please report it with the output above"
     )]
     LongWorkEnded,
+    /// This process cannot continue another one.
+    #[error(transparent)]
+    Heir(#[from] HeirError),
     /// The process cannot give up its privileges.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
@@ -143,12 +150,19 @@ impl DaemonError {
 /// Each datapath gets a separate daemon, with a separate control socket. The datapaths share the threads of
 /// workers and the control threads. When all daemons forward packets, the function prints one line per
 /// datapath to stderr. A flow file is allowed only if there is a single datapath. `source` is the file of the
-/// configurations; SIGHUP and clients make the switch read it again.
+/// configurations; SIGHUP and clients make the switch read it again. `upgrade` has the ways to the process that
+/// starts new programs, and to the process that this one continues.
 ///
 /// # Errors
 ///
 /// Returns an error if a daemon cannot start, or if one of its threads ends unexpectedly.
-pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> {
+pub fn run(
+    source: ConfigSource,
+    configs: &[Config],
+    flows: Option<&Path>,
+    upgrade: Upgrade,
+) -> Result<(), DaemonError> {
+    let Upgrade { launcher, heir } = upgrade;
     if let (Some(path), [_, _, ..]) = (flows, configs) {
         return Err(DaemonError::FlowsOfSeveral(path.into()));
     }
@@ -156,25 +170,15 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
     // A signal that arrives earlier takes effect when the switch is ready.
     let hangups = Hangups::catch().map_err(DaemonError::io("catch signals"))?;
     let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
-    let mut daemons = Vec::with_capacity(configs.len());
-    let mut crew = Crew::default();
-    let mut opened = Vec::with_capacity(configs.len());
-    for config in configs {
-        if stop.is_requested() {
-            return Ok(());
+    let started = start_all(configs, flows, heir.as_deref(), &stop)?;
+    let Some(mut daemons) = started else { return Ok(()) };
+    let metrics = match start_metrics(configs, &daemons) {
+        Err(error) if heir.is_some() => {
+            tracing::error!("{error}");
+            None
         }
-        opened.push(Daemon::open(config, || open(config), &mut crew)?);
-    }
-    for (config, opened) in configs.iter().zip(opened) {
-        let flows = flows.or(config.datapath.flows.as_deref());
-        let prepared = Daemon::prepare(config, opened, flows, &stop, &mut crew)?;
-        let Some(daemon) = prepared else { return Ok(()) };
-        daemons.push(daemon);
-    }
-    if let Some(config) = configs.first() {
-        start::start_workers(crew, config, &mut daemons)?;
-    }
-    let metrics = start_metrics(configs, &daemons)?;
+        started => started?,
+    };
     for lines in configs.iter().zip(&daemons).collect::<Vec<_>>().chunks(READY_LINES) {
         for (config, daemon) in lines {
             crate::log::say(&format!("shunt: ready, {}", ready_line(config, daemon)));
@@ -182,7 +186,12 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
         crate::log::flush();
     }
     let ways = daemons.iter().map(Daemon::reload_way).collect();
-    let reloader = Reloader::start(source, configs.to_vec(), ways)
+    let ended = end.try_clone().map_err(DaemonError::io("copy a descriptor"))?;
+    let predecessor = launcher.map(|launcher| {
+        let ways = daemons.iter().map(Daemon::upgrade_way).collect();
+        (Predecessor { launcher, end: ended }, ways)
+    });
+    let reloader = Reloader::start(source, configs.to_vec(), ways, predecessor)
         .map_err(DaemonError::io("start the thread that changes the configuration"))?;
     daemons.iter_mut().for_each(|daemon| daemon.reloader = Some(reloader.clone()));
     hangups.start(reloader).map_err(DaemonError::io("start the thread that waits for SIGHUP"))?;
@@ -197,6 +206,40 @@ pub fn run(source: ConfigSource, configs: &[Config], flows: Option<&Path>) -> Re
     let ports = configs.iter().map(|config| config.datapath.ports.len()).sum::<usize>();
     service::ready(&format!("forwards packets; datapaths: {}, ports at the start: {ports}", configs.len()));
     serve_all(daemons, &stop, &end)
+}
+
+/// Starts the datapaths and their workers. Returns `None` if the process was stopped first.
+fn start_all(
+    configs: &[Config],
+    flows: Option<&Path>,
+    heir: Option<&Heir>,
+    stop: &Stop,
+) -> Result<Option<Vec<Daemon>>, DaemonError> {
+    let mut crew = Crew::default();
+    if let Some(heir) = heir {
+        let prepared = handover::prepare_all(configs, heir, stop, &mut crew)?;
+        let Some(mut daemons) = prepared else { return Ok(None) };
+        handover::take_over(configs, heir, crew, &mut daemons)?;
+        return Ok(Some(daemons));
+    }
+    let mut daemons = Vec::with_capacity(configs.len());
+    let mut opened = Vec::with_capacity(configs.len());
+    for config in configs {
+        if stop.is_requested() {
+            return Ok(None);
+        }
+        opened.push(Daemon::open(config, || open(config), &mut crew)?);
+    }
+    for (config, opened) in configs.iter().zip(opened) {
+        let flows = flows.or(config.datapath.flows.as_deref());
+        let prepared = Daemon::prepare(config, opened, flows, stop, &mut crew)?;
+        let Some(daemon) = prepared else { return Ok(None) };
+        daemons.push(daemon);
+    }
+    if let Some(config) = configs.first() {
+        start::start_workers(crew, config, &mut daemons)?;
+    }
+    Ok(Some(daemons))
 }
 
 /// Offers the metrics of all datapaths, if the configuration names an address.

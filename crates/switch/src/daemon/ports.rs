@@ -2,9 +2,10 @@
 //! Opens the ports of a configuration.
 
 use super::DaemonError;
+use crate::upgrade::InheritedDatapath;
 use config::{Config, ConfiguredPort};
 use port::patch::PatchEnd;
-use port::{DeviceLock, Link, PortError, Queue, Queues, Spec};
+use port::{DeviceLock, Fanout, FanoutGroup, Link, PortError, Queue, Queues, Spec};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -23,6 +24,11 @@ impl OpenPort {
     /// Returns the control thread's access to the port, if it is a patch port.
     pub(super) fn patch_end(&self) -> Option<PatchEnd> {
         self.queues.first().and_then(|(_, queue)| queue.patch_end())
+    }
+
+    /// Returns access to the port's fan-out group, if it has one.
+    pub(super) fn fanout(&self) -> Option<Fanout> {
+        self.queues.first().and_then(|(_, queue)| queue.fanout())
     }
 
     /// Returns the link of the port, which is up only if every queue reports it as up.
@@ -55,6 +61,27 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     config.datapath.ports.iter().map(|port| open_as(port, Claim::Take, port::open)).collect()
 }
 
+/// Opens all ports like [`open`]. Ports of an earlier process get no packets until they take over.
+///
+/// # Errors
+///
+/// Returns the error of the first port that cannot be opened or that another switch serves.
+pub(super) fn open_inherited(
+    config: &Config,
+    inherited: &mut InheritedDatapath,
+) -> Result<Vec<OpenPort>, DaemonError> {
+    let mut opened = Vec::with_capacity(config.datapath.ports.len());
+    for port in &config.datapath.ports {
+        let group = inherited.group(&port.device).filter(|_| port.driver == port::af_packet::NAME);
+        let lock = group.and_then(|_| inherited.take_lock(&port.device));
+        let claim = if lock.is_some() { Claim::Keep } else { Claim::Take };
+        let mut open = open_with(port, claim, group, port::open)?;
+        open.device_lock = lock.map(DeviceLock::from).or(open.device_lock);
+        opened.push(open);
+    }
+    Ok(opened)
+}
+
 /// Opens a port for workers that run already. The port receives no packets before the workers take its
 /// queues. With `is_claimed`, this process has claimed the interface already.
 ///
@@ -77,12 +104,21 @@ fn open_as(
     claim: Claim,
     open: fn(&Spec) -> Result<Queues, PortError>,
 ) -> Result<OpenPort, DaemonError> {
+    open_with(port, claim, None, open)
+}
+
+fn open_with(
+    port: &ConfiguredPort,
+    claim: Claim,
+    fanout: Option<FanoutGroup>,
+    open: fn(&Spec) -> Result<Queues, PortError>,
+) -> Result<OpenPort, DaemonError> {
     let (number, name) = (port.number, port.name.clone());
     if port.driver.is_empty() {
         // The device outside this process has the port's channel.
         return Ok(OpenPort { number, name, queues: Vec::new(), device_lock: None });
     }
-    let spec = port.spec();
+    let spec = Spec { fanout, ..port.spec() };
     let device_lock = if claim == Claim::Take { DeviceLock::take(&spec)? } else { None };
     let queues = port.workers.iter().copied().zip(open(&spec)?).collect();
     Ok(OpenPort { number, name, queues, device_lock })

@@ -13,12 +13,18 @@ use super::thread::ControlWake;
 use crate::access::ResolvedAccess;
 use crate::control::{ReloadReport, ReloadResult, ReloadWork};
 use crate::sandbox::{self, ThreadKind};
+use crate::upgrade::protocol::Link;
+use crate::upgrade::{Predecessor, UpgradeWay};
 use config::{Config, ConfigChange, Difference, Mistake, difference};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Longest time until the control thread takes the result of an upgrade.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// Change of a datapath that its control thread applies, and where it reports that the change is complete.
 pub struct ReloadCommand {
@@ -85,7 +91,12 @@ impl Reloader {
     /// # Errors
     ///
     /// Returns the error of the system if it refuses the thread.
-    pub fn start(source: ConfigSource, configs: Vec<Config>, datapaths: Vec<ReloadWay>) -> io::Result<Self> {
+    pub fn start(
+        source: ConfigSource,
+        configs: Vec<Config>,
+        datapaths: Vec<ReloadWay>,
+        mut predecessor: Option<(Predecessor, Vec<UpgradeWay>)>,
+    ) -> io::Result<Self> {
         let ConfigSource { path, text, control } = source;
         let path: Arc<Path> = path.into();
         let mut running = Running { path: Arc::clone(&path), text, control, configs, datapaths };
@@ -96,6 +107,20 @@ impl Reloader {
             sandbox::enter(ThreadKind::Reload);
             while let Ok(request) = receiver.recv() {
                 match request {
+                    Request::Client { work, result, wake } if matches!(*work, ReloadWork::Upgrade { .. }) => {
+                        let ReloadWork::Upgrade { program } = *work else { continue };
+                        match upgrade(predecessor.as_mut(), program.as_deref()) {
+                            Ok((report, link)) => {
+                                drop(running);
+                                end_process(predecessor, &link, report, &result, &wake);
+                            }
+                            Err(reason) => {
+                                // The client may have gone.
+                                let _ = result.send(Err(reason));
+                                wake.wake.wake();
+                            }
+                        }
+                    }
                     Request::Client { work, result, wake } => {
                         // The client may have gone.
                         let _ = result.send(running.make(&work));
@@ -145,6 +170,47 @@ impl Reloader {
     }
 }
 
+/// Hands over to a new program. Returns a report, and the link to the new process.
+fn upgrade(
+    predecessor: Option<&mut (Predecessor, Vec<UpgradeWay>)>,
+    program: Option<&Path>,
+) -> Result<(ReloadReport, Link), String> {
+    let Some((predecessor, ways)) = predecessor else {
+        return Err(
+            "upgrades are off; set `upgrade = true` in the configuration, and restart the switch once".into(),
+        );
+    };
+    let (changes, link) = predecessor.hand_over(program, ways)?;
+    Ok((ReloadReport { changes }, link))
+}
+
+/// Answers the client, and ends all control threads. Does not return, so that the kernel closes the link to the
+/// new process when this process has ended, after all its devices are closed.
+fn end_process(
+    predecessor: Option<(Predecessor, Vec<UpgradeWay>)>,
+    _link: &Link,
+    report: ReloadReport,
+    result: &Sender<ReloadResult>,
+    wake: &ControlWake,
+) -> ! {
+    let answered = result.send(Ok(report));
+    wake.wake.wake();
+    // The control thread takes one result for its client. It then has no receiver any more.
+    let end = Instant::now() + ANSWER_LIMIT;
+    while answered.is_ok() && result.send(Ok(ReloadReport::default())).is_ok() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // The ways to the datapaths keep workers, whose devices must be closed before the process ends.
+    if let Some((Predecessor { launcher: _launcher, end }, ways)) = predecessor {
+        drop(ways);
+        // If the buffer of the stream is full, it already contains the signal to stop.
+        let _ = rustix::io::write(&end, &[0]);
+    }
+    loop {
+        std::thread::park();
+    }
+}
+
 /// Logs the result of a change that SIGHUP requested. Returns a line for the service manager.
 fn log_result(result: ReloadResult) -> &'static str {
     match result {
@@ -171,7 +237,7 @@ impl Daemon {
     ///
     /// Returns the error of the system if it refuses a thread.
     pub fn reload_from(&mut self, source: ConfigSource, config: Config) -> io::Result<()> {
-        self.reloader = Some(Reloader::start(source, vec![config], vec![self.reload_way()])?);
+        self.reloader = Some(Reloader::start(source, vec![config], vec![self.reload_way()], None)?);
         Ok(())
     }
 
@@ -197,7 +263,8 @@ impl Running {
     /// Makes a change, and returns when it is complete. If it is refused, nothing has changed.
     fn make(&mut self, work: &ReloadWork) -> ReloadResult {
         let edited = match work {
-            ReloadWork::File => None,
+            // The thread hands it over before.
+            ReloadWork::File | ReloadWork::Upgrade { .. } => None,
             ReloadWork::Port { datapath, edit } => Some(edit.apply(&self.text, *datapath)?),
             ReloadWork::Mirror { datapath, edit } => Some(edit.apply(&self.text, *datapath)?),
         };

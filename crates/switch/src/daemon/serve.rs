@@ -60,6 +60,7 @@ pub(super) fn serve(daemons: Vec<Daemon>, stop: &Stop) -> Result<(), DaemonError
             served.step()?;
         }
         if wait(&mut all, stop)? {
+            all.iter_mut().flat_map(|served| &mut served.clients).for_each(Connection::flush);
             return Ok(());
         }
     }
@@ -144,7 +145,11 @@ impl Served {
                 if let Some(done) = done {
                     daemon.channels.finish(done, model, now, &mut refresh);
                 }
-                more |= daemon.channels.step(model, daemon.clock.now(), &mut refresh);
+                more |= if daemon.is_frozen {
+                    daemon.channels.step_alone(now)
+                } else {
+                    daemon.channels.step(model, daemon.clock.now(), &mut refresh)
+                };
                 let now = daemon.clock.now();
                 let (channels, control) = (&daemon.channels, &daemon.control);
                 let reloader = daemon.reloader.as_ref();
@@ -160,13 +165,18 @@ impl Served {
                     store: daemon.store.as_ref(),
                     mirrors: &daemon.mirrors,
                 };
-                more |= serve_clients(&mut self.clients, &mut state);
+                more |= serve_clients(&mut self.clients, &mut state, daemon.is_frozen);
                 daemon.metrics.answer(&mut state, workers.len());
                 self.sleep_ns(more)
             }
         };
-        if let Some(work) = self.daemon.channels.take_work() {
+        if !self.daemon.is_frozen
+            && let Some(work) = self.daemon.channels.take_work()
+        {
             self.daemon.model_handle.lend(work);
+        }
+        if !self.daemon.model_handle.is_lent() {
+            self.daemon.step_upgrade();
         }
         self.due = Instant::now() + Duration::from(sleep_ns);
         Ok(())
@@ -208,7 +218,7 @@ impl Served {
     /// Returns whether clients are served. While the model is lent, they are not, and their ready descriptors
     /// would end every sleep immediately.
     fn serves_clients(&self) -> bool {
-        !self.daemon.model_handle.is_lent()
+        !self.daemon.model_handle.is_lent() && !self.daemon.is_frozen
     }
 
     /// Adds the descriptors to poll. [`Self::woken`] must get their results in the same order.
@@ -335,9 +345,13 @@ impl Daemon {
     }
 }
 
-fn serve_clients(clients: &mut Vec<Connection>, state: &mut ControlState<'_>) -> bool {
+/// Serves clients. While the rules are frozen, only those that wait for an upgrade are served.
+fn serve_clients(clients: &mut Vec<Connection>, state: &mut ControlState<'_>, is_frozen: bool) -> bool {
     let mut more = false;
     clients.retain_mut(|client| {
+        if is_frozen && !client.waits_for_reload() {
+            return true;
+        }
         more |= client.step(state);
         if client.is_over() {
             client.close(state);

@@ -8,11 +8,14 @@
 use super::thread::Shared;
 use sd_notify::NotifyState;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Number of reports in the time after which the service manager would act.
 const REPORTS: u32 = 4;
+
+/// Whether another process continues this one.
+static IS_CONTINUED: AtomicBool = AtomicBool::new(false);
 
 /// Sends a report. A service manager that does not listen is no reason to stop forwarding.
 fn notify(state: &[NotifyState<'_>]) {
@@ -38,9 +41,17 @@ pub fn reloaded(status: &str) {
     ready(status);
 }
 
-/// Reports that the switch ends.
+/// Reports that the switch ends, unless another process continues it.
 pub fn stopping() {
-    notify(&[NotifyState::Stopping]);
+    if !IS_CONTINUED.load(Ordering::Relaxed) {
+        notify(&[NotifyState::Stopping]);
+    }
+}
+
+/// Reports that another process is the main process of the service from now on.
+pub fn report_main_process(pid: u32) {
+    IS_CONTINUED.store(true, Ordering::Relaxed);
+    notify(&[NotifyState::MainPid(pid)]);
 }
 
 /// Decides when to report that the switch works. All control threads share it.

@@ -8,6 +8,7 @@ use super::kept_rules;
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::model_handle::ModelHandle;
+use super::ports::open_inherited;
 use super::reload::{ReloadCommand, Reloader};
 use super::search::SharedSearch;
 use super::service::DatapathWatch;
@@ -21,14 +22,15 @@ use crate::metrics::{Inlet, MetricsSource};
 use crate::mirror::{self, Mirrors, MirrorsUpdate};
 use crate::plane::Plane;
 use crate::sandbox::{self, ThreadKind};
+use crate::upgrade::{InheritedDatapath, UpgradeCommand};
 use config::socket::SocketPurpose;
 use config::trace::TracedPlane;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
 use dataplane::DataPlane;
-use flow::Nanos;
-use model::{Changed, Model};
+use flow::{Nanos, PortNo};
+use model::{Changed, KeptState, Model};
 use port::wait::Wake;
-use port::{DeviceLock, Link};
+use port::{DeviceLock, Fanout, Link};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +57,8 @@ pub(super) struct OpenDatapath {
     channels: Channels,
     /// The store that has been read, if the datapath has one.
     kept: Option<OpenedStore>,
+    /// The state of the process that this one continues, if there is one.
+    handed_over: Option<KeptState>,
     devices: OpenDevices,
 }
 
@@ -83,7 +87,7 @@ pub struct Daemon {
     pub(super) link_thread: LinkThread,
     /// Requests of the thread that serves metrics.
     pub(super) metrics: Inlet,
-    datapath_id: u64,
+    pub(super) datapath_id: u64,
     /// Descriptor on which datagrams of a device arrive, if one forwards.
     pub(super) device_descriptor: Option<OwnedFd>,
     /// Claims on the interfaces of ports, with the devices in the configuration.
@@ -95,6 +99,12 @@ pub struct Daemon {
     /// Makes changes of the configuration that clients request. `None` without a configuration file.
     pub(super) reloader: Option<Reloader>,
     pub(super) mirrors: Mirrors,
+    /// Access to the fan-out groups of ports, by port.
+    pub(super) fanouts: Vec<(PortNo, Fanout)>,
+    /// Whether rules must not change, because another process gets them.
+    pub(super) is_frozen: bool,
+    /// Commands of an upgrade, and the way by which they come.
+    pub(super) upgrade_commands: (Sender<UpgradeCommand>, Receiver<UpgradeCommand>),
 }
 
 /// Compiles tables in the background. Its thread starts with the first table, and ends when there was none
@@ -193,7 +203,7 @@ fn forward_by_workers(
     let (workers, search) = share(&mut plane, workers, alarms)?;
     let mut bases = Bases::default();
     plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| bases.compile(task)));
-    Ok(Forwarding { plane: Plane::Workers(Box::new(plane)), workers, search, device_descriptor: None })
+    Ok(Forwarding { plane: Plane::of_workers(plane), workers, search, device_descriptor: None })
 }
 
 fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<Forwarding, DaemonError> {
@@ -202,7 +212,7 @@ fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<
     let device = DeviceDatapath::start(config, ports).map_err(DaemonError::io("start the device"))?;
     let device_descriptor =
         device.descriptor().map_err(DaemonError::io("wait for datagrams of the device"))?;
-    let plane = Plane::Device(Box::new(device));
+    let plane = Plane::of_device(device);
     Ok(Forwarding { plane, workers: Vec::new(), search: None, device_descriptor })
 }
 
@@ -214,6 +224,7 @@ struct OpenDevices {
     names: Vec<String>,
     /// Claims on the interfaces of ports, with the devices in the configuration.
     device_locks: Vec<(String, DeviceLock)>,
+    fanouts: Vec<(PortNo, Fanout)>,
     forwarding: Forwarding,
 }
 
@@ -240,11 +251,12 @@ fn open_devices(
     let links = ports.iter_mut().map(|port| known_link(config, port)).collect();
     let names = ports.iter().map(|port| port.name.clone()).collect();
     let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
+    let fanouts = ports.iter().filter_map(|port| Some((port.number, port.fanout()?))).collect();
     let forwarding = match &config.datapath.device {
         Some(device) => forward_by_device(device, ports)?,
         None => forward_by_workers(config, ports, crew)?,
     };
-    Ok(OpenDevices { links, names, device_locks, forwarding })
+    Ok(OpenDevices { links, names, device_locks, fanouts, forwarding })
 }
 
 /// Prepares the mirrors, and lets the workers take them with their first operations.
@@ -323,13 +335,34 @@ impl Daemon {
         let clock = MonotonicClock::new();
         let access = &config.process.control;
         let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
-        let channels = Channels::open(&config.datapath)?;
+        let channels = Channels::open(&config.datapath, None)?;
         // If another datapath or process uses the store, no device is touched. A thread reads the store while
         // the devices are opened.
         let loading = kept_rules::begin(config, clock)?;
         let devices = open_devices(config, open, crew)?;
         let kept = loading.map(|loading| kept_rules::finish(config, loading)).transpose()?;
-        Ok(OpenDatapath { clock, listener, channels, kept, devices })
+        Ok(OpenDatapath { clock, listener, channels, kept, handed_over: None, devices })
+    }
+
+    /// Opens a datapath like [`Daemon::open`] with the sockets and the state of an earlier process. Its store
+    /// is opened later.
+    pub(super) fn open_inherited(
+        config: &Config,
+        mut inherited: InheritedDatapath,
+        crew: &mut Crew,
+    ) -> Result<OpenDatapath, DaemonError> {
+        pipeline::set_portable(config.portable);
+        let clock = MonotonicClock::new();
+        let purpose = SocketPurpose::Control;
+        let is_same = Path::new(&inherited.offer.control) == config.control;
+        let listener = match inherited.control.take().filter(|_| is_same) {
+            Some(socket) => Listener::inherited(&config.control, purpose, socket)?,
+            None => Listener::bind(&config.control, purpose, &config.process.control, CLIENTS_WAITING)?,
+        };
+        let channels = Channels::open(&config.datapath, Some(&mut inherited))?;
+        let handed_over = Some(kept_rules::decode(config, clock, &inherited.state)?);
+        let devices = open_devices(config, || open_inherited(config, &mut inherited), crew)?;
+        Ok(OpenDatapath { clock, listener, channels, kept: None, handed_over, devices })
     }
 
     /// Like [`Daemon::start`], but does not start the threads of workers. Adds the workers to `crew` instead.
@@ -377,9 +410,9 @@ impl Daemon {
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
-        let OpenDatapath { clock, listener, channels, kept, mut devices } = opened;
+        let OpenDatapath { clock, listener, channels, kept, handed_over, mut devices } = opened;
         devices.poll_patch_links();
-        let OpenDevices { links, names, device_locks, forwarding } = devices;
+        let OpenDevices { links, names, device_locks, fanouts, forwarding } = devices;
         let Forwarding { plane, workers, search, device_descriptor } = forwarding;
         let mut model = Model::new(model_config(config), plane, clock.now());
         model.set_bridge(clock.now(), config.datapath.bridge());
@@ -389,7 +422,16 @@ impl Daemon {
         model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
         reserve_ports(&mut model, clock.now(), &config.datapath);
         let mirrors = start_mirrors(config, &mut model, clock);
-        let Some(store) = kept_rules::set_up(&mut model, clock, kept, flows, stop)? else { return Ok(None) };
+        let store = match handed_over {
+            Some(state) => {
+                kept_rules::restore_handed_over(&mut model, clock.now(), state);
+                None
+            }
+            None => match kept_rules::set_up(&mut model, clock, kept, flows, stop)? {
+                Some(store) => store,
+                None => return Ok(None),
+            },
+        };
         let wake =
             Wake::new().map_err(DaemonError::io("create the wake-up descriptor of the control thread"))?;
         let control = Arc::new(ControlWake { wake, asleep: SleepFlag::default() });
@@ -421,6 +463,9 @@ impl Daemon {
             watch: None,
             reloader: None,
             mirrors,
+            fanouts,
+            is_frozen: false,
+            upgrade_commands: channel(),
         };
         Ok(Some(daemon))
     }
@@ -551,8 +596,8 @@ fn wait_for_device(model: &mut Model<Plane>, clock: MonotonicClock, stop: &Stop)
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
     let clock = MonotonicClock::new();
     let plane = match &config.datapath.device {
-        Some(device) => Plane::Device(Box::new(DeviceDatapath::without_device(device))),
-        None => Plane::Workers(Box::new(worker::without_workers())),
+        Some(device) => Plane::of_device(DeviceDatapath::without_device(device)),
+        None => Plane::of_workers(worker::without_workers()),
     };
     let mut model = Model::new(model_config(config), plane, clock.now());
     model.set_bridge(clock.now(), config.datapath.bridge());
@@ -601,7 +646,6 @@ fn model_config(config: &Config) -> model::ModelConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::PortNo;
     use port::mem::pair;
 
     /// All operations must be active and all links known before the threads start.

@@ -12,7 +12,7 @@ use flow::Nanos;
 use port::wait::{MAX_DESCRIPTORS, Wake, wait};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
@@ -47,13 +47,49 @@ pub struct Shared {
     worker: SharedWorker<Worker, Arc<Wake>>,
     /// How often the worker's thread has published links and counters, which it does at least every 100 ms.
     publications: AtomicU64,
+    /// Progress of the worker towards empty rings, before another process continues its work.
+    drain: AtomicU8,
 }
+
+/// The worker is not asked for empty rings.
+const NO_DRAIN: u8 = 0;
+/// The worker must report when it has nothing left.
+const DRAIN: u8 = 1;
+/// The worker has no received packet left, but frames that wait for the rate of an egress queue.
+const DRAINED: u8 = 2;
+/// The worker has nothing left.
+const SENT_ALL: u8 = 3;
 
 impl Shared {
     /// Creates the shared part of a worker. `alarm` is the alarm of its thread.
     pub fn new(worker: Worker, alarm: Arc<Wake>) -> Self {
         let flag = worker.sleeping();
-        Self { worker: SharedWorker::new(worker, flag, alarm), publications: AtomicU64::new(0) }
+        Self {
+            worker: SharedWorker::new(worker, flag, alarm),
+            publications: AtomicU64::new(0),
+            drain: AtomicU8::new(NO_DRAIN),
+        }
+    }
+
+    /// Makes the worker stay awake, and report when it has nothing left.
+    pub fn begin_drain(&self) {
+        self.drain.store(DRAIN, Ordering::Release);
+        self.wake();
+    }
+
+    /// Ends [`Shared::begin_drain`].
+    pub fn end_drain(&self) {
+        self.drain.store(NO_DRAIN, Ordering::Release);
+    }
+
+    /// Returns whether a whole turn since [`Shared::begin_drain`] has found no packet.
+    pub fn is_drained(&self) -> bool {
+        self.drain.load(Ordering::Acquire) >= DRAINED
+    }
+
+    /// Returns whether no frame waits for the rate of an egress queue, either.
+    pub fn has_sent_all(&self) -> bool {
+        self.drain.load(Ordering::Acquire) == SENT_ALL
     }
 
     /// Returns how often the worker's thread has published links and counters. The number stands still if the
@@ -169,7 +205,13 @@ impl<'a> State<'a> {
     fn turn(&mut self, worker: &mut Worker, settings: ThreadSettings) -> (usize, Option<Rest>) {
         let Pace { spin_ns, keeping_ns, keeping_soon_ns } = settings.pace;
         let now = self.member.clock.now();
+        // Read before the turn, so that a whole turn follows the request.
+        let drain = self.member.shared.drain.load(Ordering::Acquire);
         let turn = self.forward(worker, now);
+        if drain != NO_DRAIN {
+            self.active_ns = now;
+            self.note_drained(worker, turn);
+        }
         if turn.received + turn.sent + turn.applied + turn.worked + turn.released > 0 {
             self.active_ns = now;
         }
@@ -190,6 +232,19 @@ impl<'a> State<'a> {
         // Frames in an egress queue wait for the queue's rate, so sleep until the queue may send.
         let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
         (turn.received, Some(Rest { waiting: turn.waiting, left_ns }))
+    }
+
+    /// Reports whether the worker has nothing left after a turn.
+    #[cold]
+    fn note_drained(&self, worker: &Worker, turn: Turn) {
+        let is_idle = turn.received + turn.sent + turn.worked + turn.released == 0 && !turn.waiting;
+        if is_idle && worker.is_drained() {
+            let state = if turn.opens_ns.is_some() { DRAINED } else { SENT_ALL };
+            let drain = &self.member.shared.drain;
+            // The request may have ended meanwhile.
+            let _ = drain
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| (now != NO_DRAIN).then_some(state));
+        }
     }
 
     /// Publishes the links and counters of the worker.

@@ -169,6 +169,7 @@ pub const CALLS: &[AllowedCall] = calls! {
     SYS_fstat "fstat" &[Control, Reload, Store, Metrics], Any;
     SYS_newfstatat "newfstatat" &[Control, Reload, Store, Metrics], Any;
     SYS_statx "statx" &[Control, Reload, Store, Metrics], Any;
+    SYS_memfd_create "memfd_create" &[Reload], Any;
     SYS_lseek "lseek" &[Control, Reload, Store, Metrics], Any;
     SYS_getdents64 "getdents64" &[Store, Metrics], Any;
     SYS_prlimit64 "prlimit64" &[Control, Metrics], Any;

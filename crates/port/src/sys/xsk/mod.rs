@@ -347,8 +347,7 @@ impl Xsk {
 
     /// Replaces this socket with `fresh`, but keeps the number of the old descriptor.
     pub(crate) fn replace(&mut self, mut fresh: Self) -> io::Result<()> {
-        let twin = fresh.fd.try_clone()?;
-        super::replace(&self.fd, twin)?;
+        super::replace(&self.fd, fresh.fd.as_fd())?;
         // Both numbers refer to the fresh socket now. The old number stays in use, because other threads poll
         // it.
         std::mem::swap(&mut self.fd, &mut fresh.fd);

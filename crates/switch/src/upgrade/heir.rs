@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The new process of an upgrade: gets everything from the old one, and takes over its packets.
+
+use super::launcher::HEIR;
+use super::protocol::{DatapathOffer, HeirMessage, Hello, Link, LinkError, PredecessorMessage, VERSION};
+use super::{FinalCounters, unsealed};
+use crate::daemon::DaemonError;
+use port::{Fanout, FanoutGroup};
+use rustix::thread::gettid;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a message of the old process before it hands over its packets.
+const BEFORE: Duration = Duration::from_secs(120);
+/// Longest wait for the old process after the packets were directed to this one.
+const AFTER: Duration = Duration::from_secs(10);
+
+/// Time between two looks at a thread that directs packets to this process.
+const SETTLED: Duration = Duration::from_micros(500);
+/// Number of looks in a row at which the thread waits in the kernel. It also waits, more briefly, before the
+/// packets are directed.
+const WAITS: u32 = 2;
+
+/// Why this process does not continue the old one.
+#[derive(Debug, thiserror::Error)]
+pub enum HeirError {
+    /// The old process is not reached, or has ended.
+    #[error("cannot take over from the running switch: {0}")]
+    Link(#[from] LinkError),
+    /// The programs do not speak the same version.
+    #[error(
+        "cannot take over from the running switch: it speaks version {0} of the upgrade, and this program \
+         version {VERSION}; restart the switch instead"
+    )]
+    Version(u32),
+    /// A datapath or a descriptor is missing, or the state is damaged.
+    #[error("cannot take over from the running switch: {0}")]
+    Incomplete(String),
+    /// The packets of a port could not be directed to this process.
+    #[error("cannot direct the packets of a port to the new program: {0}")]
+    TakeOver(io::Error),
+}
+
+/// What a datapath gets from the old process.
+#[derive(Debug)]
+pub(crate) struct InheritedDatapath {
+    pub offer: DatapathOffer,
+    pub state: Vec<u8>,
+    pub control: Option<OwnedFd>,
+    listeners: Vec<(String, OwnedFd)>,
+    locks: Vec<(String, OwnedFd)>,
+}
+
+impl InheritedDatapath {
+    /// Takes the socket that listens on this address.
+    pub fn take_listener(&mut self, name: &str) -> Option<OwnedFd> {
+        let at = self.listeners.iter().position(|(known, _)| known == name)?;
+        Some(self.listeners.remove(at).1)
+    }
+
+    /// Takes the claim on a device.
+    pub fn take_lock(&mut self, device: &str) -> Option<OwnedFd> {
+        let at = self.locks.iter().position(|(known, _)| known == device)?;
+        Some(self.locks.remove(at).1)
+    }
+
+    /// Returns the fan-out group of a device.
+    pub fn group(&self, device: &str) -> Option<FanoutGroup> {
+        let port = self.offer.ports.iter().find(|port| port.device == device)?;
+        Some(FanoutGroup { id: port.group, members: port.members })
+    }
+}
+
+/// The way to the old process.
+#[derive(Debug)]
+pub struct Heir {
+    link: Link,
+}
+
+impl Heir {
+    /// Returns the way to the old process, if a launcher has started this one.
+    #[must_use]
+    pub fn from_environment() -> Option<Self> {
+        std::env::var_os(HEIR)?;
+        let socket = io::stdin().as_fd().try_clone_to_owned().ok()?;
+        Some(Self { link: Link::new(socket) })
+    }
+
+    /// Tells the old process that this one gives up.
+    pub fn fail(&self, reason: &str) {
+        // The old process may have ended.
+        let _ = self.link.send(&HeirMessage::Failed(reason.to_owned()), &[]);
+    }
+
+    /// Receives what the datapaths get.
+    pub(crate) fn receive(&self) -> Result<Vec<InheritedDatapath>, HeirError> {
+        let (hello, _) = self.link.receive::<Hello>(BEFORE)?;
+        if hello.version != VERSION {
+            return Err(HeirError::Version(hello.version));
+        }
+        (0..hello.datapaths).map(|_| self.receive_datapath()).collect()
+    }
+
+    fn receive_datapath(&self) -> Result<InheritedDatapath, HeirError> {
+        let (offer, descriptors) = self.link.receive::<DatapathOffer>(BEFORE)?;
+        let expected = 2 + offer.listeners.len() + offer.locks.len();
+        if descriptors.len() != expected {
+            let problem = format!("{} descriptors came instead of {expected}", descriptors.len());
+            return Err(HeirError::Incomplete(problem));
+        }
+        let mut descriptors = descriptors.into_iter();
+        let mut next =
+            || descriptors.next().ok_or_else(|| HeirError::Incomplete("a descriptor is missing".into()));
+        let state = unsealed(next()?).map_err(|error| HeirError::Incomplete(error.to_string()))?;
+        let control = Some(next()?);
+        let mut named = |names: &[String]| {
+            names.iter().map(|name| Ok((name.clone(), next()?))).collect::<Result<Vec<_>, HeirError>>()
+        };
+        let listeners = named(&offer.listeners)?;
+        let locks = named(&offer.locks)?;
+        Ok(InheritedDatapath { offer, state, control, listeners, locks })
+    }
+
+    /// Directs the packets of these ports to this process, waits until the old one has none left, and calls
+    /// `start`, which starts the workers. Returns how long no process forwarded.
+    ///
+    /// The kernel changes the way of the packets at once, but returns only when no packet can be on its way to
+    /// the old process, which takes 20 ms or more. Packets would fill the rings in this time, so the workers
+    /// start while the kernel waits. The old process goes on until its calls have returned, so a packet that
+    /// was on its way is not lost.
+    pub(crate) fn take_over(
+        &self,
+        fanouts: &[Fanout],
+        start: impl FnOnce() -> Result<(), DaemonError>,
+    ) -> Result<Duration, DaemonError> {
+        self.link.send(&HeirMessage::Ready, &[]).map_err(HeirError::from)?;
+        self.expect(PredecessorMessage::TakeOver, BEFORE)?;
+        let calls: Vec<Call> = fanouts.iter().map(Call::new).collect();
+        thread::scope(|scope| {
+            for call in &calls {
+                let builder = thread::Builder::new().name("take-over".into());
+                if builder.spawn_scoped(scope, || call.run()).is_err() {
+                    call.run();
+                }
+            }
+            let begun = Instant::now();
+            calls.iter().for_each(Call::wait_until_effective);
+            if let Some(error) = calls.iter().find_map(Call::take_error) {
+                return Err(HeirError::TakeOver(error).into());
+            }
+            self.link.send(&HeirMessage::Switched, &[]).map_err(HeirError::from)?;
+            self.expect(PredecessorMessage::Drained, AFTER)?;
+            start()?;
+            Ok(begun.elapsed())
+        })
+    }
+
+    /// Reports that the workers run, and how long no process forwarded.
+    pub(crate) fn report_running(&self, interruption: Duration) {
+        let interruption_us = interruption.as_micros() as u64;
+        let _ = self.link.send(&HeirMessage::Running { interruption_us }, &[]);
+    }
+
+    /// Receives the final counters of the datapaths, and waits until the old process has ended.
+    pub(crate) fn receive_counters(
+        &self,
+        mut take: impl FnMut(u64, &FinalCounters),
+    ) -> Result<(), HeirError> {
+        loop {
+            let (message, mut files) = self.link.receive::<PredecessorMessage>(AFTER)?;
+            match (message, files.pop()) {
+                (PredecessorMessage::Counters { datapath }, Some(file)) => {
+                    let incomplete = |error: String| HeirError::Incomplete(error);
+                    let bytes = unsealed(file).map_err(|error| incomplete(error.to_string()))?;
+                    let counters = serde_json::from_slice(&bytes);
+                    take(datapath, &counters.map_err(|error| incomplete(error.to_string()))?);
+                }
+                (PredecessorMessage::Ends, _) => break,
+                (other, _) => return Err(unexpected(&other)),
+            }
+        }
+        if !self.link.wait_for_end(AFTER) {
+            return Err(LinkError::Late(AFTER.as_secs()).into());
+        }
+        Ok(())
+    }
+
+    fn expect(&self, expected: PredecessorMessage, limit: Duration) -> Result<(), HeirError> {
+        let (message, _) = self.link.receive::<PredecessorMessage>(limit)?;
+        if message == expected { Ok(()) } else { Err(unexpected(&message)) }
+    }
+}
+
+/// A call on a thread of its own that directs the packets of a port to this process.
+struct Call<'a> {
+    fanout: &'a Fanout,
+    /// ID of the thread, or 0 before it runs.
+    thread: AtomicI32,
+    result: Mutex<Option<io::Result<()>>>,
+}
+
+impl<'a> Call<'a> {
+    fn new(fanout: &'a Fanout) -> Self {
+        Self { fanout, thread: AtomicI32::new(0), result: Mutex::new(None) }
+    }
+
+    fn run(&self) {
+        self.thread.store(gettid().as_raw_pid(), Ordering::Release);
+        let result = self.fanout.take_over();
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+
+    fn has_returned(&self) -> bool {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn take_error(&self) -> Option<io::Error> {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.as_mut().and_then(|result| std::mem::replace(result, Ok(())).err())
+    }
+
+    /// Waits until the packets reach this process: the call has returned, or waits in the kernel for packets
+    /// on their way.
+    fn wait_until_effective(&self) {
+        let mut waits = 0;
+        while !self.has_returned() && waits < WAITS {
+            thread::sleep(SETTLED);
+            waits = if self.waits_in_kernel() { waits + 1 } else { 0 };
+        }
+    }
+
+    /// Returns whether the thread waits without being interruptible. Without /proc, the result is `false`.
+    fn waits_in_kernel(&self) -> bool {
+        let thread = self.thread.load(Ordering::Acquire);
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
+    }
+}
+
+fn unexpected(message: &PredecessorMessage) -> HeirError {
+    LinkError::Malformed(format!("{message:?} comes at another time")).into()
+}

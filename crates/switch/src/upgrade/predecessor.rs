@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The old process of an upgrade. The thread that changes the configuration does all steps, so an upgrade and
+//! a reload never overlap. Begin with [`Predecessor::hand_over`].
+
+use super::launcher::{Launcher, Started};
+use super::protocol::{DatapathOffer, HeirMessage, Hello, Link, LinkError, PredecessorMessage, VERSION};
+use super::{FinalCounters, sealed};
+use crate::daemon::{Shared, report_main_process};
+use port::Fanout;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest time in which the new program may prepare itself.
+const PREPARE: Duration = Duration::from_secs(60);
+/// Longest time in which the new program may direct the packets to itself, and start its workers.
+const SWITCH: Duration = Duration::from_secs(5);
+/// Longest time in which a control thread answers.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Longest time in which the workers process what is in their rings.
+const DRAIN: Duration = Duration::from_millis(500);
+/// Longest time in which frames of shaped queues are still sent.
+const SHAPED: Duration = Duration::from_secs(2);
+/// Pause between two looks at the workers.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// Reason of a failed upgrade.
+const ENDED: &str = "the new program has ended before it was ready";
+
+/// A command for a control thread.
+pub(crate) enum UpgradeCommand {
+    /// Stops all changes, and hands over the state and the sockets.
+    Freeze(Sender<Result<FrozenDatapath, String>>),
+    /// Goes on as before [`UpgradeCommand::Freeze`].
+    Thaw,
+    /// Ends the workers, and returns the final counters. Afterwards only the end of the process may follow.
+    Finish(Sender<FinalCounters>),
+}
+
+/// What a datapath hands over. The descriptors are in the order of the offer.
+pub(crate) struct FrozenDatapath {
+    pub offer: DatapathOffer,
+    pub state: Vec<u8>,
+    pub control: OwnedFd,
+    pub listeners: Vec<OwnedFd>,
+    pub locks: Vec<OwnedFd>,
+    pub fanouts: Vec<Fanout>,
+}
+
+/// The way to a datapath's control thread and workers.
+#[derive(Clone)]
+pub(crate) struct UpgradeWay {
+    pub commands: Sender<UpgradeCommand>,
+    pub wake: Arc<dyn Fn() + Send + Sync>,
+    pub workers: Arc<[Arc<Shared>]>,
+}
+
+impl UpgradeWay {
+    fn send(&self, command: UpgradeCommand) {
+        // Without a receiver, the datapath has ended, and no answer will come.
+        let _ = self.commands.send(command);
+        (self.wake)();
+    }
+
+    fn freeze(&self) -> Result<FrozenDatapath, String> {
+        let (answer, frozen) = channel();
+        self.send(UpgradeCommand::Freeze(answer));
+        frozen.recv_timeout(ANSWER).unwrap_or_else(|_| Err("the control thread does not answer".into()))
+    }
+
+    fn finish(&self) -> Option<FinalCounters> {
+        let (answer, counters) = channel();
+        self.send(UpgradeCommand::Finish(answer));
+        counters.recv_timeout(ANSWER).ok()
+    }
+}
+
+/// The old process's part of an upgrade.
+pub(crate) struct Predecessor {
+    pub launcher: Launcher,
+    /// Ends the process.
+    pub end: UnixStream,
+}
+
+impl Predecessor {
+    /// Starts a new program, and hands over to it. Returns sentences about the upgrade, and the link to the new
+    /// process, which waits until the link is closed. So the link must stay open until this process ends,
+    /// which must follow. After an error, this process forwards as before.
+    pub fn hand_over(
+        &mut self,
+        program: Option<&Path>,
+        ways: &[UpgradeWay],
+    ) -> Result<(Vec<String>, Link), String> {
+        let Started { link, pid, program } =
+            self.launcher.launch(program).map_err(|error| error.to_string())?;
+        let mut fanouts = Vec::new();
+        let handed = self.prepare(&link, ways, &mut fanouts).and_then(|()| switch(&link, ways, &fanouts));
+        match handed {
+            Ok(interruption_us) => {
+                report_main_process(pid);
+                finish(&link, ways);
+                let sentences = vec![
+                    format!("{} forwards packets as process {pid}", program.display()),
+                    format!(
+                        "no process forwarded for {} ms; arriving packets waited",
+                        interruption_us as f64 / 1e3
+                    ),
+                ];
+                Ok((sentences, link))
+            }
+            Err(reason) => {
+                // A new process that lives on would stay a member of the fan-out groups.
+                self.launcher.end(pid);
+                for way in ways {
+                    way.workers.iter().for_each(|worker| worker.end_drain());
+                    way.send(UpgradeCommand::Thaw);
+                }
+                Err(format!("the upgrade failed, and the running program goes on: {reason}"))
+            }
+        }
+    }
+
+    /// Freezes the datapaths, sends everything to the new program, and waits until it is prepared.
+    fn prepare(&self, link: &Link, ways: &[UpgradeWay], fanouts: &mut Vec<Fanout>) -> Result<(), String> {
+        let failed = |error: LinkError| failure(link, &error);
+        link.send(&Hello { version: VERSION, datapaths: ways.len() }, &[]).map_err(failed)?;
+        for way in ways {
+            let frozen = way.freeze()?;
+            let state = sealed(&frozen.state).map_err(|error| error.to_string())?;
+            let mut descriptors: Vec<BorrowedFd<'_>> = vec![state.as_fd(), frozen.control.as_fd()];
+            descriptors.extend(frozen.listeners.iter().chain(&frozen.locks).map(AsFd::as_fd));
+            link.send(&frozen.offer, &descriptors).map_err(failed)?;
+            fanouts.extend(frozen.fanouts);
+        }
+        expect(link, &HeirMessage::Ready, PREPARE)
+    }
+}
+
+/// Lets the new program direct the packets to itself, and empties the rings. Returns the interruption in
+/// microseconds. After an error, the packets are directed to this process again.
+fn switch(link: &Link, ways: &[UpgradeWay], fanouts: &[Fanout]) -> Result<u64, String> {
+    let switched = (|| {
+        link.send(&PredecessorMessage::TakeOver, &[]).map_err(|error| error.to_string())?;
+        expect(link, &HeirMessage::Switched, SWITCH)?;
+        drain(ways);
+        link.send(&PredecessorMessage::Drained, &[]).map_err(|error| error.to_string())?;
+        match link.receive::<HeirMessage>(SWITCH) {
+            Ok((HeirMessage::Running { interruption_us }, _)) => Ok(interruption_us),
+            Ok((other, _)) => Err(format!("the new program answers {other:?}")),
+            Err(error) => Err(format!("the new program: {error}")),
+        }
+    })();
+    if switched.is_err() {
+        for fanout in fanouts {
+            if let Err(error) = fanout.take_over() {
+                tracing::error!("the packets of a port cannot be directed back to this process: {error}");
+            }
+        }
+    }
+    switched
+}
+
+/// Waits until no packet is left in the rings and between the workers.
+fn drain(ways: &[UpgradeWay]) {
+    let workers = || ways.iter().flat_map(|way| way.workers.iter());
+    let end = Instant::now() + DRAIN;
+    // A worker that was idle may have got a frame from another one that was not idle yet. So all are idle only
+    // if they are so again after all have been.
+    for _ in 0..2 {
+        workers().for_each(|worker| worker.begin_drain());
+        while !workers().all(|worker| worker.is_drained()) {
+            if Instant::now() >= end {
+                tracing::warn!("packets were left in the old process when the new one began");
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+/// Ends the workers, and sends the final counters.
+fn finish(link: &Link, ways: &[UpgradeWay]) {
+    let end = Instant::now() + SHAPED;
+    let all_sent = || ways.iter().flat_map(|way| way.workers.iter()).all(|worker| worker.has_sent_all());
+    while !all_sent() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(1));
+    }
+    for way in ways {
+        let Some((datapath, counters)) = way.finish().map(|counters| (counters.datapath, counters)) else {
+            tracing::error!("the counters of a datapath are lost: its control thread does not answer");
+            continue;
+        };
+        let sent = serde_json::to_vec(&counters)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| sealed(&bytes).map_err(|error| error.to_string()))
+            .and_then(|file| {
+                let message = PredecessorMessage::Counters { datapath };
+                link.send(&message, &[file.as_fd()]).map_err(|error| error.to_string())
+            });
+        if let Err(error) = sent {
+            tracing::error!("the counters of datapath {datapath} are lost: {error}");
+        }
+    }
+    if let Err(error) = link.send(&PredecessorMessage::Ends, &[]) {
+        tracing::error!("the new program: {error}");
+    }
+}
+
+fn expect(link: &Link, expected: &HeirMessage, limit: Duration) -> Result<(), String> {
+    match link.receive::<HeirMessage>(limit) {
+        Ok((message, _)) if message == *expected => Ok(()),
+        Ok((HeirMessage::Failed(reason), _)) => Err(reason),
+        Ok((other, _)) => Err(format!("the new program answers {other:?}")),
+        Err(LinkError::Ended) => Err(ENDED.into()),
+        Err(LinkError::Late(seconds)) => Err(format!("the new program was not ready within {seconds} s")),
+        Err(error) => Err(format!("the new program: {error}")),
+    }
+}
+
+/// Returns why a message could not be sent: the reason of the new program, if it has sent one.
+fn failure(link: &Link, error: &LinkError) -> String {
+    match link.receive::<HeirMessage>(Duration::ZERO) {
+        Ok((HeirMessage::Failed(reason), _)) => reason,
+        _ if matches!(error, LinkError::Ended) => ENDED.into(),
+        _ => format!("the new program: {error}"),
+    }
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: upgrade_load.sh [UPGRADES]
+#
+# Upgrades under load, in the terms of RFC 7654: for each upgrade, the packets lost, and the longest gap between
+# two packets at the receiver. UPGRADES is the number of upgrades; the default is 1. UPGRADE_PPS is the rate
+# (200000), UPGRADE_FLOWS and UPGRADE_GROUPS the numbers of flows (100000) and groups (1000). A loaded machine
+# may lose packets in the receiver, which the test tells apart by the counters of the ports.
+#
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/tests/lib.sh"
+upgrades=${1:-1}
+pps=${UPGRADE_PPS:-200000}
+more_flows=${UPGRADE_FLOWS:-100000}
+more_groups=${UPGRADE_GROUPS:-1000}
+seconds=${UPGRADE_SECONDS:-12}
+
+top='upgrade = true'
+make_hosts 2
+traffic=${UPGRADE_TRAFFIC:-}
+if [ -z "$traffic" ]; then
+    nice cargo build --quiet --release -p port --example numbered
+    traffic=$(cargo metadata --no-deps --format-version 1 |
+        sed 's|.*"target_directory":"\([^"]*\)".*|\1/release/examples/numbered|')
+fi
+start_switch secure
+control() { "$shunt" --control "$folder/control.sock" "$@"; }
+ended() { [ ! -d "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"; }
+in_room h1 ip neigh replace 10.0.0.2 lladdr "$(mac 2)" dev eth0
+for ((n = 0; n < more_groups; n++)); do printf 'group group_id=%s,type=all,bucket=actions=output:2\n' $((100 + n)); done >"$folder/start.flows"
+python3 -c '
+import sys
+print("meter meter=5 pktps burst stats bands=type=drop rate=100000000 burst_size=100000000")
+print("priority=9,cookie=7,in_port=1,ip,nw_dst=10.0.0.2 actions=output:2")
+for n in range(int(sys.argv[1])):
+    print(f"priority=8,ip,nw_dst=10.{1 + n // 62500}.{n // 250 % 250}.{n % 250} actions=output:2")' "$more_flows" >>"$folder/start.flows"
+control flows load "$folder/start.flows" >"$folder/load.log"
+old=$switch
+# rx_and_tx: prints the packets received by port 1, sent by port 2, and lost by both ports.
+rx_and_tx() {
+    control show ports --json | python3 -c '
+import json, sys
+one, two = json.load(sys.stdin)["ports"][:2]
+print(one["rx_packets"], two["tx_packets"], one["rx_dropped"] + two["tx_dropped"])'
+}
+for ((n = 1; n <= upgrades; n++)); do
+    read -r rx tx lost < <(rx_and_tx)
+    : >"$folder/receiver.log"
+    background receiver h2 "$traffic" receive 10.0.0.2:9000
+    wait_until 'the receiver listens' logged receiver listening
+    background sender h1 "$traffic" send 10.0.0.2:9000 "$pps" "$seconds"
+    sender=$started
+    sleep 1
+    control upgrade >"$folder/upgrade.log" || fail 'the upgrade was refused'
+    wait_until 'the old process ends' ended "$old"
+    old=$(sed -n 's/.* as process \([0-9]*\)$/\1/p' "$folder/upgrade.log")
+    wait "$sender" || true
+    wait_until 'the receiver ends' logged receiver received
+    sent=$(tail -n 1 "$folder/sender.log")
+    read -r rx_after tx_after lost_after < <(rx_and_tx)
+    python3 -c '
+import json, sys
+n, sent, rx, tx, lost, seen, waited = sys.argv[1:]
+received, repeated, disordered, gap_us = "received", "repeated", "disordered", "gap_us"
+sent, rx, tx, lost, seen = int(sent), int(rx), int(tx), int(lost), json.loads(seen)
+print(f"upgrade {n}: sent {sent}, not received by the switch {sent - rx}, not sent by it {rx - tx}, lost by ports {lost}, "
+      f"not received by the host {sent - seen[received]}, repeated {seen[repeated]}, reordered {seen[disordered]}, "
+      f"longest gap {seen[gap_us] / 1e3:.1f} ms; {waited}")
+sys.exit(sent != rx or rx != tx or seen["repeated"] or seen["disordered"])' \
+        "$n" "$sent" $((rx_after - rx)) $((tx_after - tx)) $((lost_after - lost)) \
+        "$(tail -n 1 "$folder/receiver.log")" "$(tail -n 1 "$folder/upgrade.log")" || failed_upgrades=$((${failed_upgrades:-0} + 1))
+done
+[ "${failed_upgrades:-0}" -eq 0 ] || fail "packets were lost, repeated or reordered in $failed_upgrades upgrades"
+ok "$upgrades upgrades at $pps packets/s with $more_flows flows and $more_groups groups"
