@@ -4,6 +4,8 @@
 //! `numbered send ADDRESS PPS SECONDS` prints the number of packets. `numbered receive ADDRESS` ends when no
 //! packet has arrived for a second, and prints a summary as JSON with the longest gap between two packets.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use std::error::Error;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
