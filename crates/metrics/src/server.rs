@@ -38,11 +38,22 @@ const ACCEPTS: usize = 64;
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
+    /// The listening socket, which the thread uses, too.
+    socket: TcpListener,
     end: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
+    /// Returns the listening socket, for another process that continues to listen.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the process has no descriptor left.
+    pub fn listener(&self) -> io::Result<TcpListener> {
+        self.socket.try_clone()
+    }
+
     /// Listens on `address` and starts the thread, which calls `begin` first. `render` returns the metrics;
     /// it is called on the thread, and may block for a moment.
     ///
@@ -54,9 +65,22 @@ impl Server {
         begin: impl FnOnce() + Send + 'static,
         render: impl FnMut() -> String + Send + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        Self::start_on(TcpListener::bind(address)?, begin, render)
+    }
+
+    /// Starts the server like [`Server::start`] on a socket that listens already.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system refuses the thread.
+    pub fn start_on(
+        listener: TcpListener,
+        begin: impl FnOnce() + Send + 'static,
+        render: impl FnMut() -> String + Send + 'static,
+    ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
+        let socket = listener.try_clone()?;
         let (end, stop) = UnixStream::pair()?;
         let mut running = Running {
             listener,
@@ -69,7 +93,7 @@ impl Server {
             while running.step(&stop) {}
         };
         let thread = Some(thread::Builder::new().name("metrics".into()).spawn(run)?);
-        Ok(Self { address, end, thread })
+        Ok(Self { address, socket, end, thread })
     }
 
     /// Returns the bound address, with the port that the system chose in place of port 0.

@@ -172,8 +172,9 @@ pub fn run(
     let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
     let started = start_all(configs, flows, heir.as_deref(), &stop)?;
     let Some(mut daemons) = started else { return Ok(()) };
-    let metrics = match start_metrics(configs, &daemons) {
+    let metrics = match start_metrics(configs, &daemons, heir.as_deref()) {
         Err(error) if heir.is_some() => {
+            // The process forwards already.
             tracing::error!("{error}");
             None
         }
@@ -189,7 +190,8 @@ pub fn run(
     let ended = end.try_clone().map_err(DaemonError::io("copy a descriptor"))?;
     let predecessor = launcher.map(|launcher| {
         let ways = daemons.iter().map(Daemon::upgrade_way).collect();
-        (Predecessor { launcher, end: ended }, ways)
+        let metrics = metrics.as_ref().and_then(|metrics| metrics.listener().ok());
+        (Predecessor { launcher, metrics, end: ended }, ways)
     });
     let reloader = Reloader::start(source, configs.to_vec(), ways, predecessor)
         .map_err(DaemonError::io("start the thread that changes the configuration"))?;
@@ -243,10 +245,17 @@ fn start_all(
 }
 
 /// Offers the metrics of all datapaths, if the configuration names an address.
-fn start_metrics(configs: &[Config], daemons: &[Daemon]) -> Result<Option<Server>, DaemonError> {
+fn start_metrics(
+    configs: &[Config],
+    daemons: &[Daemon],
+    heir: Option<&Heir>,
+) -> Result<Option<Server>, DaemonError> {
     let Some(address) = configs.first().and_then(|config| config.process.metrics) else { return Ok(None) };
     let sources = daemons.iter().map(Daemon::metrics_source).collect();
-    let started = crate::metrics::start(address, sources);
+    let started = match heir.and_then(|heir| heir.take_metrics(address)) {
+        Some(listener) => crate::metrics::start_on(listener, sources),
+        None => crate::metrics::start(address, sources),
+    };
     started.map(Some).map_err(|source| DaemonError::Metrics { address, source })
 }
 

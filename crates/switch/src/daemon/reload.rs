@@ -201,7 +201,7 @@ fn end_process(
         std::thread::sleep(Duration::from_millis(1));
     }
     // The ways to the datapaths keep workers, whose devices must be closed before the process ends.
-    if let Some((Predecessor { launcher: _launcher, end }, ways)) = predecessor {
+    if let Some((Predecessor { launcher: _launcher, end, .. }, ways)) = predecessor {
         drop(ways);
         // If the buffer of the stream is full, it already contains the signal to stop.
         let _ = rustix::io::write(&end, &[0]);

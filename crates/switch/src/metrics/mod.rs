@@ -27,7 +27,7 @@ use catalogue::Catalogue;
 use metrics::{Family, Kind, Server, Value, encode};
 use process::Process;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 /// Longest time that the datapaths together may take to answer.
@@ -39,9 +39,18 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 ///
 /// Returns an error if the system refuses the address or the thread.
 pub fn start(address: SocketAddr, sources: Vec<MetricsSource>) -> io::Result<Server> {
+    start_on(TcpListener::bind(address)?, sources)
+}
+
+/// Offers the metrics like [`start`] on a socket that listens already.
+///
+/// # Errors
+///
+/// Returns an error if the system refuses the thread.
+pub fn start_on(listener: TcpListener, sources: Vec<MetricsSource>) -> io::Result<Server> {
     let process = Process::new();
     let begin = || sandbox::enter(ThreadKind::Metrics);
-    Server::start(address, begin, move || {
+    Server::start_on(listener, begin, move || {
         // The values fit their families, so encoding does not fail.
         encode(collect(&process, &sources)).unwrap_or_default()
     })

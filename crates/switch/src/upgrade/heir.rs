@@ -8,6 +8,7 @@ use crate::daemon::DaemonError;
 use port::{Fanout, FanoutGroup};
 use rustix::thread::gettid;
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -79,6 +80,8 @@ impl InheritedDatapath {
 #[derive(Debug)]
 pub struct Heir {
     link: Link,
+    /// The socket that listens for requests of metrics, until it is taken.
+    metrics: Mutex<Option<TcpListener>>,
 }
 
 impl Heir {
@@ -87,7 +90,18 @@ impl Heir {
     pub fn from_environment() -> Option<Self> {
         std::env::var_os(HEIR)?;
         let socket = io::stdin().as_fd().try_clone_to_owned().ok()?;
-        Some(Self { link: Link::new(socket) })
+        Some(Self::new(Link::new(socket)))
+    }
+
+    fn new(link: Link) -> Self {
+        Self { link, metrics: Mutex::new(None) }
+    }
+
+    /// Takes the socket that listens for requests of metrics on this address, if the old process had one.
+    pub(crate) fn take_metrics(&self, address: SocketAddr) -> Option<TcpListener> {
+        let listener = self.metrics.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let bound = listener.local_addr().ok()?;
+        (bound.ip() == address.ip() && [0, bound.port()].contains(&address.port())).then_some(listener)
     }
 
     /// Tells the old process that this one gives up.
@@ -98,9 +112,13 @@ impl Heir {
 
     /// Receives what the datapaths get.
     pub(crate) fn receive(&self) -> Result<Vec<InheritedDatapath>, HeirError> {
-        let (hello, _) = self.link.receive::<Hello>(BEFORE)?;
+        let (hello, sockets) = self.link.receive::<Hello>(BEFORE)?;
         if hello.version != VERSION {
             return Err(HeirError::Version(hello.version));
+        }
+        if hello.metrics {
+            let listener = sockets.into_iter().next().map(TcpListener::from);
+            *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = listener;
         }
         (0..hello.datapaths).map(|_| self.receive_datapath()).collect()
     }
@@ -148,7 +166,7 @@ impl Heir {
                 }
             }
             let begun = Instant::now();
-            calls.iter().for_each(Call::wait_until_effective);
+            wait_until_effective(&calls);
             if let Some(error) = calls.iter().find_map(Call::take_error) {
                 return Err(HeirError::TakeOver(error).into());
             }
@@ -223,16 +241,6 @@ impl<'a> Call<'a> {
         result.as_mut().and_then(|result| std::mem::replace(result, Ok(())).err())
     }
 
-    /// Waits until the packets reach this process: the call has returned, or waits in the kernel for packets
-    /// on their way.
-    fn wait_until_effective(&self) {
-        let mut waits = 0;
-        while !self.has_returned() && waits < WAITS {
-            thread::sleep(SETTLED);
-            waits = if self.waits_in_kernel() { waits + 1 } else { 0 };
-        }
-    }
-
     /// Returns whether the thread waits without being interruptible. Without /proc, the result is `false`.
     fn waits_in_kernel(&self) -> bool {
         let thread = self.thread.load(Ordering::Acquire);
@@ -241,6 +249,123 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Waits until the packets of all ports reach this process: each call has returned, or waits in the kernel for
+/// packets on their way.
+fn wait_until_effective(calls: &[Call<'_>]) {
+    let mut waits = vec![0; calls.len()];
+    loop {
+        for (call, waits) in calls.iter().zip(&mut waits) {
+            *waits = if call.has_returned() || call.waits_in_kernel() { *waits + 1 } else { 0 };
+        }
+        if waits.iter().all(|waits| *waits >= WAITS) {
+            return;
+        }
+        thread::sleep(SETTLED);
+    }
+}
+
 fn unexpected(message: &PredecessorMessage) -> HeirError {
     LinkError::Malformed(format!("{message:?} comes at another time")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sealed;
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::os::fd::BorrowedFd;
+
+    fn pair() -> (Link, Heir) {
+        let (old, new) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        (Link::new(old), Heir::new(Link::new(new)))
+    }
+
+    fn offer() -> DatapathOffer {
+        DatapathOffer {
+            datapath: 1,
+            control: "/run/s1.sock".into(),
+            listeners: vec!["OpenFlow tcp:127.0.0.1:6653".into()],
+            locks: vec!["eth0".into()],
+            ports: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_with_both_numbers() {
+        let (old, new) = pair();
+        old.send(&Hello { version: VERSION + 1, datapaths: 1, metrics: false }, &[]).unwrap();
+        let error = new.receive().unwrap_err().to_string();
+        assert!(error.contains("version 2") && error.contains("restart the switch"), "{error}");
+    }
+
+    #[test]
+    fn a_datapath_gets_each_descriptor_by_its_name() {
+        let (old, mut files) = (pair(), Vec::new());
+        for text in ["state", "control", "listener", "lock"] {
+            files.push(sealed(text.as_bytes()).unwrap());
+        }
+        let (old, new) = old;
+        let descriptors: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+        old.send(&Hello { version: VERSION, datapaths: 1, metrics: false }, &[]).unwrap();
+        old.send(&offer(), &descriptors).unwrap();
+        let mut one = new.receive().unwrap().remove(0);
+        assert_eq!(one.state, b"state");
+        assert!(one.take_listener("OpenFlow tcp:127.0.0.1:1").is_none());
+        let listener = one.take_listener("OpenFlow tcp:127.0.0.1:6653").unwrap();
+        assert_eq!(unsealed(listener).unwrap(), b"listener");
+        assert_eq!(unsealed(one.take_lock("eth0").unwrap()).unwrap(), b"lock");
+        assert!(one.take_lock("eth0").is_none(), "a descriptor is taken once");
+        old.send(&Hello { version: VERSION, datapaths: 1, metrics: false }, &[]).unwrap();
+        old.send(&offer(), &descriptors[1..]).unwrap();
+        let error = new.receive().unwrap_err().to_string();
+        assert!(error.contains("3 descriptors came instead of 4"), "{error}");
+    }
+
+    /// The old process may end before each of its messages. The new one must then not start its workers.
+    #[test]
+    fn the_end_of_the_old_process_is_noticed_at_each_step() {
+        let steps = [PredecessorMessage::TakeOver, PredecessorMessage::Drained];
+        for sent in 0..=steps.len() {
+            let (old, new) = pair();
+            for step in steps.iter().take(sent) {
+                old.send(step, &[]).unwrap();
+            }
+            let receiver = thread::spawn(move || {
+                // The last messages of the new process need a receiver.
+                while old.receive::<HeirMessage>(Duration::from_millis(300)).is_ok() {}
+            });
+            let mut is_started = false;
+            let taken = new.take_over(&[], || {
+                is_started = true;
+                Ok(())
+            });
+            receiver.join().unwrap();
+            assert_eq!(
+                (taken.is_ok(), is_started),
+                (sent == steps.len(), sent == steps.len()),
+                "{sent} steps"
+            );
+        }
+        let (old, new) = pair();
+        old.send(&PredecessorMessage::Drained, &[]).unwrap();
+        let error = new.take_over(&[], || Ok(())).unwrap_err().to_string();
+        assert!(error.contains("another time"), "{error}");
+    }
+
+    #[test]
+    fn counters_end_with_the_old_process() {
+        let (old, new) = pair();
+        let counters = FinalCounters { datapath: 4, ..FinalCounters::default() };
+        let file = sealed(&serde_json::to_vec(&counters).unwrap()).unwrap();
+        old.send(&PredecessorMessage::Counters { datapath: 4 }, &[file.as_fd()]).unwrap();
+        old.send(&PredecessorMessage::Ends, &[]).unwrap();
+        drop(old);
+        let mut taken = Vec::new();
+        new.receive_counters(|datapath, counters| taken.push((datapath, counters.clone()))).unwrap();
+        assert_eq!(taken, [(4, counters)]);
+        let (old, new) = pair();
+        drop(old);
+        assert!(new.receive_counters(|_, _| unreachable!("no counters came")).is_err());
+    }
 }

@@ -7,6 +7,7 @@ use super::protocol::{DatapathOffer, HeirMessage, Hello, Link, LinkError, Predec
 use super::{FinalCounters, sealed};
 use crate::daemon::{Shared, report_main_process};
 use port::Fanout;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -82,6 +83,8 @@ impl UpgradeWay {
 /// The old process's part of an upgrade.
 pub(crate) struct Predecessor {
     pub launcher: Launcher,
+    /// The socket that listens for requests of metrics, if there is one.
+    pub metrics: Option<TcpListener>,
     /// Ends the process.
     pub end: UnixStream,
 }
@@ -127,7 +130,9 @@ impl Predecessor {
     /// Freezes the datapaths, sends everything to the new program, and waits until it is prepared.
     fn prepare(&self, link: &Link, ways: &[UpgradeWay], fanouts: &mut Vec<Fanout>) -> Result<(), String> {
         let failed = |error: LinkError| failure(link, &error);
-        link.send(&Hello { version: VERSION, datapaths: ways.len() }, &[]).map_err(failed)?;
+        let metrics: Vec<BorrowedFd<'_>> = self.metrics.iter().map(AsFd::as_fd).collect();
+        let hello = Hello { version: VERSION, datapaths: ways.len(), metrics: !metrics.is_empty() };
+        link.send(&hello, &metrics).map_err(failed)?;
         for way in ways {
             let frozen = way.freeze()?;
             let state = sealed(&frozen.state).map_err(|error| error.to_string())?;
@@ -227,5 +232,61 @@ fn failure(link: &Link, error: &LinkError) -> String {
         Ok((HeirMessage::Failed(reason), _)) => reason,
         _ if matches!(error, LinkError::Ended) => ENDED.into(),
         _ => format!("the new program: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    const SOON: Duration = Duration::from_millis(20);
+
+    fn pair() -> (Link, Link) {
+        let (old, new) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        (Link::new(old), Link::new(new))
+    }
+
+    #[test]
+    fn the_client_gets_the_reason_of_a_new_program_that_is_not_ready() {
+        let (old, new) = pair();
+        assert!(expect(&old, &HeirMessage::Ready, SOON).unwrap_err().contains("was not ready within"));
+        new.send(&HeirMessage::Switched, &[]).unwrap();
+        assert!(expect(&old, &HeirMessage::Ready, SOON).unwrap_err().contains("answers Switched"));
+        new.send(&HeirMessage::Failed("no such key".into()), &[]).unwrap();
+        assert_eq!(expect(&old, &HeirMessage::Ready, SOON), Err("no such key".into()));
+        new.send(&HeirMessage::Ready, &[]).unwrap();
+        assert_eq!(expect(&old, &HeirMessage::Ready, SOON), Ok(()));
+        // A program that gives up at once has ended when the old one sends.
+        new.send(&HeirMessage::Failed("no such file".into()), &[]).unwrap();
+        drop(new);
+        assert_eq!(failure(&old, &LinkError::Ended), "no such file");
+        assert_eq!(expect(&old, &HeirMessage::Ready, SOON), Err(ENDED.into()));
+    }
+
+    /// Without an answer, or with another one, the packets stay with the old process.
+    #[test]
+    fn a_switch_over_ends_at_each_step_at_which_the_new_program_ends() {
+        let steps = [HeirMessage::Switched, HeirMessage::Running { interruption_us: 7 }];
+        for sent in 0..=steps.len() {
+            let (old, new) = pair();
+            for step in steps.iter().take(sent) {
+                new.send(step, &[]).unwrap();
+            }
+            let receiver =
+                thread::spawn(
+                    move || {
+                        while new.receive::<PredecessorMessage>(Duration::from_millis(300)).is_ok() {}
+                    },
+                );
+            let switched = switch(&old, &[], &[]);
+            receiver.join().unwrap();
+            if sent == steps.len() {
+                assert_eq!(switched, Ok(7));
+            } else {
+                assert!(switched.is_err(), "{sent} steps");
+            }
+        }
     }
 }

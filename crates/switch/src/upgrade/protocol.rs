@@ -58,6 +58,8 @@ pub struct Hello {
     pub version: u32,
     /// Number of datapaths, each of which has a message [`DatapathOffer`].
     pub datapaths: usize,
+    /// Whether the descriptor of this message listens for requests of metrics.
+    pub metrics: bool,
 }
 
 /// What the old process hands over of a datapath. The descriptors are the state, the control socket, then
@@ -220,7 +222,7 @@ mod tests {
     fn a_message_arrives_with_its_descriptors() {
         let (old, new) = pair();
         let file = super::super::sealed(b"state").unwrap();
-        let hello = Hello { version: VERSION, datapaths: 2 };
+        let hello = Hello { version: VERSION, datapaths: 2, metrics: false };
         old.send(&hello, &[file.as_fd(), file.as_fd()]).unwrap();
         let (received, mut files) = new.receive::<Hello>(SOON).unwrap();
         assert_eq!((received, files.len()), (hello, 2));
