@@ -26,7 +26,7 @@ if [ -z "$traffic" ]; then
 fi
 start_switch secure
 control() { "$shunt" --control "$folder/control.sock" "$@"; }
-ended() { [ ! -d "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"; }
+ended() { [ ! -d "/proc/$1" ] || grep '^State:.Z' "/proc/$1/status" >/dev/null; }
 in_room h1 ip neigh replace 10.0.0.2 lladdr "$(mac 2)" dev eth0
 for ((n = 0; n < more_groups; n++)); do printf 'group group_id=%s,type=all,bucket=actions=output:2\n' $((100 + n)); done >"$folder/start.flows"
 python3 -c '

@@ -20,6 +20,7 @@ pub mod wait;
 mod device_lock;
 mod drivers;
 mod error;
+mod fanout_group;
 mod fault;
 mod interface;
 mod offload;
@@ -35,12 +36,13 @@ pub use af_packet::Fanout;
 pub use device_lock::DeviceLock;
 pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open, open_held};
 pub use error::PortError;
+pub use fanout_group::FanoutGroup;
 pub use fault::{Faults, Faulty};
 pub use interface::interface_index;
 pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
 pub use queue::{Capabilities, Link, Outstanding, Queue};
-pub use spec::{FanoutGroup, Queues, Spec};
+pub use spec::{Queues, Spec};
 pub use statistics::{PortDrop, Statistics};
 
 /// Length in bytes of the shortest frame that is handled: an Ethernet header.

@@ -2,6 +2,7 @@
 //! Specification of a port, and the queues that a driver opens for it.
 
 use crate::Queue;
+use crate::fanout_group::FanoutGroup;
 
 /// Specification of a port to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,15 +24,6 @@ pub struct Spec {
     /// over later ([`Fanout::take_over`](crate::Fanout::take_over)). The port receives nothing before. Only
     /// for the driver `af_packet`.
     pub fanout: Option<FanoutGroup>,
-}
-
-/// A fan-out group of the kernel that has the sockets of a port as its members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FanoutGroup {
-    /// ID of the group in its network namespace.
-    pub id: u16,
-    /// Number of members: the queues of the port.
-    pub members: u16,
 }
 
 /// The queues of a port.

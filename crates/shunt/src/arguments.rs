@@ -50,9 +50,9 @@ pub enum Command {
     Reload(Reload),
     /// Replace the program of a running switch by a newer one, without losing a packet
     ///
-    /// Starts the program that is installed now, with the arguments of the running one. It gets the rules, the
-    /// learned MACs, the counters and the sockets of the running program, and then takes over the packets.
-    /// Controllers connect again. If the new program does not start, the running one goes on. Needs
+    /// Starts the program that is installed now, with the arguments of the running one. It gets the rules,
+    /// the learned MACs, the counters and the sockets of the running program, and then takes over the
+    /// packets. Controllers connect again. If the new program does not start, the running one goes on. Needs
     /// `upgrade = true` in the configuration, and ports of the driver af_packet.
     Upgrade(UpgradeArguments),
     /// Add, remove or change a port of a running switch

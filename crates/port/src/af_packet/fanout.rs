@@ -7,11 +7,11 @@
 //! packet reaches either the older process or the newer one, never both.
 //!
 //! When a member leaves, the kernel moves the last member into its place, and takes results modulo the number
-//! of members. If the older members 0 to n-1 leave in this order, and there are at least n newer members, then
-//! each result still selects a newer member. [`Fanout::settle`] then selects the members from 0 again.
+//! of members. If the older members 0 to n-1 leave in this order, and there are at least n newer members,
+//! then each result still selects a newer member. [`Fanout::settle`] then selects the members from 0 again.
 
 use super::program;
-use crate::spec::FanoutGroup;
+use crate::fanout_group::FanoutGroup;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -67,7 +67,8 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 }
 
 /// Opens queues like [`open`], but the kernel discards the packets for each queue until [`Queue::start`]. So
-/// two ports of one interface never receive the same packet. With `spec.fanout`, this is the same as [`open`].
+/// two ports of one interface never receive the same packet. With `spec.fanout`, this is the same as
+/// [`open`].
 ///
 /// # Errors
 /// Returns the errors of [`open`].

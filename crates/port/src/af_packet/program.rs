@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program in classic BPF that selects the member of a fan-out group for each packet.
 //!
-//! Member `base + h` receives a packet, where h is a hash below the number of queues. The hash is symmetric in
-//! the two endpoints, so both directions of a flow reach the same queue. An endpoint is an IP address and, in
-//! packets of TCP, UDP and SCTP that are no fragments, a port. Packets without an IP header, or with more than
-//! two VLAN tags, have hash 0. The program sees a packet from its network header on, after the outermost VLAN
-//! tag.
+//! Member `base + h` receives a packet, where h is a hash below the number of queues. The hash is symmetric
+//! in the two endpoints, so both directions of a flow reach the same queue. An endpoint is an IP address and,
+//! in packets of TCP, UDP and SCTP that are no fragments, a port. Packets without an IP header, or with more
+//! than two VLAN tags, have hash 0. The program sees a packet from its network header on, after the outermost
+//! VLAN tag.
 //!
 //! A load outside the packet would end the program with result 0, the number of another process's member. So
 //! the length is checked before each load.

@@ -150,8 +150,8 @@ impl DaemonError {
 /// Each datapath gets a separate daemon, with a separate control socket. The datapaths share the threads of
 /// workers and the control threads. When all daemons forward packets, the function prints one line per
 /// datapath to stderr. A flow file is allowed only if there is a single datapath. `source` is the file of the
-/// configurations; SIGHUP and clients make the switch read it again. `upgrade` has the ways to the process that
-/// starts new programs, and to the process that this one continues.
+/// configurations; SIGHUP and clients make the switch read it again. `upgrade` has the ways to the process
+/// that starts new programs, and to the process that this one continues.
 ///
 /// # Errors
 ///

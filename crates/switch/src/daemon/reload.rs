@@ -13,7 +13,7 @@ use super::thread::ControlWake;
 use crate::access::ResolvedAccess;
 use crate::control::{ReloadReport, ReloadResult, ReloadWork};
 use crate::sandbox::{self, ThreadKind};
-use crate::upgrade::protocol::Link;
+use crate::upgrade::protocol::UpgradeLink;
 use crate::upgrade::{Predecessor, UpgradeWay};
 use config::{Config, ConfigChange, Difference, Mistake, difference};
 use std::io;
@@ -174,7 +174,7 @@ impl Reloader {
 fn upgrade(
     predecessor: Option<&mut (Predecessor, Vec<UpgradeWay>)>,
     program: Option<&Path>,
-) -> Result<(ReloadReport, Link), String> {
+) -> Result<(ReloadReport, UpgradeLink), String> {
     let Some((predecessor, ways)) = predecessor else {
         return Err(
             "upgrades are off; set `upgrade = true` in the configuration, and restart the switch once".into(),
@@ -184,11 +184,11 @@ fn upgrade(
     Ok((ReloadReport { changes }, link))
 }
 
-/// Answers the client, and ends all control threads. Does not return, so that the kernel closes the link to the
-/// new process when this process has ended, after all its devices are closed.
+/// Answers the client, and ends all control threads. Does not return, so that the kernel closes the link to
+/// the new process when this process has ended, after all its devices are closed.
 fn end_process(
     predecessor: Option<(Predecessor, Vec<UpgradeWay>)>,
-    _link: &Link,
+    _link: &UpgradeLink,
     report: ReloadReport,
     result: &Sender<ReloadResult>,
     wake: &ControlWake,

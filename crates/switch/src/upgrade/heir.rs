@@ -2,7 +2,9 @@
 //! The new process of an upgrade: gets everything from the old one, and takes over its packets.
 
 use super::launcher::HEIR;
-use super::protocol::{DatapathOffer, HeirMessage, Hello, Link, LinkError, PredecessorMessage, VERSION};
+use super::protocol::{
+    DatapathOffer, HeirMessage, LinkError, PredecessorMessage, UpgradeHello, UpgradeLink, VERSION,
+};
 use super::{FinalCounters, unsealed};
 use crate::daemon::DaemonError;
 use port::{Fanout, FanoutGroup};
@@ -79,7 +81,7 @@ impl InheritedDatapath {
 /// The way to the old process.
 #[derive(Debug)]
 pub struct Heir {
-    link: Link,
+    link: UpgradeLink,
     /// The socket that listens for requests of metrics, until it is taken.
     metrics: Mutex<Option<TcpListener>>,
 }
@@ -90,10 +92,10 @@ impl Heir {
     pub fn from_environment() -> Option<Self> {
         std::env::var_os(HEIR)?;
         let socket = io::stdin().as_fd().try_clone_to_owned().ok()?;
-        Some(Self::new(Link::new(socket)))
+        Some(Self::new(UpgradeLink::new(socket)))
     }
 
-    fn new(link: Link) -> Self {
+    fn new(link: UpgradeLink) -> Self {
         Self { link, metrics: Mutex::new(None) }
     }
 
@@ -112,7 +114,7 @@ impl Heir {
 
     /// Receives what the datapaths get.
     pub(crate) fn receive(&self) -> Result<Vec<InheritedDatapath>, HeirError> {
-        let (hello, sockets) = self.link.receive::<Hello>(BEFORE)?;
+        let (hello, sockets) = self.link.receive::<UpgradeHello>(BEFORE)?;
         if hello.version != VERSION {
             return Err(HeirError::Version(hello.version));
         }
@@ -146,10 +148,10 @@ impl Heir {
     /// Directs the packets of these ports to this process, waits until the old one has none left, and calls
     /// `start`, which starts the workers. Returns how long no process forwarded.
     ///
-    /// The kernel changes the way of the packets at once, but returns only when no packet can be on its way to
-    /// the old process, which takes 20 ms or more. Packets would fill the rings in this time, so the workers
-    /// start while the kernel waits. The old process goes on until its calls have returned, so a packet that
-    /// was on its way is not lost.
+    /// The kernel changes the way of the packets at once, but returns only when no packet can be on its way
+    /// to the old process, which takes 20 ms or more. Packets would fill the rings in this time, so the
+    /// workers start while the kernel waits. The old process goes on until its calls have returned, so a
+    /// packet that was on its way is not lost.
     pub(crate) fn take_over(
         &self,
         fanouts: &[Fanout],
@@ -249,8 +251,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Waits until the packets of all ports reach this process: each call has returned, or waits in the kernel for
-/// packets on their way.
+/// Waits until the packets of all ports reach this process: each call has returned, or waits in the kernel
+/// for packets on their way.
 fn wait_until_effective(calls: &[Call<'_>]) {
     let mut waits = vec![0; calls.len()];
     loop {
@@ -275,10 +277,10 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::os::fd::BorrowedFd;
 
-    fn pair() -> (Link, Heir) {
+    fn pair() -> (UpgradeLink, Heir) {
         let (old, new) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        (Link::new(old), Heir::new(Link::new(new)))
+        (UpgradeLink::new(old), Heir::new(UpgradeLink::new(new)))
     }
 
     fn offer() -> DatapathOffer {
@@ -294,7 +296,7 @@ mod tests {
     #[test]
     fn another_version_is_refused_with_both_numbers() {
         let (old, new) = pair();
-        old.send(&Hello { version: VERSION + 1, datapaths: 1, metrics: false }, &[]).unwrap();
+        old.send(&UpgradeHello { version: VERSION + 1, datapaths: 1, metrics: false }, &[]).unwrap();
         let error = new.receive().unwrap_err().to_string();
         assert!(error.contains("version 2") && error.contains("restart the switch"), "{error}");
     }
@@ -307,7 +309,7 @@ mod tests {
         }
         let (old, new) = old;
         let descriptors: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
-        old.send(&Hello { version: VERSION, datapaths: 1, metrics: false }, &[]).unwrap();
+        old.send(&UpgradeHello { version: VERSION, datapaths: 1, metrics: false }, &[]).unwrap();
         old.send(&offer(), &descriptors).unwrap();
         let mut one = new.receive().unwrap().remove(0);
         assert_eq!(one.state, b"state");
@@ -316,7 +318,7 @@ mod tests {
         assert_eq!(unsealed(listener).unwrap(), b"listener");
         assert_eq!(unsealed(one.take_lock("eth0").unwrap()).unwrap(), b"lock");
         assert!(one.take_lock("eth0").is_none(), "a descriptor is taken once");
-        old.send(&Hello { version: VERSION, datapaths: 1, metrics: false }, &[]).unwrap();
+        old.send(&UpgradeHello { version: VERSION, datapaths: 1, metrics: false }, &[]).unwrap();
         old.send(&offer(), &descriptors[1..]).unwrap();
         let error = new.receive().unwrap_err().to_string();
         assert!(error.contains("3 descriptors came instead of 4"), "{error}");

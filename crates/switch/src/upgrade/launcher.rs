@@ -4,7 +4,7 @@
 //!
 //! It starts only programs that nobody except root, or the user who started the switch, can change.
 
-use super::protocol::{Link, LinkError};
+use super::protocol::{LinkError, UpgradeLink};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -47,14 +47,14 @@ type Launched = Result<u32, String>;
 /// The way to the process that starts new programs.
 #[derive(Debug)]
 pub struct Launcher {
-    link: Link,
+    link: UpgradeLink,
     program: PathBuf,
 }
 
 /// A started program.
 #[derive(Debug)]
 pub(super) struct Started {
-    pub link: Link,
+    pub link: UpgradeLink,
     pub pid: u32,
     pub program: PathBuf,
 }
@@ -74,7 +74,7 @@ impl Launcher {
             .env_remove(HEIR)
             .stdin(Stdio::from(theirs))
             .spawn()?;
-        Ok(Self { link: Link::new(ours), program })
+        Ok(Self { link: UpgradeLink::new(ours), program })
     }
 
     /// Starts a program with the arguments of this process: `program`, or what is installed at the path of
@@ -85,7 +85,7 @@ impl Launcher {
         let (launched, mut sockets) = self.link.receive::<Launched>(START_LIMIT)?;
         let pid = launched.map_err(LaunchError::Refused)?;
         let socket = sockets.pop().ok_or(LinkError::Ended)?;
-        Ok(Started { link: Link::new(socket), pid, program })
+        Ok(Started { link: UpgradeLink::new(socket), pid, program })
     }
 }
 
@@ -114,7 +114,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 #[must_use]
 pub fn serve(arguments: &[OsString]) -> ExitCode {
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::FAILURE };
-    let link = Link::new(socket);
+    let link = UpgradeLink::new(socket);
     let mut children: Vec<Child> = Vec::new();
     loop {
         let request = link.receive::<LaunchRequest>(REAP);

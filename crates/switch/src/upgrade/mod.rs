@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The upgrade of a running switch: a new program takes over the packets, the rules and the sockets of the old
-//! one without a lost packet (docs/adr/0067).
+//! The upgrade of a running switch: a new program takes over the packets, the rules and the sockets of the
+//! old one without a lost packet (docs/adr/0067).
 //!
 //! [`Launcher`] starts the new program. [`Predecessor`] is the old process, [`Heir`] the new one. They speak
 //! [`protocol`] over a socket pair. Begin with `predecessor.rs`, which has the order of all steps.

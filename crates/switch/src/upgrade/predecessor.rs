@@ -3,7 +3,9 @@
 //! a reload never overlap. Begin with [`Predecessor::hand_over`].
 
 use super::launcher::{Launcher, Started};
-use super::protocol::{DatapathOffer, HeirMessage, Hello, Link, LinkError, PredecessorMessage, VERSION};
+use super::protocol::{
+    DatapathOffer, HeirMessage, LinkError, PredecessorMessage, UpgradeHello, UpgradeLink, VERSION,
+};
 use super::{FinalCounters, sealed};
 use crate::daemon::{Shared, report_main_process};
 use port::Fanout;
@@ -90,14 +92,14 @@ pub(crate) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Starts a new program, and hands over to it. Returns sentences about the upgrade, and the link to the new
-    /// process, which waits until the link is closed. So the link must stay open until this process ends,
+    /// Starts a new program, and hands over to it. Returns sentences about the upgrade, and the link to the
+    /// new process, which waits until the link is closed. So the link must stay open until this process ends,
     /// which must follow. After an error, this process forwards as before.
     pub fn hand_over(
         &mut self,
         program: Option<&Path>,
         ways: &[UpgradeWay],
-    ) -> Result<(Vec<String>, Link), String> {
+    ) -> Result<(Vec<String>, UpgradeLink), String> {
         let Started { link, pid, program } =
             self.launcher.launch(program).map_err(|error| error.to_string())?;
         let mut fanouts = Vec::new();
@@ -128,10 +130,15 @@ impl Predecessor {
     }
 
     /// Freezes the datapaths, sends everything to the new program, and waits until it is prepared.
-    fn prepare(&self, link: &Link, ways: &[UpgradeWay], fanouts: &mut Vec<Fanout>) -> Result<(), String> {
+    fn prepare(
+        &self,
+        link: &UpgradeLink,
+        ways: &[UpgradeWay],
+        fanouts: &mut Vec<Fanout>,
+    ) -> Result<(), String> {
         let failed = |error: LinkError| failure(link, &error);
         let metrics: Vec<BorrowedFd<'_>> = self.metrics.iter().map(AsFd::as_fd).collect();
-        let hello = Hello { version: VERSION, datapaths: ways.len(), metrics: !metrics.is_empty() };
+        let hello = UpgradeHello { version: VERSION, datapaths: ways.len(), metrics: !metrics.is_empty() };
         link.send(&hello, &metrics).map_err(failed)?;
         for way in ways {
             let frozen = way.freeze()?;
@@ -147,7 +154,7 @@ impl Predecessor {
 
 /// Lets the new program direct the packets to itself, and empties the rings. Returns the interruption in
 /// microseconds. After an error, the packets are directed to this process again.
-fn switch(link: &Link, ways: &[UpgradeWay], fanouts: &[Fanout]) -> Result<u64, String> {
+fn switch(link: &UpgradeLink, ways: &[UpgradeWay], fanouts: &[Fanout]) -> Result<u64, String> {
     let switched = (|| {
         link.send(&PredecessorMessage::TakeOver, &[]).map_err(|error| error.to_string())?;
         expect(link, &HeirMessage::Switched, SWITCH)?;
@@ -173,8 +180,8 @@ fn switch(link: &Link, ways: &[UpgradeWay], fanouts: &[Fanout]) -> Result<u64, S
 fn drain(ways: &[UpgradeWay]) {
     let workers = || ways.iter().flat_map(|way| way.workers.iter());
     let end = Instant::now() + DRAIN;
-    // A worker that was idle may have got a frame from another one that was not idle yet. So all are idle only
-    // if they are so again after all have been.
+    // A worker that was idle may have got a frame from another one that was not idle yet. So all are idle
+    // only if they are so again after all have been.
     for _ in 0..2 {
         workers().for_each(|worker| worker.begin_drain());
         while !workers().all(|worker| worker.is_drained()) {
@@ -188,7 +195,7 @@ fn drain(ways: &[UpgradeWay]) {
 }
 
 /// Ends the workers, and sends the final counters.
-fn finish(link: &Link, ways: &[UpgradeWay]) {
+fn finish(link: &UpgradeLink, ways: &[UpgradeWay]) {
     let end = Instant::now() + SHAPED;
     let all_sent = || ways.iter().flat_map(|way| way.workers.iter()).all(|worker| worker.has_sent_all());
     while !all_sent() && Instant::now() < end {
@@ -215,7 +222,7 @@ fn finish(link: &Link, ways: &[UpgradeWay]) {
     }
 }
 
-fn expect(link: &Link, expected: &HeirMessage, limit: Duration) -> Result<(), String> {
+fn expect(link: &UpgradeLink, expected: &HeirMessage, limit: Duration) -> Result<(), String> {
     match link.receive::<HeirMessage>(limit) {
         Ok((message, _)) if message == *expected => Ok(()),
         Ok((HeirMessage::Failed(reason), _)) => Err(reason),
@@ -227,7 +234,7 @@ fn expect(link: &Link, expected: &HeirMessage, limit: Duration) -> Result<(), St
 }
 
 /// Returns why a message could not be sent: the reason of the new program, if it has sent one.
-fn failure(link: &Link, error: &LinkError) -> String {
+fn failure(link: &UpgradeLink, error: &LinkError) -> String {
     match link.receive::<HeirMessage>(Duration::ZERO) {
         Ok((HeirMessage::Failed(reason), _)) => reason,
         _ if matches!(error, LinkError::Ended) => ENDED.into(),
@@ -242,10 +249,10 @@ mod tests {
 
     const SOON: Duration = Duration::from_millis(20);
 
-    fn pair() -> (Link, Link) {
+    fn pair() -> (UpgradeLink, UpgradeLink) {
         let (old, new) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        (Link::new(old), Link::new(new))
+        (UpgradeLink::new(old), UpgradeLink::new(new))
     }
 
     #[test]

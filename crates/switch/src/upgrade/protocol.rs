@@ -53,7 +53,7 @@ impl From<Errno> for LinkError {
 
 /// The first message of the old process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct UpgradeHello {
     /// [`VERSION`] of the old process.
     pub version: u32,
     /// Number of datapaths, each of which has a message [`DatapathOffer`].
@@ -125,9 +125,9 @@ pub enum PredecessorMessage {
 
 /// One end of the socket pair.
 #[derive(Debug)]
-pub struct Link(OwnedFd);
+pub struct UpgradeLink(OwnedFd);
 
-impl Link {
+impl UpgradeLink {
     /// Uses a socket of type SOCK_SEQPACKET.
     #[must_use]
     pub fn new(socket: OwnedFd) -> Self {
@@ -210,10 +210,10 @@ mod tests {
     use super::*;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, send, socketpair};
 
-    fn pair() -> (Link, Link) {
+    fn pair() -> (UpgradeLink, UpgradeLink) {
         let (one, other) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        (Link(one), Link(other))
+        (UpgradeLink(one), UpgradeLink(other))
     }
 
     const SOON: Duration = Duration::from_secs(5);
@@ -222,9 +222,9 @@ mod tests {
     fn a_message_arrives_with_its_descriptors() {
         let (old, new) = pair();
         let file = super::super::sealed(b"state").unwrap();
-        let hello = Hello { version: VERSION, datapaths: 2, metrics: false };
+        let hello = UpgradeHello { version: VERSION, datapaths: 2, metrics: false };
         old.send(&hello, &[file.as_fd(), file.as_fd()]).unwrap();
-        let (received, mut files) = new.receive::<Hello>(SOON).unwrap();
+        let (received, mut files) = new.receive::<UpgradeHello>(SOON).unwrap();
         assert_eq!((received, files.len()), (hello, 2));
         assert_eq!(super::super::unsealed(files.remove(1)).unwrap(), b"state");
     }
@@ -234,7 +234,7 @@ mod tests {
         let (old, new) = pair();
         for bytes in [&b"{"[..], b"[]", b"\xff\xfe", b"{\"version\":-1,\"datapaths\":1}"] {
             send(&old.0, bytes, SendFlags::empty()).unwrap();
-            assert!(matches!(new.receive::<Hello>(SOON), Err(LinkError::Malformed(_))), "{bytes:?}");
+            assert!(matches!(new.receive::<UpgradeHello>(SOON), Err(LinkError::Malformed(_))), "{bytes:?}");
         }
         let many = vec![old.0.as_fd(); DESCRIPTORS_MAX + 1];
         let refused = old.send(&HeirMessage::Ready, &many);
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn the_end_and_the_silence_of_the_other_process_are_noticed() {
         let (old, new) = pair();
-        let late = new.receive::<Hello>(Duration::from_millis(5));
+        let late = new.receive::<UpgradeHello>(Duration::from_millis(5));
         assert!(matches!(late, Err(LinkError::Late(_))));
         drop(old);
-        assert!(matches!(new.receive::<Hello>(SOON), Err(LinkError::Ended)));
+        assert!(matches!(new.receive::<UpgradeHello>(SOON), Err(LinkError::Ended)));
         assert!(matches!(new.send(&HeirMessage::Ready, &[]), Err(LinkError::Ended)));
         assert!(new.wait_for_end(SOON));
     }
