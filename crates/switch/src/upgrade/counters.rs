@@ -85,9 +85,7 @@ impl FinalCounters {
         let mut queues = Vec::new();
         for port in &numbers {
             let of_port = model.queues(*port).into_iter();
-            queues.extend(
-                of_port.map(|q| (port.0, q.settings.id.0 as u32, q.tx_packets, q.tx_bytes, q.dropped)),
-            );
+            queues.extend(of_port.map(|q| (port.0, q.settings.id.0, q.tx_packets, q.tx_bytes, q.dropped)));
         }
         let t = model.totals();
         Self {
@@ -289,7 +287,7 @@ impl InheritedCounters {
     pub fn with_queues(&self, port: PortNo, mut queues: Vec<PortQueue>) -> Vec<PortQueue> {
         for queue in &mut queues {
             let QueueId(number) = queue.settings.id;
-            if let Some([packets, bytes, dropped]) = self.queues.get(&(port.0, number as u32)) {
+            if let Some([packets, bytes, dropped]) = self.queues.get(&(port.0, number)) {
                 queue.tx_packets += packets;
                 queue.tx_bytes += bytes;
                 queue.dropped += dropped;
