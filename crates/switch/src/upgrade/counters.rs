@@ -112,6 +112,12 @@ impl FinalCounters {
         }
     }
 
+    /// Returns counters of a datapath without packets.
+    #[cfg(test)]
+    pub fn none(datapath: u64) -> Self {
+        Self { datapath, ..Self::default() }
+    }
+
     /// Makes a datapath continue these counters, and learn the MACs.
     pub fn continue_in(&self, model: &mut Model<Plane>, now: Nanos) {
         let ids: HashMap<u64, EntryId> = model.ids_by_serial().into_iter().collect();
