@@ -85,9 +85,7 @@ impl FinalCounters {
         let mut queues = Vec::new();
         for port in &numbers {
             let of_port = model.queues(*port).into_iter();
-            queues.extend(
-                of_port.map(|q| (port.0, q.settings.id.0 as u32, q.tx_packets, q.tx_bytes, q.dropped)),
-            );
+            queues.extend(of_port.map(|q| (port.0, q.settings.id.0, q.tx_packets, q.tx_bytes, q.dropped)));
         }
         let t = model.totals();
         Self {
@@ -112,6 +110,12 @@ impl FinalCounters {
             copies_dropped: named(&t.copies_dropped),
             macs: model.learned_macs().into_iter().map(|(vid, mac, port)| (vid, mac, port.0)).collect(),
         }
+    }
+
+    /// Returns counters of a datapath without packets.
+    #[cfg(test)]
+    pub fn none(datapath: u64) -> Self {
+        Self { datapath, ..Self::default() }
     }
 
     /// Makes a datapath continue these counters, and learn the MACs.
@@ -289,7 +293,7 @@ impl InheritedCounters {
     pub fn with_queues(&self, port: PortNo, mut queues: Vec<PortQueue>) -> Vec<PortQueue> {
         for queue in &mut queues {
             let QueueId(number) = queue.settings.id;
-            if let Some([packets, bytes, dropped]) = self.queues.get(&(port.0, number as u32)) {
+            if let Some([packets, bytes, dropped]) = self.queues.get(&(port.0, number)) {
                 queue.tx_packets += packets;
                 queue.tx_bytes += bytes;
                 queue.dropped += dropped;

@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn counters_end_with_the_old_process() {
         let (old, new) = pair();
-        let counters = FinalCounters { datapath: 4, ..FinalCounters::default() };
+        let counters = FinalCounters::none(4);
         let file = sealed(&serde_json::to_vec(&counters).unwrap()).unwrap();
         old.send(&PredecessorMessage::Counters { datapath: 4 }, &[file.as_fd()]).unwrap();
         old.send(&PredecessorMessage::Ends, &[]).unwrap();
