@@ -54,6 +54,10 @@ step store "STORE_PROGRAMS=400 STORE_CASES=10000 STORE_KILLS=100 cargo test --re
 step restart "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 step restart-kills "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_KILLS=200 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 
+# 1,000 reloads under traffic, and 20 upgrades at 200,000 packets/s with 100,000 rules.
+step reload "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt scripts/tests/test_reload.sh 1000"
+step upgrade "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt scripts/nightly/test_upgrade_load.sh 20"
+
 # Jumps of the time of day, and the cost of scrapes with a million flows.
 step clock "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/nightly/test_clock.sh"
 step scrape "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/nightly/test_scrape.sh"

@@ -6,9 +6,9 @@
 //! program selects at first. One system call then replaces the program ([`Fanout::take_over`]), so that each
 //! packet reaches either the older process or the newer one, never both.
 //!
-//! When a member leaves, the kernel moves the last member into its place, and takes results modulo the number
-//! of members. If the older members 0 to n-1 leave in this order, and there are at least n newer members,
-//! then each result still selects a newer member. [`Fanout::settle`] then selects the members from 0 again.
+//! When a member leaves, the kernel moves the last member into its place. The sockets of the older process
+//! close in any order, so the newer process joins with as many fillers as there are older members, after its
+//! queues: sockets that no program selects, and that move into the places of the older members.
 
 use super::program;
 use crate::fanout_group::FanoutGroup;
@@ -42,10 +42,13 @@ struct Group {
     /// Index of the group's interface.
     ifindex: i32,
     id: u16,
-    /// Number of the first member that belongs to this port. Not 0 while members of an older process exist.
+    /// Number of the first member that belongs to this port. Older members and fillers come before.
     base: u16,
+    /// Whether members of an older process may exist.
+    has_older: bool,
     /// The sockets of this port that have joined.
     members: Vec<Weak<OwnedFd>>,
+    fillers: Vec<OwnedFd>,
 }
 
 /// When a socket joins its port's group.
@@ -63,13 +66,16 @@ impl Fanout {
     }
 
     /// Returns the group that a newer process's port can join. Returns `None` if the port has no complete
-    /// group on its interface now, or if members of an older process may exist.
+    /// group on its interface now, if members of an older process may exist, or if the group has no space for
+    /// another port with as many queues.
     #[must_use]
     pub fn group(&self) -> Option<FanoutGroup> {
         let group = self.lock();
-        let group = group.as_ref().filter(|group| group.base == 0)?;
+        let group = group.as_ref().filter(|group| !group.has_older)?;
         self.bound(group).ok()?;
-        Some(FanoutGroup { id: group.id, members: self.0.queues as u16 })
+        let members = usize::from(group.base) + self.0.queues;
+        (members_with_newer(members, self.0.queues) <= MEMBERS_MAX)
+            .then_some(FanoutGroup { id: group.id, members: members as u16 })
     }
 
     /// Directs the packets of the interface to this port, at once and without loss. When the call returns,
@@ -92,10 +98,17 @@ impl Fanout {
     /// Returns an error of the system, or an error if no socket of the port is open.
     pub fn settle(&self) -> io::Result<()> {
         let mut group = self.lock();
-        let Some(group) = group.as_mut().filter(|group| group.base > 0) else { return Ok(()) };
+        let Some(group) = group.as_mut().filter(|group| group.has_older) else { return Ok(()) };
         let socket = group.members.iter().find_map(Weak::upgrade).ok_or_else(no_group)?;
-        sys::set_fanout_program(socket.as_fd(), &mut program::select(0, self.0.queues as u32))?;
-        group.base = 0;
+        // Several fillers have unknown numbers, so closing them would move queues to unknown numbers. They
+        // stay until the process ends.
+        if group.base == 1 && self.0.queues == 1 {
+            // The kernel moves the queue to number 0, and takes the program's result modulo 1.
+            group.fillers.clear();
+            sys::set_fanout_program(socket.as_fd(), &mut program::select(0, 1))?;
+            group.base = 0;
+        }
+        group.has_older = false;
         Ok(())
     }
 
@@ -108,10 +121,10 @@ impl Fanout {
             // A member keeps the group alive: entering a group that has ended would create another one.
             && let Some(_member) = group.members.iter().find_map(Weak::upgrade)
         {
-            let entered = enter(socket, group.id, 0);
-            if entered.is_ok() {
+            let entered = enter(socket, group.id, 0).and_then(|()| {
                 group.members.push(Arc::downgrade(socket));
-            }
+                self.fill(group)
+            });
             if entered.is_ok() || occasion == Occasion::Opening {
                 return entered;
             }
@@ -124,7 +137,23 @@ impl Fanout {
             }
             None => (create(socket, self.0.queues)?, 0),
         };
-        *current = Some(Group { ifindex, id, base, members: vec![Arc::downgrade(socket)] });
+        let members = vec![Arc::downgrade(socket)];
+        let group = Group { ifindex, id, base, has_older: base > 0, members, fillers: Vec::new() };
+        self.fill(current.insert(group))
+    }
+
+    /// Adds the fillers after the last queue of a port that takes over from an older one.
+    fn fill(&self, group: &mut Group) -> io::Result<()> {
+        if !group.has_older || group.members.len() != self.0.queues {
+            return Ok(());
+        }
+        while group.fillers.len() < usize::from(group.base) {
+            let filler = sys::packet_socket()?;
+            sys::refuse_all(filler.as_fd())?;
+            sys::bind(filler.as_fd(), group.ifindex)?;
+            enter(&filler, group.id, 0)?;
+            group.fillers.push(filler);
+        }
         Ok(())
     }
 
@@ -158,6 +187,12 @@ impl Fanout {
     fn lock(&self) -> MutexGuard<'_, Option<Group>> {
         self.0.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the number of members when a newer port has joined a group: the older members, the queues of the
+/// newer port, and its fillers.
+pub(super) fn members_with_newer(older: usize, queues: usize) -> usize {
+    2 * older + queues
 }
 
 /// Makes a socket a member of the group with this ID.

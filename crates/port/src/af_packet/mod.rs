@@ -39,14 +39,11 @@ pub const NAME: &str = "af_packet";
 ///
 /// # Errors
 /// Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 256, the
-/// limits of a fan-out group. A port that is to take over from an older process needs at least as many queues
-/// as the older port, and the group must have space for both.
+/// limits of a fan-out group. A port that is to take over from an older process shares the group with it.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     let older = spec.fanout.map_or(0, |group| usize::from(group.members));
-    let expected = if spec.queues < older {
-        "at least as many as the process has from which it takes over"
-    } else if spec.queues + older > fanout::MEMBERS_MAX {
-        "1 to 256, also together with the process from which it takes over"
+    let expected = if fanout::members_with_newer(older, spec.queues) > fanout::MEMBERS_MAX {
+        "1 to 256, together with the sockets of the process from which it takes over"
     } else if spec.queues == 0 {
         "1 to 256"
     } else {

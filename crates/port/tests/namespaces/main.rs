@@ -7,4 +7,5 @@ mod dpdk;
 mod hosts;
 mod lab;
 mod raw;
+mod takeover;
 mod xdp;

@@ -62,7 +62,10 @@ impl Daemon {
             let known = self.links.iter().find(|known| known.port == number);
             let device = known.and_then(|known| known.interface.clone());
             let (Some(device), Some(group)) = (device, fanout.group()) else {
-                return Err(format!("port {name} cannot be handed over while its interface is missing"));
+                return Err(format!(
+                    "port {name} cannot be handed over; either its interface is missing, or it had too many \
+                     upgrades, so restart the switch"
+                ));
             };
             ports.push(PortOffer { device, group: group.id, members: group.members });
             fanouts.push(fanout.clone());

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: upgrade_load.sh [UPGRADES]
+# usage: test_upgrade_load.sh [UPGRADES]
 #
 # Upgrades under load, in the terms of RFC 7654: for each upgrade, the packets lost, and the longest gap between
 # two packets at the receiver. UPGRADES is the number of upgrades; the default is 1. UPGRADE_PPS is the rate
@@ -9,7 +9,7 @@
 # may lose packets in the receiver, which the test tells apart by the counters of the ports.
 #
 # shellcheck source=scripts/tests/lib.sh
-source "$(dirname "$0")/tests/lib.sh"
+source "$(dirname "$0")/../tests/lib.sh"
 upgrades=${1:-1}
 pps=${UPGRADE_PPS:-200000}
 more_flows=${UPGRADE_FLOWS:-100000}
