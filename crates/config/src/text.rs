@@ -33,6 +33,7 @@ const KEYS: &[Key] = &[
     ("simd", STRING, "simd = \"auto\""),
     ("metrics", STRING, "metrics = \"127.0.0.1:9494\""),
     ("metrics_remote", "true or false", "metrics_remote = true"),
+    ("upgrade", "true or false", "upgrade = true"),
     ("log", "a table", "[log]"),
     ("format", STRING, "format = \"json\""),
     ("levels", "a table", "levels = { channels = \"info\" }"),
