@@ -65,6 +65,12 @@ impl AsFd for DeviceLock {
 mod tests {
     use super::*;
     use crate::{af_packet, mem};
+    use rustix::net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+        SendFlags, recvmsg, sendmsg, socketpair,
+    };
+    use std::io::{IoSlice, IoSliceMut};
+    use std::mem::MaybeUninit;
 
     fn take(driver: &str, device: &str) -> Result<Option<DeviceLock>, PortError> {
         DeviceLock::take(&Spec {
@@ -78,6 +84,23 @@ mod tests {
         })
     }
 
+    /// Returns a copy of a descriptor that was sent through a pair of sockets.
+    fn sent(descriptor: BorrowedFd<'_>) -> OwnedFd {
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        let mut space = [MaybeUninit::uninit(); 64];
+        let mut out = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [descriptor];
+        assert!(out.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        sendmsg(&a, &[IoSlice::new(b"x")], &mut out, SendFlags::empty()).unwrap();
+        let mut space = [MaybeUninit::uninit(); 64];
+        let mut got = RecvAncillaryBuffer::new(&mut space);
+        recvmsg(&b, &mut [IoSliceMut::new(&mut [0])], &mut got, RecvFlags::CMSG_CLOEXEC).unwrap();
+        let Some(RecvAncillaryMessage::ScmRights(mut descriptors)) = got.drain().next() else {
+            panic!("none")
+        };
+        descriptors.next().unwrap()
+    }
+
     #[test]
     fn an_interface_is_claimed_once_until_its_release() {
         let first = take(af_packet::NAME, "lo").unwrap();
@@ -87,5 +110,15 @@ mod tests {
         drop(first);
         assert!(take(af_packet::NAME, "lo").unwrap().is_some());
         assert!(take(af_packet::NAME, "no-such-dev").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_claim_that_was_sent_to_another_process_has_no_gap() {
+        let first = take(af_packet::NAME, "lo").unwrap().unwrap();
+        let shared = DeviceLock::from(sent(first.as_fd()));
+        drop(first);
+        assert!(matches!(take(af_packet::NAME, "lo"), Err(PortError::Taken { .. })));
+        drop(shared);
+        assert!(take(af_packet::NAME, "lo").unwrap().is_some());
     }
 }

@@ -8,4 +8,5 @@ mod hosts;
 mod lab;
 mod raw;
 mod takeover;
+mod takeover_traffic;
 mod xdp;

@@ -181,9 +181,15 @@ pub(super) fn take_over(
     if let Err(error) = received {
         tracing::error!("counters of the old program are lost: {error}");
     }
+    let has_ended = heir.has_predecessor_ended();
+    if !has_ended {
+        tracing::error!("the old program does not end, so the next upgrade is not possible");
+    }
     for (config, daemon) in configs.iter().zip(daemons) {
         daemon.attach_store(config);
-        for (_, fanout) in &daemon.fanouts {
+        // While sockets of the old process exist, the program of a settled group could select them.
+        let fanouts = if has_ended { &daemon.fanouts[..] } else { &[] };
+        for (_, fanout) in fanouts {
             if let Err(error) = fanout.settle() {
                 tracing::error!("the next upgrade is not possible: {error}");
             }

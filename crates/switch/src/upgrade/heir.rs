@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const BEFORE: Duration = Duration::from_secs(120);
 /// Longest wait for the old process after the packets were directed to this one.
 const AFTER: Duration = Duration::from_secs(10);
+/// Largest number of unread messages of an old process that has ended: one for each datapath, and the last.
+const LAST_MESSAGES: usize = 1_024;
 
 /// Time between two looks at a thread that directs packets to this process.
 const SETTLED: Duration = Duration::from_micros(500);
@@ -209,6 +211,12 @@ impl Heir {
         Ok(())
     }
 
+    /// Returns whether the old process has ended. Messages that it has sent before are lost.
+    pub(crate) fn has_predecessor_ended(&self) -> bool {
+        // Each message before the end is received by one call.
+        (0..LAST_MESSAGES).any(|_| self.link.wait_for_end(Duration::ZERO))
+    }
+
     fn expect(&self, expected: PredecessorMessage, limit: Duration) -> Result<(), HeirError> {
         let (message, _) = self.link.receive::<PredecessorMessage>(limit)?;
         if message == expected { Ok(()) } else { Err(unexpected(&message)) }
@@ -369,5 +377,16 @@ mod tests {
         let (old, new) = pair();
         drop(old);
         assert!(new.receive_counters(|_, _| unreachable!("no counters came")).is_err());
+    }
+
+    #[test]
+    fn the_end_of_the_old_process_is_seen_behind_unread_messages() {
+        let (old, new) = pair();
+        assert!(!new.has_predecessor_ended());
+        for _ in 0..3 {
+            old.send(&PredecessorMessage::Ends, &[]).unwrap();
+        }
+        drop(old);
+        assert!(new.has_predecessor_ended());
     }
 }
