@@ -55,7 +55,7 @@ for ((n = 1; n <= upgrades; n++)); do
     control upgrade >"$folder/upgrade.log" || fail 'the upgrade was refused'
     wait_until 'the old process ends' ended "$old"
     old=$(sed -n 's/.* as process \([0-9]*\)$/\1/p' "$folder/upgrade.log")
-    wait "$sender" || true
+    wait "$sender" || fail 'the sender has failed'
     wait_until 'the receiver ends' logged receiver received
     sent=$(tail -n 1 "$folder/sender.log")
     read -r rx_after tx_after lost_after < <(rx_and_tx)

@@ -8,5 +8,4 @@ mod hosts;
 mod lab;
 mod raw;
 mod takeover;
-mod takeover_traffic;
 mod xdp;
