@@ -31,7 +31,7 @@ use switch::daemon::{self, ConfigSource, DaemonError};
 use switch::live_trace::{Live, LiveSummary, Real};
 use switch::log::LogReport;
 use switch::sandbox;
-use switch::upgrade::{Heir, Launcher, Upgrade};
+use switch::upgrade::{Launcher, Successor, Upgrade};
 
 /// Maximum length of a packet's hexadecimal text, in bytes.
 const HEX_BYTES: u64 = 512 * 1_024;
@@ -43,15 +43,15 @@ pub fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 }
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
-    let heir = Heir::from_environment().map(Arc::new);
-    let done = run_as(run, control, heir.clone());
-    if let (Some(heir), Err(error)) = (heir, &done) {
-        heir.fail(&error.to_string());
+    let successor = Successor::from_environment().map(Arc::new);
+    let done = run_as(run, control, successor.clone());
+    if let (Some(successor), Err(error)) = (successor, &done) {
+        successor.fail(&error.to_string());
     }
     done
 }
 
-fn run_as(run: &Run, control: Option<&Path>, heir: Option<Arc<Heir>>) -> Done {
+fn run_as(run: &Run, control: Option<&Path>, successor: Option<Arc<Successor>>) -> Done {
     let prepared = sandbox::prepare_c_library();
     // Privileges are given up before the first thread starts, which is that of the log. The log writes
     // errors.
@@ -59,9 +59,9 @@ fn run_as(run: &Run, control: Option<&Path>, heir: Option<Arc<Heir>>) -> Done {
         .and_then(|text| Config::parse_file(&run.config, &text).map(|configs| (text, configs)));
     let upgrade = match &read {
         Ok((_, configs)) if configs.first().is_some_and(|config| config.process.upgrade) => {
-            Upgrade { launcher: Some(Launcher::start().map_err(CommandError::Launcher)?), heir }
+            Upgrade { launcher: Some(Launcher::start().map_err(CommandError::Launcher)?), successor }
         }
-        _ => Upgrade { launcher: None, heir },
+        _ => Upgrade { launcher: None, successor },
     };
     let begun = match &read {
         Ok((_, configs)) => sandbox::begin(configs),

@@ -6,7 +6,7 @@ use super::kept_rules;
 use super::start::start_workers;
 use super::{Crew, Daemon, DaemonError, Stop};
 use crate::upgrade::protocol::{DatapathOffer, PortOffer};
-use crate::upgrade::{FinalCounters, FrozenDatapath, Heir, UpgradeCommand, UpgradeWay};
+use crate::upgrade::{FinalCounters, FrozenDatapath, Successor, UpgradeCommand, UpgradeWay};
 use config::Config;
 use port::Fanout;
 use std::os::fd::AsFd;
@@ -130,11 +130,11 @@ impl Daemon {
 /// process was stopped first.
 pub(super) fn prepare_all(
     configs: &[Config],
-    heir: &Heir,
+    successor: &Successor,
     stop: &Stop,
     crew: &mut Crew,
 ) -> Result<Option<Vec<Daemon>>, DaemonError> {
-    let mut inherited = heir.receive()?;
+    let mut inherited = successor.receive()?;
     thread::scope(|scope| {
         let prepare = move || {
             // A process that may not lower its priority prepares itself at the usual one.
@@ -163,17 +163,17 @@ pub(super) fn prepare_all(
 /// Takes over the packets from the old process, starts the workers, and continues its counters and stores.
 pub(super) fn take_over(
     configs: &[Config],
-    heir: &Heir,
+    successor: &Successor,
     crew: Crew,
     daemons: &mut [Daemon],
 ) -> Result<(), DaemonError> {
     let Some(config) = configs.first() else { return Ok(()) };
     let of_ports = daemons.iter().flat_map(|daemon| daemon.fanouts.iter().map(|(_, fanout)| fanout.clone()));
     let fanouts: Vec<Fanout> = of_ports.collect();
-    let interruption = heir.take_over(&fanouts, || start_workers(crew, config, daemons.iter_mut()))?;
-    heir.report_running(interruption);
+    let interruption = successor.take_over(&fanouts, || start_workers(crew, config, daemons.iter_mut()))?;
+    successor.report_running(interruption);
     // From here on, this process forwards, so nothing may end it.
-    let received = heir.receive_counters(|datapath, counters| {
+    let received = successor.receive_counters(|datapath, counters| {
         if let Some(daemon) = daemons.iter_mut().find(|daemon| daemon.datapath_id == datapath) {
             daemon.continue_counters(counters);
         }
@@ -181,7 +181,7 @@ pub(super) fn take_over(
     if let Err(error) = received {
         tracing::error!("counters of the old program are lost: {error}");
     }
-    let has_ended = heir.has_predecessor_ended();
+    let has_ended = successor.has_predecessor_ended();
     if !has_ended {
         tracing::error!("the old program does not end, so the next upgrade is not possible");
     }

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use crate::log::say;
 use crate::plane::Plane;
 use crate::sandbox::{self, ThreadKind};
-use crate::upgrade::HeirError;
+use crate::upgrade::SuccessorError;
 use config::trace::TracedPlane;
 use config::{Config, Durable};
 use flow::Nanos;
@@ -135,7 +135,7 @@ fn restore(
 
 /// Decodes the state of the process that this one continues.
 pub fn decode(config: &Config, clock: MonotonicClock, bytes: &[u8]) -> Result<KeptState, DaemonError> {
-    let incomplete = |problem: String| DaemonError::from(HeirError::Incomplete(problem));
+    let incomplete = |problem: String| DaemonError::from(SuccessorError::Incomplete(problem));
     let id = config.datapath.id;
     match store::decode_handover(bytes, id, clock.now()) {
         Some((state, 0)) => Ok(state),

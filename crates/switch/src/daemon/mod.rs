@@ -38,7 +38,7 @@ pub(crate) use thread::Shared;
 use crate::listener::ListenError;
 use crate::mirror::MirrorError;
 use crate::sandbox::{self, SandboxError, ThreadKind};
-use crate::upgrade::{Heir, HeirError, Predecessor, Upgrade};
+use crate::upgrade::{Predecessor, Successor, SuccessorError, Upgrade};
 use config::flow_file::FlowFileError;
 use config::{Config, Endpoint, Idle};
 use crew::Crew;
@@ -117,7 +117,7 @@ pub enum DaemonError {
     LongWorkEnded,
     /// This process cannot continue another one.
     #[error(transparent)]
-    Heir(#[from] HeirError),
+    Successor(#[from] SuccessorError),
     /// The process cannot give up its privileges.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
@@ -162,7 +162,7 @@ pub fn run(
     flows: Option<&Path>,
     upgrade: Upgrade,
 ) -> Result<(), DaemonError> {
-    let Upgrade { launcher, heir } = upgrade;
+    let Upgrade { launcher, successor } = upgrade;
     if let (Some(path), [_, _, ..]) = (flows, configs) {
         return Err(DaemonError::FlowsOfSeveral(path.into()));
     }
@@ -170,10 +170,10 @@ pub fn run(
     // A signal that arrives earlier takes effect when the switch is ready.
     let hangups = Hangups::catch().map_err(DaemonError::io("catch signals"))?;
     let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
-    let started = start_all(configs, flows, heir.as_deref(), &stop)?;
+    let started = start_all(configs, flows, successor.as_deref(), &stop)?;
     let Some(mut daemons) = started else { return Ok(()) };
-    let metrics = match start_metrics(configs, &daemons, heir.as_deref()) {
-        Err(error) if heir.is_some() => {
+    let metrics = match start_metrics(configs, &daemons, successor.as_deref()) {
+        Err(error) if successor.is_some() => {
             // The process forwards already.
             tracing::error!("{error}");
             None
@@ -214,14 +214,14 @@ pub fn run(
 fn start_all(
     configs: &[Config],
     flows: Option<&Path>,
-    heir: Option<&Heir>,
+    successor: Option<&Successor>,
     stop: &Stop,
 ) -> Result<Option<Vec<Daemon>>, DaemonError> {
     let mut crew = Crew::default();
-    if let Some(heir) = heir {
-        let prepared = handover::prepare_all(configs, heir, stop, &mut crew)?;
+    if let Some(successor) = successor {
+        let prepared = handover::prepare_all(configs, successor, stop, &mut crew)?;
         let Some(mut daemons) = prepared else { return Ok(None) };
-        handover::take_over(configs, heir, crew, &mut daemons)?;
+        handover::take_over(configs, successor, crew, &mut daemons)?;
         return Ok(Some(daemons));
     }
     let mut daemons = Vec::with_capacity(configs.len());
@@ -248,11 +248,11 @@ fn start_all(
 fn start_metrics(
     configs: &[Config],
     daemons: &[Daemon],
-    heir: Option<&Heir>,
+    successor: Option<&Successor>,
 ) -> Result<Option<Server>, DaemonError> {
     let Some(address) = configs.first().and_then(|config| config.process.metrics) else { return Ok(None) };
     let sources = daemons.iter().map(Daemon::metrics_source).collect();
-    let started = match heir.and_then(|heir| heir.take_metrics(address)) {
+    let started = match successor.and_then(|successor| successor.take_metrics(address)) {
         Some(listener) => crate::metrics::start_on(listener, sources),
         None => crate::metrics::start(address, sources),
     };

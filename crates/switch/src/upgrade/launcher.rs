@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 /// Environment variable of a new program, whose standard input is the way to the old one.
-pub(super) const HEIR: &str = "SHUNT_UPGRADE";
+pub(super) const SUCCESSOR: &str = "SHUNT_UPGRADE";
 /// Longest time in which a program is started.
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// Time between two looks for programs that have ended.
@@ -71,7 +71,7 @@ impl Launcher {
         Command::new(&program)
             .arg("launcher")
             .args(std::env::args_os().skip(1))
-            .env_remove(HEIR)
+            .env_remove(SUCCESSOR)
             .stdin(Stdio::from(theirs))
             .spawn()?;
         Ok(Self { link: UpgradeLink::new(ours), program })
@@ -162,7 +162,7 @@ fn spawn(program: &Path, arguments: &[OsString]) -> Result<(Child, OwnedFd), Str
     let (ours, theirs) = pair().map_err(|error| refused(error.to_string()))?;
     let child = Command::new(program)
         .args(arguments)
-        .env(HEIR, "1")
+        .env(SUCCESSOR, "1")
         // The new process is another main process of the service.
         .env_remove("WATCHDOG_PID")
         .stdin(Stdio::from(theirs))

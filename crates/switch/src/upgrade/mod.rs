@@ -2,20 +2,20 @@
 //! The upgrade of a running switch: a new program takes over the packets, the rules and the sockets of the
 //! old one without a lost packet (docs/adr/0067).
 //!
-//! [`Launcher`] starts the new program. [`Predecessor`] is the old process, [`Heir`] the new one. They speak
-//! [`protocol`] over a socket pair. Begin with `predecessor.rs`, which has the order of all steps.
+//! [`Launcher`] starts the new program. [`Predecessor`] is the old process, [`Successor`] the new one. They
+//! speak [`protocol`] over a socket pair. Begin with `predecessor.rs`, which has the order of all steps.
 
 mod counters;
-mod heir;
 mod launcher;
 mod predecessor;
 pub mod protocol;
+mod successor;
 
 pub(crate) use counters::{FinalCounters, InheritedCounters};
-pub(crate) use heir::InheritedDatapath;
-pub use heir::{Heir, HeirError};
 pub use launcher::{LaunchError, Launcher, serve as serve_launcher};
 pub(crate) use predecessor::{FrozenDatapath, Predecessor, UpgradeCommand, UpgradeWay};
+pub(crate) use successor::InheritedDatapath;
+pub use successor::{Successor, SuccessorError};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub struct Upgrade {
     /// The process that starts new programs, if upgrades are enabled.
     pub launcher: Option<Launcher>,
     /// The way to the old process, if this process continues one.
-    pub heir: Option<Arc<Heir>>,
+    pub successor: Option<Arc<Successor>>,
 }
 
 /// Writes bytes to a file in memory that nobody can change afterwards.

@@ -4,7 +4,7 @@
 
 use super::launcher::{Launcher, Started};
 use super::protocol::{
-    DatapathOffer, HeirMessage, LinkError, PredecessorMessage, UpgradeHello, UpgradeLink, VERSION,
+    DatapathOffer, LinkError, PredecessorMessage, SuccessorMessage, UpgradeHello, UpgradeLink, VERSION,
 };
 use super::{FinalCounters, sealed};
 use crate::daemon::{Shared, report_main_process};
@@ -148,7 +148,7 @@ impl Predecessor {
             link.send(&frozen.offer, &descriptors).map_err(failed)?;
             fanouts.extend(frozen.fanouts);
         }
-        expect(link, &HeirMessage::Ready, PREPARE)
+        expect(link, &SuccessorMessage::Ready, PREPARE)
     }
 }
 
@@ -157,11 +157,11 @@ impl Predecessor {
 fn switch(link: &UpgradeLink, ways: &[UpgradeWay], fanouts: &[Fanout]) -> Result<u64, String> {
     let switched = (|| {
         link.send(&PredecessorMessage::TakeOver, &[]).map_err(|error| error.to_string())?;
-        expect(link, &HeirMessage::Switched, SWITCH)?;
+        expect(link, &SuccessorMessage::Switched, SWITCH)?;
         drain(ways);
         link.send(&PredecessorMessage::Drained, &[]).map_err(|error| error.to_string())?;
-        match link.receive::<HeirMessage>(SWITCH) {
-            Ok((HeirMessage::Running { interruption_us }, _)) => Ok(interruption_us),
+        match link.receive::<SuccessorMessage>(SWITCH) {
+            Ok((SuccessorMessage::Running { interruption_us }, _)) => Ok(interruption_us),
             Ok((other, _)) => Err(format!("the new program answers {other:?}")),
             Err(error) => Err(format!("the new program: {error}")),
         }
@@ -222,10 +222,10 @@ fn finish(link: &UpgradeLink, ways: &[UpgradeWay]) {
     }
 }
 
-fn expect(link: &UpgradeLink, expected: &HeirMessage, limit: Duration) -> Result<(), String> {
-    match link.receive::<HeirMessage>(limit) {
+fn expect(link: &UpgradeLink, expected: &SuccessorMessage, limit: Duration) -> Result<(), String> {
+    match link.receive::<SuccessorMessage>(limit) {
         Ok((message, _)) if message == *expected => Ok(()),
-        Ok((HeirMessage::Failed(reason), _)) => Err(reason),
+        Ok((SuccessorMessage::Failed(reason), _)) => Err(reason),
         Ok((other, _)) => Err(format!("the new program answers {other:?}")),
         Err(LinkError::Ended) => Err(ENDED.into()),
         Err(LinkError::Late(seconds)) => Err(format!("the new program was not ready within {seconds} s")),
@@ -235,8 +235,8 @@ fn expect(link: &UpgradeLink, expected: &HeirMessage, limit: Duration) -> Result
 
 /// Returns why a message could not be sent: the reason of the new program, if it has sent one.
 fn failure(link: &UpgradeLink, error: &LinkError) -> String {
-    match link.receive::<HeirMessage>(Duration::ZERO) {
-        Ok((HeirMessage::Failed(reason), _)) => reason,
+    match link.receive::<SuccessorMessage>(Duration::ZERO) {
+        Ok((SuccessorMessage::Failed(reason), _)) => reason,
         _ if matches!(error, LinkError::Ended) => ENDED.into(),
         _ => format!("the new program: {error}"),
     }
@@ -258,24 +258,24 @@ mod tests {
     #[test]
     fn the_client_gets_the_reason_of_a_new_program_that_is_not_ready() {
         let (old, new) = pair();
-        assert!(expect(&old, &HeirMessage::Ready, SOON).unwrap_err().contains("was not ready within"));
-        new.send(&HeirMessage::Switched, &[]).unwrap();
-        assert!(expect(&old, &HeirMessage::Ready, SOON).unwrap_err().contains("answers Switched"));
-        new.send(&HeirMessage::Failed("no such key".into()), &[]).unwrap();
-        assert_eq!(expect(&old, &HeirMessage::Ready, SOON), Err("no such key".into()));
-        new.send(&HeirMessage::Ready, &[]).unwrap();
-        assert_eq!(expect(&old, &HeirMessage::Ready, SOON), Ok(()));
+        assert!(expect(&old, &SuccessorMessage::Ready, SOON).unwrap_err().contains("was not ready within"));
+        new.send(&SuccessorMessage::Switched, &[]).unwrap();
+        assert!(expect(&old, &SuccessorMessage::Ready, SOON).unwrap_err().contains("answers Switched"));
+        new.send(&SuccessorMessage::Failed("no such key".into()), &[]).unwrap();
+        assert_eq!(expect(&old, &SuccessorMessage::Ready, SOON), Err("no such key".into()));
+        new.send(&SuccessorMessage::Ready, &[]).unwrap();
+        assert_eq!(expect(&old, &SuccessorMessage::Ready, SOON), Ok(()));
         // A program that gives up at once has ended when the old one sends.
-        new.send(&HeirMessage::Failed("no such file".into()), &[]).unwrap();
+        new.send(&SuccessorMessage::Failed("no such file".into()), &[]).unwrap();
         drop(new);
         assert_eq!(failure(&old, &LinkError::Ended), "no such file");
-        assert_eq!(expect(&old, &HeirMessage::Ready, SOON), Err(ENDED.into()));
+        assert_eq!(expect(&old, &SuccessorMessage::Ready, SOON), Err(ENDED.into()));
     }
 
     /// Without an answer, or with another one, the packets stay with the old process.
     #[test]
     fn a_switch_over_ends_at_each_step_at_which_the_new_program_ends() {
-        let steps = [HeirMessage::Switched, HeirMessage::Running { interruption_us: 7 }];
+        let steps = [SuccessorMessage::Switched, SuccessorMessage::Running { interruption_us: 7 }];
         for sent in 0..=steps.len() {
             let (old, new) = pair();
             for step in steps.iter().take(sent) {

@@ -92,7 +92,7 @@ pub struct PortOffer {
 /// A message of the new process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HeirMessage {
+pub enum SuccessorMessage {
     /// Everything is prepared.
     Ready,
     /// Packets reach the new process.
@@ -237,10 +237,10 @@ mod tests {
             assert!(matches!(new.receive::<UpgradeHello>(SOON), Err(LinkError::Malformed(_))), "{bytes:?}");
         }
         let many = vec![old.0.as_fd(); DESCRIPTORS_MAX + 1];
-        let refused = old.send(&HeirMessage::Ready, &many);
+        let refused = old.send(&SuccessorMessage::Ready, &many);
         assert!(matches!(refused, Err(LinkError::TooManyDescriptors(_))));
-        old.send(&HeirMessage::Ready, &many[1..]).unwrap();
-        assert_eq!(new.receive::<HeirMessage>(SOON).unwrap().1.len(), DESCRIPTORS_MAX);
+        old.send(&SuccessorMessage::Ready, &many[1..]).unwrap();
+        assert_eq!(new.receive::<SuccessorMessage>(SOON).unwrap().1.len(), DESCRIPTORS_MAX);
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         assert!(matches!(late, Err(LinkError::Late(_))));
         drop(old);
         assert!(matches!(new.receive::<UpgradeHello>(SOON), Err(LinkError::Ended)));
-        assert!(matches!(new.send(&HeirMessage::Ready, &[]), Err(LinkError::Ended)));
+        assert!(matches!(new.send(&SuccessorMessage::Ready, &[]), Err(LinkError::Ended)));
         assert!(new.wait_for_end(SOON));
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The new process of an upgrade: gets everything from the old one, and takes over its packets.
 
-use super::launcher::HEIR;
+use super::launcher::SUCCESSOR;
 use super::protocol::{
-    DatapathOffer, HeirMessage, LinkError, PredecessorMessage, UpgradeHello, UpgradeLink, VERSION,
+    DatapathOffer, LinkError, PredecessorMessage, SuccessorMessage, UpgradeHello, UpgradeLink, VERSION,
 };
 use super::{FinalCounters, unsealed};
 use crate::daemon::DaemonError;
@@ -32,7 +32,7 @@ const WAITS: u32 = 2;
 
 /// Why this process does not continue the old one.
 #[derive(Debug, thiserror::Error)]
-pub enum HeirError {
+pub enum SuccessorError {
     /// The old process is not reached, or has ended.
     #[error("cannot take over from the running switch: {0}")]
     Link(#[from] LinkError),
@@ -82,17 +82,17 @@ impl InheritedDatapath {
 
 /// The way to the old process.
 #[derive(Debug)]
-pub struct Heir {
+pub struct Successor {
     link: UpgradeLink,
     /// The socket that listens for requests of metrics, until it is taken.
     metrics: Mutex<Option<TcpListener>>,
 }
 
-impl Heir {
+impl Successor {
     /// Returns the way to the old process, if a launcher has started this one.
     #[must_use]
     pub fn from_environment() -> Option<Self> {
-        std::env::var_os(HEIR)?;
+        std::env::var_os(SUCCESSOR)?;
         let socket = io::stdin().as_fd().try_clone_to_owned().ok()?;
         Some(Self::new(UpgradeLink::new(socket)))
     }
@@ -111,14 +111,14 @@ impl Heir {
     /// Tells the old process that this one gives up.
     pub fn fail(&self, reason: &str) {
         // The old process may have ended.
-        let _ = self.link.send(&HeirMessage::Failed(reason.to_owned()), &[]);
+        let _ = self.link.send(&SuccessorMessage::Failed(reason.to_owned()), &[]);
     }
 
     /// Receives what the datapaths get.
-    pub(crate) fn receive(&self) -> Result<Vec<InheritedDatapath>, HeirError> {
+    pub(crate) fn receive(&self) -> Result<Vec<InheritedDatapath>, SuccessorError> {
         let (hello, sockets) = self.link.receive::<UpgradeHello>(BEFORE)?;
         if hello.version != VERSION {
-            return Err(HeirError::Version(hello.version));
+            return Err(SuccessorError::Version(hello.version));
         }
         if hello.metrics {
             let listener = sockets.into_iter().next().map(TcpListener::from);
@@ -127,20 +127,20 @@ impl Heir {
         (0..hello.datapaths).map(|_| self.receive_datapath()).collect()
     }
 
-    fn receive_datapath(&self) -> Result<InheritedDatapath, HeirError> {
+    fn receive_datapath(&self) -> Result<InheritedDatapath, SuccessorError> {
         let (offer, descriptors) = self.link.receive::<DatapathOffer>(BEFORE)?;
         let expected = 2 + offer.listeners.len() + offer.locks.len();
         if descriptors.len() != expected {
             let problem = format!("{} descriptors came instead of {expected}", descriptors.len());
-            return Err(HeirError::Incomplete(problem));
+            return Err(SuccessorError::Incomplete(problem));
         }
         let mut descriptors = descriptors.into_iter();
         let mut next =
-            || descriptors.next().ok_or_else(|| HeirError::Incomplete("a descriptor is missing".into()));
-        let state = unsealed(next()?).map_err(|error| HeirError::Incomplete(error.to_string()))?;
+            || descriptors.next().ok_or_else(|| SuccessorError::Incomplete("a descriptor is missing".into()));
+        let state = unsealed(next()?).map_err(|error| SuccessorError::Incomplete(error.to_string()))?;
         let control = Some(next()?);
         let mut named = |names: &[String]| {
-            names.iter().map(|name| Ok((name.clone(), next()?))).collect::<Result<Vec<_>, HeirError>>()
+            names.iter().map(|name| Ok((name.clone(), next()?))).collect::<Result<Vec<_>, SuccessorError>>()
         };
         let listeners = named(&offer.listeners)?;
         let locks = named(&offer.locks)?;
@@ -159,7 +159,7 @@ impl Heir {
         fanouts: &[Fanout],
         start: impl FnOnce() -> Result<(), DaemonError>,
     ) -> Result<Duration, DaemonError> {
-        self.link.send(&HeirMessage::Ready, &[]).map_err(HeirError::from)?;
+        self.link.send(&SuccessorMessage::Ready, &[]).map_err(SuccessorError::from)?;
         self.expect(PredecessorMessage::TakeOver, BEFORE)?;
         let calls: Vec<Call> = fanouts.iter().map(Call::new).collect();
         thread::scope(|scope| {
@@ -172,9 +172,9 @@ impl Heir {
             let begun = Instant::now();
             wait_until_effective(&calls);
             if let Some(error) = calls.iter().find_map(Call::take_error) {
-                return Err(HeirError::TakeOver(error).into());
+                return Err(SuccessorError::TakeOver(error).into());
             }
-            self.link.send(&HeirMessage::Switched, &[]).map_err(HeirError::from)?;
+            self.link.send(&SuccessorMessage::Switched, &[]).map_err(SuccessorError::from)?;
             self.expect(PredecessorMessage::Drained, AFTER)?;
             start()?;
             Ok(begun.elapsed())
@@ -184,19 +184,19 @@ impl Heir {
     /// Reports that the workers run, and how long no process forwarded.
     pub(crate) fn report_running(&self, interruption: Duration) {
         let interruption_us = interruption.as_micros() as u64;
-        let _ = self.link.send(&HeirMessage::Running { interruption_us }, &[]);
+        let _ = self.link.send(&SuccessorMessage::Running { interruption_us }, &[]);
     }
 
     /// Receives the final counters of the datapaths, and waits until the old process has ended.
     pub(crate) fn receive_counters(
         &self,
         mut take: impl FnMut(u64, &FinalCounters),
-    ) -> Result<(), HeirError> {
+    ) -> Result<(), SuccessorError> {
         loop {
             let (message, mut files) = self.link.receive::<PredecessorMessage>(AFTER)?;
             match (message, files.pop()) {
                 (PredecessorMessage::Counters { datapath }, Some(file)) => {
-                    let incomplete = |error: String| HeirError::Incomplete(error);
+                    let incomplete = |error: String| SuccessorError::Incomplete(error);
                     let bytes = unsealed(file).map_err(|error| incomplete(error.to_string()))?;
                     let counters = serde_json::from_slice(&bytes);
                     take(datapath, &counters.map_err(|error| incomplete(error.to_string()))?);
@@ -217,7 +217,7 @@ impl Heir {
         (0..LAST_MESSAGES).any(|_| self.link.wait_for_end(Duration::ZERO))
     }
 
-    fn expect(&self, expected: PredecessorMessage, limit: Duration) -> Result<(), HeirError> {
+    fn expect(&self, expected: PredecessorMessage, limit: Duration) -> Result<(), SuccessorError> {
         let (message, _) = self.link.receive::<PredecessorMessage>(limit)?;
         if message == expected { Ok(()) } else { Err(unexpected(&message)) }
     }
@@ -274,7 +274,7 @@ fn wait_until_effective(calls: &[Call<'_>]) {
     }
 }
 
-fn unexpected(message: &PredecessorMessage) -> HeirError {
+fn unexpected(message: &PredecessorMessage) -> SuccessorError {
     LinkError::Malformed(format!("{message:?} comes at another time")).into()
 }
 
@@ -285,10 +285,10 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::os::fd::BorrowedFd;
 
-    fn pair() -> (UpgradeLink, Heir) {
+    fn pair() -> (UpgradeLink, Successor) {
         let (old, new) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        (UpgradeLink::new(old), Heir::new(UpgradeLink::new(new)))
+        (UpgradeLink::new(old), Successor::new(UpgradeLink::new(new)))
     }
 
     fn offer() -> DatapathOffer {
@@ -343,7 +343,7 @@ mod tests {
             }
             let receiver = thread::spawn(move || {
                 // The last messages of the new process need a receiver.
-                while old.receive::<HeirMessage>(Duration::from_millis(300)).is_ok() {}
+                while old.receive::<SuccessorMessage>(Duration::from_millis(300)).is_ok() {}
             });
             let mut is_started = false;
             let taken = new.take_over(&[], || {
