@@ -213,7 +213,7 @@ impl ConfiguredPort {
             device: self.device.clone(),
             queues: self.workers.len(),
             outstanding_bytes: self.outstanding_bytes,
-            fanout: None,
+            handover: port::Handover::Never,
         }
     }
 }

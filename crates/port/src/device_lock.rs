@@ -80,7 +80,7 @@ mod tests {
             device: device.into(),
             queues: 1,
             outstanding_bytes: usize::MAX,
-            fanout: None,
+            handover: crate::Handover::Never,
         })
     }
 

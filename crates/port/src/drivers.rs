@@ -150,7 +150,7 @@ mod tests {
             device: device.into(),
             queues,
             outstanding_bytes: usize::MAX,
-            fanout: None,
+            handover: crate::Handover::Never,
         }
     }
 

@@ -2,7 +2,7 @@
 //! Specification of a port, and the queues that a driver opens for it.
 
 use crate::Queue;
-use crate::fanout_group::FanoutGroup;
+use crate::handover::Handover;
 
 /// Specification of a port to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +20,8 @@ pub struct Spec {
     /// Outstanding bytes per device queue at which normal frames begin to wait in the switch; `usize::MAX`
     /// means no limit.
     pub outstanding_bytes: usize,
-    /// The fan-out group of an older process's port on the same interface, from which this port is to take
-    /// over later ([`Fanout::take_over`](crate::Fanout::take_over)). The port receives nothing before. Only
-    /// for the driver `af_packet`.
-    pub fanout: Option<FanoutGroup>,
+    /// Whether the port takes over packets, or can hand them over.
+    pub handover: Handover,
 }
 
 /// The queues of a port.

@@ -46,7 +46,7 @@ impl Datapath {
                 device: format!("{cable}-{number}"),
                 queues: 1,
                 outstanding_bytes: usize::MAX,
-                fanout: None,
+                handover: port::Handover::Never,
             };
             let queues = port::open(&spec).unwrap().into_iter().map(|queue| (0, queue)).collect();
             ports.push(PortQueues { number: PortNo(number), queues, egress: Vec::new() });

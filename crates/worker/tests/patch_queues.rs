@@ -75,7 +75,7 @@ impl Datapath {
             device: self.cable.clone(),
             queues: self.workers.len(),
             outstanding_bytes: usize::MAX,
-            fanout: None,
+            handover: port::Handover::Never,
         };
         let queues = port::open_held(&spec).unwrap();
         queues[0].patch_end().unwrap().start();

@@ -11,7 +11,7 @@
 //! queues: sockets that no program selects, and that move into the places of the older members.
 
 use super::program;
-use crate::fanout_group::FanoutGroup;
+use crate::handover::FanoutGroup;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

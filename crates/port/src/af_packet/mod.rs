@@ -41,7 +41,7 @@ pub const NAME: &str = "af_packet";
 /// Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 256, the
 /// limits of a fan-out group. A port that is to take over from an older process shares the group with it.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
-    let older = spec.fanout.map_or(0, |group| usize::from(group.members));
+    let older = spec.handover.group().map_or(0, |group| usize::from(group.members));
     let expected = if fanout::members_with_newer(older, spec.queues) > fanout::MEMBERS_MAX {
         "1 to 256, together with the sockets of the process from which it takes over"
     } else if spec.queues == 0 {
@@ -53,8 +53,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 }
 
 /// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and
-/// brings the interface up. With more than one queue, the kernel distributes packets by flow. With
-/// `spec.fanout`, the queues receive nothing before [`Fanout::take_over`].
+/// brings the interface up. With more than one queue, the kernel distributes packets by flow. A port that
+/// takes over from an older process receives nothing before [`Fanout::take_over`].
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if the interface does not exist or is not an Ethernet
@@ -64,13 +64,13 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 }
 
 /// Opens queues like [`open`], but the kernel discards the packets for each queue until [`Queue::start`]. So
-/// two ports of one interface never receive the same packet. With `spec.fanout`, this is the same as
-/// [`open`].
+/// two ports of one interface never receive the same packet. For a port that takes over from an older
+/// process, this is the same as [`open`].
 ///
 /// # Errors
 /// Returns the errors of [`open`].
 pub fn open_held(spec: &Spec) -> Result<Queues, PortError> {
-    let start = if spec.fanout.is_some() { Start::AtOnce } else { Start::Later };
+    let start = if spec.handover.group().is_some() { Start::AtOnce } else { Start::Later };
     open_as(spec, start)
 }
 

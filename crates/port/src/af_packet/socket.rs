@@ -6,7 +6,7 @@ use super::fanout::{Fanout, Occasion};
 use crate::interface::Owner;
 use crate::sys::{self, Interface, Ring};
 use crate::watch::LinkReport;
-use crate::{PortError, Spec};
+use crate::{Handover, PortError, Spec};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -26,16 +26,37 @@ const SOCKET_BUFFER_BYTES: libc::c_int = 16 * 1024 * 1024;
 pub(super) struct Port {
     owner: Owner,
     pub(super) fanout: Fanout,
-    /// Whether the sockets must be members of one fan-out group: otherwise each would receive all packets.
-    needs_group: bool,
+    group: GroupUse,
+}
+
+/// Whether the sockets of a port are members of a fan-out group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GroupUse {
+    /// A single socket that is never handed over needs no group.
+    None,
+    /// A single socket works without a group, too.
+    IfPossible,
+    /// Without a group, each socket would receive all packets.
+    Required,
+}
+
+impl GroupUse {
+    fn of(spec: &Spec) -> Self {
+        match spec.handover {
+            _ if spec.queues > 1 => Self::Required,
+            Handover::From(_) => Self::Required,
+            Handover::Possible => Self::IfPossible,
+            Handover::Never => Self::None,
+        }
+    }
 }
 
 impl Port {
     pub(super) fn new(spec: &Spec) -> Arc<Self> {
         Arc::new(Self {
             owner: Owner::new(spec, super::NAME),
-            fanout: Fanout::new(spec.queues, spec.fanout),
-            needs_group: spec.queues > 1 || spec.fanout.is_some(),
+            fanout: Fanout::new(spec.queues, spec.handover.group()),
+            group: GroupUse::of(spec),
         })
     }
 
@@ -94,11 +115,12 @@ impl Socket {
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
             .map_err(|e| port.error("receive frames for all addresses (promiscuous)", e))?;
         sys::bind(socket, ifindex).map_err(|e| port.error("bind", e))?;
-        // Before Linux 6.13, only an interface that is up can have a fan-out group. A single socket works
-        // without a group, too.
-        let joined = port.fanout.join(&fd, ifindex, occasion);
-        if port.needs_group {
-            joined.map_err(|e| port.error("join a fan-out group (the interface must be up)", e))?;
+        if port.group != GroupUse::None {
+            // Before Linux 6.13, only an interface that is up can have a fan-out group.
+            let joined = port.fanout.join(&fd, ifindex, occasion);
+            if port.group == GroupUse::Required {
+                joined.map_err(|e| port.error("join a fan-out group (the interface must be up)", e))?;
+            }
         }
         Ok(Self { ring, copies: Copies::default(), fd })
     }

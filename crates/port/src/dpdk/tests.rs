@@ -60,7 +60,7 @@ fn spec(device: &str, queues: usize) -> Spec {
         device: device.into(),
         queues,
         outstanding_bytes: usize::MAX,
-        fanout: None,
+        handover: crate::Handover::Never,
     }
 }
 

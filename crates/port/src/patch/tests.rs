@@ -11,7 +11,7 @@ fn spec(number: u32, cable: &str, queues: usize) -> Spec {
         device: format!("{cable}-{}", std::process::id()),
         queues,
         outstanding_bytes: usize::MAX,
-        fanout: None,
+        handover: crate::Handover::Never,
     }
 }
 

@@ -134,7 +134,7 @@ pub fn spec_of(driver: &str, number: u32, device: &str, queues: usize) -> Spec {
         device: device.into(),
         queues,
         outstanding_bytes: usize::MAX,
-        fanout: None,
+        handover: port::Handover::Never,
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::lab::{Lab, drain, in_lab, open_one, run, send, spec, veth};
 use crate::raw::{await_link, packet, udp};
 use frame::{Frame, Stamp};
-use port::{Pools, Queue, Queues, Spec};
+use port::{Handover, Pools, Queue, Queues, Spec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -12,10 +12,15 @@ use std::time::{Duration, Instant};
 
 const FLOWS: u32 = 64;
 
+/// Opens the first generation of a port.
+fn open_first(queues: usize) -> Queues {
+    port::open(&Spec { handover: Handover::Possible, ..spec(1, "va", queues) }).unwrap()
+}
+
 /// Opens the next generation of a port.
 fn next_of(queues: &Queues, number: usize) -> Queues {
     let group = queues[0].fanout().unwrap().group().unwrap();
-    port::open_held(&Spec { fanout: Some(group), ..spec(1, "va", number) }).unwrap()
+    port::open_held(&Spec { handover: Handover::From(group), ..spec(1, "va", number) }).unwrap()
 }
 
 /// Returns the packet with this sequence number, of one of [`FLOWS`] flows.
@@ -147,7 +152,7 @@ impl Log {
 /// Moves the traffic through three generations with these numbers of queues, in full flow.
 fn take_over_in_traffic(sizes: [usize; 3]) {
     veth("va", "vb");
-    let mut older = port::open(&spec(1, "va", sizes[0])).unwrap();
+    let mut older = open_first(sizes[0]);
     let sender = Sender::start("vb");
     let mut log = Log::new(&sender);
     log.take_some(&mut older, 0, 2_000);
@@ -211,7 +216,7 @@ fn spread(queues: &mut Queues, sender: &mut dyn Queue, packets: &[Vec<u8>]) -> V
 fn an_abandoned_takeover_changes_nothing() {
     in_lab("takeover::an_abandoned_takeover_changes_nothing", 0, |_: &Lab| {
         veth("va", "vb");
-        let mut older = port::open(&spec(1, "va", 2)).unwrap();
+        let mut older = open_first(2);
         let mut sender = open_one(2, "vb");
         let packets: Vec<_> = (0..200).map(numbered).collect();
         let before = spread(&mut older, &mut *sender, &packets);
@@ -241,9 +246,12 @@ fn an_abandoned_takeover_changes_nothing() {
 fn a_takeover_needs_the_older_ports_interface() {
     in_lab("takeover::a_takeover_needs_the_older_ports_interface", 0, |_: &Lab| {
         veth("va", "vb");
-        let mut older = port::open(&spec(1, "va", 2)).unwrap();
+        let alone = open_one(3, "vb");
+        assert_eq!(alone.fanout().unwrap().group(), None, "a port that is never handed over has no group");
+        let mut older = open_first(2);
         let group = older[0].fanout().unwrap().group();
-        let open = |number| port::open(&Spec { fanout: group, ..spec(1, "va", number) });
+        let open =
+            |number| port::open(&Spec { handover: Handover::From(group.unwrap()), ..spec(1, "va", number) });
         assert!(open(255).err().unwrap().to_string().contains("1 to 256"));
         let newer = open(2).unwrap();
         let old_fanout = older[0].fanout().unwrap();
@@ -340,7 +348,7 @@ fn both_directions_of_a_flow_reach_one_queue_and_flows_spread() {
 fn short_and_odd_packets_reach_the_newer_generation() {
     in_lab("takeover::short_and_odd_packets_reach_the_newer_generation", 0, |_: &Lab| {
         veth("va", "vb");
-        let mut older = port::open(&spec(1, "va", 2)).unwrap();
+        let mut older = open_first(2);
         let mut sender = open_one(2, "vb");
         let mut newer = next_of(&older, 2);
         newer[0].fanout().unwrap().take_over().unwrap();

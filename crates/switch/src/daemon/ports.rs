@@ -5,7 +5,7 @@ use super::DaemonError;
 use crate::upgrade::InheritedDatapath;
 use config::{Config, ConfiguredPort};
 use port::patch::PatchEnd;
-use port::{DeviceLock, Fanout, FanoutGroup, Link, PortError, Queue, Queues, Spec};
+use port::{DeviceLock, Fanout, Handover, Link, PortError, Queue, Queues, Spec};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -58,7 +58,8 @@ impl OpenPort {
 pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
-    config.datapath.ports.iter().map(|port| open_as(port, Claim::Take, port::open)).collect()
+    let handover = handover_of(config);
+    config.datapath.ports.iter().map(|port| open_as(port, Claim::Take, handover, port::open)).collect()
 }
 
 /// Opens all ports like [`open`]. Ports of an earlier process get no packets until they take over.
@@ -75,7 +76,8 @@ pub(super) fn open_inherited(
         let group = inherited.group(&port.device).filter(|_| port.driver == port::af_packet::NAME);
         let lock = group.and_then(|_| inherited.take_lock(&port.device));
         let claim = if lock.is_some() { Claim::Keep } else { Claim::Take };
-        let mut open = open_with(port, claim, group, port::open)?;
+        let handover = group.map_or(handover_of(config), Handover::From);
+        let mut open = open_as(port, claim, handover, port::open)?;
         open.device_lock = lock.map(DeviceLock::from).or(open.device_lock);
         opened.push(open);
     }
@@ -88,8 +90,18 @@ pub(super) fn open_inherited(
 /// # Errors
 ///
 /// Returns an error if the port cannot be opened, or if another switch serves it.
-pub(super) fn open_port(port: &ConfiguredPort, is_claimed: bool) -> Result<OpenPort, DaemonError> {
-    open_as(port, if is_claimed { Claim::Keep } else { Claim::Take }, port::open_held)
+pub(super) fn open_port(
+    config: &Config,
+    port: &ConfiguredPort,
+    is_claimed: bool,
+) -> Result<OpenPort, DaemonError> {
+    let claim = if is_claimed { Claim::Keep } else { Claim::Take };
+    open_as(port, claim, handover_of(config), port::open_held)
+}
+
+/// Returns whether the ports of a configuration can be handed over to a newer process.
+fn handover_of(config: &Config) -> Handover {
+    if config.process.upgrade { Handover::Possible } else { Handover::Never }
 }
 
 /// Whether an interface must be claimed.
@@ -102,15 +114,7 @@ enum Claim {
 fn open_as(
     port: &ConfiguredPort,
     claim: Claim,
-    open: fn(&Spec) -> Result<Queues, PortError>,
-) -> Result<OpenPort, DaemonError> {
-    open_with(port, claim, None, open)
-}
-
-fn open_with(
-    port: &ConfiguredPort,
-    claim: Claim,
-    fanout: Option<FanoutGroup>,
+    handover: Handover,
     open: fn(&Spec) -> Result<Queues, PortError>,
 ) -> Result<OpenPort, DaemonError> {
     let (number, name) = (port.number, port.name.clone());
@@ -118,7 +122,7 @@ fn open_with(
         // The device outside this process has the port's channel.
         return Ok(OpenPort { number, name, queues: Vec::new(), device_lock: None });
     }
-    let spec = Spec { fanout, ..port.spec() };
+    let spec = Spec { handover, ..port.spec() };
     let device_lock = if claim == Claim::Take { DeviceLock::take(&spec)? } else { None };
     let queues = port.workers.iter().copied().zip(open(&spec)?).collect();
     Ok(OpenPort { number, name, queues, device_lock })

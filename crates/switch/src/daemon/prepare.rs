@@ -47,7 +47,7 @@ pub fn prepare(
         // The datapath has claimed the interface already if another of its ports uses the interface now.
         let is_claimed =
             |other: &ConfiguredPort| port::is_of_interfaces(&other.driver) && other.device == port.device;
-        let mut open = open_port(port, before.datapath.ports.iter().any(is_claimed))?;
+        let mut open = open_port(after, port, before.datapath.ports.iter().any(is_claimed))?;
         let link = open.poll_link();
         opened.push((open, link));
     }
