@@ -71,6 +71,10 @@ mod tests {
     };
     use std::io::{IoSlice, IoSliceMut};
     use std::mem::MaybeUninit;
+    use std::sync::{Mutex, PoisonError};
+
+    /// Tests that claim `lo` hold this, because they run at the same time in one network namespace.
+    static LOOPBACK: Mutex<()> = Mutex::new(());
 
     fn take(driver: &str, device: &str) -> Result<Option<DeviceLock>, PortError> {
         DeviceLock::take(&Spec {
@@ -103,6 +107,7 @@ mod tests {
 
     #[test]
     fn an_interface_is_claimed_once_until_its_release() {
+        let _loopback = LOOPBACK.lock().unwrap_or_else(PoisonError::into_inner);
         let first = take(af_packet::NAME, "lo").unwrap();
         assert!(first.is_some());
         assert!(matches!(take(af_packet::NAME, "lo"), Err(PortError::Taken { .. })));
@@ -114,6 +119,7 @@ mod tests {
 
     #[test]
     fn a_claim_that_was_sent_to_another_process_has_no_gap() {
+        let _loopback = LOOPBACK.lock().unwrap_or_else(PoisonError::into_inner);
         let first = take(af_packet::NAME, "lo").unwrap().unwrap();
         let shared = DeviceLock::from(sent(first.as_fd()));
         drop(first);
