@@ -3,7 +3,8 @@
 //! bursts through rings, so that both sides leave most of two CPUs to the switch.
 //!
 //! `numbered send DEVICE ADDRESS PPS SECONDS` prints the number of packets. `numbered receive DEVICE` ends when
-//! no packet has arrived for a second, and prints a summary as JSON with the longest gap between two packets.
+//! no packet has arrived for a second, and prints a summary as JSON: the longest gap between two packets, and for
+//! each run of missing numbers its length and when it was noticed (milliseconds since 1970).
 //! The destination MAC address belongs to nobody, so that the kernel of the receiver answers no packet.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -12,7 +13,7 @@ use frame::{Frame, Stamp};
 use port::{Handover, Pools, Queue, Spec};
 use std::error::Error;
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 const QUIET: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_micros(500);
@@ -97,6 +98,7 @@ fn receive(device: &str) -> Result<(), Box<dyn Error>> {
     let (mut received, mut disordered, mut repeated, mut gap) = (0_u64, 0_u64, 0_u64, Duration::ZERO);
     let (mut next, mut last_at) = (0_u64, None::<Instant>);
     let mut seen: Vec<bool> = Vec::new();
+    let mut losses: Vec<String> = Vec::new();
     let mut burst = Vec::new();
     loop {
         queue.receive(&mut pools, &mut burst, BURST, Stamp::NONE);
@@ -117,6 +119,9 @@ fn receive(device: &str) -> Result<(), Box<dyn Error>> {
                 }
                 repeated += u64::from(std::mem::replace(&mut seen[at], true));
                 disordered += u64::from(number < next);
+                if number > next {
+                    losses.push(format!("[{}, {}]", UNIX_EPOCH.elapsed()?.as_millis(), number - next));
+                }
                 next = number + 1;
                 received += 1;
             }
@@ -126,7 +131,8 @@ fn receive(device: &str) -> Result<(), Box<dyn Error>> {
     let (gap_us, dropped) = (gap.as_micros(), queue.statistics().named_drops().map(|(_, n)| n).sum::<u64>());
     println!(
         "{{\"received\":{received},\"repeated\":{repeated},\"disordered\":{disordered},\"dropped\":{dropped},\
-         \"gap_us\":{gap_us}}}"
+         \"gap_us\":{gap_us},\"losses\":[{}]}}",
+        losses.join(",")
     );
     Ok(())
 }
