@@ -49,12 +49,16 @@ test_features := shunt/dpdk,shunt/rtl,device_sim/datapath
 test: ## run every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt --package shunt-bench --bin shunt --bin forward
-	cargo test --workspace --features $(test_features) --doc --quiet
-	scripts/tests/run.sh scripts/tests cargo test --workspace --features $(test_features) --lib --bins --tests --no-run --quiet
+	scripts/tests/run.sh scripts/tests $(MAKE) --no-print-directory test-beside
 	$(MAKE) --no-print-directory loom
 	cargo xtask mutants --features shunt/dpdk
 	cargo test --package port --lib --quiet
 	SIM_PROGRAMS=4 SIM_CASES=5 cargo test --workspace --features $(test_features) --lib --bins --tests
+
+.PHONY: test-beside
+test-beside: ## compile the unit tests, and run the tests of the documentation
+	cargo test --workspace --features $(test_features) --lib --bins --tests --no-run --quiet
+	cargo test --workspace --features $(test_features) --doc --quiet
 
 # LOOM_MAX_PREEMPTIONS is the maximum number of preemptions in an interleaving (default: 3). The units are in
 # `target`, from where they are copied for planted faults.
