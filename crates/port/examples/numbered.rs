@@ -3,9 +3,10 @@
 //! bursts through rings, so that both sides leave most of two CPUs to the switch.
 //!
 //! `numbered send DEVICE ADDRESS PPS SECONDS` prints the number of packets. `numbered receive DEVICE` ends
-//! when no packet has arrived for a second, and prints a summary as JSON: the longest gap between two packets,
-//! and for each run of missing numbers its length and when it was noticed (milliseconds since 1970). The
-//! destination MAC address belongs to nobody, so that the kernel of the receiver answers no packet.
+//! when no packet has arrived for a second, and prints a summary as JSON: the longest gap between two
+//! packets, and for each run of missing numbers its length and when it was noticed (milliseconds since 1970).
+//!
+//! The destination MAC address belongs to nobody, so that the kernel of the receiver answers no packet.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
