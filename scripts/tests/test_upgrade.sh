@@ -5,8 +5,8 @@
 #
 # Upgrades of a running switch (`shunt upgrade`) while two hosts exchange numbered packets both ways. No packet
 # may be lost, repeated or reordered. Rules, groups, meters and learned MACs stay, counters go on, and the
-# sockets accept at all times. A new program that fails leaves the old one forwarding. UPGRADES is the number
-# of upgrades in a row; the default is 3. UPGRADE_FLOWS and UPGRADE_GROUPS are the numbers of further flows and
+# sockets accept at all times. A new program that fails leaves the old one forwarding. Port 2 belongs to the
+# driver af_xdp, the other ports to af_packet. UPGRADES is the number of upgrades in a row; the default is 3. UPGRADE_FLOWS and UPGRADE_GROUPS are the numbers of further flows and
 # groups, and UPGRADE_PPS the rate in each direction.
 #
 # shellcheck source=scripts/tests/lib.sh
@@ -22,7 +22,7 @@ top='upgrade = true'
 settings="[datapath.store]
 path = \"$folder/store\""
 make_hosts 3
-sed -i '/^number = 2$/,/^workers/s/^workers = .*/workers = [1]/' "$folder/ports"
+sed -i '/^number = 2$/,/^workers/{s/^workers = .*/workers = [1]/;s/^driver = .*/driver = "af_xdp"/}' "$folder/ports"
 start_switch secure
 config=$folder/switch.toml
 control() { "$shunt" --control "$folder/control.sock" "$@"; }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a port takes part in an upgrade of the process.
 
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
 /// A fan-out group of the kernel that has the sockets of a port as its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanoutGroup {
@@ -10,28 +14,107 @@ pub struct FanoutGroup {
     pub members: u16,
 }
 
-/// Whether a port of the driver `af_packet` takes over the packets of an older process, or can hand over its
-/// own to a newer one. Other drivers ignore it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Number of descriptors of a port that do not belong to a queue: the map of sockets, the XDP program, and
+/// its link to the interface.
+const DESCRIPTORS_OF_PORT: usize = 3;
+/// Number of descriptors of a queue: the socket, and the file of its UMEM.
+pub(crate) const DESCRIPTORS_OF_QUEUE: usize = 2;
+
+/// Descriptors of a port's sockets, their memory and their program.
+#[derive(Debug)]
+pub struct XdpSockets(Vec<OwnedFd>);
+
+impl XdpSockets {
+    /// Uses descriptors in the right order.
+    pub(crate) fn of(descriptors: Vec<OwnedFd>) -> Self {
+        Self(descriptors)
+    }
+
+    /// Uses descriptors in the order of [`XdpSockets::descriptors`]. Returns `None` if they are not those of
+    /// a port with this number of queues.
+    #[must_use]
+    pub fn new(descriptors: Vec<OwnedFd>, queues: usize) -> Option<Self> {
+        (descriptors.len() == DESCRIPTORS_OF_PORT + queues * DESCRIPTORS_OF_QUEUE)
+            .then_some(Self(descriptors))
+    }
+
+    /// Returns the descriptors, for another process.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.0.iter().map(AsFd::as_fd).collect()
+    }
+
+    /// Returns the number of queues.
+    #[must_use]
+    pub fn queues(&self) -> usize {
+        self.0.len().saturating_sub(DESCRIPTORS_OF_PORT) / DESCRIPTORS_OF_QUEUE
+    }
+
+    /// Returns copies of the map, the program and the link.
+    pub(crate) fn program(&self) -> io::Result<[OwnedFd; DESCRIPTORS_OF_PORT]> {
+        match &self.0[..] {
+            [map, program, link, ..] => Ok([map.try_clone()?, program.try_clone()?, link.try_clone()?]),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// Returns copies of a queue's socket and of the file of its memory.
+    pub(crate) fn queue(&self, number: u32) -> io::Result<[OwnedFd; DESCRIPTORS_OF_QUEUE]> {
+        let at = DESCRIPTORS_OF_PORT + number as usize * DESCRIPTORS_OF_QUEUE;
+        match self.0.get(at..at + DESCRIPTORS_OF_QUEUE) {
+            Some([socket, file]) => Ok([socket.try_clone()?, file.try_clone()?]),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+}
+
+impl PartialEq for XdpSockets {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().map(AsRawFd::as_raw_fd).eq(other.0.iter().map(AsRawFd::as_raw_fd))
+    }
+}
+
+impl Eq for XdpSockets {}
+
+/// What a port gets from the same port of an older process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inherited {
+    /// The fan-out group of a port of the driver `af_packet`. The new port takes over the packets later
+    /// ([`Fanout::take_over`](crate::Fanout::take_over)), and receives nothing before.
+    Group(FanoutGroup),
+    /// The sockets of a port of the driver `af_xdp`, with the packets in them. The older process must not use
+    /// them any more when a queue of the new port first receives or transmits.
+    Sockets(Arc<XdpSockets>),
+}
+
+/// Whether a port of the driver `af_packet` or `af_xdp` continues the port of an older process on the same
+/// interface, or can be handed over to a newer one. Other drivers ignore it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Handover {
-    /// The port is not handed over. If it has one queue, the kernel then processes each packet a little
-    /// faster.
+    /// The port is not handed over. If it belongs to `af_packet` and has one queue, the kernel then processes
+    /// each packet a little faster.
     #[default]
     Never,
     /// The port can be handed over later.
     Possible,
-    /// The port takes over later ([`Fanout::take_over`](crate::Fanout::take_over)) from the port with this
-    /// group, on the same interface. It receives nothing before, and can be handed over afterwards.
-    From(FanoutGroup),
+    /// The port continues this one, and can be handed over later.
+    From(Inherited),
 }
 
 impl Handover {
-    /// Returns the group of the port from which this one takes over.
-    #[must_use]
-    pub fn group(self) -> Option<FanoutGroup> {
+    /// Returns the fan-out group of the port from which this one takes over.
+    pub(crate) fn group(&self) -> Option<FanoutGroup> {
         match self {
-            Self::From(group) => Some(group),
-            Self::Never | Self::Possible => None,
+            Self::From(Inherited::Group(group)) => Some(*group),
+            _ => None,
+        }
+    }
+
+    /// Returns the sockets of the port that this one continues.
+    pub(crate) fn sockets(&self) -> Option<&XdpSockets> {
+        match self {
+            Self::From(Inherited::Sockets(sockets)) => Some(sockets),
+            _ => None,
         }
     }
 }

@@ -33,11 +33,12 @@ mod sys;
 mod watch;
 
 pub use af_packet::Fanout;
+pub use af_xdp::XdpRings;
 pub use device_lock::DeviceLock;
 pub use drivers::{DRIVERS, Driver, check, find, interface_of, is_of_interfaces, open, open_held};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
-pub use handover::{FanoutGroup, Handover};
+pub use handover::{FanoutGroup, Handover, Inherited, XdpSockets};
 pub use interface::interface_index;
 pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};

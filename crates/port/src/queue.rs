@@ -2,6 +2,7 @@
 //! The trait that every driver implements.
 
 use crate::af_packet::Fanout;
+use crate::af_xdp::XdpRings;
 use crate::patch::PatchEnd;
 use crate::{Pools, Statistics};
 use frame::{FillLevel, Frame, Stamp};
@@ -116,6 +117,12 @@ pub trait Queue: Send {
         None
     }
 
+    /// Returns the control thread's access to the port's rings, if the driver is `af_xdp` and the port can be
+    /// handed over.
+    fn rings(&self) -> Option<XdpRings> {
+        None
+    }
+
     /// Returns how often `poll_link` has reopened the device. After that, the thread that called `poll_link`
     /// must wake the thread that sleeps on the descriptor, because the sleeping thread still waits for the
     /// old device.
@@ -170,6 +177,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn fanout(&self) -> Option<Fanout> {
         (**self).fanout()
+    }
+
+    fn rings(&self) -> Option<XdpRings> {
+        (**self).rings()
     }
 
     fn generation(&self) -> u64 {

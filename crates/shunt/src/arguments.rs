@@ -53,7 +53,7 @@ pub enum Command {
     /// Starts the program that is installed now, with the arguments of the running one. It gets the rules,
     /// the learned MACs, the counters and the sockets of the running program, and then takes over the
     /// packets. Controllers connect again. If the new program does not start, the running one goes on. Needs
-    /// `upgrade = true` in the configuration, and ports of the driver af_packet.
+    /// `upgrade = true` in the configuration, and ports of the drivers af_packet or af_xdp.
     Upgrade(UpgradeArguments),
     /// Add, remove or change a port of a running switch
     #[command(subcommand)]

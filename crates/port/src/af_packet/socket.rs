@@ -42,7 +42,7 @@ enum GroupUse {
 
 impl GroupUse {
     fn of(spec: &Spec) -> Self {
-        match spec.handover {
+        match &spec.handover {
             _ if spec.queues > 1 => Self::Required,
             Handover::From(_) => Self::Required,
             Handover::Possible => Self::IfPossible,

@@ -6,7 +6,10 @@
 //! are hardware queues. Frames are copied between the memory shared with the kernel and the worker's pools.
 //! XDP reports no offload metadata. Partial checksums of hosts on this machine are recognized in
 //! `partial.rs`; transmitted frames are completed in software.
+//!
+//! In an upgrade, the sockets move to the new process with the packets in them (`handover.rs`).
 
+mod handover;
 mod partial;
 mod receive;
 mod socket;
@@ -17,6 +20,8 @@ use crate::{
     Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
 };
 use frame::{Frame, Stamp};
+use handover::RingUse;
+pub use handover::XdpRings;
 use socket::{Patience, Port, Socket};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -53,9 +58,24 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);
+    let inherited = spec.handover.sockets();
+    if let Some(sockets) = inherited
+        && sockets.queues() != spec.queues
+    {
+        return Err(PortError::BadQueues {
+            port: spec.name.clone(),
+            driver: NAME,
+            queues: spec.queues,
+            expected: "as many as in the old process",
+        });
+    }
     (0..spec.queues as u32)
         .map(|number| {
-            let socket = Socket::open(&port, number, None, Patience::Second)?;
+            let socket = match inherited {
+                Some(sockets) => Socket::inherit(&port, number, sockets)?,
+                None => Socket::open(&port, number, None, Patience::Second)?,
+            };
+            port.rings.note_files(number, &socket.xsk);
             let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
             watch.note(socket.link_report_at_opening(&port), Instant::now());
             Ok(Box::new(XdpQueue::new(spec, Arc::clone(&port), socket, watch)) as Box<dyn Queue>)
@@ -75,6 +95,10 @@ struct XdpQueue {
     /// Whether the device was down or gone when frames were last sent.
     is_down: bool,
     outstanding_most_bytes: usize,
+    /// Whether this process has not used the rings of the older process's socket yet.
+    is_inherited: bool,
+    /// The number of changes of the port's [`RingUse`] that this queue has noticed.
+    changes: u32,
 }
 
 impl XdpQueue {
@@ -89,7 +113,21 @@ impl XdpQueue {
             statistics: Statistics::default(),
             is_down: false,
             outstanding_most_bytes: spec.outstanding_bytes,
+            is_inherited: spec.handover.sockets().is_some(),
+            changes: 0,
         }
+    }
+
+    /// Returns how this queue may use its rings. If another process used them last, continues from there.
+    fn ring_use(&mut self) -> RingUse {
+        let (ring_use, changes) = self.port.rings.ring_use();
+        if self.changes != changes || self.is_inherited {
+            (self.changes, self.is_inherited) = (changes, false);
+            if ring_use == RingUse::All {
+                self.socket.xsk.adopt();
+            }
+        }
+        ring_use
     }
 
     /// Opens a new socket on the interface that now has the port's name. Packets in the old socket are
@@ -99,6 +137,8 @@ impl XdpQueue {
         let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();
         if self.socket.replace(fresh).is_ok() {
             self.statistics.dropped_many(PortDrop::RxKernel, lost);
+            self.port.rings.note_files(self.socket.queue(), &self.socket.xsk);
+            self.is_inherited = false;
             self.generation += 1;
         }
     }
@@ -121,6 +161,10 @@ impl Queue for XdpQueue {
         self.outstanding_most_bytes = most_bytes;
     }
 
+    fn rings(&self) -> Option<XdpRings> {
+        self.port.can_be_handed_over().then(|| XdpRings(Arc::clone(&self.port.rings)))
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { partial_checksum: true, gso: true }
     }
@@ -137,14 +181,18 @@ impl Queue for XdpQueue {
 
     fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
-        statistics.dropped_many(PortDrop::RxKernel, self.socket.xsk.kernel_drops());
+        let xsk = &self.socket.xsk;
+        let is_released = self.port.rings.ring_use().0 == RingUse::None;
+        let drops = if is_released { xsk.kernel_drops_before_handover() } else { xsk.kernel_drops() };
+        statistics.dropped_many(PortDrop::RxKernel, drops);
         statistics
     }
 
     fn poll_link(&mut self) -> Link {
         if self.watch.is_due(Instant::now()) {
             let generation = self.generation;
-            if self.socket.is_stale(&self.port) {
+            // In an upgrade, the process that has the socket afterwards opens the interface again.
+            if self.port.rings.ring_use().0 == RingUse::All && self.socket.is_stale(&self.port) {
                 self.reopen();
             }
             let is_reopened = self.generation != generation;

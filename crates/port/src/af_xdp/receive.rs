@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Receive: converts UMEM chunks to frames.
 
+use super::handover::RingUse;
 use super::{XdpQueue, partial};
 use crate::sys::Refused;
 use crate::{MIN_FRAME_BYTES, Pools, PortDrop};
@@ -22,11 +23,18 @@ impl XdpQueue {
         max: usize,
         stamp: Stamp,
     ) -> usize {
+        let ring_use = self.ring_use();
+        if ring_use == RingUse::None {
+            return 0;
+        }
         let xsk = &mut self.socket.xsk;
         if xsk.has_unsent() {
             // Queued frames are also sent here, because a worker with nothing more to send does not call
             // `transmit`.
             self.is_down = xsk.send().refused == Refused::Link;
+        }
+        if ring_use == RingUse::Send {
+            return 0;
         }
         let (mut count, mut seen) = (0, false);
         // Drops count towards `max`, so that a flood of dropped packets does not block the worker.

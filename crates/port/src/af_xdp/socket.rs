@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An AF_XDP socket on a hardware queue, and the XDP program that the sockets of a port share.
 
+use super::handover::{Attachment, PortRings};
+use crate::handover::XdpSockets;
 use crate::interface::Owner;
-use crate::sys::{self, Attached, Interface, Redirect, Xsk};
+use crate::sys::{self, Attached, Interface, Redirect, UmemKind, Xsk};
 use crate::watch::LinkReport;
-use crate::{PortError, Spec};
+use crate::{Handover, PortError, Spec};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -30,25 +32,40 @@ pub(super) enum Patience {
     Second,
 }
 
-/// An XDP program attached to an interface.
-pub(super) struct Attachment {
-    ifindex: i32,
-    redirect: Redirect,
-    _attached: Attached,
-}
-
-/// State shared by the queues of a port: name and program. Locked only when a device is opened or reopened,
-/// or its link is queried.
+/// State shared by the queues of a port.
 pub(super) struct Port {
     owner: Owner,
     queues: u32,
-    attachment: Mutex<Option<Arc<Attachment>>>,
+    kind: UmemKind,
+    pub(super) rings: Arc<PortRings>,
 }
 
 impl Port {
     pub(super) fn new(spec: &Spec) -> Arc<Self> {
-        let owner = Owner::new(spec, super::NAME);
-        Arc::new(Self { owner, queues: spec.queues as u32, attachment: Mutex::new(None) })
+        Arc::new(Self {
+            owner: Owner::new(spec, super::NAME),
+            queues: spec.queues as u32,
+            kind: if spec.handover == Handover::Never { UmemKind::Private } else { UmemKind::File },
+            rings: Arc::new(PortRings::new(spec.queues)),
+        })
+    }
+
+    /// Returns whether the port can be handed over to another process.
+    pub(super) fn can_be_handed_over(&self) -> bool {
+        self.kind == UmemKind::File
+    }
+
+    /// Returns the program that a port of another process has attached to this interface.
+    fn inherit(&self, ifindex: i32, sockets: &XdpSockets) -> io::Result<Arc<Attachment>> {
+        let mut current = self.rings.attachment();
+        if let Some(attachment) = current.as_ref() {
+            return Ok(Arc::clone(attachment));
+        }
+        let [map, program, link] = sockets.program()?;
+        let redirect = Redirect { map, program };
+        let attachment = Arc::new(Attachment { ifindex, redirect, attached: Attached(link) });
+        *current = Some(Arc::clone(&attachment));
+        Ok(attachment)
     }
 
     pub(super) fn error(&self, what: &'static str, source: io::Error) -> PortError {
@@ -63,7 +80,7 @@ impl Port {
         old: Option<&Arc<Attachment>>,
         patience: Patience,
     ) -> Result<Arc<Attachment>, PortError> {
-        let mut current = self.attachment.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.rings.attachment();
         if let Some(attachment) = current.as_ref()
             && attachment.ifindex == ifindex
             && old.is_none_or(|old| !Arc::ptr_eq(old, attachment))
@@ -73,7 +90,7 @@ impl Port {
         let redirect =
             Redirect::new(self.queues).map_err(|e| self.error("load the XDP program into the kernel", e))?;
         let attached = retry(patience, || redirect.attach(ifindex)).map_err(|e| self.attach_error(e))?;
-        let attachment = Arc::new(Attachment { ifindex, redirect, _attached: attached });
+        let attachment = Arc::new(Attachment { ifindex, redirect, attached });
         *current = Some(Arc::clone(&attachment));
         Ok(attachment)
     }
@@ -94,7 +111,7 @@ impl Port {
     }
 
     fn is_current(&self, attachment: &Arc<Attachment>) -> bool {
-        let current = self.attachment.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.rings.attachment();
         current.as_ref().is_some_and(|current| Arc::ptr_eq(current, attachment))
     }
 }
@@ -111,15 +128,16 @@ pub(super) struct Socket {
     pub(super) is_local: bool,
 }
 
-impl Socket {
-    /// Opens a hardware queue of the port's device in the calling thread's network namespace. `old` is the
-    /// program of an interface that was replaced.
-    pub(super) fn open(
-        port: &Port,
-        queue: u32,
-        old: Option<&Arc<Attachment>>,
-        patience: Patience,
-    ) -> Result<Self, PortError> {
+/// The parts of a socket that every process opens anew.
+struct Opened {
+    packet: OwnedFd,
+    ifindex: i32,
+    is_local: bool,
+}
+
+impl Opened {
+    /// Checks the port's device, brings it up, and sets it to promiscuous mode.
+    fn new(port: &Port) -> Result<Self, PortError> {
         let packet = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
         let interface = Interface::new(packet.as_fd(), &port.owner.device);
         let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
@@ -149,7 +167,21 @@ impl Socket {
         };
         sys::set_option(packet.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
             .map_err(|e| port.error("receive frames for all addresses (promiscuous)", e))?;
-        let mut xsk = Xsk::new().map_err(|e| {
+        Ok(Self { packet, ifindex, is_local })
+    }
+}
+
+impl Socket {
+    /// Opens a hardware queue of the port's device in the calling thread's network namespace. `old` is the
+    /// program of an interface that was replaced.
+    pub(super) fn open(
+        port: &Port,
+        queue: u32,
+        old: Option<&Arc<Attachment>>,
+        patience: Patience,
+    ) -> Result<Self, PortError> {
+        let Opened { packet, ifindex, is_local } = Opened::new(port)?;
+        let mut xsk = Xsk::new(port.kind).map_err(|e| {
             port.error("set up an AF_XDP socket with 12 MiB of locked memory (see `ulimit -l`)", e)
         })?;
         let attachment = port.attach(ifindex, old, patience)?;
@@ -159,6 +191,16 @@ impl Socket {
             .redirect
             .set(queue, xsk.fd.as_fd())
             .map_err(|e| port.error("direct packets to the AF_XDP socket", e))?;
+        Ok(Self { xsk, attachment, packet, queue, is_local })
+    }
+
+    /// Continues the socket of another process. Its rings must not be used before [`Xsk::adopt`].
+    pub(super) fn inherit(port: &Port, queue: u32, sockets: &XdpSockets) -> Result<Self, PortError> {
+        let Opened { packet, ifindex, is_local } = Opened::new(port)?;
+        let error = |e| port.error("continue the AF_XDP socket of the old process", e);
+        let [socket, memory] = sockets.queue(queue).map_err(error)?;
+        let xsk = Xsk::inherit(Arc::new(socket), Arc::new(memory)).map_err(error)?;
+        let attachment = port.inherit(ifindex, sockets).map_err(error)?;
         Ok(Self { xsk, attachment, packet, queue, is_local })
     }
 
@@ -174,6 +216,11 @@ impl Socket {
         (self.attachment, self.packet) = (attachment, packet);
         (self.queue, self.is_local) = (queue, is_local);
         Ok(())
+    }
+
+    /// Returns the number of the hardware queue.
+    pub(super) fn queue(&self) -> u32 {
+        self.queue
     }
 
     /// Returns the descriptor to wait for. Clears a pending error, which would wake the waiting thread again

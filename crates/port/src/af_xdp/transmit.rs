@@ -2,6 +2,7 @@
 //! Transmit: copies frames to UMEM chunks. Completes checksums and segmentation, because the kernel does not.
 
 use super::XdpQueue;
+use super::handover::RingUse;
 use crate::queue::take_first;
 use crate::sys::{Refused, XSK_FRAME_BYTES};
 use crate::{MIN_FRAME_BYTES, PortDrop, offload};
@@ -44,6 +45,9 @@ fn way(frame: &mut Frame, mtu: Option<u32>) -> TransmitForm {
 impl XdpQueue {
     pub(super) fn transmit_burst(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
+        if self.ring_use() == RingUse::None {
+            return 0;
+        }
         self.socket.xsk.reap();
         if self.is_down && before > 0 || self.socket.xsk.has_unsent() {
             self.send(0, frames, done);

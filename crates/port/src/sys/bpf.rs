@@ -79,12 +79,12 @@ fn code(map: BorrowedFd<'_>) -> [u64; 6] {
 
 /// The loaded program with its map of sockets.
 pub(crate) struct Redirect {
-    map: OwnedFd,
-    program: OwnedFd,
+    pub(crate) map: OwnedFd,
+    pub(crate) program: OwnedFd,
 }
 
 /// A program attached to an interface, which is detached on drop or when the process ends.
-pub(crate) struct Attached(#[expect(dead_code, reason = "holds the link")] OwnedFd);
+pub(crate) struct Attached(pub(crate) OwnedFd);
 
 impl Redirect {
     /// Loads the program for sockets of the hardware queues 0 to `queues` - 1.

@@ -18,7 +18,7 @@ pub(crate) use message::{SEND_BATCH, SendBatch, VNET_BYTES, VnetBytes, receive_c
 pub(crate) use monitor::{Change, Monitor};
 pub(crate) use poll::{MAX_DESCRIPTORS, clear_event, event, poll, raise_event};
 pub(crate) use ring::{Ring, Slot};
-pub(crate) use xsk::{Refused, XSK_FRAME_BYTES, Xsk};
+pub(crate) use xsk::{Refused, UmemKind, XSK_FRAME_BYTES, Xsk};
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -173,6 +173,18 @@ pub(crate) fn replace(number: &OwnedFd, file: BorrowedFd<'_>) -> io::Result<()> 
     // number, and `file` is open as before.
     unsafe { check(libc::dup3(file.as_raw_fd(), number.as_raw_fd(), libc::O_CLOEXEC))? };
     Ok(())
+}
+
+/// Creates a file of this many zeros in memory.
+fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a string with a final zero byte. On success the call returns a new descriptor that
+    // nothing else owns.
+    let file = unsafe {
+        check(libc::memfd_create(c"umem".as_ptr(), libc::MFD_CLOEXEC)).map(|fd| OwnedFd::from_raw_fd(fd))?
+    };
+    // SAFETY: the call takes no pointers.
+    unsafe { check(libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t))? };
+    Ok(file)
 }
 
 /// Clears a socket's pending error, which would wake a waiting thread again.

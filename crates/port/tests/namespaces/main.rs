@@ -9,3 +9,4 @@ mod lab;
 mod raw;
 mod takeover;
 mod xdp;
+mod xdp_takeover;

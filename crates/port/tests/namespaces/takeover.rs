@@ -4,7 +4,7 @@
 use crate::lab::{Lab, drain, in_lab, open_one, run, send, spec, veth};
 use crate::raw::{await_link, packet, udp};
 use frame::{Frame, Stamp};
-use port::{Handover, Pools, Queue, Queues, Spec};
+use port::{Handover, Inherited, Pools, Queue, Queues, Spec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -20,11 +20,12 @@ fn open_first(queues: usize) -> Queues {
 /// Opens the next generation of a port.
 fn next_of(queues: &Queues, number: usize) -> Queues {
     let group = queues[0].fanout().unwrap().group().unwrap();
-    port::open_held(&Spec { handover: Handover::From(group), ..spec(1, "va", number) }).unwrap()
+    port::open_held(&Spec { handover: Handover::From(Inherited::Group(group)), ..spec(1, "va", number) })
+        .unwrap()
 }
 
 /// Returns the packet with this sequence number, of one of [`FLOWS`] flows.
-fn numbered(sequence: u32) -> Vec<u8> {
+pub fn numbered(sequence: u32) -> Vec<u8> {
     let mut bytes = udp((sequence % FLOWS) as u16, 0);
     bytes[42..46].copy_from_slice(&sequence.to_be_bytes());
     bytes
@@ -36,7 +37,7 @@ fn sequence_of(bytes: &[u8]) -> u32 {
 
 /// A thread that sends numbered packets until it is stopped. It never sends more than a part of a ring ahead
 /// of the receiver, so that no ring overflows however busy the machine is.
-struct Sender {
+pub struct Sender {
     stop: Arc<AtomicBool>,
     received: Arc<AtomicU32>,
     thread: JoinHandle<u32>,
@@ -45,7 +46,7 @@ struct Sender {
 impl Sender {
     const AHEAD: u32 = 512;
 
-    fn start(device: &str) -> Self {
+    pub fn start(device: &str) -> Self {
         let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let (reported, seen) = (Arc::clone(&stop), Arc::clone(&received));
         let mut queue = open_one(9, device);
@@ -67,14 +68,14 @@ impl Sender {
         Self { stop, received, thread }
     }
 
-    fn stop(self) -> u32 {
+    pub fn stop(self) -> u32 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 }
 
 /// Received sequence numbers, with the generation that received them.
-struct Log {
+pub struct Log {
     pools: Pools,
     received: Arc<AtomicU32>,
     /// The generation that received each number.
@@ -85,7 +86,7 @@ struct Log {
 }
 
 impl Log {
-    fn new(sender: &Sender) -> Self {
+    pub fn new(sender: &Sender) -> Self {
         let received = Arc::clone(&sender.received);
         Self {
             pools: Pools::new(0, 1024, 0),
@@ -98,7 +99,7 @@ impl Log {
 
     /// Receives what waits in the queues. Returns the number of packets, whose order must be right in each
     /// flow.
-    fn take(&mut self, queues: &mut [Box<dyn Queue>], generation: u32) -> u32 {
+    pub fn take(&mut self, queues: &mut [Box<dyn Queue>], generation: u32) -> u32 {
         let mut count = 0;
         for queue in queues {
             let mut burst = Vec::new();
@@ -121,7 +122,7 @@ impl Log {
     }
 
     /// Receives until this many packets have arrived.
-    fn take_some(&mut self, queues: &mut [Box<dyn Queue>], generation: u32, mut count: u32) {
+    pub fn take_some(&mut self, queues: &mut [Box<dyn Queue>], generation: u32, mut count: u32) {
         let mut end = Instant::now() + Duration::from_secs(5);
         while count > 0 {
             let taken = self.take(queues, generation);
@@ -133,7 +134,7 @@ impl Log {
         }
     }
 
-    fn assert_complete(&self, sent: u32) {
+    pub fn assert_complete(&self, sent: u32) {
         let missing: Vec<_> =
             (0..sent).filter(|n| self.by.get(*n as usize).is_none_or(Option::is_none)).collect();
         assert!(missing.is_empty(), "{} of {sent} are lost, first {:?}", missing.len(), missing.first());
@@ -141,7 +142,7 @@ impl Log {
     }
 
     /// Asserts that each flow was received by one generation after the other.
-    fn assert_in_order(&self) {
+    pub fn assert_in_order(&self) {
         for flow in 0..FLOWS as usize {
             let by: Vec<_> = self.by.iter().skip(flow).step_by(FLOWS as usize).flatten().collect();
             assert!(by.is_sorted(), "flow {flow} goes back to an older generation");
@@ -250,8 +251,12 @@ fn a_takeover_needs_the_older_ports_interface() {
         assert_eq!(alone.fanout().unwrap().group(), None, "a port that is never handed over has no group");
         let mut older = open_first(2);
         let group = older[0].fanout().unwrap().group();
-        let open =
-            |number| port::open(&Spec { handover: Handover::From(group.unwrap()), ..spec(1, "va", number) });
+        let open = |number| {
+            port::open(&Spec {
+                handover: Handover::From(Inherited::Group(group.unwrap())),
+                ..spec(1, "va", number)
+            })
+        };
         assert!(open(255).err().unwrap().to_string().contains("1 to 256"));
         let newer = open(2).unwrap();
         let old_fanout = older[0].fanout().unwrap();

@@ -43,7 +43,7 @@ impl Daemon {
                 tracing::error!(port = port.name, "the model did not have a port of the configuration");
             }
             self.links.retain(|known| known.port != port.number);
-            self.fanouts.retain(|(number, _)| *number != port.number);
+            self.handles.retain(|(number, _)| *number != port.number);
         }
         // A new port must never forward frames of VLANs that it does not carry.
         model.set_bridge(now, config.datapath.bridge());
@@ -55,9 +55,9 @@ impl Daemon {
                 end.start();
                 link = port.poll_link();
             }
-            let fanout = port.fanout();
+            let handle = port.handle();
             let OpenPort { number, name, queues, device_lock } = port;
-            self.fanouts.extend(fanout.map(|fanout| (number, fanout)));
+            self.handles.extend(handle.map(|handle| (number, handle)));
             let settings = config.datapath.ports.iter().find(|port| port.number == number);
             let lock = settings.map(|port| port.device.clone()).zip(device_lock);
             self.device_locks.extend(lock);

@@ -3,11 +3,13 @@
 
 use super::clock::MonotonicClock;
 use super::kept_rules;
+use super::ports::PortHandle;
 use super::start::start_workers;
 use super::{Crew, Daemon, DaemonError, Stop};
-use crate::upgrade::protocol::{DatapathOffer, PortOffer};
-use crate::upgrade::{FinalCounters, FrozenDatapath, Successor, UpgradeCommand, UpgradeWay};
+use crate::upgrade::protocol::{DatapathOffer, PortOffer, PortWay};
+use crate::upgrade::{FinalCounters, FrozenDatapath, PortAccess, Successor, UpgradeCommand, UpgradeWay};
 use config::Config;
+use flow::PortNo;
 use port::Fanout;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -51,24 +53,39 @@ impl Daemon {
     /// Returns everything that another process needs to continue this datapath.
     fn freeze(&mut self) -> Result<FrozenDatapath, String> {
         let model = self.model_handle.here().ok_or("a change of many flows is in progress; try again")?;
-        let (mut ports, mut fanouts) = (Vec::new(), Vec::new());
+        let (mut ports, mut sockets, mut access) = (Vec::new(), Vec::new(), PortAccess::default());
         for port in model.ports() {
             let (number, name) = (port.desc.number, &port.desc.name);
-            let Some((_, fanout)) = self.fanouts.iter().find(|(known, _)| *known == number) else {
-                return Err(format!(
-                    "port {name} cannot be handed over; only ports of the driver af_packet can be, so restart the switch"
-                ));
-            };
             let known = self.links.iter().find(|known| known.port == number);
             let device = known.and_then(|known| known.interface.clone());
-            let (Some(device), Some(group)) = (device, fanout.group()) else {
-                return Err(format!(
+            let missing = || {
+                format!(
                     "port {name} cannot be handed over; either its interface is missing, or it had too many \
                      upgrades, so restart the switch"
-                ));
+                )
             };
-            ports.push(PortOffer { device, group: group.id, members: group.members });
-            fanouts.push(fanout.clone());
+            let handle = self.handles.iter().find(|(known, _)| *known == number).map(|(_, handle)| handle);
+            let way = match handle {
+                Some(PortHandle::Fanout(fanout)) => {
+                    let group = fanout.group().ok_or_else(missing)?;
+                    access.fanouts.push(fanout.clone());
+                    PortWay::Group { id: group.id, members: group.members }
+                }
+                Some(PortHandle::Rings(rings)) => {
+                    let of_port = rings.sockets().map_err(|error| format!("{}: {error}", missing()))?;
+                    let queues = of_port.queues();
+                    sockets.push(of_port);
+                    access.rings.push(rings.clone());
+                    PortWay::Sockets { queues }
+                }
+                None => {
+                    return Err(format!(
+                        "port {name} cannot be handed over; only ports of the drivers af_packet and af_xdp can \
+                         be, so restart the switch"
+                    ));
+                }
+            };
+            ports.push(PortOffer { device: device.ok_or_else(missing)?, way });
         }
         let (state, lost) = store::encode_handover(&model.kept_state(), self.datapath_id, self.clock.now());
         if lost > 0 {
@@ -91,7 +108,7 @@ impl Daemon {
             ports,
         };
         let control = self.listener.descriptor().try_clone_to_owned().map_err(system)?;
-        Ok(FrozenDatapath { offer, state, control, listeners, locks, fanouts })
+        Ok(FrozenDatapath { offer, state, control, listeners, locks, sockets, access })
     }
 
     /// Ends the workers, and returns the final counters. Another process owns the sockets from now on.
@@ -124,6 +141,14 @@ impl Daemon {
             worker.keep_house();
         }
     }
+}
+
+/// Returns the fan-out groups of these ports.
+fn fanouts_of(handles: &[(PortNo, PortHandle)]) -> impl Iterator<Item = &Fanout> {
+    handles.iter().filter_map(|(_, handle)| match handle {
+        PortHandle::Fanout(fanout) => Some(fanout),
+        PortHandle::Rings(_) => None,
+    })
 }
 
 /// Opens and prepares the datapaths that this process continues, at a low priority. Returns `None` if the
@@ -168,8 +193,8 @@ pub(super) fn take_over(
     daemons: &mut [Daemon],
 ) -> Result<(), DaemonError> {
     let Some(config) = configs.first() else { return Ok(()) };
-    let of_ports = daemons.iter().flat_map(|daemon| daemon.fanouts.iter().map(|(_, fanout)| fanout.clone()));
-    let fanouts: Vec<Fanout> = of_ports.collect();
+    let fanouts: Vec<Fanout> =
+        daemons.iter().flat_map(|daemon| fanouts_of(&daemon.handles)).cloned().collect();
     let interruption = successor.take_over(&fanouts, || start_workers(crew, config, daemons.iter_mut()))?;
     successor.report_running(interruption);
     // From here on, this process forwards, so nothing may end it.
@@ -188,8 +213,8 @@ pub(super) fn take_over(
     for (config, daemon) in configs.iter().zip(daemons) {
         daemon.attach_store(config);
         // While sockets of the old process exist, the program of a settled group could select them.
-        let fanouts = if has_ended { &daemon.fanouts[..] } else { &[] };
-        for (_, fanout) in fanouts {
+        let settled = if has_ended { &daemon.handles[..] } else { &[] };
+        for fanout in fanouts_of(settled) {
             if let Err(error) = fanout.settle() {
                 tracing::error!("the next upgrade is not possible: {error}");
             }

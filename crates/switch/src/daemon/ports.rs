@@ -5,7 +5,7 @@ use super::DaemonError;
 use crate::upgrade::InheritedDatapath;
 use config::{Config, ConfiguredPort};
 use port::patch::PatchEnd;
-use port::{DeviceLock, Fanout, Handover, Link, PortError, Queue, Queues, Spec};
+use port::{DeviceLock, Fanout, Handover, Link, PortError, Queue, Queues, Spec, XdpRings};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -20,15 +20,25 @@ pub struct OpenPort {
     pub device_lock: Option<DeviceLock>,
 }
 
+/// The control thread's access to a port for an upgrade.
+#[derive(Clone)]
+pub(super) enum PortHandle {
+    /// The kernel directs the packets to one of two processes (`af_packet`).
+    Fanout(Fanout),
+    /// The sockets move to the new process (`af_xdp`).
+    Rings(XdpRings),
+}
+
 impl OpenPort {
     /// Returns the control thread's access to the port, if it is a patch port.
     pub(super) fn patch_end(&self) -> Option<PatchEnd> {
         self.queues.first().and_then(|(_, queue)| queue.patch_end())
     }
 
-    /// Returns access to the port's fan-out group, if it has one.
-    pub(super) fn fanout(&self) -> Option<Fanout> {
-        self.queues.first().and_then(|(_, queue)| queue.fanout())
+    /// Returns the control thread's access to the port for an upgrade, if the port can be handed over.
+    pub(super) fn handle(&self) -> Option<PortHandle> {
+        let (_, queue) = self.queues.first()?;
+        queue.fanout().map(PortHandle::Fanout).or_else(|| queue.rings().map(PortHandle::Rings))
     }
 
     /// Returns the link of the port, which is up only if every queue reports it as up.
@@ -59,7 +69,8 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
     let handover = handover_of(config);
-    config.datapath.ports.iter().map(|port| open_as(port, Claim::Take, handover, port::open)).collect()
+    let open = |port| open_as(port, Claim::Take, handover.clone(), port::open);
+    config.datapath.ports.iter().map(open).collect()
 }
 
 /// Opens all ports like [`open`]. Ports of an earlier process get no packets until they take over.
@@ -73,10 +84,10 @@ pub(super) fn open_inherited(
 ) -> Result<Vec<OpenPort>, DaemonError> {
     let mut opened = Vec::with_capacity(config.datapath.ports.len());
     for port in &config.datapath.ports {
-        let group = inherited.group(&port.device).filter(|_| port.driver == port::af_packet::NAME);
-        let lock = group.and_then(|_| inherited.take_lock(&port.device));
+        let of_port = inherited.port(&port.device, &port.driver);
+        let lock = of_port.as_ref().and_then(|_| inherited.take_lock(&port.device));
         let claim = if lock.is_some() { Claim::Keep } else { Claim::Take };
-        let handover = group.map_or(handover_of(config), Handover::From);
+        let handover = of_port.map_or_else(|| handover_of(config), Handover::From);
         let mut open = open_as(port, claim, handover, port::open)?;
         open.device_lock = lock.map(DeviceLock::from).or(open.device_lock);
         opened.push(open);

@@ -8,7 +8,7 @@ use super::kept_rules;
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::model_handle::ModelHandle;
-use super::ports::open_inherited;
+use super::ports::{PortHandle, open_inherited};
 use super::reload::{ReloadCommand, Reloader};
 use super::search::SharedSearch;
 use super::service::DatapathWatch;
@@ -30,7 +30,7 @@ use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
 use model::{Changed, KeptState, Model};
 use port::wait::Wake;
-use port::{DeviceLock, Fanout, Link};
+use port::{DeviceLock, Link};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -99,8 +99,8 @@ pub struct Daemon {
     /// Makes changes of the configuration that clients request. `None` without a configuration file.
     pub(super) reloader: Option<Reloader>,
     pub(super) mirrors: Mirrors,
-    /// Access to the fan-out groups of ports, by port.
-    pub(super) fanouts: Vec<(PortNo, Fanout)>,
+    /// Access to the ports that can be handed over in an upgrade.
+    pub(super) handles: Vec<(PortNo, PortHandle)>,
     /// Whether rules must not change, because another process gets them.
     pub(super) is_frozen: bool,
     /// Commands of an upgrade, and the way by which they come.
@@ -224,7 +224,7 @@ struct OpenDevices {
     names: Vec<String>,
     /// Claims on the interfaces of ports, with the devices in the configuration.
     device_locks: Vec<(String, DeviceLock)>,
-    fanouts: Vec<(PortNo, Fanout)>,
+    handles: Vec<(PortNo, PortHandle)>,
     forwarding: Forwarding,
 }
 
@@ -251,12 +251,12 @@ fn open_devices(
     let links = ports.iter_mut().map(|port| known_link(config, port)).collect();
     let names = ports.iter().map(|port| port.name.clone()).collect();
     let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
-    let fanouts = ports.iter().filter_map(|port| Some((port.number, port.fanout()?))).collect();
+    let handles = ports.iter().filter_map(|port| Some((port.number, port.handle()?))).collect();
     let forwarding = match &config.datapath.device {
         Some(device) => forward_by_device(device, ports)?,
         None => forward_by_workers(config, ports, crew)?,
     };
-    Ok(OpenDevices { links, names, device_locks, fanouts, forwarding })
+    Ok(OpenDevices { links, names, device_locks, handles, forwarding })
 }
 
 /// Prepares the mirrors, and lets the workers take them with their first operations.
@@ -412,7 +412,7 @@ impl Daemon {
     ) -> Result<Option<Self>, DaemonError> {
         let OpenDatapath { clock, listener, channels, kept, handed_over, mut devices } = opened;
         devices.poll_patch_links();
-        let OpenDevices { links, names, device_locks, fanouts, forwarding } = devices;
+        let OpenDevices { links, names, device_locks, handles, forwarding } = devices;
         let Forwarding { plane, workers, search, device_descriptor } = forwarding;
         let mut model = Model::new(model_config(config), plane, clock.now());
         model.set_bridge(clock.now(), config.datapath.bridge());
@@ -463,7 +463,7 @@ impl Daemon {
             watch: None,
             reloader: None,
             mirrors,
-            fanouts,
+            handles,
             is_frozen: false,
             upgrade_commands: channel(),
         };

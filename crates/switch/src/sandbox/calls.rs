@@ -169,7 +169,7 @@ pub const CALLS: &[AllowedCall] = calls! {
     SYS_fstat "fstat" &[Control, Reload, Store, Metrics], Any;
     SYS_newfstatat "newfstatat" &[Control, Reload, Store, Metrics], Any;
     SYS_statx "statx" &[Control, Reload, Store, Metrics], Any;
-    SYS_memfd_create "memfd_create" &[Reload], Any;
+    SYS_memfd_create "memfd_create" DEVICES, Any;
     SYS_lseek "lseek" &[Control, Reload, Store, Metrics], Any;
     SYS_getdents64 "getdents64" &[Store, Metrics], Any;
     SYS_prlimit64 "prlimit64" &[Control, Metrics], Any;
@@ -177,7 +177,7 @@ pub const CALLS: &[AllowedCall] = calls! {
     SYS_pwrite64 "pwrite64" &[Store], Any;
     SYS_fsync "fsync" &[Store], Any;
     SYS_fdatasync "fdatasync" &[Store], Any;
-    SYS_ftruncate "ftruncate" FILES, Any;
+    SYS_ftruncate "ftruncate" &[Worker, Control, Reload, Store], Any;
     SYS_renameat2 "renameat2" &[Store], Any;
     SYS_unlinkat "unlinkat" &[Control, Reload, Store], Any;
     SYS_linkat "linkat" &[Store], Any;

@@ -13,7 +13,7 @@ mod successor;
 
 pub(crate) use counters::{FinalCounters, InheritedCounters};
 pub use launcher::{LaunchError, Launcher, serve as serve_launcher};
-pub(crate) use predecessor::{FrozenDatapath, Predecessor, UpgradeCommand, UpgradeWay};
+pub(crate) use predecessor::{FrozenDatapath, PortAccess, Predecessor, UpgradeCommand, UpgradeWay};
 pub(crate) use successor::InheritedDatapath;
 pub use successor::{Successor, SuccessorError};
 

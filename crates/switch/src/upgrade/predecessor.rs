@@ -8,7 +8,7 @@ use super::protocol::{
 };
 use super::{FinalCounters, sealed};
 use crate::daemon::{Shared, report_main_process};
-use port::Fanout;
+use port::{Fanout, XdpRings, XdpSockets};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -51,7 +51,27 @@ pub(crate) struct FrozenDatapath {
     pub control: OwnedFd,
     pub listeners: Vec<OwnedFd>,
     pub locks: Vec<OwnedFd>,
+    /// The sockets of ports that hand over their sockets, in the order of the ports.
+    pub sockets: Vec<XdpSockets>,
+    pub access: PortAccess,
+}
+
+/// Access to the ports that are handed over.
+#[derive(Default)]
+pub(crate) struct PortAccess {
     pub fanouts: Vec<Fanout>,
+    pub rings: Vec<XdpRings>,
+}
+
+impl PortAccess {
+    /// Directs the packets of fan-out groups to this process again.
+    fn direct_back(&self) {
+        for fanout in &self.fanouts {
+            if let Err(error) = fanout.take_over() {
+                tracing::error!("the packets of a port cannot be directed back to this process: {error}");
+            }
+        }
+    }
 }
 
 /// The way to a datapath's control thread and workers.
@@ -102,8 +122,8 @@ impl Predecessor {
     ) -> Result<(Vec<String>, UpgradeLink), String> {
         let Started { link, pid, program } =
             self.launcher.launch(program).map_err(|error| error.to_string())?;
-        let mut fanouts = Vec::new();
-        let handed = self.prepare(&link, ways, &mut fanouts).and_then(|()| switch(&link, ways, &fanouts));
+        let mut access = PortAccess::default();
+        let handed = self.prepare(&link, ways, &mut access).and_then(|()| switch(&link, ways, &access));
         match handed {
             Ok(interruption_us) => {
                 report_main_process(pid);
@@ -118,8 +138,10 @@ impl Predecessor {
                 Ok((sentences, link))
             }
             Err(reason) => {
-                // A new process that lives on would stay a member of the fan-out groups.
+                // A new process that lives on would stay a member of the fan-out groups, and could still use
+                // the rings.
                 self.launcher.end(pid);
+                access.rings.iter().for_each(XdpRings::resume);
                 for way in ways {
                     way.workers.iter().for_each(|worker| worker.end_drain());
                     way.send(UpgradeCommand::Thaw);
@@ -134,7 +156,7 @@ impl Predecessor {
         &self,
         link: &UpgradeLink,
         ways: &[UpgradeWay],
-        fanouts: &mut Vec<Fanout>,
+        access: &mut PortAccess,
     ) -> Result<(), String> {
         let failed = |error: LinkError| failure(link, &error);
         let metrics: Vec<BorrowedFd<'_>> = self.metrics.iter().map(AsFd::as_fd).collect();
@@ -146,19 +168,30 @@ impl Predecessor {
             let mut descriptors: Vec<BorrowedFd<'_>> = vec![state.as_fd(), frozen.control.as_fd()];
             descriptors.extend(frozen.listeners.iter().chain(&frozen.locks).map(AsFd::as_fd));
             link.send(&frozen.offer, &descriptors).map_err(failed)?;
-            fanouts.extend(frozen.fanouts);
+            for sockets in &frozen.sockets {
+                link.send(&PredecessorMessage::Sockets, &sockets.descriptors()).map_err(failed)?;
+            }
+            access.fanouts.extend(frozen.access.fanouts);
+            access.rings.extend(frozen.access.rings);
         }
         expect(link, &SuccessorMessage::Ready, PREPARE)
     }
 }
 
-/// Lets the new program direct the packets to itself, and empties the rings. Returns the interruption in
-/// microseconds. After an error, the packets are directed to this process again.
-fn switch(link: &UpgradeLink, ways: &[UpgradeWay], fanouts: &[Fanout]) -> Result<u64, String> {
+/// Lets the new program direct the packets to itself, and empties the rings. Rings of sockets that move keep
+/// their packets. Returns the interruption in microseconds. After an error, the packets of fan-out groups are
+/// directed to this process again.
+fn switch(link: &UpgradeLink, ways: &[UpgradeWay], access: &PortAccess) -> Result<u64, String> {
     let switched = (|| {
         link.send(&PredecessorMessage::TakeOver, &[]).map_err(|error| error.to_string())?;
         expect(link, &SuccessorMessage::Switched, SWITCH)?;
+        access.rings.iter().for_each(XdpRings::hold);
         drain(ways);
+        if !access.rings.is_empty() {
+            access.rings.iter().for_each(XdpRings::release);
+            // A worker may use the rings until its next turn.
+            drain(ways);
+        }
         link.send(&PredecessorMessage::Drained, &[]).map_err(|error| error.to_string())?;
         match link.receive::<SuccessorMessage>(SWITCH) {
             Ok((SuccessorMessage::Running { interruption_us }, _)) => Ok(interruption_us),
@@ -167,11 +200,7 @@ fn switch(link: &UpgradeLink, ways: &[UpgradeWay], fanouts: &[Fanout]) -> Result
         }
     })();
     if switched.is_err() {
-        for fanout in fanouts {
-            if let Err(error) = fanout.take_over() {
-                tracing::error!("the packets of a port cannot be directed back to this process: {error}");
-            }
-        }
+        access.direct_back();
     }
     switched
 }
@@ -287,7 +316,7 @@ mod tests {
                         while new.receive::<PredecessorMessage>(Duration::from_millis(300)).is_ok() {}
                     },
                 );
-            let switched = switch(&old, &[], &[]);
+            let switched = switch(&old, &[], &PortAccess::default());
             receiver.join().unwrap();
             if sent == steps.len() {
                 assert_eq!(switched, Ok(7));

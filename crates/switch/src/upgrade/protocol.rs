@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Version of the messages. A process refuses another version.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Maximum number of descriptors in a message. The kernel's limit is 253.
 pub const DESCRIPTORS_MAX: usize = 240;
 /// Maximum length of a message in bytes.
@@ -78,15 +78,31 @@ pub struct DatapathOffer {
     pub ports: Vec<PortOffer>,
 }
 
-/// A port in a fan-out group of the kernel.
+/// A port whose packets are taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortOffer {
     /// The device.
     pub device: String,
-    /// ID of the fan-out group.
-    pub group: u16,
-    /// Number of members of the group.
-    pub members: u16,
+    /// How the packets move.
+    pub way: PortWay,
+}
+
+/// How the packets of a port move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortWay {
+    /// The sockets of both processes are members of a fan-out group of the kernel (`af_packet`).
+    Group {
+        /// ID of the fan-out group.
+        id: u16,
+        /// Number of members of the group.
+        members: u16,
+    },
+    /// The sockets move (`af_xdp`). [`PredecessorMessage::Sockets`] follows.
+    Sockets {
+        /// Number of queues.
+        queues: usize,
+    },
 }
 
 /// A message of the new process.
@@ -110,6 +126,9 @@ pub enum SuccessorMessage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PredecessorMessage {
+    /// The descriptors are those of a port's sockets. Such messages follow the offer of a datapath, in the
+    /// order of its ports.
+    Sockets,
     /// The new process may direct the packets to itself.
     TakeOver,
     /// The rings are empty, so the new process may start its workers.

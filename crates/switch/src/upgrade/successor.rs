@@ -3,17 +3,18 @@
 
 use super::launcher::SUCCESSOR;
 use super::protocol::{
-    DatapathOffer, LinkError, PredecessorMessage, SuccessorMessage, UpgradeHello, UpgradeLink, VERSION,
+    DatapathOffer, LinkError, PortWay, PredecessorMessage, SuccessorMessage, UpgradeHello, UpgradeLink,
+    VERSION,
 };
 use super::{FinalCounters, unsealed};
 use crate::daemon::DaemonError;
-use port::{Fanout, FanoutGroup};
+use port::{Fanout, FanoutGroup, Inherited, XdpSockets};
 use rustix::thread::gettid;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,8 @@ pub(crate) struct InheritedDatapath {
     pub control: Option<OwnedFd>,
     listeners: Vec<(String, OwnedFd)>,
     locks: Vec<(String, OwnedFd)>,
+    /// What the ports get, by device.
+    ports: Vec<(String, Inherited)>,
 }
 
 impl InheritedDatapath {
@@ -73,10 +76,14 @@ impl InheritedDatapath {
         Some(self.locks.remove(at).1)
     }
 
-    /// Returns the fan-out group of a device.
-    pub fn group(&self, device: &str) -> Option<FanoutGroup> {
-        let port = self.offer.ports.iter().find(|port| port.device == device)?;
-        Some(FanoutGroup { id: port.group, members: port.members })
+    /// Returns what the port of a device gets, if the old process had a port of the same driver there.
+    pub fn port(&self, device: &str, driver: &str) -> Option<Inherited> {
+        let (_, port) = self.ports.iter().find(|(known, _)| known == device)?;
+        let of = match port {
+            Inherited::Group(_) => port::af_packet::NAME,
+            Inherited::Sockets(_) => port::af_xdp::NAME,
+        };
+        (of == driver).then(|| port.clone())
     }
 }
 
@@ -144,7 +151,23 @@ impl Successor {
         };
         let listeners = named(&offer.listeners)?;
         let locks = named(&offer.locks)?;
-        Ok(InheritedDatapath { offer, state, control, listeners, locks })
+        let ports = offer.ports.iter().map(|port| Ok((port.device.clone(), self.receive_port(port.way)?)));
+        let ports = ports.collect::<Result<_, SuccessorError>>()?;
+        Ok(InheritedDatapath { offer, state, control, listeners, locks, ports })
+    }
+
+    fn receive_port(&self, way: PortWay) -> Result<Inherited, SuccessorError> {
+        let queues = match way {
+            PortWay::Group { id, members } => return Ok(Inherited::Group(FanoutGroup { id, members })),
+            PortWay::Sockets { queues } => queues,
+        };
+        let (message, descriptors) = self.link.receive::<PredecessorMessage>(BEFORE)?;
+        if message != PredecessorMessage::Sockets {
+            return Err(unexpected(&message));
+        }
+        let problem = format!("{} descriptors came for {queues} queues", descriptors.len());
+        let sockets = XdpSockets::new(descriptors, queues);
+        Ok(Inherited::Sockets(Arc::new(sockets.ok_or(SuccessorError::Incomplete(problem))?)))
     }
 
     /// Directs the packets of these ports to this process, waits until the old one has none left, and calls
@@ -306,7 +329,10 @@ mod tests {
         let (old, new) = pair();
         old.send(&UpgradeHello { version: VERSION + 1, datapaths: 1, metrics: false }, &[]).unwrap();
         let error = new.receive().unwrap_err().to_string();
-        assert!(error.contains("version 2") && error.contains("restart the switch"), "{error}");
+        assert!(
+            error.contains(&format!("version {}", VERSION + 1)) && error.contains("restart the switch"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -4,13 +4,22 @@
 //!
 //! A receive chunk is in the fill ring, in the receive ring, or being read. A send chunk is free, in the
 //! transmit ring, owned by the device, or in the completion ring.
+//!
+//! Everything that another process needs to continue is in shared memory: the rings, the UMEM, and after it
+//! the lengths of the unsent frames. So a process can hand over a socket with the packets in it: it stops
+//! using the rings, and the other process, which has mapped the same memory ([`Xsk::inherit`]), reads the
+//! positions of the rings ([`Xsk::adopt`]). Linux allows the mapping of a bound socket's rings from version
+//! 6.4 on.
 
 mod ring;
+mod shared;
 
 use super::{check, set_option};
 use ring::{Mapping, Ring};
+use shared::SharedState;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// Size of a chunk in bytes: a page, the maximum that every driver supports.
 const CHUNK_BYTES: usize = 4096;
@@ -20,6 +29,8 @@ const RECEIVE_CHUNKS: u32 = 2048;
 const SEND_CHUNKS: u32 = 1024;
 /// Maximum number of frames that the kernel sends per call (TX_BATCH_SIZE of net/xdp/xsk.c).
 const XSK_BATCH: usize = 32;
+/// Size of the UMEM in bytes.
+const UMEM_BYTES: usize = (RECEIVE_CHUNKS + SEND_CHUNKS) as usize * CHUNK_BYTES;
 /// Maximum length of a frame to send, in bytes.
 pub(crate) const XSK_FRAME_BYTES: usize = CHUNK_BYTES;
 /// Reason why the kernel did not take all queued frames.
@@ -61,12 +72,13 @@ pub(crate) struct Xsk {
     receive: Ring<libc::xdp_desc>,
     transmit: Ring<libc::xdp_desc>,
     completion: Ring<u64>,
+    shared: SharedState,
     umem: Mapping,
-    pub(crate) fd: OwnedFd,
+    pub(crate) fd: Arc<OwnedFd>,
+    /// The file of the UMEM and the lengths, if another process can map it.
+    file: Option<Arc<OwnedFd>>,
     /// Free send chunks.
     free: Vec<u32>,
-    /// Length of the unsent frame in each send chunk, or 0 if the chunk is free.
-    lens: Vec<u32>,
     /// Sum of `lens`.
     outstanding_bytes: usize,
     /// Number of frames queued since the last `send`.
@@ -74,25 +86,40 @@ pub(crate) struct Xsk {
     /// Position in the transmit ring up to which the kernel has taken frames.
     taken: u32,
     is_zero_copy: bool,
+    /// Number of packets that the kernel dropped before this process took over the socket.
+    drops_before: u64,
+}
+
+/// Whether a socket's memory can be mapped by another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UmemKind {
+    /// Only this process can use the memory.
+    Private,
+    /// The memory is a file, whose descriptor can be passed to another process.
+    File,
 }
 
 impl Xsk {
     /// Creates an unbound socket with memory and rings.
-    pub(crate) fn new() -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    pub(crate) fn new(kind: UmemKind) -> io::Result<Self> {
+        let of_socket = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes no pointers. On success it returns a new descriptor that nothing else owns.
-        let fd = unsafe { check(libc::socket(libc::AF_XDP, kind, 0)).map(|fd| OwnedFd::from_raw_fd(fd))? };
-        let socket = fd.as_fd();
-        let len = (RECEIVE_CHUNKS + SEND_CHUNKS) as usize * CHUNK_BYTES;
-        let umem = Mapping::new(len, None)?;
+        let fd =
+            unsafe { check(libc::socket(libc::AF_XDP, of_socket, 0)).map(|fd| OwnedFd::from_raw_fd(fd))? };
+        let file = match kind {
+            UmemKind::Private => None,
+            UmemKind::File => Some(Arc::new(super::memory_file(SharedState::END)?)),
+        };
+        let umem = Mapping::new(SharedState::END, file.as_ref().map(|file| (file.as_fd(), 0)))?;
         let registration = libc::xdp_umem_reg {
             addr: umem.base().as_ptr() as u64,
-            len: len as u64,
+            len: UMEM_BYTES as u64,
             chunk_size: CHUNK_BYTES as u32,
             headroom: 0,
             flags: 0,
             tx_metadata_len: 0,
         };
+        let socket = fd.as_fd();
         set_option(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)?;
         for (ring, entries) in [
             (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
@@ -102,26 +129,66 @@ impl Xsk {
         ] {
             set_option(socket, libc::SOL_XDP, ring, &(entries as libc::c_int))?;
         }
-        let at: libc::xdp_mmap_offsets = super::option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
-        let mut fill = Ring::new(socket, libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, RECEIVE_CHUNKS)?;
+        let mut xsk = Self::map(Arc::new(fd), umem, file)?;
         for chunk in 0..RECEIVE_CHUNKS {
-            fill.put(u64::from(chunk) * CHUNK_BYTES as u64);
+            xsk.fill.put(u64::from(chunk) * CHUNK_BYTES as u64);
         }
-        fill.publish();
+        xsk.fill.publish();
+        xsk.free.extend(0..SEND_CHUNKS);
+        Ok(xsk)
+    }
+
+    /// Maps the memory of a bound socket of another process. The socket must not be used before
+    /// [`Xsk::adopt`].
+    pub(crate) fn inherit(fd: Arc<OwnedFd>, file: Arc<OwnedFd>) -> io::Result<Self> {
+        let umem = Mapping::new(SharedState::END, Some((file.as_fd(), 0)))?;
+        let mut xsk = Self::map(fd, umem, Some(file))?;
+        xsk.read_mode()?;
+        xsk.drops_before = xsk.all_kernel_drops();
+        Ok(xsk)
+    }
+
+    /// Maps the rings of a socket.
+    fn map(fd: Arc<OwnedFd>, umem: Mapping, file: Option<Arc<OwnedFd>>) -> io::Result<Self> {
+        let socket = fd.as_fd();
+        let at: libc::xdp_mmap_offsets = super::option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
         Ok(Self {
-            fill,
+            fill: Ring::new(socket, libc::XDP_UMEM_PGOFF_FILL_RING, &at.fr, RECEIVE_CHUNKS)?,
             receive: Ring::new(socket, libc::XDP_PGOFF_RX_RING as u64, &at.rx, RECEIVE_CHUNKS)?,
             transmit: Ring::new(socket, libc::XDP_PGOFF_TX_RING as u64, &at.tx, SEND_CHUNKS)?,
             completion: Ring::new(socket, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, SEND_CHUNKS)?,
+            shared: SharedState::new(&umem)?,
             umem,
-            free: (0..SEND_CHUNKS).collect(),
-            lens: vec![0; SEND_CHUNKS as usize],
+            file,
+            free: Vec::with_capacity(SEND_CHUNKS as usize),
             outstanding_bytes: 0,
             put_up: 0,
             taken: 0,
             is_zero_copy: false,
+            drops_before: 0,
             fd,
         })
+    }
+
+    /// Returns the file of the UMEM, if another process can map it.
+    pub(crate) fn file(&self) -> Option<&Arc<OwnedFd>> {
+        self.file.as_ref()
+    }
+
+    /// Continues where another process has stopped using the rings. That process may have been killed while
+    /// it used them: then the chunks of at most one burst are lost.
+    pub(crate) fn adopt(&mut self) {
+        self.fill.adopt_as_producer();
+        self.receive.adopt_as_consumer();
+        self.transmit.adopt_as_producer();
+        self.completion.adopt_as_consumer();
+        (self.put_up, self.taken) = (0, self.transmit.consumed());
+        let shared = &self.shared;
+        self.free.clear();
+        self.free.extend((0..SEND_CHUNKS).filter(|chunk| shared.len(*chunk) == 0));
+        self.outstanding_bytes = (0..SEND_CHUNKS).map(|chunk| shared.len(chunk) as usize).sum();
+        self.drops_before = self.all_kernel_drops();
+        self.shared.set_drops(self.drops_before);
     }
 
     /// Binds the socket to a hardware queue of an interface, in zero-copy mode if the driver supports it.
@@ -141,6 +208,11 @@ impl Xsk {
                 size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
             ))?;
         }
+        self.read_mode()
+    }
+
+    /// Reads whether the socket works in zero-copy mode.
+    fn read_mode(&mut self) -> io::Result<()> {
         let options: libc::xdp_options = super::option(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS)?;
         self.is_zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
         Ok(())
@@ -214,7 +286,7 @@ impl Xsk {
             unsafe { std::slice::from_raw_parts_mut(self.umem.base().add(start).as_ptr(), CHUNK_BYTES) };
         match write(bytes) {
             Some(len) if (1..=CHUNK_BYTES).contains(&len) => {
-                self.lens[chunk as usize] = len as u32;
+                self.shared.set_len(chunk, len as u32);
                 self.outstanding_bytes += len;
                 self.transmit.put(libc::xdp_desc { addr: start as u64, len: len as u32, options: 0 });
                 self.put_up += 1;
@@ -318,24 +390,39 @@ impl Xsk {
 
     /// Frees a chunk if it is a send chunk in use.
     fn free_chunk(&mut self, chunk: usize) {
-        let Some(chunk) = chunk.checked_sub(RECEIVE_CHUNKS as usize) else { return };
-        if let Some(len) = self.lens.get_mut(chunk).filter(|len| **len > 0) {
-            self.outstanding_bytes -= std::mem::take(len) as usize;
-            self.free.push(chunk as u32);
+        let Some(chunk) = send_chunk(chunk) else { return };
+        let len = self.shared.len(chunk) as usize;
+        if len > 0 {
+            self.shared.set_len(chunk, 0);
+            self.outstanding_bytes = self.outstanding_bytes.saturating_sub(len);
+            self.free.push(chunk);
         }
     }
 
     /// Returns the number of bytes that the device has accepted and not sent yet.
     pub(crate) fn outstanding_bytes(&self) -> usize {
         let sent = self.completion.waiting().map(|address| {
-            let chunk = (address as usize / CHUNK_BYTES).wrapping_sub(RECEIVE_CHUNKS as usize);
-            self.lens.get(chunk).map_or(0, |len| *len as usize)
+            send_chunk(address as usize / CHUNK_BYTES).map_or(0, |chunk| self.shared.len(chunk) as usize)
         });
         self.outstanding_bytes.saturating_sub(sent.sum())
     }
 
-    /// Returns the number of packets dropped by the kernel so far because the rings were full.
+    /// Returns the number of packets dropped by the kernel because the rings were full, since this process
+    /// has the socket.
     pub(crate) fn kernel_drops(&self) -> u64 {
+        self.all_kernel_drops().saturating_sub(self.drops_before)
+    }
+
+    /// Returns what [`Xsk::kernel_drops`] returned when another process took over the socket.
+    pub(crate) fn kernel_drops_before_handover(&self) -> u64 {
+        match self.shared.drops() {
+            // No other process has taken over the socket yet, or nothing was dropped.
+            same if same == self.drops_before => self.kernel_drops(),
+            drops => drops.saturating_sub(self.drops_before),
+        }
+    }
+
+    fn all_kernel_drops(&self) -> u64 {
         super::option::<libc::xdp_statistics>(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS)
             .map_or(0, |statistics| statistics.rx_dropped + statistics.rx_ring_full)
     }
@@ -354,4 +441,10 @@ impl Xsk {
         *self = fresh;
         Ok(())
     }
+}
+
+/// Returns the number of a chunk among the send chunks, if it is one.
+fn send_chunk(chunk: usize) -> Option<u32> {
+    let number = chunk.checked_sub(RECEIVE_CHUNKS as usize)? as u32;
+    (number < SEND_CHUNKS).then_some(number)
 }

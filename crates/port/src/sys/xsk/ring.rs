@@ -42,7 +42,7 @@ impl Mapping {
 
     /// Returns a pointer to `count` values of `T` at this offset. Returns `EPROTO` if they are not inside the
     /// mapping or not aligned.
-    fn at<T>(&self, offset: u64, count: usize) -> io::Result<NonNull<T>> {
+    pub(super) fn at<T>(&self, offset: u64, count: usize) -> io::Result<NonNull<T>> {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = size_of::<T>().checked_mul(count).and_then(|bytes| bytes.checked_add(offset));
         if end.is_none_or(|end| end > self.len) || offset % align_of::<T>() != 0 {
@@ -111,6 +111,18 @@ impl<T: Entry> Ring<T> {
             own: 0,
             other: 0,
         })
+    }
+
+    /// Continues after another process, which was the producer.
+    pub(super) fn adopt_as_producer(&mut self) {
+        self.own = Self::shared(self.producer).load(Ordering::Acquire);
+        self.other = Self::shared(self.consumer).load(Ordering::Acquire);
+    }
+
+    /// Continues after another process, which was the consumer.
+    pub(super) fn adopt_as_consumer(&mut self) {
+        self.own = Self::shared(self.consumer).load(Ordering::Acquire);
+        self.other = Self::shared(self.producer).load(Ordering::Acquire);
     }
 
     /// Returns whether the kernel requests a system call for new entries.

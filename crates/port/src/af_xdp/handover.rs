@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the sockets of a port move to another process with the packets in them.
+//!
+//! The rings of a socket have one user on this side. So the older process stops using them before the newer
+//! one starts: it first only stops to receive ([`XdpRings::hold`]), so that its workers can send what they
+//! have received, and then uses the rings no more ([`XdpRings::release`]). Meanwhile packets wait in the
+//! receive rings.
+
+use crate::handover::{DESCRIPTORS_OF_QUEUE, XdpSockets};
+use crate::sys::{Attached, Redirect, Xsk};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// How a port's queues may use their rings. The order matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RingUse {
+    /// Without a limit.
+    All,
+    /// They may send, but not receive.
+    Send,
+    /// Not at all, because another process uses them.
+    None,
+}
+
+/// The current [`RingUse`] of a port, with the number of its changes.
+struct SharedUse(AtomicU32);
+
+impl SharedUse {
+    const BITS: u32 = 2;
+
+    fn new() -> Self {
+        Self(AtomicU32::new(RingUse::All as u32))
+    }
+
+    fn change(&self, to: RingUse) {
+        let changes = self.0.load(Ordering::Relaxed) >> Self::BITS;
+        self.0.store(changes.wrapping_add(1) << Self::BITS | to as u32, Ordering::Release);
+    }
+
+    /// Returns the use, and the number of changes so far.
+    fn get(&self) -> (RingUse, u32) {
+        let word = self.0.load(Ordering::Acquire);
+        let ring_use = match word & ((1 << Self::BITS) - 1) {
+            0 => RingUse::All,
+            1 => RingUse::Send,
+            _ => RingUse::None,
+        };
+        (ring_use, word >> Self::BITS)
+    }
+}
+
+/// An XDP program attached to an interface.
+pub(super) struct Attachment {
+    pub(super) ifindex: i32,
+    pub(super) redirect: Redirect,
+    pub(super) attached: Attached,
+}
+
+/// A queue's descriptors, as long as the queue exists.
+#[derive(Clone)]
+struct QueueFiles {
+    socket: Weak<OwnedFd>,
+    memory: Weak<OwnedFd>,
+}
+
+impl QueueFiles {
+    fn copies(&self) -> io::Result<[OwnedFd; DESCRIPTORS_OF_QUEUE]> {
+        let closed = || io::Error::new(io::ErrorKind::NotFound, "a queue of the port is closed");
+        let socket = self.socket.upgrade().ok_or_else(closed)?;
+        Ok([socket.try_clone()?, self.memory.upgrade().ok_or_else(closed)?.try_clone()?])
+    }
+}
+
+/// What the queues of a port share with its [`XdpRings`].
+pub(super) struct PortRings {
+    ring_use: SharedUse,
+    /// The program. Locked only when a device is opened, reopened or handed over, or its link is queried.
+    attachment: Mutex<Option<Arc<Attachment>>>,
+    /// The descriptors of each queue, unless its memory is private. Locked only when a device is opened,
+    /// reopened or handed over.
+    queues: Mutex<Vec<Option<QueueFiles>>>,
+}
+
+impl PortRings {
+    pub(super) fn new(queues: usize) -> Self {
+        Self {
+            ring_use: SharedUse::new(),
+            attachment: Mutex::new(None),
+            queues: Mutex::new(vec![None; queues]),
+        }
+    }
+
+    pub(super) fn attachment(&self) -> MutexGuard<'_, Option<Arc<Attachment>>> {
+        self.attachment.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the descriptors of a queue's socket.
+    pub(super) fn note_files(&self, queue: u32, xsk: &Xsk) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = queues.get_mut(queue as usize) {
+            let socket = Arc::downgrade(&xsk.fd);
+            *known = xsk.file().map(|memory| QueueFiles { socket, memory: Arc::downgrade(memory) });
+        }
+    }
+
+    /// Returns how the queues may use their rings, and the number of changes so far.
+    pub(super) fn ring_use(&self) -> (RingUse, u32) {
+        self.ring_use.get()
+    }
+}
+
+/// Access to the rings of a port from any thread.
+#[derive(Clone)]
+pub struct XdpRings(pub(super) Arc<PortRings>);
+
+impl XdpRings {
+    /// Returns copies of the descriptors of the port's sockets.
+    ///
+    /// # Errors
+    /// Returns an error of the system, or an error if a queue is closed.
+    pub fn sockets(&self) -> io::Result<XdpSockets> {
+        let none = || io::Error::new(io::ErrorKind::NotFound, "the port has no XDP program on its interface");
+        let attachment = self.0.attachment().clone().ok_or_else(none)?;
+        let Attachment { redirect, attached, .. } = &*attachment;
+        let program = [redirect.map.try_clone()?, redirect.program.try_clone()?, attached.0.try_clone()?];
+        let mut all = Vec::from(program);
+        for queue in &*self.0.queues.lock().unwrap_or_else(PoisonError::into_inner) {
+            all.extend(queue.as_ref().ok_or_else(none)?.copies()?);
+        }
+        Ok(XdpSockets::of(all))
+    }
+
+    /// Lets the queues receive nothing more. They can still send.
+    pub fn hold(&self) {
+        self.0.ring_use.change(RingUse::Send);
+    }
+
+    /// Lets the queues use their rings no more. The queues' threads may still use them until their next call.
+    pub fn release(&self) {
+        self.0.ring_use.change(RingUse::None);
+    }
+
+    /// Lets the queues use their rings again, from where another process has left them.
+    pub fn resume(&self) {
+        self.0.ring_use.change(RingUse::All);
+    }
+}

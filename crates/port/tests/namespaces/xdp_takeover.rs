@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sockets of an af_xdp port move to a newer port, with the packets in them.
+
+use crate::lab::{Lab, drain, in_lab, open_one, receive, run, send, spec_of, veth};
+use crate::raw::{await_link, packet};
+use crate::takeover::{Log, Sender, numbered};
+use frame::{Frame, Stamp};
+use port::{Handover, Inherited, Pools, PortDrop, Queue, Queues, Spec, XdpSockets};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// Number of entries of a receive ring.
+const RING: usize = 2048;
+
+fn open_first(queues: usize) -> Queues {
+    port::open(&Spec { handover: Handover::Possible, ..spec_of("af_xdp", 1, "va", queues) }).unwrap()
+}
+
+/// Opens the next generation of a port, from copies of the descriptors as another process gets them.
+fn next_of(queues: &Queues) -> Queues {
+    let sockets = queues[0].rings().unwrap().sockets().unwrap();
+    let copies = sockets.descriptors().iter().map(|fd| fd.as_fd().try_clone_to_owned().unwrap()).collect();
+    assert_eq!(sockets.queues(), queues.len());
+    let sockets = Arc::new(XdpSockets::new(copies, queues.len()).unwrap());
+    let handover = Handover::From(Inherited::Sockets(sockets));
+    port::open(&Spec { handover, ..spec_of("af_xdp", 1, "va", queues.len()) }).unwrap()
+}
+
+/// Moves the sockets, and closes the older port.
+fn move_on(mut older: Queues, log: &mut Log, generation: u32, newer: &mut Queues) {
+    let rings = older[0].rings().unwrap();
+    rings.hold();
+    assert_eq!(log.take(&mut older, generation - 1), 0, "a port that is held receives nothing");
+    rings.release();
+    log.take_some(newer, generation, 1_000);
+    let mut frames = vec![Frame::from_bytes(&packet(&[], 60, 1))];
+    assert_eq!(older[0].transmit(&mut frames, &mut Vec::new()), 0, "a released port sends nothing");
+    drop(older);
+    log.take_some(newer, generation, 5_000);
+}
+
+fn move_in_traffic(queues: usize) {
+    run(&format!(
+        "ip link add va numtxqueues {queues} numrxqueues {queues} type veth peer name vb numtxqueues {queues} \
+         numrxqueues {queues}"
+    ));
+    run("ip link set va up");
+    run("ip link set vb up");
+    let mut older = open_first(queues);
+    let sender = Sender::start("vb");
+    let mut log = Log::new(&sender);
+    log.take_some(&mut older, 0, 5_000);
+    for generation in 1..4 {
+        let mut newer = next_of(&older);
+        log.take_some(&mut older, generation - 1, 5_000);
+        move_on(older, &mut log, generation, &mut newer);
+        older = newer;
+    }
+    let sent = sender.stop();
+    while log.take(&mut older, 3) > 0 {}
+    log.assert_complete(sent);
+    log.assert_in_order();
+    assert_eq!(older[0].statistics().named_drops().map(|(_, n)| n).sum::<u64>(), 0);
+}
+
+#[test]
+fn one_queue_moves_without_loss() {
+    in_lab("xdp_takeover::one_queue_moves_without_loss", 0, |_: &Lab| move_in_traffic(1));
+}
+
+#[test]
+fn two_queues_move_without_loss() {
+    in_lab("xdp_takeover::two_queues_move_without_loss", 0, |_: &Lab| move_in_traffic(2));
+}
+
+/// Chunks for frames to send must not get lost or be used twice, although each generation leaves some in the
+/// rings.
+#[test]
+fn each_generation_sends_its_own_frames_whole() {
+    in_lab("xdp_takeover::each_generation_sends_its_own_frames_whole", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut older = open_first(1);
+        let mut receiver = open_one(2, "vb");
+        for generation in 0..8 {
+            for round in 0..16 {
+                let burst: Vec<_> = (0..24).map(|n| numbered(generation * 1_000 + round * 32 + n)).collect();
+                send(&mut *older[0], &burst);
+                assert_eq!(receive(&mut *receiver, burst.len()), burst, "{generation}, {round}");
+            }
+            let newer = next_of(&older);
+            let rings = older[0].rings().unwrap();
+            rings.hold();
+            // A held port still sends what it has received.
+            send(&mut *older[0], &[packet(&[], 1514, 7)]);
+            rings.release();
+            assert_eq!(receive(&mut *receiver, 1), [packet(&[], 1514, 7)]);
+            older = newer;
+        }
+        assert_eq!(older[0].outstanding().bytes, 0);
+    });
+}
+
+#[test]
+fn an_abandoned_move_changes_nothing() {
+    in_lab("xdp_takeover::an_abandoned_move_changes_nothing", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut older = open_first(1);
+        let sender = Sender::start("vb");
+        let mut log = Log::new(&sender);
+        log.take_some(&mut older, 0, 2_000);
+        let rings = older[0].rings().unwrap();
+        // The newer process ends before it uses the rings.
+        let unused = next_of(&older);
+        rings.hold();
+        rings.release();
+        assert_eq!(log.take(&mut older, 0), 0);
+        drop(unused);
+        rings.resume();
+        log.take_some(&mut older, 0, 2_000);
+        // It ends after it has used the rings.
+        let mut newer = next_of(&older);
+        rings.hold();
+        rings.release();
+        log.take_some(&mut newer, 0, 2_000);
+        drop(newer);
+        rings.resume();
+        log.take_some(&mut older, 0, 5_000);
+        let sent = sender.stop();
+        while log.take(&mut older, 0) > 0 {}
+        log.assert_complete(sent);
+    });
+}
+
+#[test]
+fn drops_of_the_kernel_are_counted_once() {
+    in_lab("xdp_takeover::drops_of_the_kernel_are_counted_once", 0, |_: &Lab| {
+        veth("va", "vb");
+        let older = open_first(1);
+        let mut sender = open_one(2, "vb");
+        let drops = |queues: &Queues| queues[0].statistics().drops(PortDrop::RxKernel);
+        let flood = |sender: &mut dyn Queue, count: usize| {
+            for _ in 0..count / 32 {
+                send(sender, &vec![packet(&[], 60, 9); 32]);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        };
+        flood(&mut *sender, RING + 320);
+        assert_eq!(drops(&older), 320);
+        let mut newer = next_of(&older);
+        let rings = older[0].rings().unwrap();
+        rings.hold();
+        rings.release();
+        // Both processes exist while the rings are full.
+        flood(&mut *sender, 64);
+        assert_eq!(newer[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        flood(&mut *sender, 32);
+        assert_eq!((drops(&older), drops(&newer)), (384, 32));
+        assert_eq!(drain(&mut *newer[0]).len(), RING);
+    });
+}
+
+#[test]
+fn an_interface_that_vanishes_after_the_move_is_opened_again() {
+    in_lab("xdp_takeover::an_interface_that_vanishes_after_the_move_is_opened_again", 0, |_: &Lab| {
+        veth("va", "vb");
+        let older = open_first(1);
+        let mut newer = next_of(&older);
+        let rings = older[0].rings().unwrap();
+        rings.hold();
+        rings.release();
+        drop(older);
+        run("ip link del va");
+        await_link(&mut *newer[0], false);
+        veth("va", "vb");
+        await_link(&mut *newer[0], true);
+        let mut sender = open_one(2, "vb");
+        await_link(&mut *sender, true);
+        send(&mut *sender, &[packet(&[], 60, 5)]);
+        assert_eq!(receive(&mut *newer[0], 1), [packet(&[], 60, 5)]);
+        // The new socket can be handed over, too.
+        let mut third = next_of(&newer);
+        newer[0].rings().unwrap().hold();
+        newer[0].rings().unwrap().release();
+        send(&mut *sender, &[packet(&[], 60, 6)]);
+        assert_eq!(receive(&mut *third[0], 1), [packet(&[], 60, 6)]);
+    });
+}
+
+#[test]
+fn descriptors_of_another_port_are_refused() {
+    in_lab("xdp_takeover::descriptors_of_another_port_are_refused", 0, |_: &Lab| {
+        veth("va", "vb");
+        let older = open_first(1);
+        let sockets = older[0].rings().unwrap().sockets().unwrap();
+        let copies = || -> Vec<OwnedFd> {
+            sockets.descriptors().iter().map(|fd| fd.try_clone_to_owned().unwrap()).collect()
+        };
+        assert!(XdpSockets::new(copies(), 2).is_none());
+        assert!(XdpSockets::new(copies().split_off(1), 1).is_none());
+        let open = |sockets, queues| {
+            let handover = Handover::From(Inherited::Sockets(Arc::new(sockets)));
+            port::open(&Spec { handover, ..spec_of("af_xdp", 1, "va", queues) }).err().unwrap().to_string()
+        };
+        let other_number = open(XdpSockets::new(copies(), 1).unwrap(), 2);
+        assert!(other_number.contains("as many as in the old process"), "{other_number}");
+        let mut wrong = copies();
+        wrong.swap(0, 3);
+        let wrong = open(XdpSockets::new(wrong, 1).unwrap(), 1);
+        assert!(wrong.contains("continue the AF_XDP socket"), "{wrong}");
+        let alone = port::open(&spec_of("af_xdp", 2, "vb", 1)).unwrap();
+        assert!(alone[0].rings().is_none(), "a port that is never handed over has private memory");
+        let mut pools = Pools::new(0, 4, 0);
+        assert_eq!({ older }[0].receive(&mut pools, &mut Vec::new(), 4, Stamp::NONE), 0);
+    });
+}
