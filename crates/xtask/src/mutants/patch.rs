@@ -63,7 +63,7 @@ impl TestCommand {
     }
 
     /// Returns the package that the command tests, or an empty string if it names none.
-    fn package(&self) -> &str {
+    pub fn package(&self) -> &str {
         self.option(&["-p", "--package"]).unwrap_or_default()
     }
 
