@@ -22,7 +22,10 @@ top='upgrade = true'
 settings="[datapath.store]
 path = \"$folder/store\""
 make_hosts 3
-sed -i '/^number = 2$/,/^workers/{s/^workers = .*/workers = [1]/;s/^driver = .*/driver = "af_xdp"/}' "$folder/ports"
+sed -i '/^number = 2$/,/^workers/{
+    s/^workers = .*/workers = [1]/
+    s/^driver = .*/driver = "af_xdp"/
+}' "$folder/ports"
 start_switch secure
 config=$folder/switch.toml
 control() { "$shunt" --control "$folder/control.sock" "$@"; }

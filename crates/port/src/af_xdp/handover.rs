@@ -76,6 +76,10 @@ impl QueueFiles {
 /// What the queues of a port share with its [`XdpRings`].
 pub(super) struct PortRings {
     ring_use: SharedUse,
+    /// For each queue, the number of changes of `ring_use` that it has noticed.
+    noticed: Vec<AtomicU32>,
+    /// How often a queue was opened or reopened.
+    openings: AtomicU32,
     /// The program. Locked only when a device is opened, reopened or handed over, or its link is queried.
     attachment: Mutex<Option<Arc<Attachment>>>,
     /// The descriptors of each queue, unless its memory is private. Locked only when a device is opened,
@@ -87,6 +91,8 @@ impl PortRings {
     pub(super) fn new(queues: usize) -> Self {
         Self {
             ring_use: SharedUse::new(),
+            noticed: (0..queues).map(|_| AtomicU32::new(0)).collect(),
+            openings: AtomicU32::new(0),
             attachment: Mutex::new(None),
             queues: Mutex::new(vec![None; queues]),
         }
@@ -98,6 +104,7 @@ impl PortRings {
 
     /// Records the descriptors of a queue's socket.
     pub(super) fn note_files(&self, queue: u32, xsk: &Xsk) {
+        self.openings.fetch_add(1, Ordering::Relaxed);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = queues.get_mut(queue as usize) {
             let socket = Arc::downgrade(&xsk.fd);
@@ -108,6 +115,13 @@ impl PortRings {
     /// Returns how the queues may use their rings, and the number of changes so far.
     pub(super) fn ring_use(&self) -> (RingUse, u32) {
         self.ring_use.get()
+    }
+
+    /// Records that a queue has noticed this many changes, and has ended all earlier uses of its rings.
+    pub(super) fn note_changes(&self, queue: u32, changes: u32) {
+        if let Some(noticed) = self.noticed.get(queue as usize) {
+            noticed.store(changes, Ordering::Release);
+        }
     }
 }
 
@@ -132,18 +146,36 @@ impl XdpRings {
         Ok(XdpSockets::of(all))
     }
 
+    /// Returns how often queues of the port were opened. If the number changes, descriptors of
+    /// [`XdpRings::sockets`] are outdated.
+    #[must_use]
+    pub fn openings(&self) -> u32 {
+        self.0.openings.load(Ordering::Relaxed)
+    }
+
     /// Lets the queues receive nothing more. They can still send.
     pub fn hold(&self) {
         self.0.ring_use.change(RingUse::Send);
     }
 
-    /// Lets the queues use their rings no more. The queues' threads may still use them until their next call.
+    /// Lets the queues use their rings no more. Frames to send are then dropped. A queue obeys at its next
+    /// call, so wait for [`XdpRings::have_obeyed`].
     pub fn release(&self) {
         self.0.ring_use.change(RingUse::None);
     }
 
-    /// Lets the queues use their rings again, from where another process has left them.
+    /// Returns whether all queues obey the last change.
+    #[must_use]
+    pub fn have_obeyed(&self) -> bool {
+        let (_, changes) = self.0.ring_use();
+        self.0.noticed.iter().all(|noticed| noticed.load(Ordering::Acquire) == changes)
+    }
+
+    /// Lets the queues use their rings again, from where another process has left them. Has no effect if they
+    /// were not limited.
     pub fn resume(&self) {
-        self.0.ring_use.change(RingUse::All);
+        if self.0.ring_use().0 != RingUse::All {
+            self.0.ring_use.change(RingUse::All);
+        }
     }
 }

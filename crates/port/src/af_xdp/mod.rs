@@ -99,6 +99,8 @@ struct XdpQueue {
     is_inherited: bool,
     /// The number of changes of the port's [`RingUse`] that this queue has noticed.
     changes: u32,
+    /// Whether another process may have used the rings since this queue last did.
+    must_resume: bool,
 }
 
 impl XdpQueue {
@@ -115,17 +117,24 @@ impl XdpQueue {
             outstanding_most_bytes: spec.outstanding_bytes,
             is_inherited: spec.handover.sockets().is_some(),
             changes: 0,
+            must_resume: false,
         }
     }
 
-    /// Returns how this queue may use its rings. If another process used them last, continues from there.
+    /// Returns how this queue may use its rings. If another process may have used them, continues from there.
     fn ring_use(&mut self) -> RingUse {
         let (ring_use, changes) = self.port.rings.ring_use();
-        if self.changes != changes || self.is_inherited {
-            (self.changes, self.is_inherited) = (changes, false);
-            if ring_use == RingUse::All {
-                self.socket.xsk.adopt();
+        if self.changes != changes {
+            (self.changes, self.must_resume) = (changes, true);
+            self.port.rings.note_changes(self.socket.queue(), changes);
+        }
+        if ring_use != RingUse::None && (self.must_resume || self.is_inherited) {
+            if std::mem::take(&mut self.is_inherited) {
+                self.socket.xsk.take_over();
+            } else {
+                self.socket.xsk.resume();
             }
+            self.must_resume = false;
         }
         ring_use
     }
@@ -138,7 +147,6 @@ impl XdpQueue {
         if self.socket.replace(fresh).is_ok() {
             self.statistics.dropped_many(PortDrop::RxKernel, lost);
             self.port.rings.note_files(self.socket.queue(), &self.socket.xsk);
-            self.is_inherited = false;
             self.generation += 1;
         }
     }
@@ -192,7 +200,8 @@ impl Queue for XdpQueue {
         if self.watch.is_due(Instant::now()) {
             let generation = self.generation;
             // In an upgrade, the process that has the socket afterwards opens the interface again.
-            if self.port.rings.ring_use().0 == RingUse::All && self.socket.is_stale(&self.port) {
+            let is_ours = !self.is_inherited && self.port.rings.ring_use().0 == RingUse::All;
+            if is_ours && self.socket.is_stale(&self.port) {
                 self.reopen();
             }
             let is_reopened = self.generation != generation;

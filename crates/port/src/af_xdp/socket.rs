@@ -196,10 +196,16 @@ impl Socket {
 
     /// Continues the socket of another process. Its rings must not be used before [`Xsk::adopt`].
     pub(super) fn inherit(port: &Port, queue: u32, sockets: &XdpSockets) -> Result<Self, PortError> {
-        let Opened { packet, ifindex, is_local } = Opened::new(port)?;
+        let Opened { packet, is_local, .. } = Opened::new(port)?;
         let error = |e| port.error("continue the AF_XDP socket of the old process", e);
         let [socket, memory] = sockets.queue(queue).map_err(error)?;
         let xsk = Xsk::inherit(Arc::new(socket), Arc::new(memory)).map_err(error)?;
+        // If another interface has the name of the port's device now, the queue will notice.
+        let (ifindex, bound) = xsk.binding();
+        if bound != queue {
+            let problem = format!("it is bound to hardware queue {bound} instead of {queue}");
+            return Err(error(io::Error::new(io::ErrorKind::InvalidData, problem)));
+        }
         let attachment = port.inherit(ifindex, sockets).map_err(error)?;
         Ok(Self { xsk, attachment, packet, queue, is_local })
     }

@@ -46,7 +46,10 @@ impl XdpQueue {
     pub(super) fn transmit_burst(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
         if self.ring_use() == RingUse::None {
-            return 0;
+            // Another process has the device now.
+            self.statistics.dropped_many(PortDrop::TxLinkDown, before as u64);
+            done.append(frames);
+            return before;
         }
         self.socket.xsk.reap();
         if self.is_down && before > 0 || self.socket.xsk.has_unsent() {

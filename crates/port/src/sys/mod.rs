@@ -175,16 +175,40 @@ pub(crate) fn replace(number: &OwnedFd, file: BorrowedFd<'_>) -> io::Result<()> 
     Ok(())
 }
 
-/// Creates a file of this many zeros in memory.
+/// Creates a file of this many zeros in memory, which keeps its size.
 fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
     // SAFETY: the name is a string with a final zero byte. On success the call returns a new descriptor that
     // nothing else owns.
     let file = unsafe {
-        check(libc::memfd_create(c"umem".as_ptr(), libc::MFD_CLOEXEC)).map(|fd| OwnedFd::from_raw_fd(fd))?
+        let fd = libc::memfd_create(c"umem".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        check(fd).map(|fd| OwnedFd::from_raw_fd(fd))?
     };
-    // SAFETY: the call takes no pointers.
-    unsafe { check(libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t))? };
+    // SAFETY: the calls take no pointers.
+    unsafe {
+        check(libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t))?;
+        check(libc::fcntl(
+            file.as_raw_fd(),
+            libc::F_ADD_SEALS,
+            libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL,
+        ))?;
+    }
     Ok(file)
+}
+
+/// Returns the size of a file of [`memory_file`] in bytes, or an error if its size can change.
+fn file_bytes(file: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: the call takes no pointers.
+    let seals = unsafe { check(libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS))? };
+    if seals & libc::F_SEAL_SHRINK == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "its memory can shrink"));
+    }
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `status` has space for the structure, which the call fills if it succeeds.
+    let status = unsafe {
+        check(libc::fstat(file.as_raw_fd(), status.as_mut_ptr()))?;
+        status.assume_init()
+    };
+    Ok(status.st_size as u64)
 }
 
 /// Clears a socket's pending error, which would wake a waiting thread again.

@@ -30,11 +30,16 @@ fn next_of(queues: &Queues) -> Queues {
 fn move_on(mut older: Queues, log: &mut Log, generation: u32, newer: &mut Queues) {
     let rings = older[0].rings().unwrap();
     rings.hold();
+    assert!(!rings.have_obeyed(), "a queue may receive until its next call");
     assert_eq!(log.take(&mut older, generation - 1), 0, "a port that is held receives nothing");
     rings.release();
+    assert!(!rings.have_obeyed(), "a queue may send until its next call");
+    assert_eq!(log.take(&mut older, generation - 1), 0);
+    assert!(rings.have_obeyed());
     log.take_some(newer, generation, 1_000);
-    let mut frames = vec![Frame::from_bytes(&packet(&[], 60, 1))];
-    assert_eq!(older[0].transmit(&mut frames, &mut Vec::new()), 0, "a released port sends nothing");
+    let (mut frames, mut done) = (vec![Frame::from_bytes(&packet(&[], 60, 1))], Vec::new());
+    assert_eq!(older[0].transmit(&mut frames, &mut done), 1, "a released port drops frames");
+    assert_eq!((done.len(), older[0].statistics().drops(PortDrop::TxLinkDown)), (1, 1));
     drop(older);
     log.take_some(newer, generation, 5_000);
 }
@@ -81,8 +86,9 @@ fn each_generation_sends_its_own_frames_whole() {
         veth("va", "vb");
         let mut older = open_first(1);
         let mut receiver = open_one(2, "vb");
-        for generation in 0..8 {
-            for round in 0..16 {
+        // All send chunks would be lost if each generation lost those that it leaves in the rings.
+        for generation in 0..48 {
+            for round in 0..4 {
                 let burst: Vec<_> = (0..24).map(|n| numbered(generation * 1_000 + round * 32 + n)).collect();
                 send(&mut *older[0], &burst);
                 assert_eq!(receive(&mut *receiver, burst.len()), burst, "{generation}, {round}");
@@ -96,6 +102,7 @@ fn each_generation_sends_its_own_frames_whole() {
             assert_eq!(receive(&mut *receiver, 1), [packet(&[], 1514, 7)]);
             older = newer;
         }
+        assert_eq!(older[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
         assert_eq!(older[0].outstanding().bytes, 0);
     });
 }
@@ -128,34 +135,72 @@ fn an_abandoned_move_changes_nothing() {
         let sent = sender.stop();
         while log.take(&mut older, 0) > 0 {}
         log.assert_complete(sent);
+        let mut receiver = open_one(2, "vb");
+        send(&mut *older[0], &[packet(&[], 60, 3)]);
+        assert_eq!(receive(&mut *receiver, 1), [packet(&[], 60, 3)]);
     });
+}
+
+fn drops(queues: &Queues) -> u64 {
+    queues[0].statistics().drops(PortDrop::RxKernel)
+}
+
+/// Sends packets faster than the receiver takes them.
+fn flood(sender: &mut dyn Queue, count: usize) {
+    for _ in 0..count / 32 {
+        send(sender, &vec![packet(&[], 60, 9); 32]);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 #[test]
 fn drops_of_the_kernel_are_counted_once() {
     in_lab("xdp_takeover::drops_of_the_kernel_are_counted_once", 0, |_: &Lab| {
         veth("va", "vb");
-        let older = open_first(1);
+        let mut older = open_first(1);
         let mut sender = open_one(2, "vb");
-        let drops = |queues: &Queues| queues[0].statistics().drops(PortDrop::RxKernel);
-        let flood = |sender: &mut dyn Queue, count: usize| {
-            for _ in 0..count / 32 {
-                send(sender, &vec![packet(&[], 60, 9); 32]);
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-        };
-        flood(&mut *sender, RING + 320);
-        assert_eq!(drops(&older), 320);
-        let mut newer = next_of(&older);
+        flood(&mut *sender, RING);
+        // Drops of the third generation only, of the first two while both exist, and of all.
+        for (before, between, after) in [(0, 0, 64), (0, 96, 0), (320, 64, 32)] {
+            let counted = drops(&older);
+            flood(&mut *sender, before);
+            assert_eq!(drops(&older), counted + before as u64);
+            let mut newer = next_of(&older);
+            let rings = older[0].rings().unwrap();
+            rings.hold();
+            rings.release();
+            flood(&mut *sender, between);
+            assert_eq!(newer[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+            flood(&mut *sender, after);
+            let counts = (drops(&older) - counted, drops(&newer));
+            assert_eq!(counts, ((before + between) as u64, after as u64));
+            older = newer;
+        }
+        assert_eq!(drain(&mut *older[0]).len(), RING);
+    });
+}
+
+#[test]
+fn a_failed_upgrade_changes_no_counter() {
+    in_lab("xdp_takeover::a_failed_upgrade_changes_no_counter", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut older = open_first(1);
+        let mut sender = open_one(2, "vb");
+        flood(&mut *sender, RING + 64);
         let rings = older[0].rings().unwrap();
+        rings.resume();
+        assert_eq!(older[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        assert_eq!(drops(&older), 64, "nothing was limited");
+        let mut newer = next_of(&older);
         rings.hold();
         rings.release();
-        // Both processes exist while the rings are full.
-        flood(&mut *sender, 64);
         assert_eq!(newer[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
         flood(&mut *sender, 32);
-        assert_eq!((drops(&older), drops(&newer)), (384, 32));
-        assert_eq!(drain(&mut *newer[0]).len(), RING);
+        drop(newer);
+        rings.resume();
+        assert_eq!(older[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        assert_eq!(drops(&older), 96);
+        assert_eq!(drain(&mut *older[0]).len(), RING);
     });
 }
 
@@ -163,12 +208,20 @@ fn drops_of_the_kernel_are_counted_once() {
 fn an_interface_that_vanishes_after_the_move_is_opened_again() {
     in_lab("xdp_takeover::an_interface_that_vanishes_after_the_move_is_opened_again", 0, |_: &Lab| {
         veth("va", "vb");
-        let older = open_first(1);
-        let mut newer = next_of(&older);
+        let mut older = open_first(1);
+        let mut first = open_one(2, "vb");
+        let packets = vec![packet(&[], 60, 4); 20];
+        send(&mut *first, &packets);
+        assert_eq!(receive(&mut *older[0], 20), packets);
+        drop(first);
         let rings = older[0].rings().unwrap();
+        let openings = rings.openings();
+        let mut newer = next_of(&older);
         rings.hold();
         rings.release();
+        assert_eq!(rings.openings(), openings);
         drop(older);
+        assert_eq!(newer[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
         run("ip link del va");
         await_link(&mut *newer[0], false);
         veth("va", "vb");
@@ -177,6 +230,8 @@ fn an_interface_that_vanishes_after_the_move_is_opened_again() {
         await_link(&mut *sender, true);
         send(&mut *sender, &[packet(&[], 60, 5)]);
         assert_eq!(receive(&mut *newer[0], 1), [packet(&[], 60, 5)]);
+        assert_eq!(newer[0].statistics().named_drops().map(|(_, n)| n).sum::<u64>(), 0);
+        assert_eq!(newer[0].rings().unwrap().openings(), 2, "earlier descriptors are outdated");
         // The new socket can be handed over, too.
         let mut third = next_of(&newer);
         newer[0].rings().unwrap().hold();
@@ -187,8 +242,8 @@ fn an_interface_that_vanishes_after_the_move_is_opened_again() {
 }
 
 #[test]
-fn descriptors_of_another_port_are_refused() {
-    in_lab("xdp_takeover::descriptors_of_another_port_are_refused", 0, |_: &Lab| {
+fn unsuitable_descriptors_are_refused() {
+    in_lab("xdp_takeover::unsuitable_descriptors_are_refused", 0, |_: &Lab| {
         veth("va", "vb");
         let older = open_first(1);
         let sockets = older[0].rings().unwrap().sockets().unwrap();
@@ -205,6 +260,10 @@ fn descriptors_of_another_port_are_refused() {
         assert!(other_number.contains("as many as in the old process"), "{other_number}");
         let mut wrong = copies();
         wrong.swap(0, 3);
+        let wrong = open(XdpSockets::new(wrong, 1).unwrap(), 1);
+        assert!(wrong.contains("continue the AF_XDP socket"), "{wrong}");
+        let mut wrong = copies();
+        wrong[4] = std::fs::File::open("/proc/self/exe").unwrap().into();
         let wrong = open(XdpSockets::new(wrong, 1).unwrap(), 1);
         assert!(wrong.contains("continue the AF_XDP socket"), "{wrong}");
         let alone = port::open(&spec_of("af_xdp", 2, "vb", 1)).unwrap();

@@ -58,31 +58,27 @@ impl Daemon {
             let (number, name) = (port.desc.number, &port.desc.name);
             let known = self.links.iter().find(|known| known.port == number);
             let device = known.and_then(|known| known.interface.clone());
-            let missing = || {
-                format!(
-                    "port {name} cannot be handed over; either its interface is missing, or it had too many \
-                     upgrades, so restart the switch"
-                )
-            };
+            let refused =
+                |reason: &str| format!("port {name} cannot be handed over; {reason}, so restart the switch");
+            let missing = || refused("its interface is missing");
             let handle = self.handles.iter().find(|(known, _)| *known == number).map(|(_, handle)| handle);
             let way = match handle {
                 Some(PortHandle::Fanout(fanout)) => {
-                    let group = fanout.group().ok_or_else(missing)?;
+                    let no_group = || refused("either its interface is missing, or it had too many upgrades");
+                    let group = fanout.group().ok_or_else(no_group)?;
                     access.fanouts.push(fanout.clone());
                     PortWay::Group { id: group.id, members: group.members }
                 }
                 Some(PortHandle::Rings(rings)) => {
-                    let of_port = rings.sockets().map_err(|error| format!("{}: {error}", missing()))?;
+                    let openings = rings.openings();
+                    let of_port = rings.sockets().map_err(|error| refused(&error.to_string()))?;
                     let queues = of_port.queues();
                     sockets.push(of_port);
-                    access.rings.push(rings.clone());
+                    access.rings.push((rings.clone(), openings));
                     PortWay::Sockets { queues }
                 }
                 None => {
-                    return Err(format!(
-                        "port {name} cannot be handed over; only ports of the drivers af_packet and af_xdp can \
-                         be, so restart the switch"
-                    ));
+                    return Err(refused("only ports of the drivers af_packet and af_xdp can be"));
                 }
             };
             ports.push(PortOffer { device: device.ok_or_else(missing)?, way });

@@ -90,12 +90,14 @@ impl Launcher {
 }
 
 impl Launcher {
-    /// Ends a started program, and waits for its end.
-    pub(super) fn end(&self, pid: u32) {
+    /// Ends a started program, and waits for its end. Returns whether it has ended.
+    pub(super) fn end(&self, pid: u32) -> bool {
         let ended = self.link.send(&LaunchRequest::End(pid), &[]);
-        if let Err(error) = ended.and_then(|()| self.link.receive::<Launched>(START_LIMIT).map(drop)) {
+        let ended = ended.and_then(|()| self.link.receive::<Launched>(START_LIMIT).map(drop));
+        if let Err(error) = &ended {
             tracing::error!("process {pid} of the failed upgrade may still run: {error}");
         }
+        ended.is_ok()
     }
 }
 

@@ -60,12 +60,35 @@ pub(crate) struct FrozenDatapath {
 #[derive(Default)]
 pub(crate) struct PortAccess {
     pub fanouts: Vec<Fanout>,
-    pub rings: Vec<XdpRings>,
+    /// The rings, with the number of their openings when their sockets were sent.
+    pub rings: Vec<(XdpRings, u32)>,
 }
 
 impl PortAccess {
-    /// Directs the packets of fan-out groups to this process again.
-    fn direct_back(&self) {
+    /// Returns an error if a queue was reopened since its socket was sent.
+    fn check_sockets(&self) -> Result<(), String> {
+        match self.rings.iter().all(|(rings, openings)| rings.openings() == *openings) {
+            true => Ok(()),
+            false => Err("an interface was replaced during the preparation; try again".into()),
+        }
+    }
+
+    /// Lets the workers use the rings no more, and waits until they obey.
+    fn release_rings(&self) -> Result<(), String> {
+        self.rings.iter().for_each(|(rings, _)| rings.release());
+        let end = Instant::now() + DRAIN;
+        while !self.rings.iter().all(|(rings, _)| rings.have_obeyed()) {
+            if Instant::now() >= end {
+                return Err("a worker does not release its sockets".into());
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Uses the rings again, and directs the packets of fan-out groups to this process again.
+    fn take_back(&self) {
+        self.rings.iter().for_each(|(rings, _)| rings.resume());
         for fanout in &self.fanouts {
             if let Err(error) = fanout.take_over() {
                 tracing::error!("the packets of a port cannot be directed back to this process: {error}");
@@ -140,8 +163,11 @@ impl Predecessor {
             Err(reason) => {
                 // A new process that lives on would stay a member of the fan-out groups, and could still use
                 // the rings.
-                self.launcher.end(pid);
-                access.rings.iter().for_each(XdpRings::resume);
+                if self.launcher.end(pid) {
+                    access.take_back();
+                } else {
+                    tracing::error!("process {pid} may still have the ports; restart the switch");
+                }
                 for way in ways {
                     way.workers.iter().for_each(|worker| worker.end_drain());
                     way.send(UpgradeCommand::Thaw);
@@ -179,30 +205,21 @@ impl Predecessor {
 }
 
 /// Lets the new program direct the packets to itself, and empties the rings. Rings of sockets that move keep
-/// their packets. Returns the interruption in microseconds. After an error, the packets of fan-out groups are
-/// directed to this process again.
+/// their packets. Returns the interruption in microseconds.
 fn switch(link: &UpgradeLink, ways: &[UpgradeWay], access: &PortAccess) -> Result<u64, String> {
-    let switched = (|| {
-        link.send(&PredecessorMessage::TakeOver, &[]).map_err(|error| error.to_string())?;
-        expect(link, &SuccessorMessage::Switched, SWITCH)?;
-        access.rings.iter().for_each(XdpRings::hold);
-        drain(ways);
-        if !access.rings.is_empty() {
-            access.rings.iter().for_each(XdpRings::release);
-            // A worker may use the rings until its next turn.
-            drain(ways);
-        }
-        link.send(&PredecessorMessage::Drained, &[]).map_err(|error| error.to_string())?;
-        match link.receive::<SuccessorMessage>(SWITCH) {
-            Ok((SuccessorMessage::Running { interruption_us }, _)) => Ok(interruption_us),
-            Ok((other, _)) => Err(format!("the new program answers {other:?}")),
-            Err(error) => Err(format!("the new program: {error}")),
-        }
-    })();
-    if switched.is_err() {
-        access.direct_back();
+    access.check_sockets()?;
+    link.send(&PredecessorMessage::TakeOver, &[]).map_err(|error| error.to_string())?;
+    expect(link, &SuccessorMessage::Switched, SWITCH)?;
+    access.rings.iter().for_each(|(rings, _)| rings.hold());
+    drain(ways);
+    access.check_sockets()?;
+    access.release_rings()?;
+    link.send(&PredecessorMessage::Drained, &[]).map_err(|error| error.to_string())?;
+    match link.receive::<SuccessorMessage>(SWITCH) {
+        Ok((SuccessorMessage::Running { interruption_us }, _)) => Ok(interruption_us),
+        Ok((other, _)) => Err(format!("the new program answers {other:?}")),
+        Err(error) => Err(format!("the new program: {error}")),
     }
-    switched
 }
 
 /// Waits until no packet is left in the rings and between the workers.

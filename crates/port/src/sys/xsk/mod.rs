@@ -8,8 +8,8 @@
 //! Everything that another process needs to continue is in shared memory: the rings, the UMEM, and after it
 //! the lengths of the unsent frames. So a process can hand over a socket with the packets in it: it stops
 //! using the rings, and the other process, which has mapped the same memory ([`Xsk::inherit`]), reads the
-//! positions of the rings ([`Xsk::adopt`]). Linux allows the mapping of a bound socket's rings from version
-//! 6.4 on.
+//! positions of the rings ([`Xsk::take_over`]). Linux allows the mapping of a bound socket's rings from
+//! version 6.4 on.
 
 mod ring;
 mod shared;
@@ -88,6 +88,8 @@ pub(crate) struct Xsk {
     is_zero_copy: bool,
     /// Number of packets that the kernel dropped before this process took over the socket.
     drops_before: u64,
+    /// How often a process had taken over the socket when this one did.
+    takeovers: u64,
 }
 
 /// Whether a socket's memory can be mapped by another process.
@@ -139,10 +141,28 @@ impl Xsk {
     }
 
     /// Maps the memory of a bound socket of another process. The socket must not be used before
-    /// [`Xsk::adopt`].
+    /// [`Xsk::take_over`].
     pub(crate) fn inherit(fd: Arc<OwnedFd>, file: Arc<OwnedFd>) -> io::Result<Self> {
+        let other_layout = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its memory has another layout than this program expects",
+            )
+        };
+        // Bytes behind the end of a file can be mapped, but not accessed.
+        if super::file_bytes(file.as_fd())? != SharedState::END as u64 {
+            return Err(other_layout());
+        }
         let umem = Mapping::new(SharedState::END, Some((file.as_fd(), 0)))?;
-        let mut xsk = Self::map(fd, umem, Some(file))?;
+        if !SharedState::new(&umem)?.has_layout() {
+            return Err(other_layout());
+        }
+        let mut xsk = Self::map(fd, umem, Some(file)).map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => io::Error::other(
+                "the kernel does not map its rings: the interface was removed, or Linux is older than 6.4",
+            ),
+            _ => error,
+        })?;
         xsk.read_mode()?;
         xsk.drops_before = xsk.all_kernel_drops();
         Ok(xsk)
@@ -166,6 +186,7 @@ impl Xsk {
             taken: 0,
             is_zero_copy: false,
             drops_before: 0,
+            takeovers: 0,
             fd,
         })
     }
@@ -175,9 +196,26 @@ impl Xsk {
         self.file.as_ref()
     }
 
-    /// Continues where another process has stopped using the rings. That process may have been killed while
-    /// it used them: then the chunks of at most one burst are lost.
-    pub(crate) fn adopt(&mut self) {
+    /// Returns the interface and the hardware queue to which the socket was bound.
+    pub(crate) fn binding(&self) -> (i32, u32) {
+        self.shared.binding()
+    }
+
+    /// Continues the socket of another process, which uses the rings no more.
+    pub(crate) fn take_over(&mut self) {
+        self.read_positions();
+        self.drops_before = self.all_kernel_drops();
+        self.takeovers = self.shared.take_over(self.drops_before);
+    }
+
+    /// Continues after [`Xsk::take_over`] by another process, which has failed. It may have been killed while
+    /// it used the rings: then the packets and chunks of at most one burst are lost.
+    pub(crate) fn resume(&mut self) {
+        self.read_positions();
+        self.takeovers = self.shared.takeovers().0;
+    }
+
+    fn read_positions(&mut self) {
         self.fill.adopt_as_producer();
         self.receive.adopt_as_consumer();
         self.transmit.adopt_as_producer();
@@ -187,8 +225,6 @@ impl Xsk {
         self.free.clear();
         self.free.extend((0..SEND_CHUNKS).filter(|chunk| shared.len(*chunk) == 0));
         self.outstanding_bytes = (0..SEND_CHUNKS).map(|chunk| shared.len(chunk) as usize).sum();
-        self.drops_before = self.all_kernel_drops();
-        self.shared.set_drops(self.drops_before);
     }
 
     /// Binds the socket to a hardware queue of an interface, in zero-copy mode if the driver supports it.
@@ -208,6 +244,7 @@ impl Xsk {
                 size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
             ))?;
         }
+        self.shared.set_binding(ifindex, queue);
         self.read_mode()
     }
 
@@ -415,10 +452,12 @@ impl Xsk {
 
     /// Returns what [`Xsk::kernel_drops`] returned when another process took over the socket.
     pub(crate) fn kernel_drops_before_handover(&self) -> u64 {
-        match self.shared.drops() {
-            // No other process has taken over the socket yet, or nothing was dropped.
-            same if same == self.drops_before => self.kernel_drops(),
-            drops => drops.saturating_sub(self.drops_before),
+        let (takeovers, drops) = self.shared.takeovers();
+        if takeovers == self.takeovers {
+            // No other process has taken over the socket yet.
+            self.kernel_drops()
+        } else {
+            drops.saturating_sub(self.drops_before)
         }
     }
 

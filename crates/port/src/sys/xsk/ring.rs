@@ -24,8 +24,8 @@ impl Mapping {
             None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0),
         };
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses. The kernel checks length and offset
-        // against the file.
+        // SAFETY: a new mapping at an address that the kernel chooses. For a socket, the kernel checks
+        // length and offset. Other files have `len` bytes and cannot shrink.
         let address =
             unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags | libc::MAP_POPULATE, fd, offset) };
         if address == libc::MAP_FAILED {

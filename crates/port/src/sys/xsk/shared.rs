@@ -2,20 +2,36 @@
 //! State of a socket in shared memory after the UMEM, for the next process that uses the socket.
 
 use super::ring::Mapping;
-use super::{SEND_CHUNKS, UMEM_BYTES};
+use super::{CHUNK_BYTES, RECEIVE_CHUNKS, SEND_CHUNKS, UMEM_BYTES};
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Offset of the lengths in the mapping.
 const LENS_AT: u64 = UMEM_BYTES as u64;
-/// Offset of the number of drops in the mapping.
-const DROPS_AT: u64 = LENS_AT + SEND_CHUNKS as u64 * size_of::<AtomicU32>() as u64;
+/// Offset of the other words in the mapping.
+const WORDS_AT: u64 = LENS_AT + SEND_CHUNKS as u64 * size_of::<AtomicU32>() as u64;
+/// Number of the other words.
+const WORDS: usize = 4;
+/// Identifies this layout of the memory and the rings. Must change with the meaning of any word.
+const LAYOUT: u64 = 1 << 56 | (RECEIVE_CHUNKS as u64) << 40 | (SEND_CHUNKS as u64) << 24 | CHUNK_BYTES as u64;
+
+/// The other words.
+#[derive(Clone, Copy)]
+enum Word {
+    Layout,
+    /// Interface and hardware queue to which the socket is bound.
+    Binding,
+    /// How often a process has taken over the socket from another one.
+    Takeovers,
+    /// The number of packets that the kernel had dropped at the last takeover.
+    Drops,
+}
 
 /// The words after the UMEM, all of which are 0 at first.
 pub(super) struct SharedState {
     lens: NonNull<AtomicU32>,
-    drops: NonNull<AtomicU64>,
+    words: NonNull<AtomicU64>,
 }
 
 // SAFETY: the pointers point into the mapping of the UMEM, which is not bound to a thread.
@@ -23,11 +39,43 @@ unsafe impl Send for SharedState {}
 
 impl SharedState {
     /// Size in bytes of a mapping with the UMEM and the words.
-    pub(super) const END: usize = DROPS_AT as usize + size_of::<AtomicU64>();
+    pub(super) const END: usize = WORDS_AT as usize + WORDS * size_of::<AtomicU64>();
 
     /// Uses the words in this mapping, which must outlive the result.
     pub(super) fn new(umem: &Mapping) -> io::Result<Self> {
-        Ok(Self { lens: umem.at(LENS_AT, SEND_CHUNKS as usize)?, drops: umem.at(DROPS_AT, 1)? })
+        Ok(Self { lens: umem.at(LENS_AT, SEND_CHUNKS as usize)?, words: umem.at(WORDS_AT, WORDS)? })
+    }
+
+    /// Records the layout, and the interface and hardware queue to which the socket is bound.
+    pub(super) fn set_binding(&mut self, ifindex: i32, queue: u32) {
+        self.set(Word::Binding, u64::from(ifindex as u32) << 32 | u64::from(queue));
+        self.set(Word::Layout, LAYOUT);
+    }
+
+    /// Returns the interface and the hardware queue to which the socket is bound.
+    pub(super) fn binding(&self) -> (i32, u32) {
+        let word = self.get(Word::Binding);
+        ((word >> 32) as i32, word as u32)
+    }
+
+    /// Returns whether the memory has the layout that this program expects.
+    pub(super) fn has_layout(&self) -> bool {
+        self.get(Word::Layout) == LAYOUT
+    }
+
+    /// Returns how often a process has taken over the socket, and the number of packets that the kernel had
+    /// dropped when the last one did.
+    pub(super) fn takeovers(&self) -> (u64, u64) {
+        (self.get(Word::Takeovers), self.get(Word::Drops))
+    }
+
+    /// Records that this process takes over the socket, and the number of packets that the kernel has
+    /// dropped. Returns the number of takeovers.
+    pub(super) fn take_over(&mut self, drops: u64) -> u64 {
+        let takeovers = self.get(Word::Takeovers).wrapping_add(1);
+        self.set(Word::Drops, drops);
+        self.set(Word::Takeovers, takeovers);
+        takeovers
     }
 
     /// Returns the length of the unsent frame in a send chunk, or 0 if the chunk is free. `chunk` is below
@@ -41,17 +89,18 @@ impl SharedState {
         self.word(chunk).store(len, Ordering::Relaxed);
     }
 
-    /// Returns the number of packets that the kernel had dropped when a process last took over the socket.
-    pub(super) fn drops(&self) -> u64 {
-        // SAFETY: an aligned word inside the mapping (checked by `Mapping::at`), which outlives this value.
-        // Processes access it only atomically.
-        unsafe { self.drops.as_ref() }.load(Ordering::Relaxed)
+    fn get(&self, word: Word) -> u64 {
+        self.shared(word).load(Ordering::Acquire)
     }
 
-    /// Records the number of packets that the kernel has dropped, when this process takes over the socket.
-    pub(super) fn set_drops(&mut self, drops: u64) {
-        // SAFETY: as in `drops`.
-        unsafe { self.drops.as_ref() }.store(drops, Ordering::Relaxed);
+    fn set(&mut self, word: Word, value: u64) {
+        self.shared(word).store(value, Ordering::Release);
+    }
+
+    fn shared(&self, word: Word) -> &AtomicU64 {
+        // SAFETY: `word` is below `WORDS`, all of which are inside the mapping (checked by `Mapping::at`),
+        // which outlives this value. Processes access them only atomically.
+        unsafe { self.words.add(word as usize).as_ref() }
     }
 
     fn word(&self, chunk: u32) -> &AtomicU32 {
