@@ -3,11 +3,12 @@
 #
 # usage: test_upgrade.sh [UPGRADES]
 #
-# Upgrades of a running switch (`shunt upgrade`) while two hosts exchange numbered packets both ways. No packet
-# may be lost, repeated or reordered. Rules, groups, meters and learned MACs stay, counters go on, and the
-# sockets accept at all times. A new program that fails leaves the old one forwarding. Port 2 belongs to the
-# driver af_xdp, the other ports to af_packet. UPGRADES is the number of upgrades in a row; the default is 3. UPGRADE_FLOWS and UPGRADE_GROUPS are the numbers of further flows and
-# groups, and UPGRADE_PPS the rate in each direction.
+# Upgrades of a running switch (`shunt upgrade`) while two hosts exchange numbered packets both ways. No
+# packet may be lost, repeated or reordered. Rules, groups, meters and learned MACs stay, counters go on, and
+# the sockets accept at all times. A new program that fails leaves the old one forwarding. Port 2 belongs to
+# the driver af_xdp, the other ports to af_packet. UPGRADES is the number of upgrades in a row; the default
+# is 3. UPGRADE_FLOWS and UPGRADE_GROUPS are the numbers of further flows and groups, and UPGRADE_PPS the
+# rate in each direction.
 #
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -114,6 +115,32 @@ cp "$folder/right.toml" "$config"
 printf '#!/bin/sh\nkill -9 $$\n' >"$folder/killed"
 chmod 755 "$folder/killed"
 if upgrade --program "$folder/killed"; then fail 'a killed program took over'; fi
+# This program ends at a step of the upgrade, which its name has. The old one must then use its sockets again.
+cat >"$folder/ends-offered" <<'PROGRAM'
+#!/usr/bin/env python3
+import json, os, socket, sys
+step, link = sys.argv[0].rsplit("-", 1)[1], socket.socket(fileno=os.dup(0))
+def receive():
+    return json.loads(socket.recv_fds(link, 1 << 20, 250)[0])
+for _ in range(receive()["datapaths"]):
+    for port in receive()["ports"]:
+        if "sockets" in port["way"]:
+            receive()
+if step == "offered":
+    sys.exit(1)
+link.send(b'"ready"')
+assert receive() == "take_over"
+if step == "ready":
+    sys.exit(1)
+link.send(b'"switched"')
+assert receive() == "drained"
+PROGRAM
+chmod 755 "$folder/ends-offered"
+for step in offered ready drained; do
+    [ "$step" = offered ] || cp "$folder/ends-offered" "$folder/ends-$step"
+    if upgrade --program "$folder/ends-$step"; then fail "a program that ends when it is $step took over"; fi
+    grep -q 'the running program goes on' "$folder/refused.log" || fail "unexpected: $(cat "$folder/refused.log")"
+done
 kill -0 "$switch" || fail 'a failed upgrade ended the switch'
 [ "$(control reload)" = 'nothing changed' ] || fail 'the switch is not changed after a failed upgrade'
 upgrade || fail "an upgrade after failures was refused: $(cat "$folder/refused.log")"

@@ -20,8 +20,10 @@ pub(super) enum RingUse {
     All,
     /// They may send, but not receive.
     Send,
-    /// Not at all, because another process uses them.
+    /// Not at all, because another process may use them. Frames to send wait.
     None,
+    /// Never again. Frames to send are dropped.
+    Gone,
 }
 
 /// The current [`RingUse`] of a port, with the number of its changes.
@@ -45,7 +47,8 @@ impl SharedUse {
         let ring_use = match word & ((1 << Self::BITS) - 1) {
             0 => RingUse::All,
             1 => RingUse::Send,
-            _ => RingUse::None,
+            2 => RingUse::None,
+            _ => RingUse::Gone,
         };
         (ring_use, word >> Self::BITS)
     }
@@ -158,10 +161,15 @@ impl XdpRings {
         self.0.ring_use.change(RingUse::Send);
     }
 
-    /// Lets the queues use their rings no more. Frames to send are then dropped. A queue obeys at its next
-    /// call, so wait for [`XdpRings::have_obeyed`].
+    /// Lets the queues use their rings no more. Frames to send wait. A queue obeys at its next call, so wait
+    /// for [`XdpRings::have_obeyed`].
     pub fn release(&self) {
         self.0.ring_use.change(RingUse::None);
+    }
+
+    /// Gives the rings up for good after [`XdpRings::release`]. Frames to send are dropped and counted.
+    pub fn abandon(&self) {
+        self.0.ring_use.change(RingUse::Gone);
     }
 
     /// Returns whether all queues obey the last change.

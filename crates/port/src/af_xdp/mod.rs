@@ -128,7 +128,7 @@ impl XdpQueue {
             (self.changes, self.must_resume) = (changes, true);
             self.port.rings.note_changes(self.socket.queue(), changes);
         }
-        if ring_use != RingUse::None && (self.must_resume || self.is_inherited) {
+        if ring_use < RingUse::None && (self.must_resume || self.is_inherited) {
             if std::mem::take(&mut self.is_inherited) {
                 self.socket.xsk.take_over();
             } else {
@@ -190,7 +190,7 @@ impl Queue for XdpQueue {
     fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
         let xsk = &self.socket.xsk;
-        let is_released = self.port.rings.ring_use().0 == RingUse::None;
+        let is_released = self.port.rings.ring_use().0 >= RingUse::None;
         let drops = if is_released { xsk.kernel_drops_before_handover() } else { xsk.kernel_drops() };
         statistics.dropped_many(PortDrop::RxKernel, drops);
         statistics

@@ -24,7 +24,7 @@ impl XdpQueue {
         stamp: Stamp,
     ) -> usize {
         let ring_use = self.ring_use();
-        if ring_use == RingUse::None {
+        if ring_use >= RingUse::None {
             return 0;
         }
         let xsk = &mut self.socket.xsk;

@@ -45,11 +45,14 @@ fn way(frame: &mut Frame, mtu: Option<u32>) -> TransmitForm {
 impl XdpQueue {
     pub(super) fn transmit_burst(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
-        if self.ring_use() == RingUse::None {
-            // Another process has the device now.
-            self.statistics.dropped_many(PortDrop::TxLinkDown, before as u64);
-            done.append(frames);
-            return before;
+        match self.ring_use() {
+            RingUse::All | RingUse::Send => {}
+            RingUse::None => return 0,
+            RingUse::Gone => {
+                self.statistics.dropped_many(PortDrop::TxLinkDown, before as u64);
+                done.append(frames);
+                return before;
+            }
         }
         self.socket.xsk.reap();
         if self.is_down && before > 0 || self.socket.xsk.has_unsent() {

@@ -150,6 +150,7 @@ impl Predecessor {
         match handed {
             Ok(interruption_us) => {
                 report_main_process(pid);
+                access.rings.iter().for_each(|(rings, _)| rings.abandon());
                 finish(&link, ways);
                 let sentences = vec![
                     format!("{} forwards packets as process {pid}", program.display()),
