@@ -8,7 +8,8 @@
 # So the first run has no upgrade, and the lines tell packets that were lost during an upgrade from others. The
 # test fails if packets were lost during an upgrade, or if any were repeated or reordered. UPGRADES is the number
 # of upgrades; the default is 1. UPGRADE_PPS is the rate (200000), UPGRADE_SECONDS the time of each run (12),
-# UPGRADE_FLOWS and UPGRADE_GROUPS the numbers of flows (100000) and groups (1000).
+# UPGRADE_FLOWS and UPGRADE_GROUPS the numbers of flows (100000) and groups (1000), and UPGRADE_DRIVER the driver
+# of both ports (af_packet).
 #
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/../tests/lib.sh"
@@ -17,6 +18,7 @@ pps=${UPGRADE_PPS:-200000}
 more_flows=${UPGRADE_FLOWS:-100000}
 more_groups=${UPGRADE_GROUPS:-1000}
 seconds=${UPGRADE_SECONDS:-12}
+driver=${UPGRADE_DRIVER:-af_packet}
 
 top='upgrade = true'
 make_hosts 2
