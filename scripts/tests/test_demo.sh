@@ -62,7 +62,15 @@ interrupt() {
         }
         sleep 0.02
     done
-    kill -"$signal" -- "-$pid"
+    # Bash discards a SIGINT that arrives when a command has just ended by itself. So send the signal again if the
+    # demo goes on. It ignores signals while it cleans up.
+    while grep '^State:.[^Z]' "/proc/$pid/status" >/dev/null 2>&1; do
+        kill -"$signal" -- "-$pid"
+        for ((n = 0; n < 30; n++)); do
+            grep '^State:.[^Z]' "/proc/$pid/status" >/dev/null 2>&1 || break
+            sleep 0.1
+        done
+    done
     wait "$pid" || status=$?
     if [ "$status" -ne "$expected" ]; then
         cat "$out" >&2
