@@ -5,8 +5,7 @@
 //! Two lanes run at a time, because a compiler and a test often use one CPU only. Each lane has a copy of the
 //! tree, `target/mutants/tree-N`, where the patches are applied, tested and reverted one after another. Its
 //! build folder is `target/mutants/build-N`; compiled units of the tree are copied to it first (`seed.rs`). A
-//! lane takes all patches with the same tested package, because the package's other units are then compiled
-//! once.
+//! lane takes all patches that test one package, so that no package is compiled in both lanes.
 
 use std::collections::HashSet;
 use std::fs;
@@ -92,13 +91,12 @@ fn by_package(patches: Vec<Patch>) -> Vec<Vec<Patch>> {
 
 /// A copy of the tree with its build folder.
 struct Lane<'a> {
-    number: usize,
     copy: TreeCopy,
     tests: Tests<'a>,
 }
 
 impl<'a> Lane<'a> {
-    /// `units` are the test programs of the patches.
+    /// Prepares a lane. `units` are the names of the test programs that the patches run.
     fn new(
         root: &Path,
         number: usize,
@@ -121,14 +119,14 @@ impl<'a> Lane<'a> {
             test_units,
         )?;
         let tests = Tests { runner: Runner::new(copy.root(), &build, &logs)?, features };
-        Ok(Self { number, copy, tests })
+        Ok(Self { copy, tests })
     }
 
     /// Runs groups of patches until there are no more. Returns a row for each patch.
     fn run(&self, next: impl Fn() -> Option<Vec<Patch>>) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
         while let Some(patches) = next() {
-            let unpatched = run_unpatched(&self.tests, &format!("unpatched-{}", self.number), &patches)?;
+            let unpatched = run_unpatched(&self.tests, &patches)?;
             for patch in &patches {
                 let started = Instant::now();
                 let baseline = unpatched.iter().find(|(command, _)| *command == patch.command);
@@ -145,17 +143,14 @@ impl<'a> Lane<'a> {
 }
 
 /// Runs the tests of the patches once on the unmodified code: every command with the tests of its patches.
-fn run_unpatched(
-    tests: &Tests<'_>,
-    log: &str,
-    patches: &[Patch],
-) -> Result<Vec<(TestCommand, RunOutcome)>, Failure> {
+fn run_unpatched(tests: &Tests<'_>, patches: &[Patch]) -> Result<Vec<(TestCommand, RunOutcome)>, Failure> {
     let mut done: Vec<(TestCommand, RunOutcome)> = Vec::new();
     for patch in patches {
         if done.iter().all(|(command, _)| *command != patch.command) {
             let same = patches.iter().filter(|other| other.command == patch.command);
             let names: Vec<&str> = same.map(|other| other.fails.as_str()).collect();
-            let outcome = tests.run(&format!("{log}-{}", done.len()), &patch.command, &names)?;
+            let log = format!("unpatched-{}-{}", patch.command.package(), done.len());
+            let outcome = tests.run(&log, &patch.command, &names)?;
             say(io::stdout(), &format!("mutants: unpatched, `{}`: {outcome}", patch.command.line()));
             done.push((patch.command.clone(), outcome));
         }
