@@ -3,13 +3,16 @@
 #
 # usage: test_upgrade_load.sh [UPGRADES]
 #
-# Upgrades under load, in the terms of RFC 7654: for each upgrade, the packets lost, and the longest gap between
-# two packets at the receiver. A machine that is too slow for the rate also loses packets without an upgrade.
-# So the first run has no upgrade, and the lines tell packets that were lost during an upgrade from others. The
-# test fails if packets were lost during an upgrade, or if any were repeated or reordered. UPGRADES is the number
-# of upgrades; the default is 1. UPGRADE_PPS is the rate (200000), UPGRADE_SECONDS the time of each run (12),
-# UPGRADE_FLOWS and UPGRADE_GROUPS the numbers of flows (100000) and groups (1000), and UPGRADE_DRIVER the driver
-# of both ports (af_packet).
+# Upgrades under load. For each upgrade, prints the number of lost packets and, as RFC 7654 does, the longest
+# gap between two packets at the receiver. The test fails if a packet was lost during an upgrade, or if any
+# packet was repeated or reordered.
+#
+# A machine that is too slow for the rate loses packets without an upgrade, too. So the first run has no
+# upgrade, and the test does not fail for packets that were lost before or after an upgrade.
+#
+# UPGRADES is the number of upgrades (1), UPGRADE_PPS the rate in packets/s (200000), UPGRADE_SECONDS the
+# time of each run (12), UPGRADE_FLOWS the number of flows (100000), UPGRADE_GROUPS the number of groups
+# (1000), and UPGRADE_DRIVER the driver of both ports (af_packet).
 #
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/../tests/lib.sh"

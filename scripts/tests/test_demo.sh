@@ -62,8 +62,8 @@ interrupt() {
         }
         sleep 0.02
     done
-    # Bash discards a SIGINT that arrives when a command has just ended by itself. So send the signal again if the
-    # demo goes on. It ignores signals while it cleans up.
+    # Bash discards a SIGINT if the command for which it waits ends normally at the same moment. So send the
+    # signal again if the demo still runs after three seconds. The demo ignores signals while it cleans up.
     while grep '^State:.[^Z]' "/proc/$pid/status" >/dev/null 2>&1; do
         kill -"$signal" -- "-$pid"
         for ((n = 0; n < 30; n++)); do

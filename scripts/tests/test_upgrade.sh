@@ -115,7 +115,9 @@ cp "$folder/right.toml" "$config"
 printf '#!/bin/sh\nkill -9 $$\n' >"$folder/killed"
 chmod 755 "$folder/killed"
 if upgrade --program "$folder/killed"; then fail 'a killed program took over'; fi
-# This program ends at a step of the upgrade, which its name has. The old one must then use its sockets again.
+# These programs take part in an upgrade and end too early. The end of their name says when: after they got
+# the sockets (offered), after they reported to be ready, or after the old process has stopped using its
+# sockets (drained). Each time, the old process must go on without losing a packet.
 cat >"$folder/ends-offered" <<'PROGRAM'
 #!/usr/bin/env python3
 import json, os, socket, sys

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbered UDP packets at a high rate, for tests in which none may be lost. Packets are sent and received in
-//! bursts through rings, so that both sides leave most of two CPUs to the switch.
+//! Sends and receives numbered UDP packets at a high rate, for tests in which no packet may be lost. Both
+//! sides use the rings of the driver `af_packet`, because a system call per packet would take too much CPU
+//! time from the switch.
 //!
 //! `numbered send DEVICE ADDRESS PPS SECONDS` prints the number of packets. `numbered receive DEVICE` ends
 //! when no packet has arrived for a second, and prints a summary as JSON: the longest gap between two

@@ -20,25 +20,21 @@ const DESCRIPTORS_OF_PORT: usize = 3;
 /// Number of descriptors of a queue: the socket, and the file of its UMEM.
 pub(crate) const DESCRIPTORS_OF_QUEUE: usize = 2;
 
-/// Descriptors of a port's sockets, their memory and their program.
+/// The descriptors of an AF_XDP port, as one process passes them to another.
 #[derive(Debug)]
 pub struct XdpSockets(Vec<OwnedFd>);
 
 impl XdpSockets {
-    /// Uses descriptors in the right order.
-    pub(crate) fn of(descriptors: Vec<OwnedFd>) -> Self {
-        Self(descriptors)
-    }
-
-    /// Uses descriptors in the order of [`XdpSockets::descriptors`]. Returns `None` if they are not those of
-    /// a port with this number of queues.
+    /// Takes descriptors in the order of [`XdpSockets::descriptors`]. Returns `None` if their number is wrong
+    /// for a port with this number of queues.
     #[must_use]
     pub fn new(descriptors: Vec<OwnedFd>, queues: usize) -> Option<Self> {
         (descriptors.len() == DESCRIPTORS_OF_PORT + queues * DESCRIPTORS_OF_QUEUE)
             .then_some(Self(descriptors))
     }
 
-    /// Returns the descriptors, for another process.
+    /// Returns the descriptors in this order: the map of sockets, the XDP program, the program's link, then
+    /// the socket and the UMEM file of each queue.
     #[must_use]
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.0.iter().map(AsFd::as_fd).collect()
@@ -76,28 +72,27 @@ impl PartialEq for XdpSockets {
 
 impl Eq for XdpSockets {}
 
-/// What a port gets from the same port of an older process.
+/// What a port inherits from the same port of an older process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inherited {
-    /// The fan-out group of a port of the driver `af_packet`. The new port takes over the packets later
-    /// ([`Fanout::take_over`](crate::Fanout::take_over)), and receives nothing before.
+    /// The fan-out group of an `af_packet` port. The new port receives nothing until
+    /// [`Fanout::take_over`](crate::Fanout::take_over).
     Group(FanoutGroup),
-    /// The sockets of a port of the driver `af_xdp`, with the packets in them. The older process must not use
-    /// them any more when a queue of the new port first receives or transmits.
+    /// The sockets of an `af_xdp` port and the packets in them. The older process must have stopped using
+    /// them before a queue of the new port first receives or transmits.
     Sockets(Arc<XdpSockets>),
 }
 
-/// Whether a port of the driver `af_packet` or `af_xdp` continues the port of an older process on the same
-/// interface, or can be handed over to a newer one. Other drivers ignore it.
+/// How an `af_packet` or `af_xdp` port takes part in upgrades of the process. Other drivers ignore it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Handover {
-    /// The port is not handed over. If it belongs to `af_packet` and has one queue, the kernel then processes
-    /// each packet a little faster.
+    /// The port is not handed over. An `af_packet` port with one queue then needs no fan-out group, so the
+    /// kernel processes each packet a little faster.
     #[default]
     Never,
     /// The port can be handed over later.
     Possible,
-    /// The port continues this one, and can be handed over later.
+    /// The port continues a port of an older process, and can be handed over later.
     From(Inherited),
 }
 

@@ -42,7 +42,7 @@ pub use handover::{FanoutGroup, Handover, Inherited, XdpSockets};
 pub use interface::interface_index;
 pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
-pub use queue::{Capabilities, Link, Outstanding, Queue};
+pub use queue::{Capabilities, Link, Outstanding, PortHandle, Queue};
 pub use spec::{Queues, Spec};
 pub use statistics::{PortDrop, Statistics};
 

@@ -50,6 +50,15 @@ pub struct Link {
     pub index: Option<i32>,
 }
 
+/// The control thread's access to a port for an upgrade of the process.
+#[derive(Clone)]
+pub enum PortHandle {
+    /// The kernel directs the port's packets to one of two processes (`af_packet`).
+    Fanout(Fanout),
+    /// The port's sockets move to another process (`af_xdp`).
+    Rings(XdpRings),
+}
+
 /// A receive/transmit queue pair of a port, served by one worker. All methods are called by the thread that
 /// owns the queue.
 pub trait Queue: Send {
@@ -112,14 +121,9 @@ pub trait Queue: Send {
         None
     }
 
-    /// Returns the control thread's access to the port's fan-out group, if the driver is `af_packet`.
-    fn fanout(&self) -> Option<Fanout> {
-        None
-    }
-
-    /// Returns the control thread's access to the port's rings, if the driver is `af_xdp` and the port can be
-    /// handed over.
-    fn rings(&self) -> Option<XdpRings> {
+    /// Returns the control thread's access to the port for an upgrade, or `None` if the port cannot be handed
+    /// over.
+    fn handle(&self) -> Option<PortHandle> {
         None
     }
 
@@ -175,12 +179,8 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
         (**self).patch_end()
     }
 
-    fn fanout(&self) -> Option<Fanout> {
-        (**self).fanout()
-    }
-
-    fn rings(&self) -> Option<XdpRings> {
-        (**self).rings()
+    fn handle(&self) -> Option<PortHandle> {
+        (**self).handle()
     }
 
     fn generation(&self) -> u64 {

@@ -20,7 +20,8 @@ mod vnet;
 use crate::sys::SendBatch;
 use crate::watch::Watch;
 use crate::{
-    Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
+    Capabilities, Link, Outstanding, Pools, PortDrop, PortError, PortHandle, Queue, Queues, Spec, Statistics,
+    interface,
 };
 use cut::Cutter;
 pub use fanout::Fanout;
@@ -191,8 +192,8 @@ impl Queue for PacketQueue {
         Some(self.socket.descriptor())
     }
 
-    fn fanout(&self) -> Option<Fanout> {
-        Some(self.port.fanout.clone())
+    fn handle(&self) -> Option<PortHandle> {
+        Some(PortHandle::Fanout(self.port.fanout.clone()))
     }
 
     fn generation(&self) -> u64 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the sockets of a port move to another process with the packets in them.
 //!
-//! The rings of a socket have one user on this side. So the older process stops using them before the newer
-//! one starts: it first only stops to receive ([`XdpRings::hold`]), so that its workers can send what they
-//! have received, and then uses the rings no more ([`XdpRings::release`]). Meanwhile packets wait in the
-//! receive rings.
+//! Only one process may use the rings of a socket at a time. The older process therefore stops in two steps.
+//! It first stops receiving ([`XdpRings::hold`]), and its workers transmit what they have already received.
+//! Then it stops using the rings altogether ([`XdpRings::release`]), and the newer process starts. Arriving
+//! packets wait in the receive rings meanwhile.
 
 use crate::handover::{DESCRIPTORS_OF_QUEUE, XdpSockets};
 use crate::sys::{Attached, Redirect, Xsk};
@@ -13,27 +13,28 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// How a port's queues may use their rings. The order matters.
+/// How the queues of a port may use their rings, from the most to the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RingUse {
-    /// Without a limit.
-    All,
-    /// They may send, but not receive.
-    Send,
-    /// Not at all, because another process may use them. Frames to send wait.
-    None,
-    /// Never again. Frames to send are dropped.
-    Gone,
+    /// The queues receive and transmit.
+    Full,
+    /// The queues transmit, but do not receive.
+    SendOnly,
+    /// The queues do not access the rings, because another process may be using them. Frames to transmit wait
+    /// in the worker.
+    Paused,
+    /// The queues never access the rings again. Frames to transmit are dropped.
+    Abandoned,
 }
 
-/// The current [`RingUse`] of a port, with the number of its changes.
-struct SharedUse(AtomicU32);
+/// The current [`RingUse`] of a port and the number of changes so far, in one word.
+struct SharedRingUse(AtomicU32);
 
-impl SharedUse {
+impl SharedRingUse {
     const BITS: u32 = 2;
 
     fn new() -> Self {
-        Self(AtomicU32::new(RingUse::All as u32))
+        Self(AtomicU32::new(RingUse::Full as u32))
     }
 
     fn change(&self, to: RingUse) {
@@ -41,14 +42,14 @@ impl SharedUse {
         self.0.store(changes.wrapping_add(1) << Self::BITS | to as u32, Ordering::Release);
     }
 
-    /// Returns the use, and the number of changes so far.
+    /// Returns the current use and the number of changes so far.
     fn get(&self) -> (RingUse, u32) {
         let word = self.0.load(Ordering::Acquire);
         let ring_use = match word & ((1 << Self::BITS) - 1) {
-            0 => RingUse::All,
-            1 => RingUse::Send,
-            2 => RingUse::None,
-            _ => RingUse::Gone,
+            0 => RingUse::Full,
+            1 => RingUse::SendOnly,
+            2 => RingUse::Paused,
+            _ => RingUse::Abandoned,
         };
         (ring_use, word >> Self::BITS)
     }
@@ -61,7 +62,7 @@ pub(super) struct Attachment {
     pub(super) attached: Attached,
 }
 
-/// A queue's descriptors, as long as the queue exists.
+/// The descriptors of a queue. They close with the queue.
 #[derive(Clone)]
 struct QueueFiles {
     socket: Weak<OwnedFd>,
@@ -76,12 +77,12 @@ impl QueueFiles {
     }
 }
 
-/// What the queues of a port share with its [`XdpRings`].
+/// State that the queues of a port share with the control thread, which accesses it through [`XdpRings`].
 pub(super) struct PortRings {
-    ring_use: SharedUse,
-    /// For each queue, the number of changes of `ring_use` that it has noticed.
+    ring_use: SharedRingUse,
+    /// For each queue, the number of changes of `ring_use` that it noticed at its last call.
     noticed: Vec<AtomicU32>,
-    /// How often a queue was opened or reopened.
+    /// Number of times that a queue was opened or reopened.
     openings: AtomicU32,
     /// The program. Locked only when a device is opened, reopened or handed over, or its link is queried.
     attachment: Mutex<Option<Arc<Attachment>>>,
@@ -93,7 +94,7 @@ pub(super) struct PortRings {
 impl PortRings {
     pub(super) fn new(queues: usize) -> Self {
         Self {
-            ring_use: SharedUse::new(),
+            ring_use: SharedRingUse::new(),
             noticed: (0..queues).map(|_| AtomicU32::new(0)).collect(),
             openings: AtomicU32::new(0),
             attachment: Mutex::new(None),
@@ -105,7 +106,7 @@ impl PortRings {
         self.attachment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the descriptors of a queue's socket.
+    /// Stores the descriptors of a queue that was opened or reopened.
     pub(super) fn note_files(&self, queue: u32, xsk: &Xsk) {
         self.openings.fetch_add(1, Ordering::Relaxed);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,12 +116,12 @@ impl PortRings {
         }
     }
 
-    /// Returns how the queues may use their rings, and the number of changes so far.
+    /// Returns how the queues may use their rings now, and the number of changes so far.
     pub(super) fn ring_use(&self) -> (RingUse, u32) {
         self.ring_use.get()
     }
 
-    /// Records that a queue has noticed this many changes, and has ended all earlier uses of its rings.
+    /// Stores the number of changes that a queue has noticed. The queue calls this while it uses no ring.
     pub(super) fn note_changes(&self, queue: u32, changes: u32) {
         if let Some(noticed) = self.noticed.get(queue as usize) {
             noticed.store(changes, Ordering::Release);
@@ -128,7 +129,7 @@ impl PortRings {
     }
 }
 
-/// Access to the rings of a port from any thread.
+/// The control thread's access to the rings of an AF_XDP port.
 #[derive(Clone)]
 pub struct XdpRings(pub(super) Arc<PortRings>);
 
@@ -146,44 +147,45 @@ impl XdpRings {
         for queue in &*self.0.queues.lock().unwrap_or_else(PoisonError::into_inner) {
             all.extend(queue.as_ref().ok_or_else(none)?.copies()?);
         }
-        Ok(XdpSockets::of(all))
+        XdpSockets::new(all, self.0.noticed.len()).ok_or_else(none)
     }
 
-    /// Returns how often queues of the port were opened. If the number changes, descriptors of
-    /// [`XdpRings::sockets`] are outdated.
+    /// Returns the number of times that a queue of the port was opened or reopened. After a change, earlier
+    /// results of [`XdpRings::sockets`] are outdated.
     #[must_use]
     pub fn openings(&self) -> u32 {
         self.0.openings.load(Ordering::Relaxed)
     }
 
-    /// Lets the queues receive nothing more. They can still send.
+    /// Makes the queues stop receiving. They still transmit.
     pub fn hold(&self) {
-        self.0.ring_use.change(RingUse::Send);
+        self.0.ring_use.change(RingUse::SendOnly);
     }
 
-    /// Lets the queues use their rings no more. Frames to send wait. A queue obeys at its next call, so wait
-    /// for [`XdpRings::have_obeyed`].
+    /// Makes the queues stop using their rings. Frames to transmit wait in the worker. Each queue stops at
+    /// its next call, so the rings are unused once [`XdpRings::have_noticed`] returns true.
     pub fn release(&self) {
-        self.0.ring_use.change(RingUse::None);
+        self.0.ring_use.change(RingUse::Paused);
     }
 
-    /// Gives the rings up for good after [`XdpRings::release`]. Frames to send are dropped and counted.
+    /// Makes the queues drop and count all frames to transmit, because another process has the rings for
+    /// good. Must follow [`XdpRings::release`].
     pub fn abandon(&self) {
-        self.0.ring_use.change(RingUse::Gone);
+        self.0.ring_use.change(RingUse::Abandoned);
     }
 
-    /// Returns whether all queues obey the last change.
+    /// Returns whether all queues have noticed the last change.
     #[must_use]
-    pub fn have_obeyed(&self) -> bool {
+    pub fn have_noticed(&self) -> bool {
         let (_, changes) = self.0.ring_use();
         self.0.noticed.iter().all(|noticed| noticed.load(Ordering::Acquire) == changes)
     }
 
-    /// Lets the queues use their rings again, from where another process has left them. Has no effect if they
-    /// were not limited.
+    /// Lets the queues receive and transmit again. They continue at the current positions of the rings, which
+    /// another process may have moved. Has no effect if the queues were not stopped.
     pub fn resume(&self) {
-        if self.0.ring_use().0 != RingUse::All {
-            self.0.ring_use.change(RingUse::All);
+        if self.0.ring_use().0 != RingUse::Full {
+            self.0.ring_use.change(RingUse::Full);
         }
     }
 }

@@ -17,7 +17,8 @@ mod transmit;
 
 use crate::watch::Watch;
 use crate::{
-    Capabilities, Link, Outstanding, Pools, PortDrop, PortError, Queue, Queues, Spec, Statistics, interface,
+    Capabilities, Link, Outstanding, Pools, PortDrop, PortError, PortHandle, Queue, Queues, Spec, Statistics,
+    interface,
 };
 use frame::{Frame, Stamp};
 use handover::RingUse;
@@ -95,11 +96,11 @@ struct XdpQueue {
     /// Whether the device was down or gone when frames were last sent.
     is_down: bool,
     outstanding_most_bytes: usize,
-    /// Whether this process has not used the rings of the older process's socket yet.
+    /// Whether the socket comes from an older process, and this process has not used its rings yet.
     is_inherited: bool,
-    /// The number of changes of the port's [`RingUse`] that this queue has noticed.
+    /// Number of changes of the port's [`RingUse`] that this queue has noticed.
     changes: u32,
-    /// Whether another process may have used the rings since this queue last did.
+    /// Whether another process may have moved the positions of the rings since this queue last used them.
     must_resume: bool,
 }
 
@@ -121,14 +122,15 @@ impl XdpQueue {
         }
     }
 
-    /// Returns how this queue may use its rings. If another process may have used them, continues from there.
+    /// Returns how this queue may use its rings. If another process may have used them, reads their positions
+    /// again.
     fn ring_use(&mut self) -> RingUse {
         let (ring_use, changes) = self.port.rings.ring_use();
         if self.changes != changes {
             (self.changes, self.must_resume) = (changes, true);
             self.port.rings.note_changes(self.socket.queue(), changes);
         }
-        if ring_use < RingUse::None && (self.must_resume || self.is_inherited) {
+        if ring_use < RingUse::Paused && (self.must_resume || self.is_inherited) {
             if std::mem::take(&mut self.is_inherited) {
                 self.socket.xsk.take_over();
             } else {
@@ -169,8 +171,8 @@ impl Queue for XdpQueue {
         self.outstanding_most_bytes = most_bytes;
     }
 
-    fn rings(&self) -> Option<XdpRings> {
-        self.port.can_be_handed_over().then(|| XdpRings(Arc::clone(&self.port.rings)))
+    fn handle(&self) -> Option<PortHandle> {
+        self.port.can_be_handed_over().then(|| PortHandle::Rings(XdpRings(Arc::clone(&self.port.rings))))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -190,7 +192,7 @@ impl Queue for XdpQueue {
     fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
         let xsk = &self.socket.xsk;
-        let is_released = self.port.rings.ring_use().0 >= RingUse::None;
+        let is_released = self.port.rings.ring_use().0 >= RingUse::Paused;
         let drops = if is_released { xsk.kernel_drops_before_handover() } else { xsk.kernel_drops() };
         statistics.dropped_many(PortDrop::RxKernel, drops);
         statistics
@@ -199,8 +201,8 @@ impl Queue for XdpQueue {
     fn poll_link(&mut self) -> Link {
         if self.watch.is_due(Instant::now()) {
             let generation = self.generation;
-            // In an upgrade, the process that has the socket afterwards opens the interface again.
-            let is_ours = !self.is_inherited && self.port.rings.ring_use().0 == RingUse::All;
+            // During an upgrade, leave a replaced interface to the process that has the port afterwards.
+            let is_ours = !self.is_inherited && self.port.rings.ring_use().0 == RingUse::Full;
             if is_ours && self.socket.is_stale(&self.port) {
                 self.reopen();
             }

@@ -24,7 +24,7 @@ impl XdpQueue {
         stamp: Stamp,
     ) -> usize {
         let ring_use = self.ring_use();
-        if ring_use >= RingUse::None {
+        if ring_use >= RingUse::Paused {
             return 0;
         }
         let xsk = &mut self.socket.xsk;
@@ -33,7 +33,7 @@ impl XdpQueue {
             // `transmit`.
             self.is_down = xsk.send().refused == Refused::Link;
         }
-        if ring_use == RingUse::Send {
+        if ring_use == RingUse::SendOnly {
             return 0;
         }
         let (mut count, mut seen) = (0, false);

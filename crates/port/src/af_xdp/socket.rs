@@ -55,7 +55,7 @@ impl Port {
         self.kind == UmemKind::File
     }
 
-    /// Returns the program that a port of another process has attached to this interface.
+    /// Returns the program that the older process has attached to this interface.
     fn inherit(&self, ifindex: i32, sockets: &XdpSockets) -> io::Result<Arc<Attachment>> {
         let mut current = self.rings.attachment();
         if let Some(attachment) = current.as_ref() {
@@ -128,7 +128,7 @@ pub(super) struct Socket {
     pub(super) is_local: bool,
 }
 
-/// The parts of a socket that every process opens anew.
+/// The parts of a [`Socket`] that do not move to another process.
 struct Opened {
     packet: OwnedFd,
     ifindex: i32,
@@ -194,13 +194,14 @@ impl Socket {
         Ok(Self { xsk, attachment, packet, queue, is_local })
     }
 
-    /// Continues the socket of another process. Its rings must not be used before [`Xsk::adopt`].
+    /// Opens a queue with the socket of an older process. Its rings must not be used before
+    /// [`Xsk::take_over`].
     pub(super) fn inherit(port: &Port, queue: u32, sockets: &XdpSockets) -> Result<Self, PortError> {
         let Opened { packet, is_local, .. } = Opened::new(port)?;
         let error = |e| port.error("continue the AF_XDP socket of the old process", e);
         let [socket, memory] = sockets.queue(queue).map_err(error)?;
         let xsk = Xsk::inherit(Arc::new(socket), Arc::new(memory)).map_err(error)?;
-        // If another interface has the name of the port's device now, the queue will notice.
+        // If another interface has the device's name now, `is_stale` will say so.
         let (ifindex, bound) = xsk.binding();
         if bound != queue {
             let problem = format!("it is bound to hardware queue {bound} instead of {queue}");

@@ -46,9 +46,9 @@ impl XdpQueue {
     pub(super) fn transmit_burst(&mut self, frames: &mut Vec<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
         match self.ring_use() {
-            RingUse::All | RingUse::Send => {}
-            RingUse::None => return 0,
-            RingUse::Gone => {
+            RingUse::Full | RingUse::SendOnly => {}
+            RingUse::Paused => return 0,
+            RingUse::Abandoned => {
                 self.statistics.dropped_many(PortDrop::TxLinkDown, before as u64);
                 done.append(frames);
                 return before;

@@ -175,7 +175,7 @@ pub(crate) fn replace(number: &OwnedFd, file: BorrowedFd<'_>) -> io::Result<()> 
     Ok(())
 }
 
-/// Creates a file of this many zeros in memory, which keeps its size.
+/// Creates a file of zeros in memory. Its size can never change.
 fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
     // SAFETY: the name is a string with a final zero byte. On success the call returns a new descriptor that
     // nothing else owns.
@@ -195,7 +195,7 @@ fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// Returns the size of a file of [`memory_file`] in bytes, or an error if its size can change.
+/// Returns the size of a file in bytes. Returns an error if the file could shrink.
 fn file_bytes(file: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: the call takes no pointers.
     let seals = unsafe { check(libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS))? };

@@ -4,7 +4,7 @@
 use crate::lab::{Lab, drain, in_lab, open_one, run, send, spec, veth};
 use crate::raw::{await_link, packet, udp};
 use frame::{Frame, Stamp};
-use port::{Handover, Inherited, Pools, Queue, Queues, Spec};
+use port::{Fanout, Handover, Inherited, Pools, PortHandle, Queue, Queues, Spec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -19,9 +19,14 @@ fn open_first(queues: usize) -> Queues {
 
 /// Opens the next generation of a port.
 fn next_of(queues: &Queues, number: usize) -> Queues {
-    let group = queues[0].fanout().unwrap().group().unwrap();
+    let group = fanout(&*queues[0]).group().unwrap();
     port::open_held(&Spec { handover: Handover::From(Inherited::Group(group)), ..spec(1, "va", number) })
         .unwrap()
+}
+
+fn fanout(queue: &dyn Queue) -> Fanout {
+    let PortHandle::Fanout(fanout) = queue.handle().unwrap() else { unreachable!("another driver") };
+    fanout
 }
 
 /// Returns the packet with this sequence number, of one of [`FLOWS`] flows.
@@ -159,11 +164,11 @@ fn take_over_in_traffic(sizes: [usize; 3]) {
     log.take_some(&mut older, 0, 2_000);
     for (generation, size) in (1..).zip(sizes[1..].iter()) {
         let mut newer = next_of(&older, *size);
-        assert_eq!(newer[0].fanout().unwrap().group(), None, "an older process has members");
+        assert_eq!(fanout(&*newer[0]).group(), None, "an older process has members");
         log.take_some(&mut older, generation - 1, 2_000);
         let early = newer.iter_mut().map(|queue| drain(&mut **queue).len()).sum::<usize>();
         assert_eq!(early, 0, "nothing is received before the switch-over");
-        newer[0].fanout().unwrap().take_over().unwrap();
+        fanout(&*newer[0]).take_over().unwrap();
         // All packets for the older generation are in its rings now.
         while log.take(&mut older, generation - 1) > 0 {}
         log.take_some(&mut newer, generation, 2_000);
@@ -174,10 +179,10 @@ fn take_over_in_traffic(sizes: [usize; 3]) {
             drop(older.remove(if generation == 1 { 0 } else { last }));
             log.take_some(&mut newer, generation, 1_000);
         }
-        newer[0].fanout().unwrap().settle().unwrap();
+        fanout(&*newer[0]).settle().unwrap();
         log.take_some(&mut newer, generation, 1_000);
         older = newer;
-        assert!(older[0].fanout().unwrap().group().is_some(), "the next process can join");
+        assert!(fanout(&*older[0]).group().is_some(), "the next process can join");
     }
     let sent = sender.stop();
     while log.take(&mut older, 2) > 0 {}
@@ -222,10 +227,10 @@ fn an_abandoned_takeover_changes_nothing() {
         let packets: Vec<_> = (0..200).map(numbered).collect();
         let before = spread(&mut older, &mut *sender, &packets);
         let mut newer = next_of(&older, 3);
-        newer[0].fanout().unwrap().take_over().unwrap();
+        fanout(&*newer[0]).take_over().unwrap();
         assert_eq!(spread(&mut newer, &mut *sender, &packets).iter().sum::<usize>(), 200);
         // The older process takes its packets back.
-        older[0].fanout().unwrap().take_over().unwrap();
+        fanout(&*older[0]).take_over().unwrap();
         assert_eq!(spread(&mut older, &mut *sender, &packets), before);
         while !newer.is_empty() {
             drop(newer.swap_remove(0));
@@ -238,7 +243,7 @@ fn an_abandoned_takeover_changes_nothing() {
         await_link(&mut *older[0], true);
         await_link(&mut *sender, true);
         assert_eq!(spread(&mut older, &mut *sender, &packets), before);
-        newer[1].fanout().unwrap().take_over().unwrap();
+        fanout(&*newer[1]).take_over().unwrap();
         assert_eq!(spread(&mut newer, &mut *sender, &packets).iter().sum::<usize>(), 200);
     });
 }
@@ -248,9 +253,9 @@ fn a_takeover_needs_the_older_ports_interface() {
     in_lab("takeover::a_takeover_needs_the_older_ports_interface", 0, |_: &Lab| {
         veth("va", "vb");
         let alone = open_one(3, "vb");
-        assert_eq!(alone.fanout().unwrap().group(), None, "a port that is never handed over has no group");
+        assert_eq!(fanout(&*alone).group(), None, "a port that is never handed over has no group");
         let mut older = open_first(2);
-        let group = older[0].fanout().unwrap().group();
+        let group = fanout(&*older[0]).group();
         let open = |number| {
             port::open(&Spec {
                 handover: Handover::From(Inherited::Group(group.unwrap())),
@@ -259,10 +264,10 @@ fn a_takeover_needs_the_older_ports_interface() {
         };
         assert!(open(255).err().unwrap().to_string().contains("1 to 256"));
         let newer = open(2).unwrap();
-        let old_fanout = older[0].fanout().unwrap();
+        let old_fanout = fanout(&*older[0]);
         run("ip link del va");
         assert_eq!(old_fanout.group(), None);
-        assert!(newer[0].fanout().unwrap().take_over().is_err());
+        assert!(fanout(&*newer[0]).take_over().is_err());
         veth("va", "vb");
         let message = open(2).err().unwrap().to_string();
         assert!(message.contains("fan-out group"), "{message}");
@@ -274,7 +279,7 @@ fn a_takeover_needs_the_older_ports_interface() {
         assert_eq!(renewed.members, 2);
         assert_ne!(Some(renewed), group);
         let mut newer = next_of(&older, 2);
-        newer[0].fanout().unwrap().take_over().unwrap();
+        fanout(&*newer[0]).take_over().unwrap();
         drop(older);
         let mut sender = open_one(2, "vb");
         let packets: Vec<_> = (0..100).map(numbered).collect();
@@ -356,7 +361,7 @@ fn short_and_odd_packets_reach_the_newer_generation() {
         let mut older = open_first(2);
         let mut sender = open_one(2, "vb");
         let mut newer = next_of(&older, 2);
-        newer[0].fanout().unwrap().take_over().unwrap();
+        fanout(&*newer[0]).take_over().unwrap();
         let mut packets = vec![packet(&[], 60, 1), packet(&[0x81, 0, 0, 5, 0x81, 0, 0, 6], 60, 2)];
         for tags in [&[][..], &[0x81, 0, 0, 5], &[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5]] {
             for (version, protocol) in [(4, 6), (6, 17)] {

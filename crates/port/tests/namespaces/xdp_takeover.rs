@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sockets of an af_xdp port move to a newer port, with the packets in them.
+//! The sockets of an af_xdp port move to a newer port on the same interface, with the packets in them.
 
 use crate::lab::{Lab, drain, in_lab, open_one, receive, run, send, spec_of, veth};
 use crate::raw::{await_link, packet};
 use crate::takeover::{Log, Sender, numbered};
 use frame::{Frame, Stamp};
-use port::{Handover, Inherited, Pools, PortDrop, Queue, Queues, Spec, XdpSockets};
+use port::{Handover, Inherited, Pools, PortDrop, PortHandle, Queue, Queues, Spec, XdpRings, XdpSockets};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -16,9 +16,25 @@ fn open_first(queues: usize) -> Queues {
     port::open(&Spec { handover: Handover::Possible, ..spec_of("af_xdp", 1, "va", queues) }).unwrap()
 }
 
-/// Opens the next generation of a port, from copies of the descriptors as another process gets them.
+fn rings_of(queues: &Queues) -> XdpRings {
+    let PortHandle::Rings(rings) = queues[0].handle().unwrap() else { unreachable!("another driver") };
+    rings
+}
+
+/// Makes a port stop using its rings.
+fn stop(queues: &Queues) {
+    rings_of(queues).hold();
+    rings_of(queues).release();
+}
+
+/// Makes a queue notice how it may use its rings, without receiving or sending a packet.
+fn call(queues: &mut Queues) {
+    assert_eq!(queues[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+}
+
+/// Opens the next generation of a port. It gets copies of all descriptors, like another process.
 fn next_of(queues: &Queues) -> Queues {
-    let sockets = queues[0].rings().unwrap().sockets().unwrap();
+    let sockets = rings_of(queues).sockets().unwrap();
     let copies = sockets.descriptors().iter().map(|fd| fd.as_fd().try_clone_to_owned().unwrap()).collect();
     assert_eq!(sockets.queues(), queues.len());
     let sockets = Arc::new(XdpSockets::new(copies, queues.len()).unwrap());
@@ -26,16 +42,16 @@ fn next_of(queues: &Queues) -> Queues {
     port::open(&Spec { handover, ..spec_of("af_xdp", 1, "va", queues.len()) }).unwrap()
 }
 
-/// Moves the sockets, and closes the older port.
+/// Moves the sockets of a port to a newer one, and closes the older port.
 fn move_on(mut older: Queues, log: &mut Log, generation: u32, newer: &mut Queues) {
-    let rings = older[0].rings().unwrap();
+    let rings = rings_of(&older);
     rings.hold();
-    assert!(!rings.have_obeyed(), "a queue may receive until its next call");
+    assert!(!rings.have_noticed(), "a queue may receive until its next call");
     assert_eq!(log.take(&mut older, generation - 1), 0, "a port that is held receives nothing");
     rings.release();
-    assert!(!rings.have_obeyed(), "a queue may send until its next call");
+    assert!(!rings.have_noticed(), "a queue may send until its next call");
     assert_eq!(log.take(&mut older, generation - 1), 0);
-    assert!(rings.have_obeyed());
+    assert!(rings.have_noticed());
     log.take_some(newer, generation, 1_000);
     let (mut frames, mut done) = (vec![Frame::from_bytes(&packet(&[], 60, 1))], Vec::new());
     assert_eq!(older[0].transmit(&mut frames, &mut done), 0, "frames wait, because the upgrade may fail");
@@ -80,15 +96,14 @@ fn two_queues_move_without_loss() {
     in_lab("xdp_takeover::two_queues_move_without_loss", 0, |_: &Lab| move_in_traffic(2));
 }
 
-/// Chunks for frames to send must not get lost or be used twice, although each generation leaves some in the
-/// rings.
+/// Each generation leaves send chunks in the rings. None of them may get lost or be used twice.
 #[test]
 fn each_generation_sends_its_own_frames_whole() {
     in_lab("xdp_takeover::each_generation_sends_its_own_frames_whole", 0, |_: &Lab| {
         veth("va", "vb");
         let mut older = open_first(1);
         let mut receiver = open_one(2, "vb");
-        // All send chunks would be lost if each generation lost those that it leaves in the rings.
+        // If each generation lost the chunks that it leaves in the rings, no send chunk would be left.
         for generation in 0..48 {
             for round in 0..4 {
                 let burst: Vec<_> = (0..24).map(|n| numbered(generation * 1_000 + round * 32 + n)).collect();
@@ -96,7 +111,7 @@ fn each_generation_sends_its_own_frames_whole() {
                 assert_eq!(receive(&mut *receiver, burst.len()), burst, "{generation}, {round}");
             }
             let newer = next_of(&older);
-            let rings = older[0].rings().unwrap();
+            let rings = rings_of(&older);
             rings.hold();
             // A held port still sends what it has received.
             send(&mut *older[0], &[packet(&[], 1514, 7)]);
@@ -104,7 +119,7 @@ fn each_generation_sends_its_own_frames_whole() {
             assert_eq!(receive(&mut *receiver, 1), [packet(&[], 1514, 7)]);
             older = newer;
         }
-        assert_eq!(older[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        call(&mut older);
         assert_eq!(older[0].outstanding().bytes, 0);
     });
 }
@@ -117,19 +132,17 @@ fn an_abandoned_move_changes_nothing() {
         let sender = Sender::start("vb");
         let mut log = Log::new(&sender);
         log.take_some(&mut older, 0, 2_000);
-        let rings = older[0].rings().unwrap();
+        let rings = rings_of(&older);
         // The newer process ends before it uses the rings.
         let unused = next_of(&older);
-        rings.hold();
-        rings.release();
+        stop(&older);
         assert_eq!(log.take(&mut older, 0), 0);
         drop(unused);
         rings.resume();
         log.take_some(&mut older, 0, 2_000);
         // It ends after it has used the rings.
         let mut newer = next_of(&older);
-        rings.hold();
-        rings.release();
+        stop(&older);
         log.take_some(&mut newer, 0, 2_000);
         drop(newer);
         rings.resume();
@@ -162,17 +175,15 @@ fn drops_of_the_kernel_are_counted_once() {
         let mut older = open_first(1);
         let mut sender = open_one(2, "vb");
         flood(&mut *sender, RING);
-        // Drops of the third generation only, of the first two while both exist, and of all.
+        // The numbers of drops before the move, before the newer port uses the rings, and afterwards.
         for (before, between, after) in [(0, 0, 64), (0, 96, 0), (320, 64, 32)] {
             let counted = drops(&older);
             flood(&mut *sender, before);
             assert_eq!(drops(&older), counted + before as u64);
             let mut newer = next_of(&older);
-            let rings = older[0].rings().unwrap();
-            rings.hold();
-            rings.release();
+            stop(&older);
             flood(&mut *sender, between);
-            assert_eq!(newer[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+            call(&mut newer);
             flood(&mut *sender, after);
             let counts = (drops(&older) - counted, drops(&newer));
             assert_eq!(counts, ((before + between) as u64, after as u64));
@@ -189,18 +200,17 @@ fn a_failed_upgrade_changes_no_counter() {
         let mut older = open_first(1);
         let mut sender = open_one(2, "vb");
         flood(&mut *sender, RING + 64);
-        let rings = older[0].rings().unwrap();
+        let rings = rings_of(&older);
         rings.resume();
-        assert_eq!(older[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        call(&mut older);
         assert_eq!(drops(&older), 64, "nothing was limited");
         let mut newer = next_of(&older);
-        rings.hold();
-        rings.release();
-        assert_eq!(newer[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        stop(&older);
+        call(&mut newer);
         flood(&mut *sender, 32);
         drop(newer);
         rings.resume();
-        assert_eq!(older[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        call(&mut older);
         assert_eq!(drops(&older), 96);
         assert_eq!(drain(&mut *older[0]).len(), RING);
     });
@@ -216,14 +226,13 @@ fn an_interface_that_vanishes_after_the_move_is_opened_again() {
         send(&mut *first, &packets);
         assert_eq!(receive(&mut *older[0], 20), packets);
         drop(first);
-        let rings = older[0].rings().unwrap();
+        let rings = rings_of(&older);
         let openings = rings.openings();
         let mut newer = next_of(&older);
-        rings.hold();
-        rings.release();
+        stop(&older);
         assert_eq!(rings.openings(), openings);
         drop(older);
-        assert_eq!(newer[0].transmit(&mut Vec::new(), &mut Vec::new()), 0);
+        call(&mut newer);
         run("ip link del va");
         await_link(&mut *newer[0], false);
         veth("va", "vb");
@@ -233,11 +242,10 @@ fn an_interface_that_vanishes_after_the_move_is_opened_again() {
         send(&mut *sender, &[packet(&[], 60, 5)]);
         assert_eq!(receive(&mut *newer[0], 1), [packet(&[], 60, 5)]);
         assert_eq!(newer[0].statistics().named_drops().map(|(_, n)| n).sum::<u64>(), 0);
-        assert_eq!(newer[0].rings().unwrap().openings(), 2, "earlier descriptors are outdated");
+        assert_eq!(rings_of(&newer).openings(), 2, "earlier descriptors are outdated");
         // The new socket can be handed over, too.
         let mut third = next_of(&newer);
-        newer[0].rings().unwrap().hold();
-        newer[0].rings().unwrap().release();
+        stop(&newer);
         send(&mut *sender, &[packet(&[], 60, 6)]);
         assert_eq!(receive(&mut *third[0], 1), [packet(&[], 60, 6)]);
     });
@@ -248,7 +256,7 @@ fn unsuitable_descriptors_are_refused() {
     in_lab("xdp_takeover::unsuitable_descriptors_are_refused", 0, |_: &Lab| {
         veth("va", "vb");
         let older = open_first(1);
-        let sockets = older[0].rings().unwrap().sockets().unwrap();
+        let sockets = rings_of(&older).sockets().unwrap();
         let copies = || -> Vec<OwnedFd> {
             sockets.descriptors().iter().map(|fd| fd.try_clone_to_owned().unwrap()).collect()
         };
@@ -269,7 +277,7 @@ fn unsuitable_descriptors_are_refused() {
         let wrong = open(XdpSockets::new(wrong, 1).unwrap(), 1);
         assert!(wrong.contains("continue the AF_XDP socket"), "{wrong}");
         let alone = port::open(&spec_of("af_xdp", 2, "vb", 1)).unwrap();
-        assert!(alone[0].rings().is_none(), "a port that is never handed over has private memory");
+        assert!(alone[0].handle().is_none(), "a port that is never handed over has private memory");
         let mut pools = Pools::new(0, 4, 0);
         assert_eq!({ older }[0].receive(&mut pools, &mut Vec::new(), 4, Stamp::NONE), 0);
     });

@@ -3,14 +3,13 @@
 
 use super::clock::MonotonicClock;
 use super::kept_rules;
-use super::ports::PortHandle;
 use super::start::start_workers;
 use super::{Crew, Daemon, DaemonError, Stop};
 use crate::upgrade::protocol::{DatapathOffer, PortOffer, PortWay};
 use crate::upgrade::{FinalCounters, FrozenDatapath, PortAccess, Successor, UpgradeCommand, UpgradeWay};
 use config::Config;
 use flow::PortNo;
-use port::Fanout;
+use port::{Fanout, PortHandle};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;

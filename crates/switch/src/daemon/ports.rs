@@ -5,7 +5,7 @@ use super::DaemonError;
 use crate::upgrade::InheritedDatapath;
 use config::{Config, ConfiguredPort};
 use port::patch::PatchEnd;
-use port::{DeviceLock, Fanout, Handover, Link, PortError, Queue, Queues, Spec, XdpRings};
+use port::{DeviceLock, Handover, Link, PortError, PortHandle, Queue, Queues, Spec};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -20,15 +20,6 @@ pub struct OpenPort {
     pub device_lock: Option<DeviceLock>,
 }
 
-/// The control thread's access to a port for an upgrade.
-#[derive(Clone)]
-pub(super) enum PortHandle {
-    /// The kernel directs the packets to one of two processes (`af_packet`).
-    Fanout(Fanout),
-    /// The sockets move to the new process (`af_xdp`).
-    Rings(XdpRings),
-}
-
 impl OpenPort {
     /// Returns the control thread's access to the port, if it is a patch port.
     pub(super) fn patch_end(&self) -> Option<PatchEnd> {
@@ -37,8 +28,7 @@ impl OpenPort {
 
     /// Returns the control thread's access to the port for an upgrade, if the port can be handed over.
     pub(super) fn handle(&self) -> Option<PortHandle> {
-        let (_, queue) = self.queues.first()?;
-        queue.fanout().map(PortHandle::Fanout).or_else(|| queue.rings().map(PortHandle::Rings))
+        self.queues.first().and_then(|(_, queue)| queue.handle())
     }
 
     /// Returns the link of the port, which is up only if every queue reports it as up.

@@ -60,12 +60,12 @@ pub(crate) struct FrozenDatapath {
 #[derive(Default)]
 pub(crate) struct PortAccess {
     pub fanouts: Vec<Fanout>,
-    /// The rings, with the number of their openings when their sockets were sent.
+    /// The rings of each port, with the value of [`XdpRings::openings`] when the sockets were sent.
     pub rings: Vec<(XdpRings, u32)>,
 }
 
 impl PortAccess {
-    /// Returns an error if a queue was reopened since its socket was sent.
+    /// Returns an error if the new process has an outdated socket, because a queue was reopened meanwhile.
     fn check_sockets(&self) -> Result<(), String> {
         match self.rings.iter().all(|(rings, openings)| rings.openings() == *openings) {
             true => Ok(()),
@@ -73,20 +73,21 @@ impl PortAccess {
         }
     }
 
-    /// Lets the workers use the rings no more, and waits until they obey.
+    /// Makes the workers stop using the rings, and waits until they have stopped.
     fn release_rings(&self) -> Result<(), String> {
         self.rings.iter().for_each(|(rings, _)| rings.release());
         let end = Instant::now() + DRAIN;
-        while !self.rings.iter().all(|(rings, _)| rings.have_obeyed()) {
+        while !self.rings.iter().all(|(rings, _)| rings.have_noticed()) {
             if Instant::now() >= end {
-                return Err("a worker does not release its sockets".into());
+                return Err("a worker does not stop using its sockets".into());
             }
             thread::sleep(LOOK);
         }
         Ok(())
     }
 
-    /// Uses the rings again, and directs the packets of fan-out groups to this process again.
+    /// Takes all packets back after a failure: uses the rings again, and directs the packets of fan-out
+    /// groups to this process.
     fn take_back(&self) {
         self.rings.iter().for_each(|(rings, _)| rings.resume());
         for fanout in &self.fanouts {
@@ -162,8 +163,8 @@ impl Predecessor {
                 Ok((sentences, link))
             }
             Err(reason) => {
-                // A new process that lives on would stay a member of the fan-out groups, and could still use
-                // the rings.
+                // Take the packets back only when the new process has ended. It could still use the rings,
+                // and would stay a member of the fan-out groups.
                 if self.launcher.end(pid) {
                     access.take_back();
                 } else {

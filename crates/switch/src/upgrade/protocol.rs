@@ -98,7 +98,7 @@ pub enum PortWay {
         /// Number of members of the group.
         members: u16,
     },
-    /// The sockets move (`af_xdp`). [`PredecessorMessage::Sockets`] follows.
+    /// The sockets move to the new process (`af_xdp`), in a message [`PredecessorMessage::Sockets`].
     Sockets {
         /// Number of queues.
         queues: usize,
@@ -126,8 +126,8 @@ pub enum SuccessorMessage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PredecessorMessage {
-    /// The descriptors are those of a port's sockets. Such messages follow the offer of a datapath, in the
-    /// order of its ports.
+    /// The descriptors of an `af_xdp` port. After the offer of a datapath, there is one such message for each
+    /// of these ports, in the order of the offer.
     Sockets,
     /// The new process may direct the packets to itself.
     TakeOver,

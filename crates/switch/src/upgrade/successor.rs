@@ -59,7 +59,7 @@ pub(crate) struct InheritedDatapath {
     pub control: Option<OwnedFd>,
     listeners: Vec<(String, OwnedFd)>,
     locks: Vec<(String, OwnedFd)>,
-    /// What the ports get, by device.
+    /// What the ports inherit, with their devices.
     ports: Vec<(String, Inherited)>,
 }
 
@@ -76,7 +76,8 @@ impl InheritedDatapath {
         Some(self.locks.remove(at).1)
     }
 
-    /// Returns what the port of a device gets, if the old process had a port of the same driver there.
+    /// Returns what a port inherits. Returns `None` if the old process had no port of this driver on the
+    /// device.
     pub fn port(&self, device: &str, driver: &str) -> Option<Inherited> {
         let (_, port) = self.ports.iter().find(|(known, _)| known == device)?;
         let of = match port {

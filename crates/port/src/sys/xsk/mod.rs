@@ -5,11 +5,10 @@
 //! A receive chunk is in the fill ring, in the receive ring, or being read. A send chunk is free, in the
 //! transmit ring, owned by the device, or in the completion ring.
 //!
-//! Everything that another process needs to continue is in shared memory: the rings, the UMEM, and after it
-//! the lengths of the unsent frames. So a process can hand over a socket with the packets in it: it stops
-//! using the rings, and the other process, which has mapped the same memory ([`Xsk::inherit`]), reads the
-//! positions of the rings ([`Xsk::take_over`]). Linux allows the mapping of a bound socket's rings from
-//! version 6.4 on.
+//! A socket can move to another process with the packets in it, because all state that the other process
+//! needs is in shared memory: the rings, the UMEM, and the state after the UMEM (`shared.rs`). The other
+//! process maps this memory ([`Xsk::inherit`]), which requires Linux 6.4. When the first process has stopped
+//! using the rings, the other one reads the positions of the rings and continues there ([`Xsk::take_over`]).
 
 mod ring;
 mod shared;
@@ -79,16 +78,16 @@ pub(crate) struct Xsk {
     file: Option<Arc<OwnedFd>>,
     /// Free send chunks.
     free: Vec<u32>,
-    /// Sum of `lens`.
+    /// Sum of the lengths of all unsent frames.
     outstanding_bytes: usize,
     /// Number of frames queued since the last `send`.
     put_up: u32,
     /// Position in the transmit ring up to which the kernel has taken frames.
     taken: u32,
     is_zero_copy: bool,
-    /// Number of packets that the kernel dropped before this process took over the socket.
+    /// Number of packets that the kernel had dropped when this process took over the socket.
     drops_before: u64,
-    /// How often a process had taken over the socket when this one did.
+    /// Number of takeovers of the socket, including the one by this process.
     takeovers: u64,
 }
 
@@ -140,8 +139,8 @@ impl Xsk {
         Ok(xsk)
     }
 
-    /// Maps the memory of a bound socket of another process. The socket must not be used before
-    /// [`Xsk::take_over`].
+    /// Maps the memory of a socket that another process has bound. Call [`Xsk::take_over`] before any use of
+    /// the rings.
     pub(crate) fn inherit(fd: Arc<OwnedFd>, file: Arc<OwnedFd>) -> io::Result<Self> {
         let other_layout = || {
             io::Error::new(
@@ -149,7 +148,7 @@ impl Xsk {
                 "its memory has another layout than this program expects",
             )
         };
-        // Bytes behind the end of a file can be mapped, but not accessed.
+        // A mapping may be longer than the file, but an access behind the file's end would raise SIGBUS.
         if super::file_bytes(file.as_fd())? != SharedState::END as u64 {
             return Err(other_layout());
         }
@@ -201,15 +200,15 @@ impl Xsk {
         self.shared.binding()
     }
 
-    /// Continues the socket of another process, which uses the rings no more.
+    /// Continues at the current positions of the rings. The other process must have stopped using them.
     pub(crate) fn take_over(&mut self) {
         self.read_positions();
         self.drops_before = self.all_kernel_drops();
         self.takeovers = self.shared.take_over(self.drops_before);
     }
 
-    /// Continues after [`Xsk::take_over`] by another process, which has failed. It may have been killed while
-    /// it used the rings: then the packets and chunks of at most one burst are lost.
+    /// Continues at the current positions of the rings after another process has used them and ended. If that
+    /// process was killed while it used the rings, the packets and chunks of one burst are lost.
     pub(crate) fn resume(&mut self) {
         self.read_positions();
         self.takeovers = self.shared.takeovers().0;
@@ -450,7 +449,8 @@ impl Xsk {
         self.all_kernel_drops().saturating_sub(self.drops_before)
     }
 
-    /// Returns what [`Xsk::kernel_drops`] returned when another process took over the socket.
+    /// Returns the number of packets that the kernel dropped while this process had the socket. The process
+    /// that has taken over the socket counts later drops.
     pub(crate) fn kernel_drops_before_handover(&self) -> u64 {
         let (takeovers, drops) = self.shared.takeovers();
         if takeovers == self.takeovers {

@@ -113,13 +113,13 @@ impl<T: Entry> Ring<T> {
         })
     }
 
-    /// Continues after another process, which was the producer.
+    /// Reads the positions of a ring of which another process was the producer.
     pub(super) fn adopt_as_producer(&mut self) {
         self.own = Self::shared(self.producer).load(Ordering::Acquire);
         self.other = Self::shared(self.consumer).load(Ordering::Acquire);
     }
 
-    /// Continues after another process, which was the consumer.
+    /// Reads the positions of a ring of which another process was the consumer.
     pub(super) fn adopt_as_consumer(&mut self) {
         self.own = Self::shared(self.consumer).load(Ordering::Acquire);
         self.other = Self::shared(self.producer).load(Ordering::Acquire);

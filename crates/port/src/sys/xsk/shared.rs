@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! State of a socket in shared memory after the UMEM, for the next process that uses the socket.
+//! The state of a socket that the next process needs, in shared memory after the UMEM.
 
 use super::ring::Mapping;
 use super::{CHUNK_BYTES, RECEIVE_CHUNKS, SEND_CHUNKS, UMEM_BYTES};
@@ -13,22 +13,22 @@ const LENS_AT: u64 = UMEM_BYTES as u64;
 const WORDS_AT: u64 = LENS_AT + SEND_CHUNKS as u64 * size_of::<AtomicU32>() as u64;
 /// Number of the other words.
 const WORDS: usize = 4;
-/// Identifies this layout of the memory and the rings. Must change with the meaning of any word.
+/// Version and sizes of this layout. The version, in the top byte, must change with the meaning of a word.
 const LAYOUT: u64 = 1 << 56 | (RECEIVE_CHUNKS as u64) << 40 | (SEND_CHUNKS as u64) << 24 | CHUNK_BYTES as u64;
 
-/// The other words.
+/// The words after the lengths, by their places.
 #[derive(Clone, Copy)]
 enum Word {
     Layout,
     /// Interface and hardware queue to which the socket is bound.
     Binding,
-    /// How often a process has taken over the socket from another one.
+    /// Number of times that a process took over the socket from another one.
     Takeovers,
     /// The number of packets that the kernel had dropped at the last takeover.
     Drops,
 }
 
-/// The words after the UMEM, all of which are 0 at first.
+/// The lengths and words after the UMEM. All are 0 at first.
 pub(super) struct SharedState {
     lens: NonNull<AtomicU32>,
     words: NonNull<AtomicU64>,
@@ -46,7 +46,7 @@ impl SharedState {
         Ok(Self { lens: umem.at(LENS_AT, SEND_CHUNKS as usize)?, words: umem.at(WORDS_AT, WORDS)? })
     }
 
-    /// Records the layout, and the interface and hardware queue to which the socket is bound.
+    /// Stores the version of the layout, and the interface and hardware queue to which the socket is bound.
     pub(super) fn set_binding(&mut self, ifindex: i32, queue: u32) {
         self.set(Word::Binding, u64::from(ifindex as u32) << 32 | u64::from(queue));
         self.set(Word::Layout, LAYOUT);
@@ -58,19 +58,19 @@ impl SharedState {
         ((word >> 32) as i32, word as u32)
     }
 
-    /// Returns whether the memory has the layout that this program expects.
+    /// Returns whether the memory has the layout of this program.
     pub(super) fn has_layout(&self) -> bool {
         self.get(Word::Layout) == LAYOUT
     }
 
-    /// Returns how often a process has taken over the socket, and the number of packets that the kernel had
-    /// dropped when the last one did.
+    /// Returns the number of takeovers, and the number of packets that the kernel had dropped at the last
+    /// one.
     pub(super) fn takeovers(&self) -> (u64, u64) {
         (self.get(Word::Takeovers), self.get(Word::Drops))
     }
 
-    /// Records that this process takes over the socket, and the number of packets that the kernel has
-    /// dropped. Returns the number of takeovers.
+    /// Counts a takeover by this process, and stores the number of packets that the kernel has dropped so
+    /// far. Returns the number of takeovers.
     pub(super) fn take_over(&mut self, drops: u64) -> u64 {
         let takeovers = self.get(Word::Takeovers).wrapping_add(1);
         self.set(Word::Drops, drops);
@@ -78,13 +78,14 @@ impl SharedState {
         takeovers
     }
 
-    /// Returns the length of the unsent frame in a send chunk, or 0 if the chunk is free. `chunk` is below
-    /// [`SEND_CHUNKS`].
+    /// Returns the length of the unsent frame in a send chunk, or 0 if the chunk is free. Panics if `chunk`
+    /// is not the number of a send chunk.
     pub(super) fn len(&self, chunk: u32) -> u32 {
         self.word(chunk).load(Ordering::Relaxed)
     }
 
-    /// Sets the length of the unsent frame in a send chunk.
+    /// Sets the length of the unsent frame in a send chunk. Panics if `chunk` is not the number of a send
+    /// chunk.
     pub(super) fn set_len(&mut self, chunk: u32, len: u32) {
         self.word(chunk).store(len, Ordering::Relaxed);
     }
