@@ -443,8 +443,8 @@ impl Xsk {
         self.outstanding_bytes.saturating_sub(sent.sum())
     }
 
-    /// Returns the number of packets dropped by the kernel because the rings were full, since this process
-    /// has the socket.
+    /// Returns the number of packets that the kernel has dropped since this process got the socket, because a
+    /// ring was full.
     pub(crate) fn kernel_drops(&self) -> u64 {
         self.all_kernel_drops().saturating_sub(self.drops_before)
     }
@@ -482,7 +482,7 @@ impl Xsk {
     }
 }
 
-/// Returns the number of a chunk among the send chunks, if it is one.
+/// Returns the place of a chunk among the send chunks. Returns `None` for a receive chunk.
 fn send_chunk(chunk: usize) -> Option<u32> {
     let number = chunk.checked_sub(RECEIVE_CHUNKS as usize)? as u32;
     (number < SEND_CHUNKS).then_some(number)
