@@ -115,6 +115,24 @@ pub struct FlowMod {
 }
 
 impl FlowMod {
+    /// Returns the entry that this flow-mod adds, with ID 0, or `None` for a flow-mod of all tables. `share`
+    /// returns a shared copy of the instructions. An entry without a mark in the flow-mod is not low-latency.
+    #[must_use]
+    pub fn into_entry(self, share: impl FnOnce(Instructions) -> Arc<Instructions>) -> Option<FlowEntry> {
+        Some(FlowEntry {
+            id: EntryId(0),
+            table: self.table?,
+            priority: self.priority,
+            matching: self.matching,
+            instructions: share(self.instructions),
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            cookie: self.cookie,
+            flags: self.flags,
+            low_latency: self.low_latency.unwrap_or(false),
+        })
+    }
+
     /// Returns the real ports that the flow-mod matches or sends to.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let matched = self.matching.get(Field::InPort).map(|condition| PortNo(condition.value as u32));

@@ -66,7 +66,7 @@ macro_rules! fields {
 
             /// Returns the location of the field's bits.
             #[must_use]
-            pub fn location(self) -> Location {
+            pub const fn location(self) -> Location {
                 match self {
                     $(Self::$name => Location { base: FieldBase::$base, offset_bits: $offset, length_bits: $length, needs: $needs },)*
                     Self::Slice(s) => Location {
@@ -173,8 +173,8 @@ fields! {
 impl Field {
     /// Returns the mask of all bits of the field, right-aligned.
     #[must_use]
-    pub fn full_mask(self) -> u128 {
-        u128::MAX >> (128 - u32::from(self.location().length_bits))
+    pub const fn full_mask(self) -> u128 {
+        u128::MAX >> (128 - self.location().length_bits as u32)
     }
 
     /// Returns whether a match may examine only some bits of the field: in slices, fields that Open vSwitch

@@ -4,6 +4,7 @@
 use crate::Field;
 use crate::packed::{self, Fields};
 use std::fmt;
+use std::hash::Hasher;
 
 /// Condition on one field: the bits of the packet's field under `mask` must equal `value`. A packet without
 /// the field does not match.
@@ -110,9 +111,9 @@ impl Match {
     pub fn unchecked_prerequisites(
         conditions: impl IntoIterator<Item = FieldMatch>,
     ) -> Result<Self, MatchError> {
-        let conditions = conditions.into_iter();
-        let mut fields: Vec<FieldMatch> = Vec::with_capacity(conditions.size_hint().0);
-        for c in conditions {
+        // A vector is checked in its own memory.
+        let mut fields: Vec<FieldMatch> = conditions.into_iter().collect();
+        for c in &fields {
             let full = c.field.full_mask();
             if c.value & !full != 0 || c.mask & !full != 0 {
                 return Err(MatchError::ValueTooLarge(
@@ -124,14 +125,11 @@ impl Match {
             if c.value & !c.mask != 0 {
                 return Err(MatchError::ValueOutsideMask(c.field.to_string(), c.value, c.mask));
             }
-            if c.mask == 0 {
-                continue;
-            }
-            if !c.is_exact() && !c.field.maskable() {
+            if c.mask != full && c.mask != 0 && !c.field.maskable() {
                 return Err(MatchError::MaskNotAllowed(c.field.to_string(), c.mask));
             }
-            fields.push(c);
         }
+        fields.retain(|c| c.mask != 0);
         fields.sort_unstable_by_key(|c| c.field);
         if let Some(pair) = fields.windows(2).find(|p| p[0].field == p[1].field) {
             return Err(MatchError::Duplicate(pair[0].field.to_string()));
@@ -155,6 +153,24 @@ impl Match {
     #[must_use]
     pub fn get(&self, field: Field) -> Option<FieldMatch> {
         self.fields().find(|c| c.field == field)
+    }
+
+    /// Returns whether both matches examine the same bits of the same fields, with any values. All matches of
+    /// linear tables have the same shape.
+    #[must_use]
+    pub fn has_shape_of(&self, other: &Self) -> bool {
+        packed::have_same_shape(&self.packed, &other.packed)
+    }
+
+    /// Adds the shape of the match to a hash: its fields and masks, without the values.
+    pub fn hash_shape(&self, state: &mut impl Hasher) {
+        packed::hash_shape(&self.packed, state);
+    }
+
+    /// Returns whether a condition examines a slice.
+    #[must_use]
+    pub fn has_slices(&self) -> bool {
+        packed::has_slice(&self.packed)
     }
 
     /// Returns whether every packet matches, because there are no conditions.

@@ -11,18 +11,44 @@
 
 use crate::slice::{Slice, SliceBase};
 use crate::{Field, FieldMatch};
+use std::hash::Hasher;
 
 const INDEX: u8 = 0x7e;
+const INDEX_BYTES: usize = 4;
 const SLICE: u8 = 0x7f;
 const MASKED: u8 = 0x80;
 
-fn bytes_of(field: Field) -> usize {
-    usize::from(field.location().length_bits).div_ceil(8)
+/// Length of a slice's head in bytes: base, first bit and length.
+const SLICE_HEAD: usize = 5;
+
+/// A named field, as the reader needs it.
+#[derive(Clone, Copy)]
+struct NamedField {
+    field: Field,
+    /// Number of bytes of a value.
+    bytes: usize,
+    full_mask: u128,
+}
+
+/// The named fields by OXM number. Looking a field up here takes less time than computing its values.
+static NAMED: [NamedField; Field::NAMED.len()] = {
+    let mut named = [NamedField { field: Field::InPort, bytes: 0, full_mask: 0 }; Field::NAMED.len()];
+    let mut at = 0;
+    while at < named.len() {
+        let field = Field::NAMED[at];
+        named[at] = NamedField { field, bytes: bytes_of(field), full_mask: field.full_mask() };
+        at += 1;
+    }
+    named
+};
+
+const fn bytes_of(field: Field) -> usize {
+    (field.location().length_bits as usize).div_ceil(8)
 }
 
 /// Returns the number of bytes of an encoded condition.
 fn packed_bytes(condition: &FieldMatch) -> usize {
-    let head = if matches!(condition.field, Field::Slice(_)) { 6 } else { 1 };
+    let head = if matches!(condition.field, Field::Slice(_)) { 1 + SLICE_HEAD } else { 1 };
     head + bytes_of(condition.field) * if condition.is_exact() { 1 } else { 2 }
 }
 
@@ -75,14 +101,14 @@ impl<'a> Fields<'a> {
         Self { rest: packed }
     }
 
-    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+    fn bytes(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(bytes)?;
         self.rest = rest;
         Some(taken)
     }
 
     fn number(&mut self, bytes: usize) -> Option<u128> {
-        let taken = self.take(bytes)?;
+        let taken = self.bytes(bytes)?;
         // Nearly all numbers have few bytes, for which this is faster than a copy.
         if bytes <= 8 {
             return Some(taken.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte)).into());
@@ -99,20 +125,66 @@ impl Iterator for Fields<'_> {
     fn next(&mut self) -> Option<FieldMatch> {
         let (&tag, rest) = self.rest.split_first()?;
         self.rest = rest;
-        let field = match tag & !MASKED {
+        let NamedField { field, bytes, full_mask } = match tag & !MASKED {
             SLICE => {
                 let base = SliceBase::numbered(self.number(1)? as u8)?;
                 let (offset_bits, length_bits) = (self.number(2)? as u16, self.number(2)? as u16);
-                Field::Slice(Slice { base, offset_bits, length_bits })
+                let field = Field::Slice(Slice { base, offset_bits, length_bits });
+                NamedField { field, bytes: bytes_of(field), full_mask: field.full_mask() }
             }
-            // `NAMED` is in OXM order without gaps, so `get` returns `None` for other values.
-            named => *Field::NAMED.get(usize::from(named))?,
+            // The named fields are in OXM order without gaps, so `get` returns `None` for other values.
+            named => *NAMED.get(usize::from(named))?,
         };
-        let bytes = bytes_of(field);
         let value = self.number(bytes)?;
-        let mask = if tag & MASKED == 0 { field.full_mask() } else { self.number(bytes)? };
+        let mask = if tag & MASKED == 0 { full_mask } else { self.number(bytes)? };
         Some(FieldMatch { field, value, mask })
     }
+}
+
+/// Iterator over the encoded fields and masks of packed conditions, without the values. For each condition,
+/// it returns the first byte with a slice's head, and the mask, which is empty if it is full.
+struct Shape<'a>(Fields<'a>);
+
+impl<'a> Iterator for Shape<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.0.rest;
+        let tag = *rest.first()?;
+        let (head, bytes) = match tag & !MASKED {
+            SLICE => {
+                let length_bits = u16::from_be_bytes([*rest.get(SLICE_HEAD - 1)?, *rest.get(SLICE_HEAD)?]);
+                (1 + SLICE_HEAD, usize::from(length_bits).div_ceil(8))
+            }
+            // An index of a linear table is a value of its own length.
+            INDEX => (1, INDEX_BYTES),
+            named => (1, NAMED.get(usize::from(named))?.bytes),
+        };
+        let head = self.0.bytes(head)?;
+        self.0.bytes(bytes)?;
+        let mask = if tag & MASKED == 0 { &[] } else { self.0.bytes(bytes)? };
+        Some((head, mask))
+    }
+}
+
+/// Returns whether two packed matches examine the same bits of the same fields. All indices of linear tables
+/// examine the same.
+pub(crate) fn have_same_shape(one: &[u8], other: &[u8]) -> bool {
+    // Conditions with the same fields and masks have the same lengths.
+    one.len() == other.len() && Shape(Fields::of(one)).eq(Shape(Fields::of(other)))
+}
+
+/// Adds the fields and masks of a packed match to a hash, without the values.
+pub(crate) fn hash_shape(packed: &[u8], state: &mut impl Hasher) {
+    for (head, mask) in Shape(Fields::of(packed)) {
+        state.write(head);
+        state.write(mask);
+    }
+}
+
+/// Returns whether packed conditions examine a slice.
+pub(crate) fn has_slice(packed: &[u8]) -> bool {
+    Shape(Fields::of(packed)).any(|(head, _)| head.len() > 1)
 }
 
 #[cfg(test)]
@@ -140,6 +212,40 @@ mod tests {
         let linear = pack_index(0x0102_0304);
         assert_eq!((index(&linear), Fields::of(&linear).next()), (Some(0x0102_0304), None));
         assert_eq!(index(&pack(&all)), None);
+    }
+
+    #[test]
+    fn shapes_are_equal_if_fields_and_masks_are() {
+        let slice = |length_bits| Field::Slice(Slice { base: SliceBase::L3, offset_bits: 4, length_bits });
+        let fields = [Field::InPort, Field::EthDst, Field::MplsBos, Field::Ipv6Src, slice(9), slice(70)];
+        let mut all: Vec<Vec<FieldMatch>> = vec![Vec::new()];
+        for field in fields {
+            let (full, low) = (field.full_mask(), field.full_mask() & 0x1_ffff);
+            let conditions = [(0, full), (full, full), (1, low), (low, low), (0, 1)];
+            let conditions = conditions.map(|(value, mask)| FieldMatch { field, value, mask });
+            let before = all.clone();
+            all.extend(before.iter().flat_map(|list| conditions.iter().map(|c| [&list[..], &[*c]].concat())));
+            all.truncate(700);
+            all.extend(conditions.iter().map(|c| vec![*c]));
+        }
+        let hash = |packed: &[u8]| {
+            let mut state = std::hash::DefaultHasher::new();
+            hash_shape(packed, &mut state);
+            state.finish()
+        };
+        let shape = |list: &[FieldMatch]| list.iter().map(|c| (c.field, c.mask)).collect::<Vec<_>>();
+        for one in &all {
+            let first = pack(one);
+            assert_eq!(has_slice(&first), one.iter().any(|c| matches!(c.field, Field::Slice(_))));
+            for other in &all {
+                let (second, equal) = (pack(other), shape(one) == shape(other));
+                assert_eq!(have_same_shape(&first, &second), equal, "{one:?} {other:?}");
+                assert_eq!(hash(&first) == hash(&second), equal, "{one:?} {other:?}");
+            }
+        }
+        assert!(have_same_shape(&pack_index(1), &pack_index(0xff00_0000)) && !has_slice(&pack_index(1)));
+        assert!(!have_same_shape(&pack_index(1), &pack(&[FieldMatch::exact(Field::InPort, 1)])));
+        assert_ne!(hash(&pack_index(1)), hash(&[]));
     }
 
     #[test]

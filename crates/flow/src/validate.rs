@@ -4,8 +4,8 @@
 
 use crate::action::{KeyHeader, SetField, TfHeader};
 use crate::{
-    Action, EditError, Field, FlowMod, FlowModCommand, GroupId, Limits, Match, MatchError, MeterId, PortNo,
-    QueueId, TableId, port_no,
+    Action, EditError, Field, FlowMod, FlowModCommand, GroupId, Instructions, Limits, Match, MatchError,
+    MeterId, PortNo, QueueId, TableId, port_no,
 };
 
 /// Highest group number (OFPG_MAX).
@@ -116,8 +116,14 @@ pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
     if matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict) {
         return Ok(());
     }
-    let table = flow.table.ok_or(ValidateError::Table)?;
-    let instructions = &flow.instructions;
+    validate_instructions(flow.table.ok_or(ValidateError::Table)?, &flow.instructions)
+}
+
+/// Checks the instructions of an entry of `table`, like [`validate`].
+///
+/// # Errors
+/// Returns the first violation of OpenFlow 1.3 or of [`Limits`].
+pub fn validate_instructions(table: TableId, instructions: &Instructions) -> Result<(), ValidateError> {
     if let Some(next) = instructions.next {
         let to = next.table();
         if to <= table || to == TableId(u8::MAX) {

@@ -12,9 +12,9 @@ pub type Signature = Box<[(Field, u128)]>;
 pub struct Shape {
     /// Number of rules of each signature, apart from `run`.
     signatures: HashMap<Signature, usize>,
-    /// Signature of the rules that were added last, which is in `signatures`, and their number. Most rules
+    /// A rule of those that were added last, whose signature is in `signatures`, and their number. Most rules
     /// have the signature of the rule before them.
-    run: Option<(Signature, usize)>,
+    run: Option<(Match, usize)>,
     keyed: BTreeMap<u16, usize>,
     catch_alls: BTreeMap<u16, usize>,
     len: usize,
@@ -55,21 +55,20 @@ impl Shape {
     }
 
     fn count_signature(&mut self, matching: &Match) {
-        if let Some((signature, rules)) = &mut self.run
-            && matching.fields().map(|c| (c.field, c.mask)).eq(signature.iter().copied())
+        if let Some((last, rules)) = &mut self.run
+            && matching.has_shape_of(last)
         {
             *rules += 1;
             return;
         }
         self.end_run();
-        let signature = signature(matching);
-        self.signatures.entry(signature.clone()).or_default();
-        self.run = Some((signature, 1));
+        self.signatures.entry(signature(matching)).or_default();
+        self.run = Some((matching.clone(), 1));
     }
 
     fn end_run(&mut self) {
-        if let Some((signature, rules)) = self.run.take() {
-            *self.signatures.entry(signature).or_default() += rules;
+        if let Some((last, rules)) = self.run.take() {
+            *self.signatures.entry(signature(&last)).or_default() += rules;
         }
     }
 

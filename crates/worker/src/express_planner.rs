@@ -189,8 +189,8 @@ impl ExpressPlanner {
     #[must_use]
     pub fn note(&mut self, changes: &[EntryChange]) -> bool {
         let mut is_narrow = false;
-        // Table and fields of the rule that was added last. Most rules have those of the rule before them.
-        let mut last: Option<(TableId, Vec<(Field, u128)>)> = None;
+        // The rule that was added last. Most rules have the table and the fields of the rule before them.
+        let mut last: Option<&FlowEntry> = None;
         for change in changes {
             match change {
                 // Packets reach this table only through NORMAL, so its entries do not matter.
@@ -202,15 +202,15 @@ impl ExpressPlanner {
                     let leads = Leads::of(&entry.instructions, &mut self.lists);
                     self.set(entry.id, leads);
                     is_narrow |= self.tables[entry.table.index()].add(leads);
-                    let fields = || entry.matching.fields().map(|c| (c.field, c.mask));
-                    let is_like = |(table, known): &(TableId, Vec<(Field, u128)>)| {
-                        *table == entry.table && fields().eq(known.iter().copied())
+                    let is_like = |last: &FlowEntry| {
+                        last.table == entry.table && last.matching.has_shape_of(&entry.matching)
                     };
-                    if !last.as_ref().is_some_and(is_like) {
-                        let examined = on_arrival(&self.views[entry.table.index()], fields());
+                    if !last.is_some_and(is_like) {
+                        let fields = entry.matching.fields().map(|c| (c.field, c.mask));
+                        let examined = on_arrival(&self.views[entry.table.index()], fields);
                         add_bits(&mut self.recent, examined.into_iter().flatten());
                         is_narrow |= self.examines_more(entry);
-                        last = Some((entry.table, fields().collect()));
+                        last = Some(entry);
                     }
                 }
                 EntryChange::Modify { id, table, instructions, .. } => {
