@@ -4,10 +4,11 @@
 use crate::bytes::{Put, Reader, duration, put_duration, unless};
 use crate::error::{self, DecodeError};
 use crate::features::{ALL_TABLES, table_or_all};
+use crate::header::{Header, VERSION, kind};
 use crate::instruction;
 use crate::matching;
 use crate::packet::NO_BUFFER;
-use flow::{EntryFlags, FlowModCommand, GroupId, Match, Nanos, PortNo, TableId};
+use flow::{EntryFlags, FlowModCommand, GroupId, Instructions, Match, Nanos, PortNo, TableId};
 
 /// Number that stands for any port or any group (OFPP_ANY, OFPG_ANY).
 pub(crate) const ANY: u32 = 0xffff_ffff;
@@ -29,8 +30,50 @@ pub struct FlowModMessage {
     pub buffer_id: Option<u32>,
 }
 
+/// Flow-mod whose instructions are not decoded, for callers that decode equal instructions only once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowModParts<'a> {
+    /// Change of the tables, without instructions and low-latency mark.
+    pub flow: flow::FlowMod,
+    /// Encoded instructions, for [`decode_instructions`].
+    pub instructions: &'a [u8],
+}
+
+impl<'a> FlowModParts<'a> {
+    /// Decodes a whole FLOW_MOD message except its instructions.
+    ///
+    /// # Errors
+    /// Returns an error if the message is not a FLOW_MOD, or if another part than the instructions is
+    /// malformed.
+    pub fn decode(message: &'a [u8]) -> Result<Self, DecodeError> {
+        let (header, body) = Header::split(message)?;
+        if (header.version, header.kind) != (VERSION, kind::FLOW_MOD) {
+            return error::BAD_TYPE.says(format!("message type {} is not FLOW_MOD", header.kind));
+        }
+        let mut r = Reader::new(body, "the message", error::BAD_LEN);
+        let FlowModMessage { flow, .. } = FlowModMessage::without_instructions(&mut r)?;
+        Ok(Self { flow, instructions: r.rest() })
+    }
+}
+
+/// Decodes the instructions of [`FlowModParts`]. Returns them, and the low-latency mark if there is one.
+///
+/// # Errors
+/// Returns an error if an instruction is malformed or unknown.
+pub fn decode_instructions(bytes: &[u8]) -> Result<(Instructions, Option<bool>), DecodeError> {
+    let decoded = instruction::decode_list(&mut Reader::new(bytes, "the message", error::BAD_LEN))?;
+    Ok((decoded.instructions, decoded.low_latency))
+}
+
 impl FlowModMessage {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut made = Self::without_instructions(r)?;
+        let instruction::Decoded { instructions, low_latency } = instruction::decode_list(r)?;
+        (made.flow.instructions, made.flow.low_latency) = (instructions, low_latency);
+        Ok(made)
+    }
+
+    fn without_instructions(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (cookie, cookie_mask, table) = (r.u64()?, r.u64()?, table_or_all(r.u8()?));
         let command = r.u8()?;
         let Some(command) = COMMANDS.get(usize::from(command)).copied() else {
@@ -42,14 +85,12 @@ impl FlowModMessage {
         let (out_port, out_group) = (unless(ANY, r.u32()?).map(PortNo), unless(ANY, r.u32()?).map(GroupId));
         let flags = decode_flags(r.u16()?)?;
         r.skip(2)?;
-        let matching = matching::decode(r)?;
-        let instruction::Decoded { instructions, low_latency } = instruction::decode_list(r)?;
         let flow = flow::FlowMod {
             command,
             table,
             priority,
-            matching,
-            instructions,
+            matching: matching::decode(r)?,
+            instructions: Instructions::default(),
             idle_timeout_s,
             hard_timeout_s,
             cookie,
@@ -57,7 +98,7 @@ impl FlowModMessage {
             flags,
             out_port,
             out_group,
-            low_latency,
+            low_latency: None,
         };
         Ok(Self { flow, buffer_id })
     }

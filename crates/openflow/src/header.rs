@@ -2,6 +2,7 @@
 //! Message header: version 8 bits, type 8, length 16, transaction number 32.
 
 use crate::bytes::Put;
+use crate::error::{self, DecodeError};
 
 /// Version number of OpenFlow 1.3.
 pub const VERSION: u8 = 4;
@@ -30,6 +31,22 @@ impl Header {
         let &[version, kind, l0, l1, x0, x1, x2, x3] = bytes.first_chunk::<HEADER_BYTES>()?;
         let length = u16::from_be_bytes([l0, l1]);
         Some(Self { version, kind, length, xid: u32::from_be_bytes([x0, x1, x2, x3]) })
+    }
+
+    /// Splits a message into its header and its body.
+    pub(crate) fn split(message: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        let Some(header) = Self::read(message) else {
+            return error::BAD_LEN
+                .says(format!("{} bytes are too few for a message; its header alone has 8", message.len()));
+        };
+        if usize::from(header.length) != message.len() {
+            return error::BAD_LEN.says(format!(
+                "the message claims {} bytes, but it has {}",
+                header.length,
+                message.len()
+            ));
+        }
+        Ok((header, &message[HEADER_BYTES..]))
     }
 
     /// Appends the 8 bytes of the header.

@@ -10,6 +10,9 @@ use flow::{Match, MatchError};
 /// Type of a match that consists of OXM fields (OFPMT_OXM).
 const OXM: u16 = 1;
 
+/// Maximum number of conditions for which memory is reserved before they are read.
+const CONDITIONS_RESERVED: usize = 16;
+
 /// Decodes a match and checks its prerequisites.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     let made = decode_unchecked(r)?;
@@ -34,7 +37,8 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
     // Missing padding is reported as a wrong length of the match.
     r.part(length.next_multiple_of(8) - length, "the match's padding", error::MATCH_BAD_LEN)?;
     let mut index = None;
-    let mut conditions = Vec::new();
+    // A condition with its head has at least 5 bytes. Most matches have few conditions.
+    let mut conditions = Vec::with_capacity((fields.remaining() / 5).min(CONDITIONS_RESERVED));
     let mut seen = 0u64;
     while !fields.is_empty() {
         match oxm::decode(&mut fields, oxm::IN_MATCH)? {

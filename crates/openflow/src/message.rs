@@ -7,7 +7,7 @@ use crate::error::{self, DecodeError, TooLong};
 use crate::features::{Features, SwitchConfig, TableMod};
 use crate::flow_mod::{FlowModMessage, FlowRemovedMessage};
 use crate::group::GroupMod;
-use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION, kind};
+use crate::header::{Header, MESSAGE_BYTES_MAX, VERSION, kind};
 use crate::hello::Hello;
 use crate::meter::MeterMod;
 use crate::multipart::{MultipartReply, MultipartRequest, Query};
@@ -103,18 +103,8 @@ pub enum Message {
 /// Returns an error with the code of the ERROR message to send. The start of the next message is unknown if
 /// the code is OFPBRC_BAD_VERSION, or if it is OFPBRC_BAD_LEN because `bytes` is not exactly one message.
 pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
-    let Some(header) = Header::read(bytes) else {
-        return error::BAD_LEN
-            .says(format!("{} bytes are too few for a message; its header alone has 8", bytes.len()));
-    };
-    if usize::from(header.length) != bytes.len() {
-        return error::BAD_LEN.says(format!(
-            "the message claims {} bytes, but it has {}",
-            header.length,
-            bytes.len()
-        ));
-    }
-    Message::decode_body(header, &bytes[HEADER_BYTES..])
+    let (header, body) = Header::split(bytes)?;
+    Message::decode_body(header, body)
 }
 
 /// Appends a message to `out`. A multipart reply that exceeds one message is written as several parts.

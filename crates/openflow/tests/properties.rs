@@ -8,6 +8,7 @@
 mod common;
 
 use common::{hex, message, mutate, set_length};
+use openflow::flow_mod::{FlowModParts, decode_instructions};
 use openflow::{DecodeError, Header, MESSAGE_BYTES_MAX, Message, decode, encode};
 
 /// Number of random messages that are encoded and decoded.
@@ -61,10 +62,23 @@ fn truncated_messages_are_refused_or_decode_to_shorter_ones() {
     }
 }
 
+/// Decodes a FLOW_MOD and then its instructions.
+fn in_parts(bytes: &[u8]) -> Result<flow::FlowMod, DecodeError> {
+    let FlowModParts { flow, instructions } = FlowModParts::decode(bytes)?;
+    let (instructions, low_latency) = decode_instructions(instructions)?;
+    Ok(flow::FlowMod { instructions, low_latency, ..flow })
+}
+
 /// Decodes arbitrary bytes. An accepted message must survive encoding and decoding. Returns the error if the
 /// message is refused.
 fn check(bytes: &[u8]) -> Option<DecodeError> {
-    let taken = match decode(bytes) {
+    let whole = decode(bytes);
+    match (&whole, in_parts(bytes)) {
+        (Ok(Message::FlowMod(m)), Ok(parts)) => assert_eq!(parts, m.flow),
+        (Ok(Message::FlowMod(_)), Err(error)) => panic!("{error}: {}", hex(bytes)),
+        (_, parts) => assert!(parts.is_err(), "{parts:?} from {}", hex(bytes)),
+    }
+    let taken = match whole {
         Ok(taken) => taken,
         Err(error) => {
             assert!(!error.problem.is_empty());
