@@ -50,7 +50,7 @@ pub use macs::Mac;
 pub use model::Model;
 pub use port::{Port, PortConfig, PortDesc};
 pub use queries::{GroupStats, MeterStats};
-pub use rules::{Mark, TableSet};
+pub use rules::{EntryOrigin, Mark, TableSet};
 pub use select::FlowFilter;
 pub use stats::{Aggregate, FlowCursor, FlowStats, TableStats};
 pub use storms::StormNotice;

@@ -134,10 +134,12 @@ impl Macs {
         let instructions = transaction.share(Instructions::apply(vec![Action::output(seen.port)]));
         let Some(entry) = entry_of(seen, instructions) else { return };
         let replaced = known.map(|p| p.id);
+        let hash = transaction.rules().store.hash(&entry);
         let id = transaction.add_entry(NewEntry {
             entry,
             explicit: None,
             replaced,
+            hash,
             counts: Counts::Reset,
             origin: None,
         });

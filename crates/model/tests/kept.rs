@@ -6,10 +6,13 @@ mod common;
 
 use common::*;
 use flow::group::{Bucket, Group, GroupType};
-use flow::{Action, EntryFlags, FlowMod, GroupId, Match, Nanos, PortNo, RuleVersion, TableId};
+use flow::validate::validate;
+use flow::{
+    Action, EntryFlags, FlowMod, GroupId, Instructions, Match, Nanos, Next, PortNo, RuleVersion, TableId,
+};
 use model::{
-    GroupCommand, Journal, KeptChange, KeptState, Model, ModelConfig, RestoredEntries, RestoredEntry,
-    StatePart, StateRequest,
+    EntryOrigin, GroupCommand, Journal, KeptChange, KeptState, Model, ModelConfig, RestoredEntries,
+    RestoredEntry, StatePart, StateRequest,
 };
 use std::sync::{Arc, Mutex};
 
@@ -87,8 +90,8 @@ fn a_transaction_is_reported_once_and_a_refused_one_never() {
     assert!(matches!(changes[..], [KeptChange::EntryGone(0), KeptChange::Entry(_)]), "{changes:?}");
 }
 
-fn group_output(group: u32) -> flow::Instructions {
-    flow::Instructions::apply(vec![Action::Group(GroupId(group))])
+fn group_output(group: u32) -> Instructions {
+    Instructions::apply(vec![Action::Group(GroupId(group))])
 }
 
 #[test]
@@ -143,7 +146,10 @@ fn the_state_is_reported_in_parts_while_it_changes() {
 }
 
 fn entry(serial: u64, created_ns: Nanos, flow: FlowMod) -> RestoredEntry {
-    RestoredEntry { flow, serial, created_ns, learned: false }
+    let origin = EntryOrigin { serial, created_ns, learned: false };
+    let invalid = validate(&flow).err().map(Box::new);
+    let (explicit, entry) = (flow.low_latency, flow.into_entry(Arc::new).unwrap());
+    RestoredEntry { entry, explicit, origin, invalid }
 }
 
 #[test]
@@ -185,14 +191,16 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
     let sends = FlowMod { instructions: group_output(1), ..add(1, mac(5), PortNo(1)) };
     let bucket = |actions| Bucket { actions, ..Bucket::default() };
     let group = |id, actions| Group { id: GroupId(id), kind: GroupType::All, buckets: vec![bucket(actions)] };
-    // One of five entries cannot be decoded.
+    let backwards = Instructions { next: Some(Next::Table(TableId(0))), ..Instructions::default() };
+    let invalid = FlowMod { instructions: backwards, ..add(1, mac(6), PortNo(1)) };
+    // One of six entries cannot be decoded.
     let entries = vec![
         vec![entry(1, Nanos(0), overlapping), entry(2, Nanos(0), add(1, mac(1), PortNo(1)))],
         Vec::new(),
-        vec![entry(3, Nanos(0), missing), entry(4, Nanos(0), sends)],
+        vec![entry(3, Nanos(0), missing), entry(4, Nanos(0), sends), entry(5, Nanos(0), invalid)],
     ];
     let state = KeptState {
-        entries: RestoredEntries { count: 5, ..RestoredEntries::from(entries) },
+        entries: RestoredEntries { count: 6, ..RestoredEntries::from(entries) },
         // Group 1 sends to group 2.
         groups: vec![
             group(1, vec![Action::Group(GroupId(2))]),
@@ -202,8 +210,9 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
         ..KeptState::default()
     };
     let report = model.restore(Nanos(0), state);
-    assert_eq!((report.flows, report.groups, report.refused, report.undecodable), (3, 2, 2, 1));
-    assert_eq!(report.gone, [KeptChange::GroupGone(GroupId(3)), KeptChange::EntryGone(3)]);
+    assert_eq!((report.flows, report.groups, report.refused, report.undecodable), (3, 2, 3, 1));
+    let gone = [KeptChange::GroupGone(GroupId(3)), KeptChange::EntryGone(3), KeptChange::EntryGone(5)];
+    assert_eq!(report.gone, gone);
     assert!(report.reasons.iter().any(|reason| reason.contains("group")), "{:?}", report.reasons);
     assert!(!model.config().standalone);
     assert_eq!(dump(&mut model, Nanos(0)).len(), 3);

@@ -5,8 +5,11 @@ use crate::format::ByteFields;
 use crate::items::port_config;
 use crate::state::{EntryItem, FileState};
 use flow::stateless::{Bank, StatelessConfig, StatelessSection};
-use flow::{Nanos, PortNo, TableId};
-use model::{KeptState, RestoredEntries, RestoredEntry, TableSet};
+use flow::validate::{ValidateError, validate_instructions};
+use flow::{Instructions, Nanos, PortNo, TableId};
+use hashbrown::HashMap;
+use model::{EntryOrigin, KeptState, RestoredEntries, RestoredEntry, TableSet};
+use openflow::flow_mod::{FlowModParts, decode_instructions};
 use openflow::{HEADER_BYTES, Message};
 use std::sync::Arc;
 
@@ -58,18 +61,57 @@ pub fn decode_entries(
     created: impl Fn(i64) -> Nanos,
     mut take: impl FnMut(Vec<RestoredEntry>) -> bool,
 ) {
+    let mut known = KnownInstructions::default();
     for items in items.chunks(PART_ENTRIES) {
         let mut part = Vec::with_capacity(items.len());
-        part.extend(items.iter().filter_map(|(serial, item)| entry(*serial, item, &created)));
+        part.extend(items.iter().filter_map(|(serial, item)| {
+            let origin =
+                EntryOrigin { serial: *serial, created_ns: created(item.created), learned: item.is_learned };
+            entry(item.message, origin, &mut known)
+        }));
         if !take(part) {
             return;
         }
     }
 }
 
-fn entry(serial: u64, item: &EntryItem<'_>, created: &impl Fn(i64) -> Nanos) -> Option<RestoredEntry> {
-    let Ok(Message::FlowMod(m)) = openflow::decode(item.message) else { return None };
-    Some(RestoredEntry { flow: m.flow, serial, created_ns: created(item.created), learned: item.is_learned })
+/// Decoded instructions by table and encoded form. Most entries have the instructions of others, which are
+/// then decoded and checked only once.
+#[derive(Default)]
+struct KnownInstructions<'a>(HashMap<(TableId, &'a [u8]), CheckedInstructions>);
+
+#[derive(Clone)]
+struct CheckedInstructions {
+    instructions: Arc<Instructions>,
+    /// Low-latency mark among the instructions.
+    explicit: Option<bool>,
+    invalid: Option<Box<ValidateError>>,
+}
+
+impl<'a> KnownInstructions<'a> {
+    /// Returns the instructions of an entry of this table, or `None` if they cannot be decoded.
+    fn get(&mut self, table: TableId, bytes: &'a [u8]) -> Option<CheckedInstructions> {
+        if let Some(known) = self.0.get(&(table, bytes)) {
+            return Some(known.clone());
+        }
+        let (instructions, explicit) = decode_instructions(bytes).ok()?;
+        let invalid = validate_instructions(table, &instructions).err().map(Box::new);
+        let new = CheckedInstructions { instructions: Arc::new(instructions), explicit, invalid };
+        self.0.insert((table, bytes), new.clone());
+        Some(new)
+    }
+}
+
+/// Decodes the FLOW_MOD of an entry. Decoding checks the match; the instructions are checked here.
+fn entry<'a>(
+    message: &'a [u8],
+    origin: EntryOrigin,
+    known: &mut KnownInstructions<'a>,
+) -> Option<RestoredEntry> {
+    let FlowModParts { flow, instructions } = FlowModParts::decode(message).ok()?;
+    let CheckedInstructions { instructions, explicit, invalid } = known.get(flow.table?, instructions)?;
+    let entry = flow.into_entry(|_| instructions)?;
+    Some(RestoredEntry { entry, explicit, origin, invalid })
 }
 
 fn tables(bits: [u8; 32]) -> TableSet {
@@ -149,9 +191,11 @@ mod tests {
         decode_entries(&items, |created| Nanos(created as u64 + 1), &mut take);
         assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [512, 511, 76]);
         let decoded: Vec<&RestoredEntry> = parts.iter().flatten().collect();
-        assert!(decoded.iter().map(|entry| entry.serial).eq((0..1_100).filter(|serial| *serial != 600)));
-        assert!(decoded.iter().all(|entry| entry.created_ns == Nanos(6) && entry.flow.cookie == 7));
-        assert!(decoded.iter().all(|entry| entry.learned == (entry.serial == 3)));
+        assert!(decoded.iter().all(|entry| entry.entry.cookie == 7));
+        let origins = decoded.iter().map(|entry| entry.origin);
+        assert!(origins.clone().map(|origin| origin.serial).eq((0..1_100).filter(|serial| *serial != 600)));
+        let is_right = |origin: EntryOrigin| origin.learned == (origin.serial == 3);
+        assert!(origins.clone().all(|origin| origin.created_ns == Nanos(6) && is_right(origin)));
         let mut taken = 0;
         decode_entries(
             &items,

@@ -7,7 +7,7 @@ use crate::format::{FRAME_FULL_BYTES, FrameKind, ITEM_MAX, begin_frame, end_fram
 use crate::items::{ItemKind, port_bits};
 use flow::stateless::StatelessConfig;
 use flow::{Nanos, TableId};
-use model::{KeptChange, RestoredEntry, TableSet};
+use model::{KeptChange, TableSet};
 use openflow::flow_mod::FlowModMessage;
 use openflow::group::{GroupChange, GroupMod};
 use openflow::meter::MeterMod;
@@ -77,8 +77,7 @@ impl FrameEncoder {
                 out.extend(kept.serial.to_le_bytes());
                 out.extend(self.clock.monotonic(kept.created_ns).to_le_bytes());
                 out.push(kept.mark.learned.into());
-                let RestoredEntry { flow, .. } = kept.clone().into();
-                put(out, &Message::FlowMod(FlowModMessage { flow, buffer_id: None }))?;
+                put(out, &Message::FlowMod(FlowModMessage { flow: kept.flow_mod(), buffer_id: None }))?;
                 ItemKind::Entry
             }
             KeptChange::EntryGone(serial) => {

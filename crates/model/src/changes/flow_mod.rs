@@ -2,15 +2,16 @@
 //! Flow-mods (OpenFlow 1.3, section 6.4).
 
 use super::pipeline_tables;
-use super::transaction::{Counts, NewEntry, Origin, Transaction};
+use super::transaction::{Counts, NewEntry, Transaction};
 use crate::async_messages::RemovedReason;
 use crate::config::ModelConfig;
 use crate::error::ModelError;
-use crate::rules::Rules;
+use crate::rules::{EntryOrigin, Rules};
 use crate::select::Qualities;
 use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
-use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Limits, TableId};
+use flow::{EntryId, FlowEntry, FlowMod, FlowModCommand, Instructions, Limits, TableId};
+use std::sync::Arc;
 
 pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(), ModelError> {
     validate(&m)?;
@@ -19,7 +20,11 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(),
         transaction.rules().check_references(&m.instructions)?;
     }
     match m.command {
-        FlowModCommand::Add => add(transaction, m, None),
+        FlowModCommand::Add => {
+            let explicit = m.low_latency;
+            let entry = m.into_entry(|instructions| transaction.share(instructions));
+            add(transaction, entry.ok_or(ValidateError::Table)?, explicit, None)
+        }
         FlowModCommand::Modify | FlowModCommand::ModifyStrict => modify(transaction, m),
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
             delete(transaction, &m);
@@ -28,16 +33,26 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(),
     }
 }
 
-/// Adds an entry that an earlier process had added. It may overlap entries that were added later.
+/// Checks instructions of entries that an earlier process had added. Returns their shared copy.
+pub(crate) fn check_restored(
+    transaction: &mut Transaction<'_>,
+    instructions: &Arc<Instructions>,
+) -> Result<Arc<Instructions>, ModelError> {
+    pipeline_tables::check_next(transaction.rules(), instructions)?;
+    transaction.rules().check_references(instructions)?;
+    Ok(transaction.adopt(instructions))
+}
+
+/// Adds an entry that an earlier process had added. It may overlap entries that were added later. Its
+/// instructions must come from [`check_restored`].
 pub(crate) fn restore(
     transaction: &mut Transaction<'_>,
-    m: FlowMod,
-    origin: Origin,
+    entry: FlowEntry,
+    explicit: Option<bool>,
+    origin: EntryOrigin,
 ) -> Result<(), ModelError> {
-    validate(&m)?;
-    pipeline_tables::check(transaction.rules(), &m)?;
-    transaction.rules().check_references(&m.instructions)?;
-    add(transaction, m, Some(origin))
+    pipeline_tables::check_table(transaction.rules(), entry.table)?;
+    add(transaction, entry, explicit, Some(origin))
 }
 
 /// Returns how many entries must be examined to apply the flow-mod.
@@ -63,43 +78,38 @@ fn tables_of(table: Option<TableId>) -> impl Iterator<Item = TableId> {
     numbers.map(TableId)
 }
 
-fn add(transaction: &mut Transaction<'_>, m: FlowMod, origin: Option<Origin>) -> Result<(), ModelError> {
-    let table = m.table.ok_or(ValidateError::Table)?;
+/// Adds an entry. Its ID and whether it is low-latency are set here. `explicit` is the mark of the flow-mod.
+fn add(
+    transaction: &mut Transaction<'_>,
+    mut entry: FlowEntry,
+    explicit: Option<bool>,
+    origin: Option<EntryOrigin>,
+) -> Result<(), ModelError> {
+    let table = entry.table;
     let store = &transaction.rules().store;
-    if m.flags.check_overlap
+    if entry.flags.check_overlap
         && origin.is_none()
-        && store.table(table).overlaps(store.slots(), m.priority, &m.matching)
+        && store.table(table).overlaps(store.slots(), entry.priority, &entry.matching)
     {
-        return Err(ModelError::Overlap { table, priority: m.priority });
+        return Err(ModelError::Overlap { table, priority: entry.priority });
     }
-    if let Some(index) = m.matching.index() {
-        check_index(transaction, &m, table, index)?;
+    if let Some(index) = entry.matching.index() {
+        check_index(transaction, &entry, index)?;
     }
-    let slices = store.table(table).slices_with(&m.matching);
+    let slices = store.table(table).slices_with(&entry.matching);
     if slices > Limits::SLICES_PER_TABLE {
         return Err(ModelError::TooManySlices { table, slices });
     }
-    let replaced = store.find(table, m.priority, &m.matching);
+    let hash = store.hash(&entry);
+    let replaced = store.find_like(&entry, hash);
     check_room(transaction.rules(), transaction.config, replaced)?;
-    let by_cookie = transaction.config.is_marked_by_cookie(m.cookie);
-    let may_learn = transaction.config.learning.is_some() && m.low_latency.is_none() && !by_cookie;
-    let origin = origin.map(|origin| Origin { learned: origin.learned && may_learn, ..origin });
+    let by_cookie = transaction.config.is_marked_by_cookie(entry.cookie);
+    let may_learn = transaction.config.learning.is_some() && explicit.is_none() && !by_cookie;
+    let origin = origin.map(|origin| EntryOrigin { learned: origin.learned && may_learn, ..origin });
     let learned = origin.is_some_and(|origin| origin.learned);
-    let low_latency = m.low_latency.unwrap_or(by_cookie || learned);
-    let entry = FlowEntry {
-        id: EntryId(0),
-        table,
-        priority: m.priority,
-        matching: m.matching,
-        instructions: transaction.share(m.instructions),
-        idle_timeout_s: m.idle_timeout_s,
-        hard_timeout_s: m.hard_timeout_s,
-        cookie: m.cookie,
-        flags: m.flags,
-        low_latency,
-    };
-    let counts = Counts::by_flag(m.flags.reset_counts);
-    transaction.add_entry(NewEntry { entry, explicit: m.low_latency, replaced, counts, origin });
+    entry.low_latency = explicit.unwrap_or(by_cookie || learned);
+    let counts = Counts::by_flag(entry.flags.reset_counts);
+    transaction.add_entry(NewEntry { entry, explicit, replaced, hash, counts, origin });
     Ok(())
 }
 
@@ -146,19 +156,15 @@ fn selected(rules: &Rules, table: TableId, m: &FlowMod, qualities: Qualities) ->
 }
 
 /// Checks the index of an entry in a linear table, which is an array with at most one entry per index.
-fn check_index(
-    transaction: &Transaction<'_>,
-    m: &FlowMod,
-    table: TableId,
-    index: u32,
-) -> Result<(), ModelError> {
+fn check_index(transaction: &Transaction<'_>, entry: &FlowEntry, index: u32) -> Result<(), ModelError> {
+    let table = entry.table;
     let limit = transaction.config.limits.entries;
     if index as usize >= limit {
         return Err(ModelError::IndexTooLarge { index, limit });
     }
     let store = &transaction.rules().store;
-    let there = store.table(table).covered(store.slots(), &m.matching);
-    match there.first().and_then(|&id| store.entry(id)).filter(|e| e.priority != m.priority) {
+    let there = store.table(table).covered(store.slots(), &entry.matching);
+    match there.first().and_then(|&id| store.entry(id)).filter(|e| e.priority != entry.priority) {
         Some(other) => Err(ModelError::IndexTaken { table, index, priority: other.priority }),
         None => Ok(()),
     }

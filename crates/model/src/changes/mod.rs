@@ -17,7 +17,7 @@ pub(crate) mod stateless;
 pub(crate) mod transaction;
 
 pub use completed::Changed;
-pub(crate) use flow_mod::restore;
+pub(crate) use flow_mod::{check_restored, restore};
 pub use group_mod::GroupCommand;
 pub use meter_mod::MeterCommand;
 pub use port_mod::PortMod;

@@ -26,16 +26,25 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, tables: TableSet) {
 
 /// Refuses a flow-mod if its table or its next table was removed from the pipeline.
 pub(super) fn check(rules: &Rules, m: &FlowMod) -> Result<(), ModelError> {
-    if let Some(table) = m.table.filter(|table| !rules.pipeline_tables.contains(*table)) {
-        return Err(ModelError::RemovedTable(table));
+    if let Some(table) = m.table {
+        check_table(rules, table)?;
     }
-    let next = match m.command {
+    match m.command {
         FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
-            next_of(&m.instructions)
+            check_next(rules, &m.instructions)
         }
-        FlowModCommand::Delete | FlowModCommand::DeleteStrict => None,
-    };
-    match next.filter(|next| !rules.pipeline_tables.contains(*next)) {
+        FlowModCommand::Delete | FlowModCommand::DeleteStrict => Ok(()),
+    }
+}
+
+/// Refuses a table that is not in the pipeline.
+pub(super) fn check_table(rules: &Rules, table: TableId) -> Result<(), ModelError> {
+    if rules.pipeline_tables.contains(table) { Ok(()) } else { Err(ModelError::RemovedTable(table)) }
+}
+
+/// Refuses instructions whose next table is not in the pipeline.
+pub(super) fn check_next(rules: &Rules, instructions: &Instructions) -> Result<(), ModelError> {
+    match next_of(instructions).filter(|next| !rules.pipeline_tables.contains(*next)) {
         Some(next) => Err(ModelError::RemovedNextTable(next)),
         None => Ok(()),
     }

@@ -9,7 +9,7 @@ use crate::port::Port;
 use crate::rules::records::Record;
 use crate::rules::slot::Life;
 use crate::rules::users::{Use, note_use};
-use crate::rules::{Mark, Rules, TableSet};
+use crate::rules::{EntryOrigin, Mark, Rules, TableSet};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
@@ -26,19 +26,12 @@ pub(crate) struct NewEntry {
     pub explicit: Option<bool>,
     /// The identical entry that this one replaces.
     pub replaced: Option<EntryId>,
+    /// Hash of priority and match in the table.
+    pub hash: u32,
     /// Whether the counts of the replaced entry are kept.
     pub counts: Counts,
     /// What an earlier process recorded about the entry, if the entry is restored.
-    pub origin: Option<Origin>,
-}
-
-/// Record of an entry that an earlier process had added.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub serial: u64,
-    pub created_ns: Nanos,
-    /// Whether the entry was low-latency because of its measured hit rate.
-    pub learned: bool,
+    pub origin: Option<EntryOrigin>,
 }
 
 /// Whether counts continue or start at 0 when an entry is replaced or modified.
@@ -79,6 +72,11 @@ impl<'a> Transaction<'a> {
         self.rules.sharing.share(instructions)
     }
 
+    /// Returns the shared copy of instructions that were shared elsewhere: `instructions` if they are new.
+    pub fn adopt(&mut self, instructions: &Arc<Instructions>) -> Arc<Instructions> {
+        self.rules.sharing.adopt(instructions)
+    }
+
     /// Reserves space for the changes of this many entries.
     pub fn reserve(&mut self, entries: usize) {
         self.work.changes.reserve(entries);
@@ -95,7 +93,7 @@ impl<'a> Transaction<'a> {
         let learned = new.origin.is_some_and(|origin| origin.learned);
         let mark = Mark { explicit: new.explicit, learned };
         let created_ns = new.origin.map_or(self.now, |origin| origin.created_ns);
-        let id = store.insert(new.entry, mark, created_ns, new.origin.map(|origin| origin.serial));
+        let id = store.insert(new.entry, new.hash, mark, created_ns, new.origin.map(|origin| origin.serial));
         if let Some(old) = new.replaced.filter(|_| new.counts == Counts::Continue) {
             if let Some(Step::Removed { heir, .. }) = self.work.log.last_mut() {
                 *heir = Some(id);

@@ -22,7 +22,7 @@ use crate::rules::slot::{Mark, Slot};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::StatelessConfig;
-use flow::{FlowEntry, GroupId, MeterId, Nanos, PortNo, RuleVersion};
+use flow::{FlowEntry, FlowMod, GroupId, MeterId, Nanos, PortNo, RuleVersion};
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,6 +40,12 @@ pub struct KeptEntry {
 }
 
 impl KeptEntry {
+    /// Returns the flow-mod that adds the entry.
+    #[must_use]
+    pub fn flow_mod(&self) -> FlowMod {
+        self.entry.flow_mod(self.mark.explicit)
+    }
+
     fn of(slot: &Slot) -> Option<Self> {
         let entry = Arc::clone(slot.entry.as_ref()?);
         Some(Self { entry, serial: slot.serial, created_ns: slot.created_ns, mark: slot.mark })

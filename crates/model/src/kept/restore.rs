@@ -2,19 +2,21 @@
 //! A start with the state that an earlier process has kept.
 
 use super::{KeptChange, KeptEntry};
-use crate::changes::transaction::{Origin, Transaction};
+use crate::changes::transaction::Transaction;
 use crate::changes::{self, Change, GroupCommand, MeterCommand};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::port::PortConfig;
-use crate::rules::TableSet;
 use crate::rules::slot::Life;
+use crate::rules::{EntryOrigin, TableSet};
 use dataplane::{DataPlane, MacSeen};
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
 use flow::stateless::StatelessConfig;
-use flow::{FlowMod, GroupId, Nanos, PortNo, Settings, TableId};
+use flow::validate::ValidateError;
+use flow::{FlowEntry, GroupId, Instructions, Nanos, PortNo, Settings, TableId};
+use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -25,14 +27,16 @@ const REASONS_MAX: usize = 10;
 /// A flow entry to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredEntry {
-    /// The flow-mod that adds the entry.
-    pub flow: FlowMod,
-    /// Serial number of the entry.
-    pub serial: u64,
-    /// Time at which the entry was added, by the clock of the new process.
-    pub created_ns: Nanos,
-    /// Whether the entry was low-latency because of its measured hit rate.
-    pub learned: bool,
+    /// The entry. The model sets its ID and whether it is low-latency. It is restored faster if entries with
+    /// equal instructions share them.
+    pub entry: FlowEntry,
+    /// Low-latency mark of the flow-mod that added the entry.
+    pub explicit: Option<bool>,
+    /// What the earlier process recorded.
+    pub origin: EntryOrigin,
+    /// Why [`flow::validate`] refuses the entry. The thread that decodes entries checks them, so that the
+    /// model does not have to.
+    pub invalid: Option<Box<ValidateError>>,
 }
 
 /// Flow entries to restore.
@@ -186,9 +190,14 @@ impl<D: DataPlane> Model<D> {
         transaction.reserve(count);
         clear(&mut transaction, tables);
         let (mut decoded, mut added) = (0, 0);
+        let mut instructions = CheckedInstructions::default();
         for entry in parts.flatten() {
             decoded += 1;
-            added += usize::from(add(&mut transaction, entry, report));
+            let serial = entry.origin.serial;
+            match instructions.restore(&mut transaction, entry) {
+                Ok(()) => added += 1,
+                Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(serial)),
+            }
         }
         report.undecodable = count.saturating_sub(decoded);
         let (changes, others) = transaction.operations();
@@ -208,8 +217,8 @@ impl<D: DataPlane> Model<D> {
         // A data plane accepts removals.
         debug_assert!(cleared.is_ok());
         for entry in entries {
-            let serial = entry.serial;
-            match self.transact(now, |transaction| restore_one(transaction, entry)) {
+            let serial = entry.origin.serial;
+            match self.transact(now, |transaction| instructions.restore(transaction, entry)) {
                 Ok(_) => report.flows += 1,
                 Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(serial)),
             }
@@ -256,19 +265,36 @@ fn clear(transaction: &mut Transaction<'_>, tables: Option<TableSet>) {
     }
 }
 
-/// Adds an entry, or reports why it is refused. A refused entry leaves no trace in the transaction.
-fn add(transaction: &mut Transaction<'_>, entry: RestoredEntry, report: &mut RestoreReport) -> bool {
-    let serial = entry.serial;
-    let added = restore_one(transaction, entry);
-    if let Err(error) = &added {
-        report.refuse("flow", error, KeptChange::EntryGone(serial));
-    }
-    added.is_ok()
+/// Instructions that the rules accept: by their address, the instructions of restored entries, and the equal
+/// ones of the model. Most entries share them, so each is checked once.
+#[derive(Default)]
+struct CheckedInstructions {
+    known: HashMap<usize, (Arc<Instructions>, Arc<Instructions>)>,
 }
 
-fn restore_one(transaction: &mut Transaction<'_>, entry: RestoredEntry) -> Result<(), ModelError> {
-    let RestoredEntry { flow, serial, created_ns, learned } = entry;
-    changes::restore(transaction, flow, Origin { serial, created_ns, learned })
+impl CheckedInstructions {
+    /// Restores an entry. A refused entry leaves no trace in the transaction.
+    fn restore(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        restored: RestoredEntry,
+    ) -> Result<(), ModelError> {
+        let RestoredEntry { mut entry, explicit, origin, invalid } = restored;
+        if let Some(error) = invalid {
+            return Err((*error).into());
+        }
+        let address = Arc::as_ptr(&entry.instructions).addr();
+        entry.instructions = match self.known.get(&address) {
+            Some((_, shared)) => Arc::clone(shared),
+            None => {
+                let shared = changes::check_restored(transaction, &entry.instructions)?;
+                // Keeping the given instructions ensures that no others get their address.
+                self.known.insert(address, (entry.instructions, Arc::clone(&shared)));
+                shared
+            }
+        };
+        changes::restore(transaction, entry, explicit, origin)
+    }
 }
 
 /// Returns the entries that a transaction has added.
@@ -276,15 +302,14 @@ fn added_entries(transaction: &Transaction<'_>) -> Vec<RestoredEntry> {
     let slots = transaction.rules().store.slots().iter();
     let added = slots.filter(|slot| slot.life == Life::Fresh).filter_map(KeptEntry::of);
     let mut added: Vec<_> = added.map(RestoredEntry::from).collect();
-    added.sort_by_key(|entry| entry.serial);
+    added.sort_by_key(|entry| entry.origin.serial);
     added
 }
 
 impl From<KeptEntry> for RestoredEntry {
-    fn from(kept: KeptEntry) -> Self {
-        let KeptEntry { entry, serial, created_ns, mark } = kept;
-        let flow = entry.flow_mod(mark.explicit);
-        Self { flow, serial, created_ns, learned: mark.learned }
+    fn from(KeptEntry { entry, serial, created_ns, mark }: KeptEntry) -> Self {
+        let origin = EntryOrigin { serial, created_ns, learned: mark.learned };
+        Self { entry: FlowEntry::clone(&entry), explicit: mark.explicit, origin, invalid: None }
     }
 }
 

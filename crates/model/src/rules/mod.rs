@@ -15,7 +15,7 @@ mod table;
 mod table_set;
 pub(crate) mod users;
 
-pub use slot::Mark;
+pub use slot::{EntryOrigin, Mark};
 pub use table_set::TableSet;
 
 use crate::error::ModelError;

@@ -26,15 +26,26 @@ impl Default for Sharing {
 impl Sharing {
     /// Returns a shared copy of these instructions.
     pub fn share(&mut self, instructions: Instructions) -> Arc<Instructions> {
-        if let Some(known) = self.known.get(&instructions) {
-            return Arc::clone(known);
+        match self.known.get(&instructions) {
+            Some(known) => Arc::clone(known),
+            None => self.insert(Arc::new(instructions)),
         }
+    }
+
+    /// Returns the shared copy of instructions that were shared elsewhere: `instructions` if they are new.
+    pub fn adopt(&mut self, instructions: &Arc<Instructions>) -> Arc<Instructions> {
+        match self.known.get(&**instructions) {
+            Some(known) => Arc::clone(known),
+            None => self.insert(Arc::clone(instructions)),
+        }
+    }
+
+    fn insert(&mut self, new: Arc<Instructions>) -> Arc<Instructions> {
         if self.known.len() >= self.sweep_at {
             self.known.retain(|known| Arc::strong_count(known) > 1);
             self.sweep_at = SWEEP_MIN.max(2 * self.known.len());
             self.known.shrink_to(self.sweep_at);
         }
-        let new = Arc::new(instructions);
         self.known.insert(Arc::clone(&new));
         new
     }
@@ -51,6 +62,9 @@ mod tests {
         let to = |port| Instructions::apply(vec![Action::output(port)]);
         let kept = sharing.share(to(PortNo(1)));
         assert!(Arc::ptr_eq(&kept, &sharing.share(to(PortNo(1)))));
+        let elsewhere = [1, 2].map(|port| Arc::new(to(PortNo(port))));
+        assert!(Arc::ptr_eq(&kept, &sharing.adopt(&elsewhere[0])));
+        assert!(Arc::ptr_eq(&elsewhere[1], &sharing.adopt(&elsewhere[1])));
         for port in 2..100_000 {
             drop(sharing.share(to(PortNo(port))));
         }

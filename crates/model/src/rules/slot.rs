@@ -33,6 +33,17 @@ impl Mark {
     }
 }
 
+/// What an earlier process recorded about a flow entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryOrigin {
+    /// Serial number of the entry.
+    pub serial: u64,
+    /// Time at which the entry was added, by the clock of the new process.
+    pub created_ns: Nanos,
+    /// Whether the entry was low-latency because of its measured hit rate.
+    pub learned: bool,
+}
+
 /// An entry and its bookkeeping in the model.
 #[derive(Debug)]
 pub(crate) struct Slot {

@@ -71,11 +71,22 @@ impl Store {
         self.table(table).find(&self.slots, priority, matching)
     }
 
-    /// Puts an entry into its table under a new ID. An entry of an earlier process has a serial number; it
-    /// must be higher than those of all entries that are in tables.
+    /// Returns the hash of an entry's priority and match in its table.
+    pub fn hash(&self, entry: &FlowEntry) -> u32 {
+        self.table(entry.table).hash(entry.priority, &entry.matching)
+    }
+
+    /// Returns the entry with the table, priority and match of `entry`, whose hash is given.
+    pub fn find_like(&self, entry: &FlowEntry, hash: u32) -> Option<EntryId> {
+        self.table(entry.table).find_hashed(&self.slots, hash, entry.priority, &entry.matching)
+    }
+
+    /// Puts an entry with its hash into its table under a new ID. An entry of an earlier process has a serial
+    /// number; it must be higher than those of all entries that are in tables.
     pub fn insert(
         &mut self,
         mut entry: FlowEntry,
+        hash: u32,
         mark: Mark,
         created_ns: Nanos,
         serial: Option<u64>,
@@ -98,7 +109,6 @@ impl Store {
         };
         entry.id = id;
         let table = entry.table;
-        let hash = self.tables[table.index()].hash(entry.priority, &entry.matching);
         self.slots[id.0 as usize] = Slot {
             entry: Some(Arc::new(entry)),
             serial,

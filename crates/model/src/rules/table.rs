@@ -10,31 +10,24 @@ use super::slot::Slot;
 use flow::{EntryId, Field, FlowEntry, Match};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
 /// Entries of one shape and one priority.
 #[derive(Debug)]
 struct Group {
-    linear: bool,
-    fields: Box<[(Field, u128)]>,
+    /// A match of this shape.
+    example: Match,
     /// IDs of the entries, unordered. `Slot::place` is the index of each entry.
     members: Vec<EntryId>,
 }
 
 impl Group {
-    fn has_shape_of(&self, matching: &Match) -> bool {
-        self.linear == matching.index().is_some() && self.fields.iter().copied().eq(shape_of(matching))
-    }
-
     /// Returns whether `matching` may cover any match of this shape.
     fn may_be_covered_by(&self, matching: &Match) -> bool {
         if matching.index().is_some() {
-            return self.linear;
+            return self.example.index().is_some();
         }
-        matching.fields().all(|c| {
-            let at = self.fields.binary_search_by_key(&c.field, |f| f.0);
-            at.is_ok_and(|at| c.mask & !self.fields[at].1 == 0)
-        })
+        matching.fields().all(|c| self.example.get(c.field).is_some_and(|mine| c.mask & !mine.mask == 0))
     }
 }
 
@@ -66,16 +59,9 @@ fn entry_of(slots: &[Slot], id: EntryId) -> Option<&FlowEntry> {
     slots.get(id.0 as usize)?.entry.as_deref()
 }
 
-fn shape_of(matching: &Match) -> impl Iterator<Item = (Field, u128)> {
-    matching.fields().map(|c| (c.field, c.mask))
-}
-
-fn shape_hash(hasher: &DefaultHashBuilder, linear: bool, fields: impl Iterator<Item = (Field, u128)>) -> u64 {
+fn shape_hash(hasher: &DefaultHashBuilder, matching: &Match) -> u64 {
     let mut state = hasher.build_hasher();
-    linear.hash(&mut state);
-    for field in fields {
-        field.hash(&mut state);
-    }
+    matching.hash_shape(&mut state);
     state.finish()
 }
 
@@ -93,10 +79,15 @@ impl Table {
         if self.index.is_empty() {
             return None;
         }
+        self.find_hashed(slots, self.hash(priority, matching), priority, matching)
+    }
+
+    /// Like [`Table::find`], with the hash of priority and match.
+    pub fn find_hashed(&self, slots: &[Slot], hash: u32, priority: u16, matching: &Match) -> Option<EntryId> {
         let same = |id: &EntryId| {
             entry_of(slots, *id).is_some_and(|e| e.priority == priority && e.matching == *matching)
         };
-        self.index.find(spread(self.hash(priority, matching)), same).copied()
+        self.index.find(spread(hash), same).copied()
     }
 
     pub fn insert(&mut self, slots: &mut [Slot], id: EntryId) {
@@ -147,7 +138,7 @@ impl Table {
         }
         let mut found = Vec::new();
         for (priority, group) in self.may_be_covered(matching) {
-            if group.has_shape_of(matching) {
+            if group.example.has_shape_of(matching) {
                 found.extend(self.find(slots, priority, matching));
             } else {
                 found.extend(group.members.iter().copied().filter(covers));
@@ -165,7 +156,7 @@ impl Table {
 
     /// Returns the number of entries that `covered` would compare with `matching`.
     fn looked_at(&self, matching: &Match) -> usize {
-        let others = self.may_be_covered(matching).filter(|(_, group)| !group.has_shape_of(matching));
+        let others = self.may_be_covered(matching).filter(|(_, group)| !group.example.has_shape_of(matching));
         others.map(|(_, group)| group.members.len()).sum()
     }
 
@@ -193,7 +184,8 @@ impl Table {
         };
         // Among entries of one shape, only an equal match overlaps. An index match never overlaps a field
         // match.
-        let mut others = level.groups.iter().filter(|g| !g.linear && !g.has_shape_of(matching));
+        let mut others =
+            level.groups.iter().filter(|g| g.example.index().is_none() && !g.example.has_shape_of(matching));
         others.any(|group| {
             let mut members = group.members.iter();
             members.any(|&id| entry_of(slots, id).is_some_and(|e| e.matching.overlaps(matching)))
@@ -203,27 +195,26 @@ impl Table {
     /// Returns the number of entries that [`Table::overlaps`] examines.
     pub fn overlap_cost(&self, priority: u16, matching: &Match) -> usize {
         let Some(level) = self.levels.get(&priority).filter(|_| matching.index().is_none()) else { return 0 };
-        let hash = self.hash_shape_of(matching);
-        let same = level.groups.find(hash, |g| g.has_shape_of(matching));
+        let hash = shape_hash(&self.hasher, matching);
+        let same = level.groups.find(hash, |g| g.example.has_shape_of(matching));
         level.entries - same.map_or(0, |group| group.members.len())
     }
 
     /// Returns the number of different slices in the table's entries and this match together.
     pub fn slices_with(&self, matching: &Match) -> usize {
+        if !matching.has_slices() {
+            return self.slices.len();
+        }
         let new = slices_of(matching).filter(|f| !self.slices.contains_key(f)).count();
         self.slices.len() + new
     }
 
-    fn hash_shape_of(&self, matching: &Match) -> u64 {
-        shape_hash(&self.hasher, matching.index().is_some(), shape_of(matching))
-    }
-
     /// Adds an entry to the group of its priority and shape. Returns its index in this group.
     fn join_group(&mut self, entry: &FlowEntry, id: EntryId) -> u32 {
-        let hash = self.hash_shape_of(&entry.matching);
+        let hash = shape_hash(&self.hasher, &entry.matching);
         let level = self.levels.entry(entry.priority).or_default();
         level.entries += 1;
-        if let Some(group) = level.groups.find_mut(hash, |g| g.has_shape_of(&entry.matching)) {
+        if let Some(group) = level.groups.find_mut(hash, |g| g.example.has_shape_of(&entry.matching)) {
             group.members.push(id);
             return (group.members.len() - 1) as u32;
         }
@@ -231,22 +222,18 @@ impl Table {
         for slice in slices_of(&entry.matching) {
             *self.slices.entry(slice).or_default() += 1;
         }
-        let group = Group {
-            linear: entry.matching.index().is_some(),
-            fields: shape_of(&entry.matching).collect(),
-            members: vec![id],
-        };
+        let group = Group { example: entry.matching.clone(), members: vec![id] };
         let hasher = &self.hasher;
-        level.groups.insert_unique(hash, group, |g| shape_hash(hasher, g.linear, g.fields.iter().copied()));
+        level.groups.insert_unique(hash, group, |g| shape_hash(hasher, &g.example));
         0
     }
 
     /// Removes an entry from the group of its priority and shape. Returns the entry that was moved to its
     /// index, if any.
     fn leave_group(&mut self, entry: &FlowEntry, place: u32) -> Option<EntryId> {
-        let hash = self.hash_shape_of(&entry.matching);
+        let hash = shape_hash(&self.hasher, &entry.matching);
         let level = self.levels.get_mut(&entry.priority)?;
-        let mut found = level.groups.find_entry(hash, |g| g.has_shape_of(&entry.matching)).ok()?;
+        let mut found = level.groups.find_entry(hash, |g| g.example.has_shape_of(&entry.matching)).ok()?;
         let members = &mut found.get_mut().members;
         if (place as usize) < members.len() {
             members.swap_remove(place as usize);

@@ -11,11 +11,11 @@ impl Table {
     /// entries with the highest priority, the one added first is hit.
     pub fn lookup(&self, slots: &[Slot], value: &mut dyn FnMut(Field) -> Option<u128>) -> Option<EntryId> {
         self.levels.iter().rev().find_map(|(&priority, level)| {
-            let hits = level.groups.iter().filter(|group| !group.linear).filter_map(|group| {
-                let conditions = group
-                    .fields
-                    .iter()
-                    .map(|&(field, mask)| Some(FieldMatch { field, value: value(field)? & mask, mask }));
+            let groups = level.groups.iter().filter(|group| group.example.index().is_none());
+            let hits = groups.filter_map(|group| {
+                let conditions = group.example.fields().map(|FieldMatch { field, mask, .. }| {
+                    Some(FieldMatch { field, value: value(field)? & mask, mask })
+                });
                 let conditions: Vec<FieldMatch> = conditions.collect::<Option<_>>()?;
                 let matching = Match::unchecked_prerequisites(conditions).ok()?;
                 self.find(slots, priority, &matching)
@@ -44,7 +44,7 @@ impl Table {
         };
         let levels = self.levels.range(hit.map_or(0, |(priority, _)| priority)..).rev();
         let members = levels.flat_map(|(&priority, level)| {
-            let groups = level.groups.iter().filter(|group| !group.linear);
+            let groups = level.groups.iter().filter(|group| group.example.index().is_none());
             groups.flat_map(|group| &group.members).map(move |id| (priority, *id))
         });
         members
