@@ -17,7 +17,7 @@ use engines::mask::{Mask, Vain};
 use engines::scan::Scan;
 use engines::simd::Level;
 use engines::{Base, BitSet, KeyPlan, NONE};
-use flow::FlowEntry;
+use flow::{EntryId, FlowEntry};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -56,12 +56,20 @@ impl Row {
 /// engine of the given choice is used.
 pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
+/// Runs both functions, the first one on another thread if the system allows another thread.
+pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
+
+/// Number of rules from which a second thread is worthwhile.
+pub(crate) const PARALLEL_MIN: usize = 4_096;
+
 /// Input of a compilation: the rules to be compiled.
 #[derive(Debug)]
 pub struct Job {
     pub(crate) plan: Arc<KeyPlan>,
     pub(crate) choice: Choice,
     pub(crate) maker: Option<Maker>,
+    /// Runs parts of the compilation on another thread, if that is permitted.
+    pub(crate) run_in_parallel: Option<RunInParallel>,
     /// The last base, its rules in order of precedence, and its tombstones.
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
@@ -89,20 +97,49 @@ pub struct Compiled {
     pub(crate) compiled: usize,
 }
 
+/// What a base has of its rules apart from the engine.
+#[derive(Default)]
+struct Lists {
+    ids: Vec<EntryId>,
+    priorities: Vec<u16>,
+    /// Slot of each entry.
+    slots: IdMap<u32>,
+}
+
+impl Lists {
+    fn of(rows: &[Row]) -> Self {
+        let mut lists = Self {
+            ids: Vec::with_capacity(rows.len()),
+            priorities: Vec::with_capacity(rows.len()),
+            slots: IdMap::with_capacity_and_hasher(rows.len(), Default::default()),
+        };
+        for (slot, row) in (0..).zip(rows) {
+            lists.slots.insert(row.entry.id, slot);
+            lists.ids.push(row.entry.id);
+            lists.priorities.push(row.entry.priority);
+        }
+        lists
+    }
+}
+
 impl Job {
     /// Compiles the rules, in time proportional to their number.
     #[must_use]
     pub fn run(mut self) -> Compiled {
         let changes = self.added.len() + self.tombstones.len();
         let (rows, before) = self.merged();
-        let (engine, keyed, hint) = self.engine(&rows, &before, changes);
-        let (mut ids, mut priorities) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        let mut slots = IdMap::with_capacity_and_hasher(rows.len(), Default::default());
-        for (slot, row) in (0..).zip(&rows) {
-            slots.insert(row.entry.id, slot);
-            ids.push(row.entry.id);
-            priorities.push(row.entry.priority);
+        let mut lists = Lists::default();
+        let mut engine = None;
+        let mut make_engine = || engine = Some(self.engine(&rows, &before, changes));
+        match self.run_in_parallel.filter(|_| rows.len() >= PARALLEL_MIN) {
+            Some(run_in_parallel) => run_in_parallel(&mut || lists = Lists::of(&rows), &mut make_engine),
+            None => {
+                make_engine();
+                lists = Lists::of(&rows);
+            }
         }
+        let (engine, keyed, hint) = engine.unwrap_or_else(|| self.engine(&rows, &before, changes));
+        let Lists { ids, priorities, slots } = lists;
         let room = head_room(ids.len());
         let additions = match &engine {
             Engine::Exact(engine) => Additions::new(&self.plan, room, [engine.mask()], ids.len() - keyed),

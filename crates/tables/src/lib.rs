@@ -24,5 +24,6 @@ pub mod shadow_view;
 pub mod shape;
 pub mod table;
 
+pub use compile::RunInParallel;
 pub use rule_table::RuleTable;
 pub use table::{RulePlace, Table, TableUpdate};

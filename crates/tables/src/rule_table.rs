@@ -7,7 +7,7 @@
 
 use crate::TableUpdate;
 use crate::choice::choose;
-use crate::compile::{Compiled, HEAD_MIN, Job, Maker, Row};
+use crate::compile::{Compiled, HEAD_MIN, Job, Maker, PARALLEL_MIN, Row, RunInParallel};
 use crate::id_map::IdMap;
 use crate::shadow_view::{Rule, ShadowView};
 use crate::shape::Shape;
@@ -65,6 +65,21 @@ pub enum RuleChange {
     Remove(EntryId),
 }
 
+impl RuleChange {
+    /// Returns the entry of an added rule.
+    fn added(&self) -> Option<&Arc<FlowEntry>> {
+        match self {
+            Self::Add(entry) => Some(entry),
+            Self::Remove(_) => None,
+        }
+    }
+}
+
+/// Returns whether there are only additions, and so many that a second thread is worthwhile.
+fn is_large_addition(changes: &[RuleChange]) -> bool {
+    changes.len() >= PARALLEL_MIN && changes.iter().all(|change| change.added().is_some())
+}
+
 /// Rules of a table on the control side.
 #[derive(Debug, Default)]
 pub struct RuleTable {
@@ -91,6 +106,8 @@ pub struct RuleTable {
     retired: Vec<Retired>,
     /// Function that creates engines instead of crate `engines`.
     maker: Option<Maker>,
+    /// Runs parts of large changes on another thread, if that is permitted.
+    run_in_parallel: Option<RunInParallel>,
 }
 
 impl RuleTable {
@@ -98,6 +115,11 @@ impl RuleTable {
     /// `exact`.
     pub fn set_maker(&mut self, maker: Maker) {
         self.maker = Some(maker);
+    }
+
+    /// Sets whether parts of large changes may run on another thread.
+    pub fn set_run_in_parallel(&mut self, run_in_parallel: Option<RunInParallel>) {
+        self.run_in_parallel = run_in_parallel;
     }
 
     /// Applies the changes that one operation makes to this table. Returns the updates for each of `workers`
@@ -118,11 +140,15 @@ impl RuleTable {
         let mut compile = changes.len() > SINGLY.max(self.now.view.base().len() / COMPILED_PART);
         let mut updates: Vec<TableUpdate> = Vec::new();
         if compile {
-            let added = changes.iter().filter(|change| matches!(change, RuleChange::Add(_))).count();
+            let added = changes.iter().filter_map(RuleChange::added).count();
             self.rules.reserve(added);
             self.log.reserve(added);
         }
-        for change in changes {
+        let in_parallel = self.run_in_parallel.filter(|_| compile && is_large_addition(changes));
+        if let Some(run_in_parallel) = in_parallel {
+            self.add_all(changes, run_in_parallel);
+        }
+        for change in changes.iter().filter(|_| in_parallel.is_none()) {
             match change {
                 RuleChange::Add(entry) => match self.add(entry, compile) {
                     Some(update) => updates.push(update),
@@ -152,13 +178,38 @@ impl RuleTable {
         (0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.now.view.clone()))]).collect()
     }
 
+    /// Adds many rules, which will be compiled into a new base, on two threads.
+    fn add_all(&mut self, changes: &[RuleChange], run_in_parallel: RunInParallel) {
+        let added = || changes.iter().filter_map(RuleChange::added);
+        let mut rules = std::mem::take(&mut self.rules);
+        let first = self.sequence + 1;
+        let mut insert = || {
+            let rules_of = (first..).zip(added());
+            rules.extend(
+                rules_of.map(|(sequence, entry)| (entry.id, Rule { entry: Arc::clone(entry), sequence })),
+            );
+        };
+        run_in_parallel(&mut insert, &mut || {
+            for entry in added() {
+                self.list(entry, true);
+            }
+        });
+        self.rules = rules;
+    }
+
     /// Adds a rule. Returns the update for workers, or `None` if a new base is needed or will be compiled
     /// anyway.
     fn add(&mut self, entry: &Arc<FlowEntry>, compile: bool) -> Option<TableUpdate> {
+        let rule = Rule { entry: Arc::clone(entry), sequence: self.sequence + 1 };
+        self.rules.insert(entry.id, rule);
+        self.list(entry, compile)
+    }
+
+    /// Adds a rule like [`RuleTable::add`], except to `rules`.
+    fn list(&mut self, entry: &Arc<FlowEntry>, compile: bool) -> Option<TableUpdate> {
         self.sequence += 1;
         let (id, sequence) = (entry.id, self.sequence);
         self.shape.add(&entry.matching, entry.priority);
-        self.rules.insert(id, Rule { entry: Arc::clone(entry), sequence });
         if let Some(index) = entry.matching.index() {
             self.log.push(None);
             self.now.pass_over();
@@ -236,6 +287,7 @@ impl RuleTable {
             plan: Arc::new(plan),
             choice: choose(&self.shape),
             maker: self.maker,
+            run_in_parallel: self.run_in_parallel,
             base: Arc::clone(self.now.view.base()),
             rows: Arc::clone(&self.now.rows),
             tombstones: self.now.view.tombstones().clone(),

@@ -22,6 +22,7 @@ use pipeline::{Bridge, BypassLimits, Update};
 use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tables::RunInParallel;
 
 /// Number of changes from which a second thread is worthwhile.
 const PARALLEL_MIN: usize = 4_096;
@@ -56,8 +57,8 @@ pub(crate) struct OperationCompiler {
     quenches: bool,
     /// Number of packet-outs that were dropped, because there are no workers.
     pub unsent: u64,
-    /// Runs two functions at the same time, if large additions may be compiled by two threads.
-    pub run_in_parallel: Option<RunInParallel>,
+    /// Runs two functions at the same time, if large additions may be compiled by several threads.
+    run_in_parallel: Option<RunInParallel>,
 }
 
 impl OperationCompiler {
@@ -87,6 +88,12 @@ impl OperationCompiler {
     /// States whether any port has egress queues.
     pub fn set_queues(&mut self, are_there: bool) {
         self.requeues.set_on(are_there);
+    }
+
+    /// Sets whether large additions may be compiled by several threads.
+    pub fn set_run_in_parallel(&mut self, run_in_parallel: Option<RunInParallel>) {
+        self.run_in_parallel = run_in_parallel;
+        self.tables.set_run_in_parallel(run_in_parallel);
     }
 
     fn no_parts(&self) -> Vec<Vec<Update>> {
@@ -288,9 +295,6 @@ impl OperationCompiler {
         }
     }
 }
-
-/// Runs both functions, the first one on another thread if the system allows another thread.
-pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
 
 /// Returns whether these changes add so many entries that a second thread is worthwhile, and modify none.
 fn is_large_addition(changes: &[EntryChange]) -> bool {

@@ -6,7 +6,6 @@
 
 use crate::background_compile::{BackgroundCompiler, BackgroundTask};
 use crate::compiler::OperationCompiler;
-use crate::compiler::RunInParallel;
 use crate::config::WorkerSetConfig;
 use crate::consistency::Consistency;
 use crate::express_caches::ExpressState;
@@ -31,6 +30,7 @@ use keys::{ExpressPlan, PlanVersion};
 use pipeline::Update;
 use port_cache::{MissFigures, MissUsage, PortCacheConfig};
 use std::collections::{BTreeMap, BTreeSet};
+use tables::RunInParallel;
 use tables::compile::Maker;
 
 /// The set of workers as a data plane, on the control thread.
@@ -117,10 +117,10 @@ impl WorkerSet {
         self.compiler.tables.set_background(BackgroundCompiler::new(least, run));
     }
 
-    /// Sets the function by which an operation that adds many entries is compiled by two threads. Without it,
-    /// only the calling thread is used.
+    /// Sets the function by which an operation that adds many entries is compiled by several threads. Without
+    /// it, only the calling thread is used.
     pub fn set_run_in_parallel(&mut self, run_in_parallel: Option<RunInParallel>) {
-        self.compiler.run_in_parallel = run_in_parallel;
+        self.compiler.set_run_in_parallel(run_in_parallel);
     }
 
     /// Sets the function that builds the engines of all tables, starting with the next base of each table.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::compile::Maker;
 use tables::rule_table::RuleChange;
-use tables::{RuleTable, TableUpdate};
+use tables::{RuleTable, RunInParallel, TableUpdate};
 
 /// All tables, with their LUTs.
 pub(crate) struct TableCompiler {
@@ -44,6 +44,11 @@ impl TableCompiler {
     /// Sets the function that builds the engines of all tables.
     pub fn set_maker(&mut self, maker: Maker) {
         self.rule_tables.iter_mut().for_each(|rule_table| rule_table.set_maker(maker));
+    }
+
+    /// Sets whether large additions may be compiled by several threads.
+    pub fn set_run_in_parallel(&mut self, run_in_parallel: Option<RunInParallel>) {
+        self.rule_tables.iter_mut().for_each(|rule_table| rule_table.set_run_in_parallel(run_in_parallel));
     }
 
     /// Returns the LUTs of all tables.

@@ -5,8 +5,10 @@ use crate::rig::{Rig, entry};
 use fastrand::Rng;
 use flow::{EntryId, Field, FieldMatch, Match};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use tables::rule_table::RuleChange;
-use tables::{RuleTable, TableUpdate};
+use tables::{RuleTable, RunInParallel, TableUpdate};
 
 /// Returns a route with a prefix of 1 to 32 bits.
 fn route(value: u32, length: u32) -> Match {
@@ -40,6 +42,51 @@ fn bundles_on_a_large_base_swap_views_that_share_it() {
         "an operation that changes more than a 16th of the base compiles a new one"
     );
     rig.check(&rig.packets(&mut rng, 20), "a large bundle");
+}
+
+#[test]
+fn large_additions_by_several_threads_give_the_same_table() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let on_two_threads: RunInParallel = |other, this| {
+        CALLS.fetch_add(1, Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(other);
+            this();
+        });
+    };
+    // Routes, exact rules, and exact rules below another one for all packets.
+    for (kind, engine) in [(0, "lpm"), (1, "exact"), (2, "exact")] {
+        let rules = |rng: &mut Rng, count: usize| match kind {
+            0 => some(rng, count),
+            _ => {
+                let exact = (0..count).map(|_| (rng.u16(1..50), route(rng.u32(..), 32)));
+                exact.chain((kind == 2).then_some((0, Match::any()))).collect()
+            }
+        };
+        let mut rigs = [Rig::default(), Rig::default()];
+        rigs[1].rule_table.set_run_in_parallel(Some(on_two_threads));
+        for (rig, is_parallel) in rigs.iter_mut().zip([false, true]) {
+            let mut rng = Rng::with_seed(kind + 9);
+            let before = CALLS.load(Relaxed);
+            rig.add(rules(&mut rng, 5_000));
+            assert_eq!((rig.rule_table.engine_name(), rig.rule_table.len()), (engine, rig.entries.len()));
+            // The first of these operations is small, the second is large, and the third compiles all rules.
+            for count in [20, 5_000, 20_000] {
+                rig.add(rules(&mut rng, count));
+                let gone: Vec<EntryId> = rig.entries.keys().copied().filter(|_| rng.u8(..32) == 0).collect();
+                gone.chunks(50).for_each(|gone| rig.remove(gone));
+                rig.check(&rig.packets(&mut rng, 100), "several threads");
+            }
+            let calls = CALLS.load(Relaxed) - before;
+            assert_eq!(calls > 0, is_parallel, "{calls} calls");
+        }
+        let [serial, parallel] = &rigs;
+        let mut rng = Rng::with_seed(1);
+        let packets = serial.packets(&mut rng, 2_000);
+        assert_eq!(serial.lookup(&packets), parallel.lookup(&packets));
+        assert_eq!(serial.rule_table.examined_fields(), parallel.rule_table.examined_fields());
+        assert_eq!(serial.rule_table.compiled(), parallel.rule_table.compiled());
+    }
 }
 
 #[test]
