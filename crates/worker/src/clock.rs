@@ -39,8 +39,14 @@ impl Clock {
         Self { read, shift: 0, unit_ns: 1.0 }
     }
 
+    /// Begins to calibrate the counter of [`Clock::of_machine`].
+    pub fn begin_calibration() {
+        begun();
+    }
+
     /// Returns the best clock of this machine: the time stamp counter if its rate is constant, otherwise the
-    /// monotonic clock. The first call calibrates the counter against the monotonic clock for 10 ms.
+    /// monotonic clock. The first call waits until 10 ms have passed since the calibration of the counter
+    /// against the monotonic clock began.
     #[must_use]
     pub fn of_machine() -> Self {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
@@ -70,12 +76,18 @@ fn monotonic_ns() -> u64 {
     1 + START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// Returns readings of both clocks at the begin of the calibration. The first call begins it.
+fn begun() -> (u64, Instant) {
+    static BEGUN: OnceLock<(u64, Instant)> = OnceLock::new();
+    *BEGUN.get_or_init(both)
+}
+
 /// Calibrates the time stamp counter. Returns `None` if it is not usable as a clock.
 fn counter() -> Option<Clock> {
     if !tsc::is_invariant() {
         return None;
     }
-    let (start_ticks, start) = both();
+    let (start_ticks, start) = begun();
     while start.elapsed() < CALIBRATION {
         std::hint::spin_loop();
     }

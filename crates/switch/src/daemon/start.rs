@@ -38,7 +38,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::{OpenedStore, StoreHandle};
-use worker::{BackgroundTask, PortQueues, PortsUpdate, ShutdownLoss, SleepFlag, Worker, WorkerSet};
+use worker::{BackgroundTask, Clock, PortQueues, PortsUpdate, ShutdownLoss, SleepFlag, Worker, WorkerSet};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
 const CLIENTS_WAITING: i32 = 64;
@@ -190,7 +190,7 @@ fn forward_by_workers(
     let sizes = worker::WorkerSetConfig {
         workers: config.workers.len(),
         stopwatch: Some(clock::elapsed),
-        clock: worker::Clock::of_machine(),
+        clock: Clock::of_machine(),
         ..config.datapath.worker_set()
     };
     let (mut plane, workers) = worker::build(&sizes, queues);
@@ -247,6 +247,8 @@ fn open_devices(
     open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
     crew: &mut Crew,
 ) -> Result<OpenDevices, DaemonError> {
+    // The calibration takes some time, which passes while the ports are opened.
+    Clock::begin_calibration();
     let mut ports = open()?;
     let links = ports.iter_mut().map(|port| known_link(config, port)).collect();
     let names = ports.iter().map(|port| port.name.clone()).collect();
