@@ -15,7 +15,7 @@ readonly command=("${@:2}")
 # their own. All other tests are in the first lane, which takes less time than the second.
 readonly beside=(
     test_controller test_controller_faults test_controller_hybrid test_controller_modes test_controller_pair
-    test_controller_units test_datapaths test_experiments test_faucet test_half_open test_load_plan
+    test_controller_units test_datapaths test_experiments test_faucet test_load_plan
     test_load_row test_load_tags test_os_ken_learning test_os_ken_rest test_pof test_run_policy test_run_tags
     test_testcontroller
 )

@@ -249,7 +249,7 @@ fn the_device_forwards_while_the_daemon_restarts() {
 #[test]
 fn a_restarted_device_gets_its_entries_again() {
     let mut rig = Rig::new(2);
-    let mut daemon = Daemon::new(rig.address, 5);
+    let mut daemon = Daemon::impatient(rig.address, 5);
     daemon.change("dl_dst=02:00:00:00:00:01,actions=output:2");
     daemon.settle();
     rig.push(1, &frame(1, 60, 1));

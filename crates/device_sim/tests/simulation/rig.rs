@@ -157,12 +157,22 @@ impl Daemon<UdpLink> {
     pub fn new(address: SocketAddr, last_id: u32) -> Self {
         Self::with_link(UdpLink { socket: socket(), address }, last_id)
     }
+
+    /// Creates a daemon that notices after some seconds that the device does not answer.
+    pub fn impatient(address: SocketAddr, last_id: u32) -> Self {
+        let session = DeviceSession::new(DeviceTimes { tries: 6, ..times() }, last_id);
+        Self::with_session(UdpLink { socket: socket(), address }, session)
+    }
 }
 
 impl<L: DeviceLink> Daemon<L> {
     pub fn with_link(link: L, last_id: u32) -> Self {
+        Self::with_session(link, DeviceSession::new(times(), last_id))
+    }
+
+    fn with_session(link: L, session: DeviceSession) -> Self {
         let layout = PpuLayout::new(PPUS as u8, ENTRIES, &TABLES).unwrap();
-        let plane = DevicePlane::new(link, DeviceSession::new(times(), last_id), layout);
+        let plane = DevicePlane::new(link, session, layout);
         let mut made =
             Self { model: Model::new(ModelConfig::default(), plane, Nanos(1)), start: Instant::now() };
         for number in 1..=4 {
