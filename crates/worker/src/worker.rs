@@ -655,6 +655,11 @@ impl<P: Probe> Worker<P> {
         self.egress.events.slots() < self.egress.events.buffer().capacity()
     }
 
+    /// Lets egress queues exceed their maximum rates, so that their frames are sent at once, or no longer.
+    pub fn set_unlimited(&mut self, is_unlimited: bool) {
+        self.egress.outboxes.iter_mut().for_each(|outbox| outbox.set_unlimited(is_unlimited));
+    }
+
     /// Returns whether no received packet waits in the worker or on its way to it.
     #[must_use]
     pub fn is_drained(&self) -> bool {

@@ -81,6 +81,13 @@ impl Outbox {
         self.shaper.as_ref()?.opens_ns()
     }
 
+    /// Lets the queues exceed their maximum rates, or no longer.
+    pub fn set_unlimited(&mut self, is_unlimited: bool) {
+        if let Some(shaper) = &mut self.shaper {
+            shaper.set_unlimited(is_unlimited);
+        }
+    }
+
     /// Returns the counters of the queues.
     pub fn reports(&self) -> QueueReports {
         self.shaper.as_ref().map(|shaper| shaper.reports()).unwrap_or_default()

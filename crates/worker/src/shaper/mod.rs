@@ -55,6 +55,8 @@ struct Line {
     progress: u64,
     /// Whether frames were left in the queue after the device was last served.
     held: bool,
+    /// Whether the maximum rate is ignored.
+    is_unlimited: bool,
     report: QueueReport,
 }
 
@@ -68,6 +70,7 @@ impl Line {
             max: settings.max_rate_kbps.map(Bucket::new),
             progress: 0,
             held: false,
+            is_unlimited: false,
             report: QueueReport::default(),
         }
     }
@@ -85,10 +88,10 @@ impl Line {
         self.lanes[lane].front().map(|(epoch, _)| *epoch)
     }
 
-    /// Returns whether the queue is below its maximum rate.
+    /// Returns whether the queue is below its maximum rate, or may exceed it.
     #[inline]
     fn may_send(&self) -> bool {
-        self.max.is_none_or(|max| max.is_open())
+        self.is_unlimited || self.max.is_none_or(|max| max.is_open())
     }
 
     /// Returns whether the queue is below its guaranteed rate.
@@ -167,6 +170,12 @@ impl Shaper {
     pub fn refuse(&mut self, queue: QueueId) {
         let at = self.place(queue);
         self.lines[at].report.dropped += 1;
+    }
+
+    /// Lets all queues exceed their maximum rates, or no longer. Frames that are sent meanwhile still take
+    /// tokens.
+    pub fn set_unlimited(&mut self, is_unlimited: bool) {
+        self.lines.iter_mut().for_each(|line| line.is_unlimited = is_unlimited);
     }
 
     /// Adds the tokens that all rates have yielded until `now`.

@@ -257,3 +257,23 @@ fn a_queue_that_waits_for_its_rate_holds_up_no_other_when_rules_change() {
     }
     assert_eq!(last, Some((1, 101)));
 }
+
+/// Before an upgrade, waiting frames leave in their order, and their queue pays for them afterwards.
+#[test]
+fn unlimited_queues_send_at_once_and_take_tokens() {
+    let mut lab = Lab::new(&[queue(1, 0, 1, 0)], &[]);
+    assert!((0..100).all(|_| lab.push(1, 1_000, Normal)));
+    lab.shaper.fill(MS);
+    assert!(std::iter::from_fn(|| lab.next()).count() < 100);
+    assert!(lab.shaper.opens_ns().is_some());
+    lab.shaper.set_unlimited(true);
+    assert!(lab.shaper.is_ready() && lab.shaper.opens_ns().is_none());
+    std::iter::from_fn(|| lab.next()).for_each(drop);
+    assert!(lab.shaper.is_empty());
+    assert_eq!(lab.shaper.reports()[1].tx_packets, 100);
+    lab.shaper.set_unlimited(false);
+    assert!(lab.push(1, 1_000, Normal));
+    assert_eq!(lab.next(), None);
+    // 100,000 bytes take 800 ms at 1 Mbit/s, less the depth of the bucket.
+    assert!(lab.shaper.opens_ns().is_some_and(|at| at > Nanos(700_000_000)));
+}
