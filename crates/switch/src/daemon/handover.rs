@@ -118,7 +118,9 @@ impl Daemon {
                 break;
             }
         }
-        FinalCounters::of(model, now)
+        let mut counters = FinalCounters::of(model, now);
+        counters.files = self.mirrors.finish();
+        counters
     }
 
     /// Waits until the threads release the workers, and ends the workers.
@@ -193,7 +195,9 @@ pub(super) fn take_over(
     let interruption = successor.take_over(&fanouts, || start_workers(crew, config, daemons.iter_mut()))?;
     successor.report_running(interruption);
     // From here on, this process forwards, so nothing may end it.
+    let mut files = Vec::new();
     let received = successor.receive_counters(|datapath, counters| {
+        files.extend_from_slice(&counters.files);
         if let Some(daemon) = daemons.iter_mut().find(|daemon| daemon.datapath_id == datapath) {
             daemon.continue_counters(counters);
         }
@@ -207,6 +211,7 @@ pub(super) fn take_over(
     }
     for (config, daemon) in configs.iter().zip(daemons) {
         daemon.attach_store(config);
+        daemon.mirrors.continue_files(&files);
         // While sockets of the old process exist, the program of a settled group could select them.
         let settled = if has_ended { &daemon.handles[..] } else { &[] };
         for fanout in fanouts_of(settled) {

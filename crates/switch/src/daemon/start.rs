@@ -262,13 +262,19 @@ fn open_devices(
 }
 
 /// Prepares the mirrors, and lets the workers take them with their first operations.
-fn start_mirrors(config: &Config, model: &mut Model<Plane>, clock: MonotonicClock) -> Mirrors {
+fn start_mirrors(
+    config: &Config,
+    model: &mut Model<Plane>,
+    clock: MonotonicClock,
+    is_continued: bool,
+) -> Mirrors {
     let datapath = &config.datapath;
     let mut mirrors = Mirrors::default();
     let Some(workers) = model.plane_mut().workers().filter(|_| !datapath.mirrors.is_empty()) else {
         return mirrors;
     };
-    let prepared = mirror::prepare_all(&datapath.mirrors, &datapath.ports, config.workers.len(), clock);
+    let prepare = if is_continued { mirror::prepare_all_later } else { mirror::prepare_all };
+    let prepared = prepare(&datapath.mirrors, &datapath.ports, config.workers.len(), clock);
     let MirrorsUpdate { removed, added } = mirrors.change(&[], prepared);
     workers.change_ports(PortsUpdate {
         mirrors_removed: removed,
@@ -423,7 +429,7 @@ impl Daemon {
         }
         model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
         reserve_ports(&mut model, clock.now(), &config.datapath);
-        let mirrors = start_mirrors(config, &mut model, clock);
+        let mirrors = start_mirrors(config, &mut model, clock, handed_over.is_some());
         let store = match handed_over {
             Some(state) => {
                 kept_rules::restore_handed_over(&mut model, clock.now(), state);

@@ -7,8 +7,9 @@ use crate::daemon::MonotonicClock;
 use crate::sandbox::{self, ThreadKind};
 use config::MirrorFile;
 use flow::{Passage, PortNo};
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Read, Seek};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -64,58 +65,118 @@ struct Shared {
     end: Mutex<Option<String>>,
 }
 
+impl Shared {
+    fn set_end(&self, reason: String) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+}
+
+/// What an earlier process has written to the file of a mirror.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenFile {
+    path: PathBuf,
+    packets: u64,
+    /// Why the mirror has ended, if it has.
+    end: Option<String>,
+}
+
 /// The file of a mirror.
 pub struct MirrorCapture {
     shared: Arc<Shared>,
+    /// What the thread needs, until [`MirrorCapture::begin`] starts it.
+    pending: Option<Pending>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl MirrorCapture {
-    /// Creates the file and starts the thread that writes it. `ports` has the numbers and names of the
-    /// mirrored ports.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be created or the thread cannot be started.
-    pub fn start(
-        name: &str,
-        file: &MirrorFile,
-        ports: &[(PortNo, String)],
-        outlet: CaptureOutlet,
-        clock: MonotonicClock,
-    ) -> Result<Self, MirrorError> {
-        let names: Vec<String> = ports.iter().map(|(_, name)| name.clone()).collect();
-        let opened = open(&file.path)?;
+/// A mirror whose file is not open yet. Its frames wait in the rings.
+struct Pending {
+    name: String,
+    file: MirrorFile,
+    /// Numbers and names of the mirrored ports.
+    ports: Vec<(PortNo, String)>,
+    outlet: CaptureOutlet,
+    clock: MonotonicClock,
+}
+
+impl Pending {
+    /// Opens the file, and writes its header or that of a further section. Returns the length of the file
+    /// before.
+    fn open(&self, before: Option<&WrittenFile>) -> Result<(NgWriter<BufWriter<File>>, u64), MirrorError> {
+        let path = &self.file.path;
         let header = |reason: wire::capture::CaptureError| MirrorError::Header {
-            path: file.path.clone(),
+            path: path.clone(),
             reason: reason.to_string(),
         };
+        let (opened, length) = open(path, before.is_some())?;
+        let names: Vec<String> = self.ports.iter().map(|(_, name)| name.clone()).collect();
         let output = BufWriter::with_capacity(BUFFER_BYTES, opened);
-        let mut writer = NgWriter::new(output, file.snap_bytes, &names).map_err(header)?;
+        let mut writer = NgWriter::new(output, self.file.snap_bytes, &names).map_err(header)?;
         writer.flush().map_err(header)?;
-        let shared = Arc::<Shared>::default();
-        shared.bytes.store(writer.bytes(), Ordering::Relaxed);
+        Ok((writer, length))
+    }
+}
+
+impl MirrorCapture {
+    /// Prepares the file of a mirror. [`MirrorCapture::begin`] must follow. `ports` has the numbers and names
+    /// of the mirrored ports.
+    pub fn new(
+        name: &str,
+        file: &MirrorFile,
+        ports: Vec<(PortNo, String)>,
+        outlet: CaptureOutlet,
+        clock: MonotonicClock,
+    ) -> Self {
+        let pending = Pending { name: name.to_owned(), file: file.clone(), ports, outlet, clock };
+        Self { shared: Arc::default(), pending: Some(pending), thread: None }
+    }
+
+    /// Creates the file, and starts the thread that writes it. If an earlier process has written the file,
+    /// the new frames follow those in it. The earlier process must have ended.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be used or the thread cannot be started. The mirror has then
+    /// ended.
+    pub fn begin(&mut self, before: &[WrittenFile]) -> Result<(), MirrorError> {
+        let Some(pending) = self.pending.take() else { return Ok(()) };
+        let before = before.iter().find(|before| before.path == pending.file.path);
+        let packets = before.map_or(0, |before| before.packets);
+        self.shared.packets.store(packets, Ordering::Relaxed);
+        if let Some(end) = before.and_then(|before| before.end.clone()) {
+            pending.outlet.end();
+            self.shared.set_end(end);
+            return Ok(());
+        }
+        let opened = pending.open(before).inspect_err(|error| {
+            pending.outlet.end();
+            self.shared.set_end(error.to_string());
+        });
+        let (writer, bytes) = opened?;
+        self.shared.bytes.store(bytes + writer.bytes(), Ordering::Relaxed);
+        let Pending { name, file, ports, outlet, clock } = pending;
+        let path = file.path.clone();
         let thread = CaptureThread {
-            name: name.to_owned(),
-            file: file.clone(),
+            name,
+            file,
             ports: ports.iter().map(|(number, _)| *number).collect(),
             writer,
+            before: (packets, bytes),
             outlet,
             clock,
-            shared: Arc::clone(&shared),
+            shared: Arc::clone(&self.shared),
         };
         let spawned = std::thread::Builder::new().name("mirror".into()).spawn(move || thread.run());
-        let thread = spawned.map_err(|source| MirrorError::Io {
-            path: file.path.clone(),
+        self.thread = Some(spawned.map_err(|source| MirrorError::Io {
+            path,
             what: "start the thread that writes",
             source,
-        })?;
-        Ok(Self { shared, thread: Some(thread) })
+        })?);
+        Ok(())
     }
 
     /// Returns the state of a mirror whose file could not be opened.
     pub fn failed(reason: String) -> Self {
         let shared = Shared { end: Mutex::new(Some(reason)), ..Shared::default() };
-        Self { shared: Arc::new(shared), thread: None }
+        Self { shared: Arc::new(shared), pending: None, thread: None }
     }
 
     /// Returns the number of frames in the file.
@@ -133,15 +194,20 @@ impl MirrorCapture {
         self.shared.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns what is in the file with this path.
+    pub fn written(&self, path: &Path) -> WrittenFile {
+        WrittenFile { path: path.to_owned(), packets: self.packets(), end: self.end() }
+    }
+
     /// Returns the thread, which ends when the workers have given up the mirror.
     pub fn into_thread(self) -> Option<JoinHandle<()>> {
         self.thread
     }
 
     /// Waits until all mirrored frames are in the file, but not for a disk that does not answer.
-    pub fn finish(self) {
+    pub fn finish(&mut self) {
         self.shared.stops.store(true, Ordering::Release);
-        let Some(thread) = self.thread else { return };
+        let Some(thread) = self.thread.take() else { return };
         let begun = Instant::now();
         while !thread.is_finished() {
             if begun.elapsed() > FINISH {
@@ -153,9 +219,9 @@ impl MirrorCapture {
     }
 }
 
-/// Opens a file for writing from its beginning. An existing file is overwritten only if it is empty or a
-/// pcapng file.
-fn open(path: &Path) -> Result<File, MirrorError> {
+/// Opens a file for writing from its beginning, or from its end with `continues`. Returns the file, and the
+/// number of bytes before this position. An existing file is changed only if it is empty or a pcapng file.
+fn open(path: &Path, continues: bool) -> Result<(File, u64), MirrorError> {
     let failed = |what| move |source| MirrorError::Io { path: path.to_owned(), what, source };
     let mut options = OpenOptions::new();
     // A pipe without a reader must not block the switch.
@@ -175,8 +241,12 @@ fn open(path: &Path) -> Result<File, MirrorError> {
     if !is_own {
         return Err(MirrorError::Foreign(path.to_owned()));
     }
+    if continues {
+        let length = file.seek(SeekFrom::End(0)).map_err(failed("examine"))?;
+        return Ok((file, length));
+    }
     file.set_len(0).and_then(|()| file.rewind()).map_err(failed("empty"))?;
-    Ok(file)
+    Ok((file, 0))
 }
 
 /// State of the thread that writes a file.
@@ -186,6 +256,8 @@ struct CaptureThread {
     /// Port of each interface of the file.
     ports: Vec<PortNo>,
     writer: NgWriter<BufWriter<File>>,
+    /// Number of frames and bytes in the file before the thread began.
+    before: (u64, u64),
     outlet: CaptureOutlet,
     clock: MonotonicClock,
     shared: Arc<Shared>,
@@ -199,12 +271,12 @@ impl CaptureThread {
             // Frames that come before the request to stop are written.
             let is_last = self.shared.stops.load(Ordering::Acquire) || self.outlet.is_over();
             let written = self.write_waiting();
-            self.shared.packets.store(self.writer.packets(), Ordering::Relaxed);
-            self.shared.bytes.store(self.writer.bytes(), Ordering::Relaxed);
+            self.shared.packets.store(self.packets(), Ordering::Relaxed);
+            self.shared.bytes.store(self.bytes(), Ordering::Relaxed);
             if let Err(reason) = written {
                 self.outlet.end();
                 tracing::warn!("mirror {} has ended: {reason}", self.name);
-                *self.shared.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+                self.shared.set_end(reason);
                 return;
             }
             if is_last {
@@ -214,6 +286,16 @@ impl CaptureThread {
         }
     }
 
+    /// Returns the number of frames in the file.
+    fn packets(&self) -> u64 {
+        self.before.0 + self.writer.packets()
+    }
+
+    /// Returns the size of the file in bytes.
+    fn bytes(&self) -> u64 {
+        self.before.1 + self.writer.bytes()
+    }
+
     /// Writes the frames that wait in the rings. The error is the reason for the end of the mirror.
     fn write_waiting(&mut self) -> Result<(), String> {
         let offset = self.epoch_offset();
@@ -221,7 +303,7 @@ impl CaptureThread {
         let mut end = None;
         while let Some(frame) = self.outlet.next_frame() {
             let len = NgWriter::<File>::len_of(frame.bytes.len());
-            if self.writer.bytes() + len > self.file.max_bytes {
+            if self.before.1 + self.writer.bytes() + len > self.file.max_bytes {
                 end = Some(format!("its file has reached the limit of {} bytes", self.file.max_bytes));
                 break;
             }
@@ -230,8 +312,9 @@ impl CaptureThread {
                 return Err(format!("{}: {error}", self.file.path.display()));
             }
             is_written = true;
-            if self.file.max_packets.is_some_and(|most| self.writer.packets() >= most) {
-                end = Some(format!("its file has reached the limit of {} frames", self.writer.packets()));
+            let packets = self.before.0 + self.writer.packets();
+            if self.file.max_packets.is_some_and(|most| packets >= most) {
+                end = Some(format!("its file has reached the limit of {packets} frames"));
                 break;
             }
         }
@@ -325,12 +408,13 @@ mod tests {
             file: MirrorFile { path: path.into(), snap_bytes: 64, max_bytes, max_packets },
             ports: vec![PortNo(1)],
             writer: NgWriter::new(output, 64, &["p1".to_owned()]).unwrap(),
+            before: (0, 0),
             outlet,
             clock: MonotonicClock::new(),
             shared: Arc::clone(&shared),
         };
         thread.run();
-        let capture = MirrorCapture { shared, thread: None };
+        let capture = MirrorCapture { shared, pending: None, thread: None };
         (capture.packets(), capture.end(), lab.mirrored())
     }
 
@@ -356,6 +440,48 @@ mod tests {
         assert_eq!(more, 0);
     }
 
+    /// Continues a file with five frames. Returns the number of frames and the size of the file, and what it
+    /// is for the next process.
+    fn continued(file: &MirrorFile, before: &[WrittenFile]) -> (u64, u64, WrittenFile) {
+        let (mut lab, outlet) = Lab::new();
+        let ports = vec![(PortNo(1), "p1".to_owned())];
+        let mut capture = MirrorCapture::new("span", file, ports, outlet, MonotonicClock::new());
+        // These frames wait in the ring until the file is open.
+        lab.mirrored();
+        capture.begin(before).unwrap();
+        capture.finish();
+        if capture.end().is_some() {
+            assert_eq!(lab.mirrored(), 0);
+        }
+        let length = std::fs::metadata(&file.path).unwrap().len();
+        (capture.packets(), length, capture.written(&file.path))
+    }
+
+    #[test]
+    fn the_file_of_an_earlier_process_goes_on_to_its_limit() {
+        let path = std::env::temp_dir().join(format!("shunt-continued-{}.pcapng", std::process::id()));
+        let file =
+            MirrorFile { path: path.clone(), snap_bytes: 64, max_bytes: 1_000_000, max_packets: Some(8) };
+        let (packets, first, written) = continued(&file, &[]);
+        assert_eq!((packets, &written.end), (5, &None));
+        let (packets, second, written) = continued(&file, &[written]);
+        assert_eq!(packets, 8);
+        assert!(second > first && written.end.as_ref().is_some_and(|end| end.contains("8 frames")));
+        // A mirror that has ended does not begin again.
+        let (packets, third, written) = continued(&file, &[written]);
+        assert_eq!((packets, third), (8, second));
+        assert!(written.end.is_some());
+        // The size counts, too.
+        let small = MirrorFile { max_bytes: second, max_packets: None, ..file.clone() };
+        let (packets, _, written) = continued(&small, &[WrittenFile { end: None, ..written }]);
+        assert!(packets == 8 && written.end.is_some_and(|end| end.contains("bytes")));
+        // Another file begins again.
+        let (packets, last, _) =
+            continued(&file, &[WrittenFile { path: "/x".into(), packets: 3, end: None }]);
+        assert_eq!((packets, last), (5, first));
+        std::fs::remove_file(&path).unwrap();
+    }
+
     #[test]
     fn only_empty_files_and_captures_are_overwritten() {
         let folder = std::env::temp_dir().join(format!("shunt-capture-{}", std::process::id()));
@@ -365,7 +491,7 @@ mod tests {
             [(&b""[..], true), (b"\x0a\x0d\x0d\x0a and more", true), (b"abc", false), (b"a text", false)]
         {
             std::fs::write(&path, before).unwrap();
-            assert_eq!(open(&path).is_ok(), is_taken, "{before:?}");
+            assert_eq!(open(&path, false).is_ok(), is_taken, "{before:?}");
             let after = std::fs::read(&path).unwrap();
             assert_eq!(after, if is_taken { b"" } else { before });
         }
@@ -374,7 +500,7 @@ mod tests {
             (folder.clone(), "cannot open the file of the mirror"),
             (PathBuf::from("/dev/null"), "is not a pcapng file"),
         ] {
-            let error = open(&path).unwrap_err().to_string();
+            let error = open(&path, false).unwrap_err().to_string();
             assert!(error.contains(part) && error.starts_with(&path.display().to_string()), "{error}");
         }
         std::fs::remove_dir_all(&folder).unwrap();

@@ -6,7 +6,7 @@
 
 mod capture;
 
-pub use capture::MirrorError;
+pub use capture::{MirrorError, WrittenFile};
 
 use crate::daemon::MonotonicClock;
 use capture::MirrorCapture;
@@ -39,15 +39,27 @@ pub fn prepare(
     workers: usize,
     clock: MonotonicClock,
 ) -> Result<PreparedMirror, MirrorError> {
+    let mut prepared = prepare_later(config, ports, workers, clock);
+    prepared.capture.iter_mut().try_for_each(|capture| capture.begin(&[]))?;
+    Ok(prepared)
+}
+
+/// Prepares a mirror whose file [`Mirrors::continue_files`] opens.
+fn prepare_later(
+    config: &ConfiguredMirror,
+    ports: &[ConfiguredPort],
+    workers: usize,
+    clock: MonotonicClock,
+) -> PreparedMirror {
     let (target, capture) = match &config.output {
         MirrorOutput::Port { port, .. } => (MirrorTarget::Port(*port), None),
         MirrorOutput::File(file) => {
             let (inlets, outlet) = capture_rings(workers, RING_BYTES, file.snap_bytes);
-            let capture = MirrorCapture::start(&config.name, file, &sources(config, ports), outlet, clock)?;
+            let capture = MirrorCapture::new(&config.name, file, sources(config, ports), outlet, clock);
             (MirrorTarget::Capture(inlets), Some(capture))
         }
     };
-    Ok(PreparedMirror { config: config.clone(), target: Some(target), capture })
+    PreparedMirror { config: config.clone(), target: Some(target), capture }
 }
 
 /// Prepares the mirrors of a datapath that starts. If a file cannot be used, only its mirror ends, and this
@@ -70,6 +82,17 @@ pub fn prepare_all(
         })
     };
     configs.iter().map(one).collect()
+}
+
+/// Prepares the mirrors of a datapath that an earlier process still serves. [`Mirrors::continue_files`] must
+/// follow.
+pub fn prepare_all_later(
+    configs: &[ConfiguredMirror],
+    ports: &[ConfiguredPort],
+    workers: usize,
+    clock: MonotonicClock,
+) -> Vec<PreparedMirror> {
+    configs.iter().map(|config| prepare_later(config, ports, workers, clock)).collect()
 }
 
 /// Returns the numbers and names of the ports whose frames a mirror copies.
@@ -147,9 +170,26 @@ impl Mirrors {
         self.ending.is_empty() || now.saturating_sub(begun) >= COMPLETE_NS
     }
 
-    /// Completes all files. Called when no worker forwards any longer.
-    pub fn finish(&mut self) {
-        let captures = self.running.drain(..).filter_map(|mirror| mirror.capture);
-        captures.for_each(|capture| capture.finish());
+    /// Opens the files that wait for the end of an earlier process. `before` has the files that it has
+    /// written. If a file cannot be used, only its mirror ends, and this is logged.
+    pub fn continue_files(&mut self, before: &[WrittenFile]) {
+        for mirror in &mut self.running {
+            if let Some(Err(error)) = mirror.capture.as_mut().map(|capture| capture.begin(before)) {
+                tracing::warn!("mirror {} has ended: {error}", mirror.config.name);
+            }
+        }
+    }
+
+    /// Completes all files, and returns them. Called when no worker forwards any longer.
+    pub fn finish(&mut self) -> Vec<WrittenFile> {
+        let captures = self.running.iter_mut().filter_map(|mirror| {
+            let MirrorOutput::File(file) = &mirror.config.output else { return None };
+            Some((mirror.capture.as_mut()?, file))
+        });
+        let finish = |(capture, file): (&mut MirrorCapture, &config::MirrorFile)| {
+            capture.finish();
+            capture.written(&file.path)
+        };
+        captures.map(finish).collect()
     }
 }

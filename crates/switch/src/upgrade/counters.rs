@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The final counters of a process, which the next one adds to its own.
 
+use crate::mirror::WrittenFile;
 use crate::plane::Plane;
 use dataplane::{
     DropCounts, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
@@ -36,6 +37,9 @@ pub(crate) struct FinalCounters {
     copies_dropped: Vec<(String, u64)>,
     /// VLAN ID, address and port.
     pub macs: Vec<(u16, [u8; 6], u32)>,
+    /// Files of mirrors.
+    #[serde(default)]
+    pub files: Vec<WrittenFile>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +113,7 @@ impl FinalCounters {
             dropped: named(&t.dropped),
             copies_dropped: named(&t.copies_dropped),
             macs: model.learned_macs().into_iter().map(|(vid, mac, port)| (vid, mac, port.0)).collect(),
+            files: Vec::new(),
         }
     }
 
