@@ -56,6 +56,10 @@ impl Daemon {
         for port in model.ports() {
             let (number, name) = (port.desc.number, &port.desc.name);
             let known = self.links.iter().find(|known| known.port == number);
+            if known.is_some_and(|known| known.patch_end.is_some()) {
+                // The new process opens its own, and no frame is left in the rings of this one.
+                continue;
+            }
             let device = known.and_then(|known| known.interface.clone());
             let refused =
                 |reason: &str| format!("port {name} cannot be handed over; {reason}, so restart the switch");
@@ -77,7 +81,7 @@ impl Daemon {
                     PortWay::Sockets { queues }
                 }
                 None => {
-                    return Err(refused("only ports of the drivers af_packet and af_xdp can be"));
+                    return Err(refused("only ports of the drivers af_packet, af_xdp and patch can be"));
                 }
             };
             ports.push(PortOffer { device: device.ok_or_else(missing)?, way });
@@ -161,13 +165,17 @@ pub(super) fn prepare_all(
         let prepare = move || {
             // A process that may not lower its priority prepares itself at the usual one.
             let _ = rustix::process::nice(NICE);
-            let mut daemons = Vec::with_capacity(configs.len());
+            let mut opened = Vec::with_capacity(configs.len());
             for config in configs {
                 let at = inherited.iter().position(|one| one.offer.datapath == config.datapath.id);
-                let opened = match at.map(|at| inherited.remove(at)) {
+                opened.push(match at.map(|at| inherited.remove(at)) {
                     Some(one) => Daemon::open_inherited(config, one, crew)?,
                     None => Daemon::open(config, || super::open(config), crew)?,
-                };
+                });
+            }
+            // Both ports of a cable are open before the link of one is read.
+            let mut daemons = Vec::with_capacity(configs.len());
+            for (config, opened) in configs.iter().zip(opened) {
                 let flows = config.datapath.flows.as_deref();
                 let Some(daemon) = Daemon::prepare(config, opened, flows, stop, crew)? else {
                     return Ok(None);

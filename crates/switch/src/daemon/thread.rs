@@ -49,16 +49,16 @@ pub struct Shared {
     publications: AtomicU64,
     /// Progress of the worker towards empty rings, before another process continues its work.
     drain: AtomicU8,
+    /// Number of turns during [`Shared::begin_drain`] in which the worker had something to do.
+    busy_turns: AtomicU64,
 }
 
 /// The worker is not asked for empty rings.
 const NO_DRAIN: u8 = 0;
 /// The worker must report when it has nothing left.
 const DRAIN: u8 = 1;
-/// The worker has no received packet left, but frames that wait for the rate of an egress queue.
-const DRAINED: u8 = 2;
 /// The worker has nothing left.
-const SENT_ALL: u8 = 3;
+const DRAINED: u8 = 2;
 
 impl Shared {
     /// Creates the shared part of a worker. `alarm` is the alarm of its thread.
@@ -68,10 +68,12 @@ impl Shared {
             worker: SharedWorker::new(worker, flag, alarm),
             publications: AtomicU64::new(0),
             drain: AtomicU8::new(NO_DRAIN),
+            busy_turns: AtomicU64::new(0),
         }
     }
 
-    /// Makes the worker stay awake, and report when it has nothing left.
+    /// Makes the worker stay awake, send the frames of its egress queues at once, and report when it has
+    /// nothing left.
     pub fn begin_drain(&self) {
         self.drain.store(DRAIN, Ordering::Release);
         self.wake();
@@ -84,12 +86,12 @@ impl Shared {
 
     /// Returns whether a whole turn since [`Shared::begin_drain`] has found no packet.
     pub fn is_drained(&self) -> bool {
-        self.drain.load(Ordering::Acquire) >= DRAINED
+        self.drain.load(Ordering::Acquire) == DRAINED
     }
 
-    /// Returns whether no frame waits for the rate of an egress queue, either.
-    pub fn has_sent_all(&self) -> bool {
-        self.drain.load(Ordering::Acquire) == SENT_ALL
+    /// Returns the number of turns during all drains in which the worker had something to do.
+    pub fn busy_turns(&self) -> u64 {
+        self.busy_turns.load(Ordering::Acquire)
     }
 
     /// Returns how often the worker's thread has published links and counters. The number stands still if the
@@ -167,6 +169,8 @@ struct State<'a> {
     active_ns: Nanos,
     /// Time of the last publication of links and counters.
     kept_ns: Nanos,
+    /// Whether the egress queues may exceed their maximum rates.
+    is_unlimited: bool,
 }
 
 /// The condition of a worker after a turn in which it could sleep.
@@ -196,7 +200,7 @@ pub struct ThreadSettings {
 
 impl<'a> State<'a> {
     fn new(member: &'a Member) -> Self {
-        Self { member, active_ns: member.clock.now(), kept_ns: Nanos::ZERO }
+        Self { member, active_ns: member.clock.now(), kept_ns: Nanos::ZERO, is_unlimited: false }
     }
 
     /// Runs a turn of the worker, and publishes its links and counters if it is time. Returns the number of
@@ -207,10 +211,14 @@ impl<'a> State<'a> {
         let now = self.member.clock.now();
         // Read before the turn, so that a whole turn follows the request.
         let drain = self.member.shared.drain.load(Ordering::Acquire);
+        if self.is_unlimited != (drain != NO_DRAIN) {
+            self.is_unlimited = !self.is_unlimited;
+            worker.set_unlimited(self.is_unlimited);
+        }
         let turn = self.forward(worker, now);
         if drain != NO_DRAIN {
             self.active_ns = now;
-            self.note_drained(worker, turn);
+            self.note_drained(worker, turn, drain);
         }
         if turn.received + turn.sent + turn.applied + turn.worked + turn.released > 0 {
             self.active_ns = now;
@@ -234,16 +242,16 @@ impl<'a> State<'a> {
         (turn.received, Some(Rest { waiting: turn.waiting, left_ns }))
     }
 
-    /// Reports whether the worker has nothing left after a turn.
+    /// Reports whether the worker has nothing left after a turn that began in the state `drain`.
     #[cold]
-    fn note_drained(&self, worker: &Worker, turn: Turn) {
+    fn note_drained(&self, worker: &Worker, turn: Turn, drain: u8) {
+        let Shared { drain: state, busy_turns, .. } = &*self.member.shared;
         let is_idle = turn.received + turn.sent + turn.worked + turn.released == 0 && !turn.waiting;
-        if is_idle && worker.is_drained() {
-            let state = if turn.opens_ns.is_some() { DRAINED } else { SENT_ALL };
-            let drain = &self.member.shared.drain;
+        if !is_idle || !worker.is_drained() {
+            busy_turns.fetch_add(1, Ordering::Release);
+        } else if drain == DRAIN {
             // The request may have ended meanwhile.
-            let _ = drain
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| (now != NO_DRAIN).then_some(state));
+            let _ = state.compare_exchange(DRAIN, DRAINED, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 

@@ -24,10 +24,8 @@ const PREPARE: Duration = Duration::from_secs(60);
 const SWITCH: Duration = Duration::from_secs(5);
 /// Longest time in which a control thread answers.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Longest time in which the workers process what is in their rings.
+/// Longest time in which the workers process what is in their rings and egress queues.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Longest time in which frames of shaped queues are still sent.
-const SHAPED: Duration = Duration::from_secs(2);
 /// Pause between two looks at the workers.
 const LOOK: Duration = Duration::from_micros(20);
 
@@ -213,7 +211,9 @@ fn switch(link: &UpgradeLink, ways: &[UpgradeWay], access: &PortAccess) -> Resul
     link.send(&PredecessorMessage::TakeOver, &[]).map_err(|error| error.to_string())?;
     expect(link, &SuccessorMessage::Switched, SWITCH)?;
     access.rings.iter().for_each(|(rings, _)| rings.hold());
-    drain(ways);
+    if !drain(ways) {
+        tracing::warn!("packets were left in the old process when the new one began");
+    }
     access.check_sockets()?;
     access.release_rings()?;
     link.send(&PredecessorMessage::Drained, &[]).map_err(|error| error.to_string())?;
@@ -224,31 +224,40 @@ fn switch(link: &UpgradeLink, ways: &[UpgradeWay], access: &PortAccess) -> Resul
     }
 }
 
-/// Waits until no packet is left in the rings and between the workers.
-fn drain(ways: &[UpgradeWay]) {
+/// Waits until no packet is left in the rings, between the workers, and in egress queues. Returns whether
+/// this is so before the time is over.
+fn drain(ways: &[UpgradeWay]) -> bool {
     let workers = || ways.iter().flat_map(|way| way.workers.iter());
     let end = Instant::now() + DRAIN;
-    // A worker that was idle may have got a frame from another one that was not idle yet. So all are idle
-    // only if they are so again after all have been.
-    for _ in 0..2 {
+    // Waits until each worker has had a whole turn without a packet.
+    let all_were_idle = || {
         workers().for_each(|worker| worker.begin_drain());
         while !workers().all(|worker| worker.is_drained()) {
             if Instant::now() >= end {
-                tracing::warn!("packets were left in the old process when the new one began");
-                return;
+                return false;
             }
             thread::sleep(LOOK);
+        }
+        true
+    };
+    let busy_turns = || workers().map(|worker| worker.busy_turns()).sum::<u64>();
+    // A frame may pass several workers, over rings between the workers of a datapath and over patch ports. A
+    // worker that was idle may get it from one that was not idle yet. So nothing is left only if each worker
+    // had a whole idle turn in a time in which none was busy.
+    let mut is_done = all_were_idle();
+    loop {
+        let before = busy_turns();
+        is_done = is_done && all_were_idle();
+        if !is_done || busy_turns() == before {
+            return is_done;
         }
     }
 }
 
 /// Ends the workers, and sends the final counters.
 fn finish(link: &UpgradeLink, ways: &[UpgradeWay]) {
-    let end = Instant::now() + SHAPED;
-    let all_sent = || ways.iter().flat_map(|way| way.workers.iter()).all(|worker| worker.has_sent_all());
-    while !all_sent() && Instant::now() < end {
-        thread::sleep(Duration::from_millis(1));
-    }
+    // Packets that were on their way to this process when the packets were directed to the new one.
+    drain(ways);
     for way in ways {
         let Some((datapath, counters)) = way.finish().map(|counters| (counters.datapath, counters)) else {
             tracing::error!("the counters of a datapath are lost: its control thread does not answer");
