@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A service manager for tests: prints the reports of sd_notify(3) that arrive at a socket, one variable per line.
 
+A line has the time, the process ID of the sender, and the variable.
+
 With `--stop THREAD PID SECONDS`, stops one thread of a process for a time, as a debugger does.
 """
 
 import ctypes
 import os
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -16,16 +19,22 @@ PTRACE_DETACH = 17
 PTRACE_SEIZE = 0x4206
 PTRACE_INTERRUPT = 0x4207
 WALL = 0x40000000
+# Process, user and group.
+CREDENTIALS = struct.Struct("3i")
 
 
 def listen(path: str) -> None:
     """Prints the reports until the process is ended."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as endpoint:
+        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         endpoint.bind(path)
         os.chmod(path, 0o666)
         while True:
-            for line in endpoint.recv(65_536).decode().splitlines():
-                print(f"{time.monotonic():.3f} {line}", flush=True)
+            report, ancillary, _, _ = endpoint.recvmsg(65_536, socket.CMSG_SPACE(CREDENTIALS.size))
+            # The kernel adds the credentials to each message.
+            sender, _, _ = CREDENTIALS.unpack(ancillary[0][2])
+            for line in report.decode().splitlines():
+                print(f"{time.monotonic():.3f} {sender} {line}", flush=True)
 
 
 def stop(name: str, process: int, seconds: float) -> None:

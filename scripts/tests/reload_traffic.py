@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbered UDP packets from one host to another, for tests in which none may be lost.
 
-    reload_traffic.py send ADDRESS PORT PPS    sends until SIGTERM, then prints the number of packets
-    reload_traffic.py receive PORT             receives until SIGTERM and a pause, then prints a summary as JSON
+    reload_traffic.py send ADDRESS PORT PPS [BURST]    sends until SIGTERM, then prints the number of packets
+    reload_traffic.py receive PORT                     receives until SIGTERM and a pause, then prints a summary as JSON
 """
 
 import json
@@ -31,16 +31,16 @@ class End:
         self.arrived = True
 
 
-def send(address: str, port: int, pps: int) -> None:
-    """Sends numbered packets at a rate, in small groups."""
+def send(address: str, port: int, pps: int, burst: int) -> None:
+    """Sends a burst of numbered packets, then more at a rate, in small groups."""
     end = End()
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     number = 0
     start = time.monotonic()
     while not end.arrived:
-        due = int((time.monotonic() - start) * pps)
+        due = burst + int((time.monotonic() - start) * pps)
         # After a pause of this process, the missed packets are not sent at once.
-        if due - number > pps // 20:
+        if due - number > max(pps // 20, burst - number):
             start += (due - number) / pps
             due = number
         while number < due:
@@ -92,8 +92,8 @@ def receive(port: int) -> None:
 def main(arguments: list[str]) -> None:
     """Runs one end."""
     match arguments:
-        case ["send", address, port, pps]:
-            send(address, int(port), int(pps))
+        case ["send", address, port, pps, *burst]:
+            send(address, int(port), int(pps), int(burst[0]) if burst else 0)
         case ["receive", port]:
             receive(int(port))
         case _:
