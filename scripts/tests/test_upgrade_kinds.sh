@@ -42,7 +42,7 @@ port() {
     printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "%s"\ndevice = "%s"\nworkers = [%s]\n' "$1" "$@"
 }
 # shaped: prints the queues of a port.
-shaped() { printf '[[datapath.port.queue]]\nid = 0\n[[datapath.port.queue]]\nid = 1\nmax_rate_kbps = %s\n' "$rate_kbps"; }
+shaped() { printf '[[datapath.port.queue]]\nid = 0\n[[datapath.port.queue]]\nid = 1\nmax_rate_kbps = %s\nlimit_frames = 2048\n' "$rate_kbps"; }
 {
     cat <<CONFIG
 upgrade = true
@@ -225,13 +225,14 @@ for line in sys.stdin:
     done
 }
 
-# The packets of a full queue arrive as fast as they leave, so frames wait all the time.
-readonly ways=(12 21 13 14) queue_pps=$((rate_kbps * 1000 / 8 / 110))
+# After a burst, packets of 880 bits arrive almost as fast as they leave their queue, so frames wait for many
+# seconds. A busy worker sends a little less than the rate, so the queue must have room for more.
+readonly ways=(12 21 13 14) queue_pps=$((rate_kbps * 970 / 880))
 begin_traffic() {
     send 12 1000
     send 21 1000
-    send 13 "$queue_pps" 350
-    send 14 "$queue_pps" 350
+    send 13 "$queue_pps" 800
+    send 14 "$queue_pps" 800
     wait_until 'frames wait in both shaped queues' frames_wait
 }
 # end_traffic: ends the senders, then the receivers. No packet may be lost, repeated or reordered. Adds the
