@@ -32,9 +32,6 @@ step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --pa
 # A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms are failures.
 step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/tests/test_broken_log.sh 600"
 
-# 1,000 changes of the configuration under traffic.
-step reload "RELOAD_SEED=$NIGHTLY_SEED scripts/tests/test_reload.sh 1000"
-
 # Packages: made, checked by lintian, and used in a clean Debian.
 step packages "scripts/nightly/test_packages.sh"
 
@@ -55,7 +52,7 @@ step restart "cargo build --quiet --release --package shunt && SHUNT=target/rele
 step restart-kills "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_KILLS=200 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 
 # 1,000 reloads under traffic, and 20 upgrades at 200,000 packets/s with 100,000 rules.
-step reload "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt scripts/tests/test_reload.sh 1000"
+step reload "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt RELOAD_SEED=$NIGHTLY_SEED scripts/tests/test_reload.sh 1000"
 step upgrade "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt scripts/nightly/test_upgrade_load.sh 20"
 
 # Jumps of the time of day, and the cost of scrapes with a million flows.
