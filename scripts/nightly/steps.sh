@@ -30,7 +30,7 @@ step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1))
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"
 
 # A switch whose log fails, for 10 minutes with each kind of failure. Stalls of more than 50 ms are failures.
-step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/tests/test_broken_log.sh 600"
+step broken-log "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt scripts/tests/test_broken_log.sh 600"
 
 # Packages: made, checked by lintian, and used in a clean Debian.
 step packages "scripts/nightly/test_packages.sh"
@@ -48,16 +48,16 @@ step networks "make --no-print-directory networks"
 # The store: 10,000 damaged files, 200 kills of a process, and kills of a switch: at 200 random times, and with
 # 100,000 rules.
 step store "STORE_PROGRAMS=400 STORE_CASES=10000 STORE_KILLS=100 cargo test --release --package store"
-step restart "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
-step restart-kills "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt RESTART_KILLS=200 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
+step restart "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
+step restart-kills "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt RESTART_KILLS=200 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 
 # 1,000 reloads under traffic, and 20 upgrades at 200,000 packets/s with 100,000 rules.
 step reload "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt RELOAD_SEED=$NIGHTLY_SEED scripts/tests/test_reload.sh 1000"
 step upgrade "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt scripts/nightly/test_upgrade_load.sh 20"
 
 # Jumps of the time of day, and the cost of scrapes with a million flows.
-step clock "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/nightly/test_clock.sh"
-step scrape "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/nightly/test_scrape.sh"
+step clock "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt scripts/nightly/test_clock.sh"
+step scrape "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt scripts/nightly/test_scrape.sh"
 
 # POF: 10 million messages, a million packets, and a storm of FLOW_MODs on 100,000 entries.
 step pof-messages "POF_MESSAGES=10000000 cargo test --release --package pof_agent --test agent random"
