@@ -23,6 +23,7 @@ use layout::{Group, Layout};
 use simd::{COMPARED, DENSE_MAX, Kernel, MORE_SHIFT, Nodes, Width, Work};
 use trees::{Grove, Rules};
 
+mod bit_counts;
 mod buckets;
 mod ends;
 mod joining;
@@ -177,10 +178,13 @@ impl Wide {
         let layout = Layout::new(words, values, masks)?;
         let dense = layout.dense();
         let mut rows = Vec::with_capacity(len * 2 * dense);
+        // Most rules examine the same bits as the rule before them.
+        let mut last: Option<(&[u64], layout::Dense)> = None;
         for (value, mask) in values.chunks_exact(words).zip(masks.chunks_exact(words)) {
-            let (value, mask) = layout.rule(value, mask);
-            rows.extend_from_slice(&value[..dense]);
-            rows.extend_from_slice(&mask[..dense]);
+            let known = last.filter(|(bits, _)| *bits == mask);
+            let (_, dense_mask) = *last.insert(known.unwrap_or_else(|| (mask, layout.mask(mask))));
+            rows.extend_from_slice(&layout.value(value, mask)[..dense]);
+            rows.extend_from_slice(&dense_mask[..dense]);
         }
         let mut left: Vec<u32> = (0..len as u32).collect();
         let mut grove = Grove::new(Rules { rows: &rows, dense }, len);
@@ -191,7 +195,7 @@ impl Wide {
                 break labels;
             }
             let before = left.len();
-            let rest = grove.grow(left.clone());
+            let rest = grove.grow(&left);
             // A tree of only a few rules is not worth its steps.
             if labels.is_some() && rest.len() > before / 2 {
                 grove.fell();

@@ -5,6 +5,7 @@
 //! value, such as an `EtherType` or the presence of a header. They are reduced to one bit, which states
 //! whether they have that value. Words whose bits are examined by most rules come first.
 
+use super::bit_counts::BitCounts;
 use super::simd::{COMPARED, DENSE_MAX, Kernel, Portable};
 
 /// Minimum number of bits of a word to reduce to one bit.
@@ -151,21 +152,34 @@ impl Layout {
         }
     }
 
-    /// Returns the dense values and masks of a rule.
-    pub fn rule(&self, value: &[u64], mask: &[u64]) -> (Dense, Dense) {
-        let (mut values, mut masks) = ([0; DENSE_MAX], [0; DENSE_MAX]);
+    /// Returns the dense values of a rule.
+    pub fn value(&self, value: &[u64], mask: &[u64]) -> Dense {
+        let mut values = [0; DENSE_MAX];
         for step in &self.steps {
-            let (word, to) = (usize::from(step.word), usize::from(step.to));
-            values[to] |= extract(value[word] & mask[word], step.mask) << step.shift;
-            masks[to] |= extract(mask[word], step.mask) << step.shift;
+            let word = usize::from(step.word);
+            values[usize::from(step.to)] |= extract(value[word] & mask[word], step.mask) << step.shift;
         }
+        self.add_commons(mask, &mut values);
+        values
+    }
+
+    /// Returns the dense masks of a rule.
+    pub fn mask(&self, mask: &[u64]) -> Dense {
+        let mut masks = [0; DENSE_MAX];
+        for step in &self.steps {
+            masks[usize::from(step.to)] |= extract(mask[usize::from(step.word)], step.mask) << step.shift;
+        }
+        self.add_commons(mask, &mut masks);
+        masks
+    }
+
+    /// Sets the bits of the reduced bits that a rule examines. They have this value in each such rule.
+    fn add_commons(&self, mask: &[u64], dense: &mut Dense) {
         for common in &self.commons {
             if mask[usize::from(common.word)] & common.mask != 0 {
-                values[usize::from(common.to)] |= 1 << common.shift;
-                masks[usize::from(common.to)] |= 1 << common.shift;
+                dense[usize::from(common.to)] |= 1 << common.shift;
             }
         }
-        (values, masks)
     }
 
     /// Returns the memory size in bytes.
@@ -174,24 +188,48 @@ impl Layout {
     }
 }
 
+/// Rules in a row that examine the same bits of a word.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    mask: u64,
+    /// Number of rules, and the sum of their marks.
+    rules: u64,
+    marks: u64,
+}
+
 fn count(words: usize, values: &[u64], masks: &[u64]) -> Vec<Asked> {
     let mut asked = vec![Asked::default(); words * 64];
+    let mut ones = vec![BitCounts::default(); words];
+    let mut runs = vec![Run::default(); words];
+    let end_run = |asked: &mut [Asked], run: Run| {
+        let mut left = run.mask;
+        while left != 0 {
+            let of = &mut asked[left.trailing_zeros() as usize];
+            left &= left - 1;
+            of.zeros += run.rules;
+            of.marks = of.marks.wrapping_add(run.marks);
+        }
+    };
     let mut mark = 0u64;
     for (value, mask) in values.chunks_exact(words).zip(masks.chunks_exact(words)) {
         mark = mark.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (mark ^ mark >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = mixed ^ mixed >> 32;
-        for word in 0..words {
-            let mut left = mask[word];
-            while left != 0 {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                let of = &mut asked[word * 64 + bit as usize];
-                let one = value[word] >> bit & 1;
-                of.ones += one;
-                of.zeros += 1 - one;
-                of.marks = of.marks.wrapping_add(mixed);
+        for (word, run) in runs.iter_mut().enumerate() {
+            if mask[word] != run.mask {
+                end_run(&mut asked[word * 64..][..64], *run);
+                *run = Run { mask: mask[word], ..Run::default() };
             }
+            run.rules += 1;
+            run.marks = run.marks.wrapping_add(mixed);
+            ones[word].add(value[word] & mask[word]);
+        }
+    }
+    for ((asked, run), ones) in asked.chunks_exact_mut(64).zip(runs).zip(ones) {
+        end_run(asked, run);
+        for (asked, ones) in asked.iter_mut().zip(ones.finish()) {
+            // The zeros include the ones up to here.
+            (asked.zeros, asked.ones) = (asked.zeros - ones, ones);
         }
     }
     asked
@@ -294,7 +332,7 @@ mod tests {
                 layout.keys(Portable, &key, 1, &mut dense);
                 assert!(dense[layout.dense()..].iter().all(|word| *word == [0]), "unused words are 0");
                 for (value, mask) in drawn.rules() {
-                    let (values, masks) = layout.rule(value, mask);
+                    let (values, masks) = (layout.value(value, mask), layout.mask(mask));
                     let suits = (0..words).all(|word| key[word] & mask[word] == value[word]);
                     let dense_suits = (0..DENSE_MAX).all(|word| dense[word][0] & masks[word] == values[word]);
                     assert_eq!(suits, dense_suits, "case {case}: {key:x?} {value:x?} {mask:x?}");
@@ -314,8 +352,8 @@ mod tests {
             let drawn = Drawn::new(1, rules.collect::<Vec<_>>());
             let layout = drawn.layout().unwrap();
             let (mut low, mut used) = ([0; DENSE_MAX], 0);
-            for (value, mask) in drawn.rules() {
-                low = layout.rule(value, mask).1;
+            for (_, mask) in drawn.rules() {
+                low = layout.mask(mask);
                 used = low.iter().map(|word| word.count_ones()).sum();
             }
             assert_eq!(layout.dense(), low.iter().filter(|word| **word != 0).count());

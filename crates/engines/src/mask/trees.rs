@@ -2,6 +2,7 @@
 //! Control side: construction of trees. A tree takes the rules that specify nearly all bits on which it
 //! branches. The next tree takes the others, and branches on other bits.
 
+use super::bit_counts::BitCounts;
 use super::layout::extract;
 use super::simd::{Block, COMPARED, Entry, LANES, MORE_SHIFT};
 use super::{PARTIAL, Piece, Tree};
@@ -101,11 +102,11 @@ impl<'r> Grove<'r> {
     }
 
     /// Builds a tree for these rules, in order of precedence. Returns the rules that it did not take.
-    pub fn grow(&mut self, rules: Vec<u32>) -> Vec<u32> {
+    pub fn grow(&mut self, rules: &[u32]) -> Vec<u32> {
         let first = rules.first().copied().unwrap_or(NONE);
         // The fewer rules are left, the more copies of each rule are allowed.
         let copies = (self.projected.len() / rules.len().max(1)) as u32;
-        let pieces = self.project(&rules);
+        let pieces = self.project(rules);
         let root = self.entries.len() as u32;
         self.entries.push(Entry::default());
         self.depth = 0;
@@ -129,16 +130,18 @@ impl<'r> Grove<'r> {
         }
     }
 
-    fn node(&mut self, own: u32, rules: Vec<u32>, copies: u32, depth: u32) -> Entry {
+    fn node(&mut self, own: u32, rules: &[u32], copies: u32, depth: u32) -> Entry {
         self.depth = self.depth.max(depth);
         if rules.len() <= LEAF_WANTED || depth == DEPTH_MAX {
-            return self.leaf(own, &rules);
+            return self.leaf(own, rules);
         }
         let copies = if self.blocks.len() > self.blocks_max { 1 } else { copies };
-        let Some(cut) = self.choose(&rules, copies) else { return self.leaf(own, &rules) };
+        let Some(cut) = self.choose(rules, copies) else { return self.leaf(own, rules) };
         let children = 1usize << cut.count_ones();
-        let mut lists = vec![Vec::new(); children];
-        for rule in rules {
+        // Child and rule of each copy, in order of precedence.
+        let mut placed: Vec<(u32, u32)> = Vec::with_capacity(rules.len());
+        let mut ends = vec![0usize; children];
+        for &rule in rules {
             let (value, mask) = self.projected[rule as usize];
             let open = extract(!mask, cut);
             if 1u64 << open.count_ones() > u64::from(copies) {
@@ -148,17 +151,31 @@ impl<'r> Grove<'r> {
             let at = extract(value, cut);
             let mut more = 0u64;
             loop {
-                lists[(at | more) as usize].push(rule);
+                placed.push(((at | more) as u32, rule));
+                ends[(at | more) as usize] += 1;
                 more = (more.wrapping_sub(open)) & open;
                 if more == 0 {
                     break;
                 }
             }
         }
+        let mut begin = 0;
+        for end in &mut ends {
+            // The end moves to its place while the rules are sorted.
+            begin += std::mem::replace(end, begin);
+        }
+        let mut sorted = vec![0; placed.len()];
+        for (child, rule) in placed {
+            let end = &mut ends[child as usize];
+            sorted[*end] = rule;
+            *end += 1;
+        }
         let base = self.entries.len();
         self.entries.resize(base + children, Entry::default());
-        for (at, list) in lists.into_iter().enumerate() {
-            self.entries[base + at] = self.node((base + at) as u32, list, copies, depth + 1);
+        let mut begin = 0;
+        for (at, end) in ends.into_iter().enumerate() {
+            self.entries[base + at] = self.node((base + at) as u32, &sorted[begin..end], copies, depth + 1);
+            begin = end;
         }
         Entry { mask: cut, next: base as u32, leaf: 0 }
     }
@@ -203,18 +220,17 @@ impl<'r> Grove<'r> {
 
     /// Chooses at most 64 bits that distinguish these rules best, and reduces the rules to these bits.
     fn project(&mut self, rules: &[u32]) -> Vec<Piece> {
-        let mut counts = vec![(0u64, 0u64); self.rules.dense * 64];
-        for &rule in rules {
-            for word in 0..self.rules.dense {
-                let (value, mut left) = self.rules.of(rule, word);
-                while left != 0 {
-                    let bit = left.trailing_zeros();
-                    left &= left - 1;
-                    let of = &mut counts[word * 64 + bit as usize];
-                    of.0 += 1 - (value >> bit & 1);
-                    of.1 += value >> bit & 1;
-                }
+        // Number of rules that require 0 and 1 of each bit.
+        let mut counts = Vec::with_capacity(self.rules.dense * 64);
+        for word in 0..self.rules.dense {
+            let (mut asked, mut ones) = (BitCounts::default(), BitCounts::default());
+            for &rule in rules {
+                let (value, mask) = self.rules.of(rule, word);
+                asked.add(mask);
+                ones.add(value & mask);
             }
+            counts
+                .extend(asked.finish().into_iter().zip(ones.finish()).map(|(all, ones)| (all - ones, ones)));
         }
         let mut order: Vec<usize> =
             (0..counts.len()).filter(|at| counts[*at].0 * counts[*at].1 > 0).collect();
@@ -230,14 +246,23 @@ impl<'r> Grove<'r> {
                 shift += mask.count_ones();
             }
         }
-        for &rule in rules {
-            let projected = &mut self.projected[rule as usize];
-            *projected = (0, 0);
-            for piece in &pieces {
+        for piece in &pieces {
+            // Most rules examine the same bits as the rule before them.
+            let mut last = (0, 0);
+            for &rule in rules {
                 let (value, mask) = self.rules.of(rule, piece.word);
-                projected.0 |= extract(value, piece.mask) << piece.shift;
-                projected.1 |= extract(mask, piece.mask) << piece.shift;
+                if mask != last.0 {
+                    last = (mask, extract(mask, piece.mask));
+                }
+                let projected = &mut self.projected[rule as usize];
+                // The first piece has shift 0, and replaces the bits of an earlier tree.
+                let (values, masks) = if piece.shift == 0 { (0, 0) } else { *projected };
+                let bits = extract(value, piece.mask) << piece.shift;
+                *projected = (values | bits, masks | last.1 << piece.shift);
             }
+        }
+        if pieces.is_empty() {
+            rules.iter().for_each(|rule| self.projected[*rule as usize] = (0, 0));
         }
         pieces
     }
@@ -323,7 +348,7 @@ mod tests {
     /// take.
     fn grown(rows: &[u64], len: usize) -> (Grove<'_>, Vec<u32>) {
         let mut grove = Grove::new(Rules { rows, dense: 1 }, len);
-        let left = grove.grow((0..rows.len() as u32 / 2).collect());
+        let left = grove.grow(&(0..rows.len() as u32 / 2).collect::<Vec<_>>());
         (grove, left)
     }
 
@@ -417,11 +442,11 @@ mod tests {
             assert!(grove.has_room(), "{trees} trees");
             let sizes = |grove: &Grove<'_>| (grove.entries.len(), grove.blocks.len(), grove.slots.len());
             let before = sizes(&grove);
-            grove.grow((10..100).collect());
+            grove.grow(&(10..100).collect::<Vec<_>>());
             assert_eq!((grove.trees.len(), grove.trees[trees].first), (trees + 1, 10));
             grove.fell();
             assert_eq!((grove.trees.len(), sizes(&grove)), (trees, before));
-            grove.grow((0..100).collect());
+            grove.grow(&(0..100).collect::<Vec<_>>());
         }
         assert!(!grove.has_room());
     }
