@@ -15,7 +15,7 @@ each second. The result is the median of all blocks with its confidence interval
 
 Exit code 1: a limit is exceeded. For the packets per second, the whole interval must exceed the limit. Exit
 code 3: the run is not valid, because packets were lost elsewhere than in the receive ring of port 1, the switch
-could forward all packets, or a scrape did not have fresh metrics.
+could forward all packets, the worker did not have its CPU, or a scrape did not have fresh metrics.
 """
 
 import json
@@ -45,6 +45,8 @@ SETTLE_S = 0.5
 SURPLUS = 0.01
 # Share of the windows that may have no surplus.
 IDLE_SHARE = 0.05
+# Share of its CPU that the worker must have had. Otherwise the machine had other work.
+WORKER_SHARE = 0.8
 CONFIDENCE = 0.95
 NOT_VALID = 3
 
@@ -226,6 +228,11 @@ def totals(load: Load) -> Totals:
     return Totals(ports, load.show("counters"), statistic("p1", "rx_packets"), statistic("p2", "tx_packets"))
 
 
+def worker_share(results: Results) -> float:
+    """Returns the share of a CPU that the worker used in all windows."""
+    return sum(window.worker_s for window in results.windows) / sum(window.seconds for window in results.windows)
+
+
 def faults(results: Results, last: Totals, copies: int) -> list[str]:
     """Returns why the run is not valid."""
     one, two = last.ports
@@ -244,6 +251,8 @@ def faults(results: Results, last: Totals, copies: int) -> list[str]:
     idle = sum(not window.has_surplus() for window in results.windows)
     if idle > IDLE_SHARE * len(results.windows):
         found.append(f"in {idle} of {len(results.windows)} windows, the switch could forward almost all packets")
+    if worker_share(results) < WORKER_SHARE:
+        found.append(f"the worker had only {worker_share(results):.0%} of its CPU")
     stale = sum(after == before for before, after in zip(results.scraped, results.scraped[1:]))
     if stale > 0:
         found.append(f"{stale} of {len(results.scraped)} scrapes had the metrics of the one before")
@@ -256,8 +265,10 @@ def faults(results: Results, last: Totals, copies: int) -> list[str]:
 
 def report(results: Results, limit_ms: float, cost_percent: float) -> list[str]:
     """Prints the results, and returns which limits are exceeded."""
-    busy = sum(window.worker_s for window in results.windows) / sum(window.seconds for window in results.windows)
-    print(f"{statistics.median(results.rates) / 1e3:.0f} kpps without scrapes; the worker used {busy:.0%} of its CPU")
+    print(
+        f"{statistics.median(results.rates) / 1e3:.0f} kpps without scrapes; "
+        f"the worker used {worker_share(results):.0%} of its CPU"
+    )
     print(
         f"a scrape takes {quartiles(results.scrape_ms)} ms, "
         f"and {quartiles(results.other_ms)} ms of CPU time of other threads than the workers'"

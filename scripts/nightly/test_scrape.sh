@@ -12,7 +12,7 @@
 # run on the other CPUs. The other threads of the switch may run anywhere.
 #
 # The test also fails if the run is not valid: if frames were lost elsewhere than in the receive ring of port 1,
-# or if the switch could forward all frames. SHUNT names another program.
+# if the switch could forward all frames, or if other processes used the worker's CPU. SHUNT names another program.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/../tests/lib.sh"
