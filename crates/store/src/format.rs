@@ -16,6 +16,9 @@ pub const HEADER_BYTES: usize = 64;
 /// Position of the header's checksum.
 const HEADER_CRC: usize = HEADER_BYTES - 4;
 
+/// Maximum number of a file's first transaction. No switch lives for so many transactions.
+const FIRST_MAX: u64 = u64::MAX / 2;
+
 /// Length of a frame's header in bytes.
 pub const FRAME_BYTES: usize = 24;
 /// Payload size at which a frame is ended and another one begins.
@@ -57,7 +60,7 @@ pub struct FileHeader {
     pub kind: FileKind,
     pub datapath_id: u64,
     /// Log: number of its first transaction. Snapshot: number of the first transaction that must be applied
-    /// on top of it.
+    /// on top of it. Transactions are numbered from 1.
     pub first: u64,
     /// Identifies the boot of the machine, within which times of the monotonic clock can be compared.
     pub boot_id: [u8; 16],
@@ -111,6 +114,9 @@ impl FileHeader {
         }
         if version > VERSION {
             return Err(BadHeader::Newer(version));
+        }
+        if !(1..=FIRST_MAX).contains(&header.first) {
+            return Err(BadHeader::Damaged);
         }
         Ok(header)
     }
@@ -303,6 +309,10 @@ mod tests {
         let crc = crc32c(&newer[..HEADER_CRC]);
         newer[HEADER_CRC..].copy_from_slice(&crc.to_le_bytes());
         assert_eq!(FileHeader::decode(&newer), Err(BadHeader::Newer(2)));
+        for first in [0, FIRST_MAX + 1, u64::MAX] {
+            let bytes = FileHeader { first, ..HEADER }.encode();
+            assert_eq!(FileHeader::decode(&bytes), Err(BadHeader::Damaged), "{first}");
+        }
     }
 
     #[test]
