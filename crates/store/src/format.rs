@@ -16,7 +16,7 @@ pub const HEADER_BYTES: usize = 64;
 /// Position of the header's checksum.
 const HEADER_CRC: usize = HEADER_BYTES - 4;
 
-/// Maximum number of a file's first transaction. No switch lives for so many transactions.
+/// Maximum number of a file's first transaction. No switch makes that many transactions.
 const FIRST_MAX: u64 = u64::MAX / 2;
 
 /// Length of a frame's header in bytes.

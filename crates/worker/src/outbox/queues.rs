@@ -77,6 +77,7 @@ impl Outbox {
     }
 
     /// Returns when the first queue above its maximum rate may send again, in nanoseconds.
+    #[inline]
     pub fn opens_ns(&self) -> Option<Nanos> {
         self.shaper.as_ref()?.opens_ns()
     }
