@@ -60,7 +60,7 @@ pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>
 pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
 
 /// Number of rules from which a second thread is worthwhile.
-pub(crate) const PARALLEL_MIN: usize = 4_096;
+pub const PARALLEL_MIN: usize = 4_096;
 
 /// Input of a compilation: the rules to be compiled.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub struct Compiled {
     pub(crate) compiled: usize,
 }
 
-/// What a base has of its rules apart from the engine.
+/// IDs, priorities and slots of a base's rules, which the base needs besides its engine.
 #[derive(Default)]
 struct Lists {
     ids: Vec<EntryId>,
@@ -138,6 +138,7 @@ impl Job {
                 lists = Lists::of(&rows);
             }
         }
+        // Both functions have run, so the engine is not made again.
         let (engine, keyed, hint) = engine.unwrap_or_else(|| self.engine(&rows, &before, changes));
         let Lists { ids, priorities, slots } = lists;
         let room = head_room(ids.len());

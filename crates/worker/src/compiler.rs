@@ -23,9 +23,7 @@ use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::RunInParallel;
-
-/// Number of changes from which a second thread is worthwhile.
-const PARALLEL_MIN: usize = 4_096;
+use tables::compile::PARALLEL_MIN;
 
 /// Data that an operation changed and that is replaced as a whole.
 #[derive(Debug, Default)]

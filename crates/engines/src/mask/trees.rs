@@ -161,7 +161,7 @@ impl<'r> Grove<'r> {
         }
         let mut begin = 0;
         for end in &mut ends {
-            // The end moves to its place while the rules are sorted.
+            // This is where the child's rules begin. The loop below moves it to where they end.
             begin += std::mem::replace(end, begin);
         }
         let mut sorted = vec![0; placed.len()];
@@ -246,6 +246,9 @@ impl<'r> Grove<'r> {
                 shift += mask.count_ones();
             }
         }
+        for &rule in rules {
+            self.projected[rule as usize] = (0, 0);
+        }
         for piece in &pieces {
             // Most rules examine the same bits as the rule before them.
             let mut last = (0, 0);
@@ -255,14 +258,9 @@ impl<'r> Grove<'r> {
                     last = (mask, extract(mask, piece.mask));
                 }
                 let projected = &mut self.projected[rule as usize];
-                // The first piece has shift 0, and replaces the bits of an earlier tree.
-                let (values, masks) = if piece.shift == 0 { (0, 0) } else { *projected };
-                let bits = extract(value, piece.mask) << piece.shift;
-                *projected = (values | bits, masks | last.1 << piece.shift);
+                projected.0 |= extract(value, piece.mask) << piece.shift;
+                projected.1 |= last.1 << piece.shift;
             }
-        }
-        if pieces.is_empty() {
-            rules.iter().for_each(|rule| self.projected[*rule as usize] = (0, 0));
         }
         pieces
     }
