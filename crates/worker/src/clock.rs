@@ -76,7 +76,7 @@ fn monotonic_ns() -> u64 {
     1 + START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Returns readings of both clocks at the begin of the calibration. The first call begins it.
+/// Returns the readings of both clocks from the beginning of the calibration. The first call begins it.
 fn begun() -> (u64, Instant) {
     static BEGUN: OnceLock<(u64, Instant)> = OnceLock::new();
     *BEGUN.get_or_init(both)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: how often each bit of a word is set in many words. Words are added to vertical counters:
-//! plane n has bit n of the counters of all 64 positions. On average, adding a word changes two planes.
+//! Control side: counts in how many words each bit is set. The 64 counters are stored vertically: plane n
+//! holds bit n of all counters. On average, adding a word changes two planes.
 
-/// Number of planes. Counters of this many bits are added to the sums before they overflow.
+/// Number of planes, and of bits of a vertical counter. The counters are added to the sums before they
+/// overflow.
 const PLANES: usize = 8;
 
 /// Number of words in which each bit is set.

@@ -173,7 +173,7 @@ impl Layout {
         masks
     }
 
-    /// Sets the bits of the reduced bits that a rule examines. They have this value in each such rule.
+    /// Sets the reduced bits that a rule examines. They are 1 both in its values and in its masks.
     fn add_commons(&self, mask: &[u64], dense: &mut Dense) {
         for common in &self.commons {
             if mask[usize::from(common.word)] & common.mask != 0 {
@@ -228,7 +228,7 @@ fn count(words: usize, values: &[u64], masks: &[u64]) -> Vec<Asked> {
     for ((asked, run), ones) in asked.chunks_exact_mut(64).zip(runs).zip(ones) {
         end_run(asked, run);
         for (asked, ones) in asked.iter_mut().zip(ones.finish()) {
-            // The zeros include the ones up to here.
+            // So far, `zeros` is the number of all rules that examine the bit.
             (asked.zeros, asked.ones) = (asked.zeros - ones, ones);
         }
     }

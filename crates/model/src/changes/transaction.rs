@@ -72,7 +72,7 @@ impl<'a> Transaction<'a> {
         self.rules.sharing.share(instructions)
     }
 
-    /// Returns the shared copy of instructions that were shared elsewhere: `instructions` if they are new.
+    /// Returns the shared copy of these instructions. If there is none yet, `instructions` becomes it.
     pub fn adopt(&mut self, instructions: &Arc<Instructions>) -> Arc<Instructions> {
         self.rules.sharing.adopt(instructions)
     }

@@ -265,10 +265,11 @@ fn clear(transaction: &mut Transaction<'_>, tables: Option<TableSet>) {
     }
 }
 
-/// Instructions that the rules accept: by their address, the instructions of restored entries, and the equal
-/// ones of the model. Most entries share them, so each is checked once.
+/// Instructions of restored entries that have passed the checks. Most entries share them, so each allocation
+/// is checked only once.
 #[derive(Default)]
 struct CheckedInstructions {
+    /// By address: the instructions of restored entries, and the model's shared copy of them.
     known: HashMap<usize, (Arc<Instructions>, Arc<Instructions>)>,
 }
 

