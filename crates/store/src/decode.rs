@@ -167,7 +167,7 @@ fn continued(before: StatelessSection, part: StatelessSection) -> StatelessSecti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::FlowMod;
+    use flow::{FlowMod, Next};
     use openflow::flow_mod::FlowModMessage;
 
     #[test]
@@ -206,5 +206,47 @@ mod tests {
             },
         );
         assert_eq!(taken, 2);
+    }
+
+    /// The goto to table 3 is valid in table 1, but not in table 5.
+    #[test]
+    fn equal_instructions_are_shared_and_checked_for_each_table() {
+        let instructions = Instructions { next: Some(Next::Table(TableId(3))), ..Instructions::default() };
+        let messages: Vec<Vec<u8>> =
+            [(1, Some(true)), (5, Some(true)), (1, Some(true)), (1, None), (5, Some(true))]
+                .into_iter()
+                .map(|(table, low_latency)| {
+                    let instructions = instructions.clone();
+                    let flow = FlowMod {
+                        table: Some(TableId(table)),
+                        instructions,
+                        low_latency,
+                        ..FlowMod::default()
+                    };
+                    let mut message = Vec::new();
+                    let sent = Message::FlowMod(FlowModMessage { flow, buffer_id: None });
+                    openflow::encode(&sent, 0, &mut message).unwrap();
+                    message
+                })
+                .collect();
+        let item = |message| EntryItem { created: 0, is_learned: false, message };
+        let items: Vec<_> = (0..).zip(messages.iter().map(|message| item(&message[..]))).collect();
+        let mut decoded = Vec::new();
+        decode_entries(
+            &items,
+            |_| Nanos(0),
+            |part| {
+                decoded.extend(part);
+                true
+            },
+        );
+        assert!(decoded.iter().all(|entry| *entry.entry.instructions == instructions));
+        let invalid: Vec<bool> = decoded.iter().map(|entry| entry.invalid.is_some()).collect();
+        assert_eq!(invalid, [false, true, false, false, true]);
+        let explicit: Vec<_> = decoded.iter().map(|entry| entry.explicit).collect();
+        assert_eq!(explicit, [Some(true), Some(true), Some(true), None, Some(true)]);
+        let is_shared =
+            |a: usize, b: usize| Arc::ptr_eq(&decoded[a].entry.instructions, &decoded[b].entry.instructions);
+        assert!(is_shared(0, 2) && is_shared(1, 4) && !is_shared(0, 1));
     }
 }

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// Usual length of a flow entry in a file.
 const ENTRY_BYTES: usize = 128;
 
+/// Maximum serial number of a flow entry. No switch adds that many entries.
+const SERIAL_MAX: u64 = u64::MAX / 2;
+
 /// Value of a flow entry's item.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryItem<'a> {
@@ -74,6 +77,9 @@ impl<'a> FileState<'a> {
         match item {
             ItemKind::Entry => {
                 let (serial, created, learned) = (r.u64()?, r.i64()?, r.u8()?);
+                if serial > SERIAL_MAX {
+                    return None;
+                }
                 let entry = EntryItem { created, is_learned: learned == 1, message: r.0 };
                 self.entries.push((serial, Some(entry)));
                 return Some(());
