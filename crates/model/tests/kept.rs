@@ -5,13 +5,14 @@
 mod common;
 
 use common::*;
+use dataplane::PlaneRefusal;
 use flow::group::{Bucket, Group, GroupType};
 use flow::validate::validate;
 use flow::{
     Action, EntryFlags, FlowMod, GroupId, Instructions, Match, Nanos, Next, PortNo, RuleVersion, TableId,
 };
 use model::{
-    EntryOrigin, GroupCommand, Journal, KeptChange, KeptState, Model, ModelConfig, RestoredEntries,
+    EntryOrigin, GroupCommand, Journal, KeptChange, KeptState, Learning, Model, ModelConfig, RestoredEntries,
     RestoredEntry, StatePart, StateRequest,
 };
 use std::sync::{Arc, Mutex};
@@ -218,4 +219,76 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
     assert_eq!(dump(&mut model, Nanos(0)).len(), 3);
     assert!(model.group_mod(Nanos(0), GroupCommand::Delete, group(1, Vec::new())).is_ok());
     assert_eq!(dump(&mut model, Nanos(0)).iter().filter(|flow| flow.entry.table == TableId(0)).count(), 2);
+}
+
+/// Entries with shared instructions, as the store returns them. The model checks shared instructions once.
+#[test]
+fn entries_with_shared_instructions_are_counted_and_refused_one_by_one() {
+    let mut model = Model::new(ModelConfig::default(), FakePlane::default(), Nanos(0));
+    let bucket = Bucket { actions: vec![Action::output(PortNo(1))], ..Bucket::default() };
+    let group = |id| Group { id: GroupId(id), kind: GroupType::All, buckets: vec![bucket.clone()] };
+    let (known, missing) = (Arc::new(group_output(1)), Arc::new(group_output(9)));
+    let with = |serial, number, instructions: &Arc<Instructions>| {
+        let mut restored = entry(serial, Nanos(0), add(1, mac(number), PortNo(1)));
+        restored.entry.instructions = Arc::clone(instructions);
+        restored
+    };
+    let entries = vec![vec![
+        with(1, 1, &known),
+        with(2, 2, &missing),
+        with(3, 3, &known),
+        with(4, 4, &missing),
+        with(5, 5, &known),
+    ]];
+    let state = KeptState { entries: entries.into(), groups: vec![group(1)], ..KeptState::default() };
+    let report = model.restore(Nanos(0), state);
+    assert_eq!((report.flows, report.refused), (3, 2));
+    assert_eq!(report.gone, [KeptChange::EntryGone(2), KeptChange::EntryGone(4)]);
+    assert_eq!(model.group(Nanos(0), GroupId(1)).map(|stats| stats.references), Some(3));
+}
+
+#[test]
+fn entries_that_the_data_plane_refuses_leave_the_others_as_they_were() {
+    let refusal = PlaneRefusal { kind: 5, code: 0, text: "no room".into() };
+    let mut plane = FakePlane::default();
+    plane.refused_priority = Some((7, refusal));
+    let learning = Some(Learning { min_pps: 1, window: SECOND, min_timeout: Nanos(0) });
+    let mut model = Model::new(ModelConfig { learning, ..ModelConfig::default() }, plane, Nanos(0));
+    let shared = Arc::new(output(PortNo(1)));
+    let with = |serial, flow: FlowMod, learned| {
+        let mut restored = entry(serial, Nanos(serial), flow);
+        restored.entry.instructions = Arc::clone(&shared);
+        restored.origin.learned = learned;
+        restored
+    };
+    let explicit = FlowMod { low_latency: Some(true), ..add(1, mac(3), PortNo(1)) };
+    let entries = vec![vec![
+        with(1, add(1, mac(1), PortNo(1)), true),
+        with(2, add(7, mac(2), PortNo(1)), false),
+        with(3, explicit, false),
+        with(4, add(1, mac(4), PortNo(1)), false),
+    ]];
+    let report = model.restore(Nanos(9), KeptState { entries: entries.into(), ..KeptState::default() });
+    assert_eq!((report.flows, report.refused), (3, 1));
+    assert_eq!(report.gone, [KeptChange::EntryGone(2)]);
+    let kept: Vec<_> = model
+        .kept_state()
+        .into_iter()
+        .filter_map(|change| match change {
+            KeptChange::Entry(kept) => Some((
+                kept.serial,
+                kept.created_ns,
+                kept.mark.explicit,
+                kept.mark.learned,
+                kept.entry.low_latency,
+            )),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        (1, Nanos(1), None, true, true),
+        (3, Nanos(3), Some(true), false, true),
+        (4, Nanos(4), None, false, false),
+    ];
+    assert_eq!(kept, expected);
 }

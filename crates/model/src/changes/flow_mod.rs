@@ -22,8 +22,8 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(),
     match m.command {
         FlowModCommand::Add => {
             let explicit = m.low_latency;
-            let entry = m.into_entry(|instructions| transaction.share(instructions));
-            add(transaction, entry.ok_or(ValidateError::Table)?, explicit, None)
+            let entry = m.into_entry(Arc::new).ok_or(ValidateError::Table)?;
+            add(transaction, entry, explicit, None)
         }
         FlowModCommand::Modify | FlowModCommand::ModifyStrict => modify(transaction, m),
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
@@ -108,6 +108,10 @@ fn add(
     let origin = origin.map(|origin| EntryOrigin { learned: origin.learned && may_learn, ..origin });
     let learned = origin.is_some_and(|origin| origin.learned);
     entry.low_latency = explicit.unwrap_or(by_cookie || learned);
+    if origin.is_none() {
+        // Instructions of a refused entry are not kept. Those of a restored entry are shared already.
+        entry.instructions = transaction.adopt(&entry.instructions);
+    }
     let counts = Counts::by_flag(entry.flags.reset_counts);
     transaction.add_entry(NewEntry { entry, explicit, replaced, hash, counts, origin });
     Ok(())

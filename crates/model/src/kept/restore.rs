@@ -14,7 +14,7 @@ use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
 use flow::stateless::StatelessConfig;
-use flow::validate::ValidateError;
+use flow::validate::{ValidateError, validate_instructions};
 use flow::{FlowEntry, GroupId, Instructions, Nanos, PortNo, Settings, TableId};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ pub struct RestoredEntry {
     pub explicit: Option<bool>,
     /// What the earlier process recorded.
     pub origin: EntryOrigin,
-    /// Why [`flow::validate`] refuses the entry. The thread that decodes entries checks them, so that the
-    /// model does not have to.
+    /// Why the entry is invalid by the rules of [`flow::validate`], or `None` if it is valid. The thread that
+    /// decodes entries must check them, because the model does not.
     pub invalid: Option<Box<ValidateError>>,
 }
 
@@ -288,6 +288,7 @@ impl CheckedInstructions {
         entry.instructions = match self.known.get(&address) {
             Some((_, shared)) => Arc::clone(shared),
             None => {
+                debug_assert!(validate_instructions(entry.table, &entry.instructions).is_ok());
                 let shared = changes::check_restored(transaction, &entry.instructions)?;
                 // Keeping the given instructions ensures that no others get their address.
                 self.known.insert(address, (entry.instructions, Arc::clone(&shared)));

@@ -107,6 +107,7 @@ impl Store {
                 EntryId((self.slots.len() - 1) as u32)
             }
         };
+        debug_assert_eq!(hash, self.hash(&entry), "the hash is that of the entry in its table");
         entry.id = id;
         let table = entry.table;
         self.slots[id.0 as usize] = Slot {

@@ -40,6 +40,8 @@ pub struct FakePlane {
     pub uncounted_since: Option<Nanos>,
     /// Refusal of all changes.
     pub refusal: Option<PlaneRefusal>,
+    /// Refusal of changes that add an entry of this priority.
+    pub refused_priority: Option<(u16, PlaneRefusal)>,
     /// Number of parked operations that the data plane reports.
     pub parked: usize,
 }
@@ -67,7 +69,12 @@ impl FakePlane {
 }
 
 impl DataPlane for FakePlane {
-    fn check(&mut self, _: &[EntryChange], _: &[Operation]) -> Result<(), PlaneRefusal> {
+    fn check(&mut self, changes: &[EntryChange], _: &[Operation]) -> Result<(), PlaneRefusal> {
+        if let Some((priority, refusal)) = &self.refused_priority
+            && changes.iter().any(|change| matches!(change, EntryChange::Add(e) if e.priority == *priority))
+        {
+            return Err(refusal.clone());
+        }
         self.refusal.clone().map_or(Ok(()), Err)
     }
 
