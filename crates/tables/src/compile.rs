@@ -56,7 +56,7 @@ impl Row {
 /// engine of the given choice is used.
 pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
-/// Runs both functions, the first one on another thread if the system allows another thread.
+/// Runs both functions exactly once, the first one on another thread if the system allows another thread.
 pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
 
 /// Number of rules from which a second thread is worthwhile.
@@ -141,6 +141,7 @@ impl Job {
         // Both functions have run, so the engine is not made again.
         let (engine, keyed, hint) = engine.unwrap_or_else(|| self.engine(&rows, &before, changes));
         let Lists { ids, priorities, slots } = lists;
+        debug_assert_eq!(ids.len(), rows.len(), "both functions have run");
         let room = head_room(ids.len());
         let additions = match &engine {
             Engine::Exact(engine) => Additions::new(&self.plan, room, [engine.mask()], ids.len() - keyed),

@@ -76,7 +76,7 @@ impl RuleChange {
 }
 
 /// Returns whether there are only additions, and so many that a second thread is worthwhile.
-fn is_large_addition(changes: &[RuleChange]) -> bool {
+fn has_many_additions_only(changes: &[RuleChange]) -> bool {
     changes.len() >= PARALLEL_MIN && changes.iter().all(|change| change.added().is_some())
 }
 
@@ -144,7 +144,7 @@ impl RuleTable {
             self.rules.reserve(added);
             self.log.reserve(added);
         }
-        let in_parallel = self.run_in_parallel.filter(|_| compile && is_large_addition(changes));
+        let in_parallel = self.run_in_parallel.filter(|_| compile && has_many_additions_only(changes));
         if let Some(run_in_parallel) = in_parallel {
             self.add_all(changes, run_in_parallel);
         }
@@ -194,6 +194,7 @@ impl RuleTable {
                 self.list(entry, true);
             }
         });
+        debug_assert!(added().all(|entry| rules.contains_key(&entry.id)), "both functions have run");
         self.rules = rules;
     }
 
@@ -264,7 +265,8 @@ impl RuleTable {
         }
         added.extend(self.log.drain(..).flatten());
         self.log_from = self.sequence;
-        let compiled = self.job(plan, Arc::new(added)).run();
+        let job = Job { run_in_parallel: self.run_in_parallel, ..self.job(plan, Arc::new(added)) };
+        let compiled = job.run();
         let index = self.now.view.take_index();
         self.now = ShadowView::new(compiled, index);
         self.compiled += 1;
@@ -287,7 +289,8 @@ impl RuleTable {
             plan: Arc::new(plan),
             choice: choose(&self.shape),
             maker: self.maker,
-            run_in_parallel: self.run_in_parallel,
+            // Background jobs run beside packets, so they get no second thread.
+            run_in_parallel: None,
             base: Arc::clone(self.now.view.base()),
             rows: Arc::clone(&self.now.rows),
             tombstones: self.now.view.tombstones().clone(),
