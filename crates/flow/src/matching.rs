@@ -111,7 +111,7 @@ impl Match {
     pub fn unchecked_prerequisites(
         conditions: impl IntoIterator<Item = FieldMatch>,
     ) -> Result<Self, MatchError> {
-        // A vector is checked in its own memory.
+        // If the conditions come from a vector, its memory is usually used again.
         let mut fields: Vec<FieldMatch> = conditions.into_iter().collect();
         for c in &fields {
             let full = c.field.full_mask();

@@ -45,8 +45,8 @@ impl Clock {
     }
 
     /// Returns the best clock of this machine: the time stamp counter if its rate is constant, otherwise the
-    /// monotonic clock. The first call waits until 10 ms have passed since the calibration of the counter
-    /// against the monotonic clock began.
+    /// monotonic clock. The first call calibrates the counter against the monotonic clock, which takes 10 ms
+    /// from [`Clock::begin_calibration`], if that was called before.
     #[must_use]
     pub fn of_machine() -> Self {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
