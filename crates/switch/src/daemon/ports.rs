@@ -6,6 +6,11 @@ use crate::upgrade::InheritedDatapath;
 use config::{Config, ConfiguredPort};
 use port::patch::PatchEnd;
 use port::{DeviceLock, Handover, Link, PortError, PortHandle, Queue, Queues, Spec};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Maximum number of threads that open ports at the same time.
+const OPENERS_MAX: usize = 16;
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -59,8 +64,43 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
     let handover = handover_of(config);
-    let open = |port| open_as(port, Claim::Take, handover.clone(), port::open);
-    config.datapath.ports.iter().map(open).collect()
+    open_all(&config.datapath.ports, &|port| open_as(port, Claim::Take, handover.clone(), port::open))
+}
+
+/// Opens ports, those on network interfaces by several threads: the kernel takes about 15 ms to set up the
+/// rings of a socket, mostly waiting. The others are opened on this thread, as DPDK requires.
+fn open_all(
+    ports: &[ConfiguredPort],
+    open: &(dyn Fn(&ConfiguredPort) -> Result<OpenPort, DaemonError> + Sync),
+) -> Result<Vec<OpenPort>, DaemonError> {
+    let (waiting, here): (Vec<_>, Vec<_>) =
+        ports.iter().enumerate().partition(|(_, port)| port::is_of_interfaces(&port.driver));
+    let next = AtomicUsize::new(0);
+    let opened = Mutex::new(Vec::with_capacity(ports.len()));
+    let open_into = |at: usize, port| {
+        let result = open(port);
+        if result.is_err() {
+            // The start fails, so no other port need be opened.
+            next.store(waiting.len(), Ordering::Relaxed);
+        }
+        opened.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+    };
+    let open_waiting = || {
+        while let Some(&(at, port)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+            open_into(at, port);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..waiting.len().min(OPENERS_MAX) {
+            // This thread opens the ports for which the system allows no thread.
+            let _ = std::thread::Builder::new().name("open-port".into()).spawn_scoped(scope, open_waiting);
+        }
+        here.iter().for_each(|&(at, port)| open_into(at, port));
+        open_waiting();
+    });
+    let mut opened = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
+    opened.sort_by_key(|(at, _)| *at);
+    opened.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Opens all ports like [`open`]. Ports of an earlier process get no packets until they take over.
@@ -127,4 +167,60 @@ fn open_as(
     let device_lock = if claim == Claim::Take { DeviceLock::take(&spec)? } else { None };
     let queues = port.workers.iter().copied().zip(open(&spec)?).collect();
     Ok(OpenPort { number, name, queues, device_lock })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns ports 1 to `count`, every fourth of which is on no network interface.
+    fn ports(count: u16) -> Vec<ConfiguredPort> {
+        let port = |n| {
+            let driver = if n % 4 == 0 { "mem" } else { "af_packet" };
+            let device = format!("driver = \"{driver}\"\ndevice = \"d{n}\"\n");
+            format!("[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\nworkers = [0]\n{device}")
+        };
+        let text: String = (1..=count).map(port).collect();
+        Config::parse(&format!("[[worker]]\n[[datapath]]\nid = 1\n{text}")).unwrap().datapath.ports
+    }
+
+    fn opened(port: &ConfiguredPort) -> OpenPort {
+        OpenPort { number: port.number, name: port.name.clone(), queues: Vec::new(), device_lock: None }
+    }
+
+    #[test]
+    fn ports_are_opened_once_and_others_than_interfaces_by_the_calling_thread() {
+        let this = std::thread::current().id();
+        for count in [0, 1, 3, 40] {
+            let ports = ports(count);
+            let calls = Mutex::new(Vec::new());
+            let open = |port: &ConfiguredPort| {
+                let thread = std::thread::current().id();
+                assert!(port.driver != "mem" || thread == this);
+                calls.lock().unwrap().push(port.number);
+                std::thread::sleep(std::time::Duration::from_millis(u64::from(port.number.0 % 3)));
+                Ok(opened(port))
+            };
+            let numbers: Vec<_> = open_all(&ports, &open).unwrap().iter().map(|port| port.number).collect();
+            assert!(numbers.iter().eq(ports.iter().map(|port| &port.number)), "{numbers:?}");
+            let mut calls = calls.into_inner().unwrap();
+            calls.sort_unstable();
+            assert_eq!(calls, numbers);
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_returned_and_no_more_ports_are_opened() {
+        let calls = AtomicUsize::new(0);
+        let open = |port: &ConfiguredPort| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let broken = port.number.0 == 5 || port.number.0 == 7;
+            let error = || DaemonError::io("open")(std::io::Error::other(port.number.to_string()));
+            if broken { Err(error()) } else { Ok(opened(port)) }
+        };
+        let error = open_all(&ports(100), &open).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains('5') && !error.contains('7'), "{error}");
+        assert!(calls.into_inner() < 75, "no port need be opened after an error");
+    }
 }
