@@ -149,7 +149,7 @@ fn the_state_is_reported_in_parts_while_it_changes() {
 fn entry(serial: u64, created_ns: Nanos, flow: FlowMod) -> RestoredEntry {
     let origin = EntryOrigin { serial, created_ns, learned: false };
     let invalid = validate(&flow).err().map(Box::new);
-    let (explicit, entry) = (flow.low_latency, flow.into_entry(Arc::new).unwrap());
+    let (explicit, entry) = (flow.low_latency, Arc::new(flow.into_entry(Arc::new).unwrap()));
     RestoredEntry { entry, explicit, origin, invalid }
 }
 
@@ -230,7 +230,7 @@ fn entries_with_shared_instructions_are_counted_and_refused_one_by_one() {
     let (known, missing) = (Arc::new(group_output(1)), Arc::new(group_output(9)));
     let with = |serial, number, instructions: &Arc<Instructions>| {
         let mut restored = entry(serial, Nanos(0), add(1, mac(number), PortNo(1)));
-        restored.entry.instructions = Arc::clone(instructions);
+        Arc::make_mut(&mut restored.entry).instructions = Arc::clone(instructions);
         restored
     };
     let entries = vec![vec![
@@ -257,7 +257,7 @@ fn entries_that_the_data_plane_refuses_leave_the_others_as_they_were() {
     let shared = Arc::new(output(PortNo(1)));
     let with = |serial, flow: FlowMod, learned| {
         let mut restored = entry(serial, Nanos(serial), flow);
-        restored.entry.instructions = Arc::clone(&shared);
+        Arc::make_mut(&mut restored.entry).instructions = Arc::clone(&shared);
         restored.origin.learned = learned;
         restored
     };

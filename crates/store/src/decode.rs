@@ -110,7 +110,7 @@ fn entry<'a>(
 ) -> Option<RestoredEntry> {
     let FlowModParts { flow, instructions } = FlowModParts::decode(message).ok()?;
     let CheckedInstructions { instructions, explicit, invalid } = known.get(flow.table?, instructions)?;
-    let entry = flow.into_entry(|_| instructions)?;
+    let entry = Arc::new(flow.into_entry(|_| instructions)?);
     Some(RestoredEntry { entry, explicit, origin, invalid })
 }
 

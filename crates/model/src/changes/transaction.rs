@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// An entry to add.
 #[derive(Debug)]
 pub(crate) struct NewEntry {
-    pub entry: FlowEntry,
+    pub entry: Arc<FlowEntry>,
     /// Explicit low-latency mark of the flow-mod.
     pub explicit: Option<bool>,
     /// The identical entry that this one replaces.
@@ -290,6 +290,7 @@ impl<'a> Transaction<'a> {
 
     /// Ends the transaction and keeps its changes.
     pub fn complete(self) -> Completed {
+        self.rules.store.tidy();
         self.work
     }
 

@@ -28,8 +28,8 @@ const REASONS_MAX: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredEntry {
     /// The entry. The model sets its ID and whether it is low-latency. It is restored faster if entries with
-    /// equal instructions share them.
-    pub entry: FlowEntry,
+    /// equal instructions share them, and if nothing else has a reference to it.
+    pub entry: Arc<FlowEntry>,
     /// Low-latency mark of the flow-mod that added the entry.
     pub explicit: Option<bool>,
     /// What the earlier process recorded.
@@ -285,16 +285,17 @@ impl CheckedInstructions {
             return Err((*error).into());
         }
         let address = Arc::as_ptr(&entry.instructions).addr();
-        entry.instructions = match self.known.get(&address) {
+        let shared = match self.known.get(&address) {
             Some((_, shared)) => Arc::clone(shared),
             None => {
                 debug_assert!(validate_instructions(entry.table, &entry.instructions).is_ok());
                 let shared = changes::check_restored(transaction, &entry.instructions)?;
                 // Keeping the given instructions ensures that no others get their address.
-                self.known.insert(address, (entry.instructions, Arc::clone(&shared)));
+                self.known.insert(address, (Arc::clone(&entry.instructions), Arc::clone(&shared)));
                 shared
             }
         };
+        Arc::make_mut(&mut entry).instructions = shared;
         changes::restore(transaction, entry, explicit, origin)
     }
 }
@@ -311,7 +312,7 @@ fn added_entries(transaction: &Transaction<'_>) -> Vec<RestoredEntry> {
 impl From<KeptEntry> for RestoredEntry {
     fn from(KeptEntry { entry, serial, created_ns, mark }: KeptEntry) -> Self {
         let origin = EntryOrigin { serial, created_ns, learned: mark.learned };
-        Self { entry: FlowEntry::clone(&entry), explicit: mark.explicit, origin, invalid: None }
+        Self { entry, explicit: mark.explicit, origin, invalid: None }
     }
 }
 

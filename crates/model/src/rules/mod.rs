@@ -7,6 +7,7 @@
 
 pub(crate) mod carried;
 pub(crate) mod groups;
+mod order;
 pub(crate) mod records;
 mod sharing;
 pub(crate) mod slot;

@@ -12,6 +12,8 @@ pub(crate) struct Store {
     slots: Vec<Slot>,
     free: Vec<EntryId>,
     tables: Vec<Table>,
+    /// Tables to be tidied after the transaction.
+    untidy: Vec<TableId>,
     next_serial: u64,
     live: usize,
     used: usize,
@@ -23,6 +25,7 @@ impl Store {
             slots: Vec::new(),
             free: Vec::new(),
             tables: TableId::all().map(|_| Table::default()).collect(),
+            untidy: Vec::new(),
             next_serial: 0,
             live: 0,
             used: 0,
@@ -85,7 +88,7 @@ impl Store {
     /// number; it must be higher than those of all entries that are in tables.
     pub fn insert(
         &mut self,
-        mut entry: FlowEntry,
+        mut entry: Arc<FlowEntry>,
         hash: u32,
         mark: Mark,
         created_ns: Nanos,
@@ -108,17 +111,10 @@ impl Store {
             }
         };
         debug_assert_eq!(hash, self.hash(&entry), "the hash is that of the entry in its table");
-        entry.id = id;
+        Arc::make_mut(&mut entry).id = id;
         let table = entry.table;
-        self.slots[id.0 as usize] = Slot {
-            entry: Some(Arc::new(entry)),
-            serial,
-            created_ns,
-            hash,
-            place: 0,
-            life: Life::Fresh,
-            mark,
-        };
+        self.slots[id.0 as usize] =
+            Slot { entry: Some(entry), serial, created_ns, hash, place: 0, life: Life::Fresh, mark };
         self.next_serial = self.next_serial.max(serial.saturating_add(1));
         self.used += 1;
         self.live += usize::from(table != MAC_TABLE);
@@ -130,13 +126,29 @@ impl Store {
     pub fn unlink(&mut self, id: EntryId) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
         self.tables[table.index()].remove(&mut self.slots, id);
+        self.note_removals(table);
         self.live -= usize::from(table != MAC_TABLE);
         self.slots[id.0 as usize].life = Life::Dying;
+    }
+
+    fn note_removals(&mut self, table: TableId) {
+        if self.tables[table.index()].is_untidy() && !self.untidy.contains(&table) {
+            self.untidy.push(table);
+        }
+    }
+
+    /// Frees memory of tables that only undone removals would need. Is called when no transaction is in
+    /// progress.
+    pub fn tidy(&mut self) {
+        for table in self.untidy.drain(..) {
+            self.tables[table.index()].tidy();
+        }
     }
 
     /// Removes all entries from a table. Returns their IDs and previous states.
     pub fn unlink_all(&mut self, table: TableId) -> Vec<(EntryId, Life)> {
         let ids = self.tables[table.index()].take_all();
+        self.note_removals(table);
         self.live -= if table == MAC_TABLE { 0 } else { ids.len() };
         let slots = &mut self.slots;
         ids.into_iter()

@@ -6,6 +6,7 @@
 
 mod search;
 
+use super::order::Order;
 use super::slot::Slot;
 use flow::{EntryId, Field, FlowEntry, Match};
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -42,7 +43,7 @@ struct Level {
 pub(crate) struct Table {
     hasher: DefaultHashBuilder,
     index: HashTable<EntryId>,
-    order: BTreeMap<u64, EntryId>,
+    order: Order,
     levels: BTreeMap<u16, Level>,
     /// Total number of groups. A group holds the entries of one shape and one priority.
     groups: usize,
@@ -105,7 +106,7 @@ impl Table {
         if let Ok(found) = self.index.find_entry(spread(slot.hash), |&other| other == id) {
             found.remove();
         }
-        self.order.remove(&slot.serial);
+        self.order.remove(slot.serial);
         let place = slot.place;
         if let Some(entry) = &slot.entry
             && let Some(moved) = self.leave_group(entry, place)
@@ -114,27 +115,37 @@ impl Table {
         }
     }
 
+    /// Returns whether [`Table::tidy`] would free memory.
+    pub fn is_untidy(&self) -> bool {
+        self.order.is_untidy()
+    }
+
+    /// Frees memory that only an undone removal would need.
+    pub fn tidy(&mut self) {
+        self.order.tidy();
+    }
+
     /// Empties the table. Returns its entries in the order in which they were added.
     pub fn take_all(&mut self) -> Vec<EntryId> {
         self.index = HashTable::new();
         self.levels.clear();
         self.groups = 0;
         self.slices.clear();
-        std::mem::take(&mut self.order).into_values().collect()
+        self.order.remove_all()
     }
 
     pub fn range_from(&self, serial: u64) -> impl Iterator<Item = (u64, EntryId)> {
-        self.order.range(serial..).map(|(&serial, &id)| (serial, id))
+        self.order.range_from(serial)
     }
 
     /// Returns all entries that `matching` covers, in the order in which they were added.
     pub fn covered(&self, slots: &[Slot], matching: &Match) -> Vec<EntryId> {
         if matching.is_any() {
-            return self.order.values().copied().collect();
+            return self.order.entries().collect();
         }
         let covers = |id: &EntryId| entry_of(slots, *id).is_some_and(|e| matching.covers(&e.matching));
         if self.looked_at(matching) > self.len() / 2 {
-            return self.order.values().copied().filter(covers).collect();
+            return self.order.entries().filter(covers).collect();
         }
         let mut found = Vec::new();
         for (priority, group) in self.may_be_covered(matching) {
