@@ -43,7 +43,7 @@ pub use field::{Field, FieldBase, Location};
 pub use filter::PacketFilter;
 pub use instruction::{Instructions, Next};
 pub use limits::Limits;
-pub use matching::{FieldMatch, Match, MatchError};
+pub use matching::{FieldMatch, FreeValue, Match, MatchError};
 pub use mirror::{MirrorSelection, Passage};
 pub use number::{EntryId, GroupId, MeterId, Nanos, PortNo, QueueId, RuleVersion, TableId};
 pub use operation::{EntryChange, HeldFlow, Operation, PortState, Settings};

@@ -5,6 +5,7 @@ use crate::Field;
 use crate::packed::{self, Fields};
 use std::fmt;
 use std::hash::Hasher;
+use std::ops::Range;
 
 /// Condition on one field: the bits of the packet's field under `mask` must equal `value`. A packet without
 /// the field does not match.
@@ -80,6 +81,25 @@ pub enum MatchError {
     IndexWithFields(u32),
 }
 
+/// Position of a value in a match that may be replaced by any other value; see [`Match::free_values`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreeValue(Range<usize>);
+
+impl FreeValue {
+    /// Returns the length of the value in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Returns whether a match may have any value of this field, and no prerequisite depends on the value.
+fn has_free_values(field: Field) -> bool {
+    use Field as F;
+    let is_prerequisite = matches!(field, F::VlanVid | F::EthType | F::IpProto | F::Icmpv6Type);
+    field.location().length_bits.is_multiple_of(8) && !is_prerequisite
+}
+
 impl Match {
     /// Returns the match that every packet satisfies.
     #[must_use]
@@ -153,6 +173,31 @@ impl Match {
     #[must_use]
     pub fn get(&self, field: Field) -> Option<FieldMatch> {
         self.fields().find(|c| c.field == field)
+    }
+
+    /// Returns the exact conditions whose values may be replaced by any other values, in field order. See
+    /// [`Match::with_values`].
+    pub fn free_values(&self) -> impl Iterator<Item = (Field, FreeValue)> {
+        packed::exact_values(&self.packed)
+            .filter(|(field, _)| has_free_values(*field))
+            .map(|(field, position)| (field, FreeValue(position)))
+    }
+
+    /// Returns a match with other values, each given as big-endian bytes, in some conditions of this match.
+    /// This is faster than [`Match::new`]. Returns `None` if a value has a wrong length.
+    pub fn with_values<'v>(
+        &self,
+        values: impl IntoIterator<Item = (&'v FreeValue, &'v [u8])>,
+    ) -> Option<Self> {
+        let mut made = self.clone();
+        for (FreeValue(position), value) in values {
+            let old = made.packed.get_mut(position.clone())?;
+            if old.len() != value.len() {
+                return None;
+            }
+            old.copy_from_slice(value);
+        }
+        Some(made)
     }
 
     /// Returns whether both matches examine the same bits of the same fields, with any values. All matches of
@@ -268,6 +313,8 @@ impl Match {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Field as F;
+    use std::collections::BTreeSet;
 
     fn of(conditions: &[(Field, u128, u128)]) -> Match {
         Match::new(conditions.iter().map(|&(field, value, mask)| FieldMatch { field, value, mask })).unwrap()
@@ -295,6 +342,58 @@ mod tests {
             bad(&[(Field::VlanPcp, 1, 7), (Field::VlanVid, 0, 0x1fff)]),
             MatchError::Prerequisite(..)
         ));
+    }
+
+    #[test]
+    fn free_values_are_those_that_no_check_depends_on() {
+        // All fields that may occur together with `eth_type` and `ip_proto`.
+        let mut free = BTreeSet::new();
+        for (eth_type, ip_proto) in [
+            (0x800, 6),
+            (0x800, 17),
+            (0x800, 132),
+            (0x800, 1),
+            (0x86dd, 58),
+            (0x806, 0),
+            (0x8847, 0),
+            (0x88e7, 0),
+        ] {
+            for icmp in [135, 136] {
+                let fixed =
+                    [(F::InPort, 7), (F::EthType, eth_type), (F::IpProto, ip_proto), (F::Icmpv6Type, icmp)];
+                let others = F::NAMED.iter().filter(|field| fixed.iter().all(|(other, _)| other != *field));
+                let mut conditions = Vec::new();
+                for (field, value) in fixed.into_iter().chain(others.map(|field| (*field, 1))) {
+                    conditions.push(FieldMatch::exact(field, value));
+                    if Match::new(conditions.iter().copied()).is_err() {
+                        conditions.pop();
+                    }
+                }
+                let made = Match::new(conditions.iter().copied()).unwrap();
+                for (field, position) in made.free_values() {
+                    for value in [0, u128::MAX, 0x1234_5678_9abc_def0_1122_3344_5566_7788] {
+                        let value = value & field.full_mask();
+                        let bytes = &value.to_be_bytes()[16 - position.bytes()..];
+                        let replaced =
+                            |c: &FieldMatch| if c.field == field { FieldMatch { value, ..*c } } else { *c };
+                        let right = Match::new(conditions.iter().map(replaced));
+                        assert_eq!(
+                            made.with_values([(&position, bytes)]).ok_or(()),
+                            right.map_err(|_| ()),
+                            "{field}"
+                        );
+                    }
+                    assert_eq!(made.with_values([(&position, &[][..])]), None);
+                    free.insert(field);
+                }
+            }
+        }
+        let is_free = |field: &&F| has_free_values(**field);
+        assert_eq!(free, F::NAMED.iter().filter(is_free).copied().collect(), "each was tried");
+        // Masked conditions, slices and indices have no free values.
+        let slice = F::Slice(crate::Slice { base: crate::SliceBase::L3, offset_bits: 0, length_bits: 8 });
+        assert_eq!(of(&[(F::EthDst, 0, 0xff), (slice, 3, 0xff)]).free_values().count(), 0);
+        assert_eq!(Match::at_index(5).free_values().count(), 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 use crate::slice::{Slice, SliceBase};
 use crate::{Field, FieldMatch};
 use std::hash::Hasher;
+use std::ops::Range;
 
 const INDEX: u8 = 0x7e;
 const INDEX_BYTES: usize = 4;
@@ -165,6 +166,18 @@ impl<'a> Iterator for Shape<'a> {
         let mask = if tag & MASKED == 0 { &[] } else { self.0.bytes(bytes)? };
         Some((head, mask))
     }
+}
+
+/// Iterator over the exact conditions of a packed match on named fields, with the positions of their values.
+pub(crate) fn exact_values(packed: &[u8]) -> impl Iterator<Item = (Field, Range<usize>)> {
+    let mut fields = Fields::of(packed);
+    std::iter::from_fn(move || {
+        let condition = fields.next()?;
+        let end = packed.len() - fields.rest.len();
+        Some((condition, end))
+    })
+    .filter(|(condition, _)| condition.is_exact() && !matches!(condition.field, Field::Slice(_)))
+    .map(|(FieldMatch { field, .. }, end)| (field, end - bytes_of(field)..end))
 }
 
 /// Returns whether two packed matches examine the same bits of the same fields. All indices of linear tables

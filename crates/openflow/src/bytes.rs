@@ -92,6 +92,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// Returns the next `length` bytes without consuming them, or `None` if there are fewer.
+    pub fn peek(&self, length: usize) -> Option<&'a [u8]> {
+        self.rest.get(..length)
+    }
+
     /// Returns the 16-bit number that is `at` bytes ahead, without consuming it.
     pub fn peek_u16(&self, at: usize) -> Read<u16> {
         let mut ahead = self.clone();

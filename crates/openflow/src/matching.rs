@@ -5,10 +5,14 @@
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
 use crate::oxm::{self, Tlv};
-use flow::{Match, MatchError};
+use flow::{FreeValue, Match, MatchError};
+use std::ops::Range;
 
 /// Type of a match that consists of OXM fields (OFPMT_OXM).
 const OXM: u16 = 1;
+
+/// Length of the type and the length of a match in bytes.
+const HEAD: usize = 4;
 
 /// Maximum number of conditions for which memory is reserved before they are read.
 const CONDITIONS_RESERVED: usize = 16;
@@ -30,10 +34,11 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
         return error::MATCH_BAD_TYPE
             .says(format!("match type {kind}; OpenFlow 1.3 matches have type 1 (OXM)"));
     }
-    if length < 4 {
-        return error::MATCH_BAD_LEN.says(format!("the match has {length} bytes; its header alone has 4"));
+    if length < HEAD {
+        return error::MATCH_BAD_LEN
+            .says(format!("the match has {length} bytes; its header alone has {HEAD}"));
     }
-    let mut fields = r.part(length - 4, "the match", error::MATCH_BAD_LEN)?;
+    let mut fields = r.part(length - HEAD, "the match", error::MATCH_BAD_LEN)?;
     // Missing padding is reported as a wrong length of the match.
     r.part(length.next_multiple_of(8) - length, "the match's padding", error::MATCH_BAD_LEN)?;
     let mut index = None;
@@ -62,6 +67,59 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
         Some(number) if conditions.is_empty() => Ok(Match::at_index(number)),
         Some(number) => refuse(&MatchError::IndexWithFields(number)),
         None => Match::unchecked_prerequisites(conditions).or_else(|problem| refuse(&problem)),
+    }
+}
+
+/// Decodes matches. It is faster than [`decode`] if most matches differ from the match before them only in
+/// values that need no check.
+#[derive(Debug, Default)]
+pub(crate) struct MatchDecoder {
+    /// The last match that was decoded by [`decode`], with its padding.
+    bytes: Vec<u8>,
+    decoded: Match,
+    /// Where values may differ: their positions in `bytes` and in `decoded`, in ascending order of the
+    /// former.
+    values: Vec<(Range<usize>, FreeValue)>,
+}
+
+impl MatchDecoder {
+    /// Decodes a match like [`decode`].
+    pub fn decode(&mut self, r: &mut Reader<'_>) -> Result<Match, DecodeError> {
+        if let Some(bytes) = r.peek(self.bytes.len()).filter(|bytes| self.differs_only_in_values(bytes))
+            && let Some(made) =
+                self.decoded.with_values(self.values.iter().map(|(at, to)| (to, &bytes[at.clone()])))
+        {
+            r.skip(bytes.len())?;
+            return Ok(made);
+        }
+        let whole = r.clone();
+        let made = decode(r)?;
+        self.learn(whole.peek(whole.remaining() - r.remaining()).unwrap_or_default(), &made);
+        Ok(made)
+    }
+
+    fn differs_only_in_values(&self, bytes: &[u8]) -> bool {
+        let mut from = 0;
+        for (value, _) in &self.values {
+            if bytes[from..value.start] != self.bytes[from..value.start] {
+                return false;
+            }
+            from = value.end;
+        }
+        !bytes.is_empty() && bytes[from..] == self.bytes[from..]
+    }
+
+    fn learn(&mut self, bytes: &[u8], made: &Match) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.decoded.clone_from(made);
+        self.values.clear();
+        for (field, to) in made.free_values() {
+            if let Some(start) = oxm::exact_value(bytes, HEAD, field, to.bytes()) {
+                self.values.push((start..start + to.bytes(), to));
+            }
+        }
+        self.values.sort_unstable_by_key(|(at, _)| at.start);
     }
 }
 

@@ -7,6 +7,9 @@ use crate::error::{self, DecodeError, ErrorCode};
 use crate::experimenter;
 use flow::{Field, FieldMatch, Slice, SliceBase};
 
+/// Length of a TLV's head in bytes.
+const HEAD: usize = 4;
+
 /// Class of the fields that the standard defines (OFPXMC_OPENFLOW_BASIC).
 pub(crate) const BASIC: u16 = 0x8000;
 /// Class of the fields that experimenters define (OFPXMC_EXPERIMENTER).
@@ -111,6 +114,19 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
             .says(format!("{field}: value {value:#x} has bits outside its mask {mask:#x}"));
     }
     Ok(Tlv::Field { condition: FieldMatch { field, value, mask }, masked })
+}
+
+/// Returns the position of a named field's value of `size` bytes, if `bytes` has a TLV of the field without a
+/// mask. The TLVs, which must be valid, begin at `from`.
+pub(crate) fn exact_value(bytes: &[u8], mut from: usize, field: Field, size: usize) -> Option<usize> {
+    let wanted = field.oxm()?;
+    while let Some(&[class, class_low, field_and_mask, length]) = bytes.get(from..from + HEAD) {
+        if [class, class_low] == BASIC.to_be_bytes() && field_and_mask == wanted << 1 {
+            return (usize::from(length) == size).then_some(from + HEAD);
+        }
+        from += HEAD + usize::from(length);
+    }
+    None
 }
 
 fn number_of(bytes: &[u8]) -> u128 {

@@ -8,11 +8,13 @@
 mod common;
 
 use common::{hex, message, mutate, set_length};
-use openflow::flow_mod::{FlowModParts, decode_instructions};
+use openflow::flow_mod::{FlowModDecoder, FlowModParts, decode_instructions};
 use openflow::{DecodeError, Header, MESSAGE_BYTES_MAX, Message, decode, encode};
 
 /// Number of random messages that are encoded and decoded.
 const ROUND_TRIPS: usize = 30_000;
+/// Number of flow-mods that are decoded before similar ones.
+const SIMILAR: usize = 2_000;
 /// Number of corrupted messages.
 const MUTATIONS: usize = 400_000;
 
@@ -64,7 +66,7 @@ fn truncated_messages_are_refused_or_decode_to_shorter_ones() {
 
 /// Decodes a FLOW_MOD and then its instructions.
 fn in_parts(bytes: &[u8]) -> Result<flow::FlowMod, DecodeError> {
-    let FlowModParts { flow, instructions } = FlowModParts::decode(bytes)?;
+    let FlowModParts { flow, instructions } = FlowModDecoder::default().decode(bytes)?;
     let (instructions, low_latency) = decode_instructions(instructions)?;
     Ok(flow::FlowMod { instructions, low_latency, ..flow })
 }
@@ -98,6 +100,41 @@ fn check(bytes: &[u8]) -> Option<DecodeError> {
         assert_eq!(again, taken, "{}", hex(bytes));
     }
     None
+}
+
+#[test]
+fn a_decoder_that_knows_a_similar_flow_mod_decodes_like_a_new_one() {
+    let mut rng = fastrand::Rng::with_seed(5);
+    let (mut equal, mut accepted, mut refused) = (0, 0, 0);
+    for _ in 0..SIMILAR {
+        let bytes = loop {
+            let message = message(&mut rng);
+            if matches!(message, Message::FlowMod(_)) {
+                break encoded(&message, 1);
+            }
+        };
+        let mut decoder = FlowModDecoder::default();
+        let first = decoder.decode(&bytes).unwrap();
+        // The match begins after the header and 40 bytes of other fields.
+        let end = bytes.len() - first.instructions.len();
+        for _ in 0..50 {
+            let mut other = bytes.clone();
+            for _ in 0..rng.usize(1..=4) {
+                other[rng.usize(48..end)] = rng.u8(..);
+            }
+            let (ours, right) = (decoder.decode(&other), FlowModDecoder::default().decode(&other));
+            match (&ours, &right) {
+                (Ok(ours), Ok(_)) if ours.flow.matching == first.flow.matching => equal += 1,
+                (Ok(_), Ok(_)) => accepted += 1,
+                _ => refused += 1,
+            }
+            assert_eq!(ours, right, "{} after {}", hex(&other), hex(&bytes));
+        }
+    }
+    assert!(
+        equal > 100 && accepted > 10_000 && refused > 10_000,
+        "{equal} equal, {accepted}, {refused} refused"
+    );
 }
 
 #[test]

@@ -9,12 +9,18 @@ use flow::validate::{ValidateError, validate_instructions};
 use flow::{Instructions, Nanos, PortNo, TableId};
 use hashbrown::HashMap;
 use model::{EntryOrigin, KeptState, RestoredEntries, RestoredEntry, TableSet};
-use openflow::flow_mod::{FlowModParts, decode_instructions};
+use openflow::flow_mod::{FlowModDecoder, FlowModParts, decode_instructions};
 use openflow::{HEADER_BYTES, Message};
+use std::slice::Chunks;
 use std::sync::Arc;
 
 /// Number of entries in a part.
 const PART_ENTRIES: usize = 512;
+
+/// Divides flow entries into parts, each of which is decoded as a whole.
+pub fn parts<'s, 'a>(items: &'s [(u64, EntryItem<'a>)]) -> Chunks<'s, (u64, EntryItem<'a>)> {
+    items.chunks(PART_ENTRIES)
+}
 
 /// Decodes a state without its flow entries. Returns the number of items that cannot be decoded and are left
 /// out.
@@ -54,20 +60,20 @@ pub fn decode(state: &FileState<'_>) -> (KeptState, usize) {
     (kept, lost)
 }
 
-/// Decodes flow entries in parts. `created` converts a time of the files into one of the datapath. Ends early
+/// Decodes parts of flow entries. `created` converts a time of the files into one of the datapath. Ends early
 /// if `take` returns `false`.
-pub fn decode_entries(
-    items: &[(u64, EntryItem<'_>)],
+pub fn decode_parts<'s, 'a: 's>(
+    parts: impl IntoIterator<Item = &'s [(u64, EntryItem<'a>)]>,
     created: impl Fn(i64) -> Nanos,
     mut take: impl FnMut(Vec<RestoredEntry>) -> bool,
 ) {
-    let mut known = KnownInstructions::default();
-    for items in items.chunks(PART_ENTRIES) {
+    let (mut decoder, mut known) = (FlowModDecoder::default(), KnownInstructions::default());
+    for items in parts {
         let mut part = Vec::with_capacity(items.len());
         part.extend(items.iter().filter_map(|(serial, item)| {
             let origin =
                 EntryOrigin { serial: *serial, created_ns: created(item.created), learned: item.is_learned };
-            entry(item.message, origin, &mut known)
+            entry(item.message, origin, &mut decoder, &mut known)
         }));
         if !take(part) {
             return;
@@ -106,9 +112,10 @@ impl<'a> KnownInstructions<'a> {
 fn entry<'a>(
     message: &'a [u8],
     origin: EntryOrigin,
+    decoder: &mut FlowModDecoder,
     known: &mut KnownInstructions<'a>,
 ) -> Option<RestoredEntry> {
-    let FlowModParts { flow, instructions } = FlowModParts::decode(message).ok()?;
+    let FlowModParts { flow, instructions } = decoder.decode(message).ok()?;
     let CheckedInstructions { instructions, explicit, invalid } = known.get(flow.table?, instructions)?;
     let entry = Arc::new(flow.into_entry(|_| instructions)?);
     Some(RestoredEntry { entry, explicit, origin, invalid })
@@ -183,22 +190,22 @@ mod tests {
                 (serial, EntryItem { created: 5, is_learned: serial == 3, message })
             })
             .collect();
-        let mut parts = Vec::new();
+        let mut taken_parts = Vec::new();
         let mut take = |part| {
-            parts.push(part);
+            taken_parts.push(part);
             true
         };
-        decode_entries(&items, |created| Nanos(created as u64 + 1), &mut take);
-        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [512, 511, 76]);
-        let decoded: Vec<&RestoredEntry> = parts.iter().flatten().collect();
+        decode_parts(parts(&items), |created| Nanos(created as u64 + 1), &mut take);
+        assert_eq!(taken_parts.iter().map(Vec::len).collect::<Vec<_>>(), [512, 511, 76]);
+        let decoded: Vec<&RestoredEntry> = taken_parts.iter().flatten().collect();
         assert!(decoded.iter().all(|entry| entry.entry.cookie == 7));
         let origins = decoded.iter().map(|entry| entry.origin);
         assert!(origins.clone().map(|origin| origin.serial).eq((0..1_100).filter(|serial| *serial != 600)));
         let is_right = |origin: EntryOrigin| origin.learned == (origin.serial == 3);
         assert!(origins.clone().all(|origin| origin.created_ns == Nanos(6) && is_right(origin)));
         let mut taken = 0;
-        decode_entries(
-            &items,
+        decode_parts(
+            parts(&items),
             |_| Nanos(0),
             |_| {
                 taken += 1;
@@ -232,8 +239,8 @@ mod tests {
         let item = |message| EntryItem { created: 0, is_learned: false, message };
         let items: Vec<_> = (0..).zip(messages.iter().map(|message| item(&message[..]))).collect();
         let mut decoded = Vec::new();
-        decode_entries(
-            &items,
+        decode_parts(
+            parts(&items),
             |_| Nanos(0),
             |part| {
                 decoded.extend(part);

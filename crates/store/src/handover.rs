@@ -43,7 +43,7 @@ pub fn decode_handover(bytes: &[u8], datapath_id: u64, now: Nanos) -> Option<(Ke
     let clock = StoreClock::at(now);
     let created = |at: i64| clock.before(clock.set_up().saturating_sub(at));
     let mut parts = Vec::new();
-    decode::decode_entries(&entries, created, |part| {
+    decode::decode_parts(decode::parts(&entries), created, |part| {
         parts.push(part);
         true
     });

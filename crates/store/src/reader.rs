@@ -115,7 +115,7 @@ impl StoreReader {
         }
         if let Some((entries, now)) = rest {
             let created = |at: i64| clock.before(now.saturating_sub(at));
-            decode::decode_entries(&entries, created, |part| parts.send(part).is_ok());
+            decode::decode_parts(decode::parts(&entries), created, |part| parts.send(part).is_ok());
         }
     }
 
