@@ -11,15 +11,23 @@ use crate::format;
 use crate::load::{self, Findings, Images, LastChange};
 use crate::pages::SequencePage;
 use crate::state::{EntryItem, FileTime};
+use flow::Nanos;
 use model::{KeptState, RestoredEntries, RestoredEntry};
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Maximum number of decoded parts that wait for the model.
-const PARTS_QUEUED: usize = 16;
+/// Maximum number of decoded parts of each of the two threads that wait for the model.
+const PARTS_QUEUED: usize = 32;
+
+/// Minimum number of parts for which a second thread is worthwhile.
+const SHARED_PARTS_MIN: usize = 8;
+
+/// Decoded flow entries, by ascending serial number.
+type Part = Vec<RestoredEntry>;
 
 /// A store to read.
 #[derive(Debug)]
@@ -86,15 +94,19 @@ impl StoreReader {
     pub fn start(self) -> Result<RunningReader, StoreError> {
         let path = self.folder.path().to_owned();
         let (report, found) = sync_channel(1);
-        let (sender, parts) = sync_channel(PARTS_QUEUED);
+        let [(even, even_parts), (odd, odd_parts)] = [sync_channel(PARTS_QUEUED), sync_channel(PARTS_QUEUED)];
         let thread = std::thread::Builder::new()
             .name("store-reader".into())
-            .spawn(move || self.run(&report, &sender))
+            .spawn(move || self.run(&report, &[even, odd]))
             .map_err(StoreError::Thread)?;
-        Ok(RunningReader { path, found, parts: Parts { parts: Some(parts), thread: Some(thread) } })
+        Ok(RunningReader {
+            path,
+            found,
+            parts: Parts { parts: vec![even_parts, odd_parts].into(), thread: Some(thread) },
+        })
     }
 
-    fn run(self, report: &SyncSender<io::Result<Found>>, parts: &SyncSender<Vec<RestoredEntry>>) {
+    fn run(self, report: &SyncSender<io::Result<Found>>, parts: &[SyncSender<Part>; 2]) {
         let clock = self.clock;
         let mut findings = Findings::default();
         let images = match load::read(&self.folder, self.datapath_id, &mut findings) {
@@ -115,7 +127,7 @@ impl StoreReader {
         }
         if let Some((entries, now)) = rest {
             let created = |at: i64| clock.before(now.saturating_sub(at));
-            decode::decode_parts(decode::parts(&entries), created, |part| parts.send(part).is_ok());
+            decode_all(&entries, &created, parts);
         }
     }
 
@@ -153,6 +165,29 @@ impl StoreReader {
     }
 }
 
+/// Decodes flow entries, on two threads if there are many. Sends even parts to the first sender, and odd
+/// parts to the second one.
+fn decode_all(
+    entries: &[(u64, EntryItem<'_>)],
+    created: &(dyn Fn(i64) -> Nanos + Sync),
+    senders: &[SyncSender<Part>; 2],
+) {
+    let decode_half = |half: usize| {
+        let parts = decode::parts(entries).skip(half).step_by(2);
+        decode::decode_parts(parts, created, |part| senders[half].send(part).is_ok());
+    };
+    std::thread::scope(|scope| {
+        let is_worthwhile = decode::parts(entries).len() >= SHARED_PARTS_MIN;
+        let thread = std::thread::Builder::new().name("store-decoder".into());
+        if is_worthwhile && thread.spawn_scoped(scope, || decode_half(1)).is_ok() {
+            return decode_half(0);
+        }
+        let mut turns = senders.iter().cycle();
+        let mut send = |part| turns.next().is_some_and(|sender| sender.send(part).is_ok());
+        decode::decode_parts(decode::parts(entries), created, &mut send);
+    });
+}
+
 /// Returns the time since a change, which was made in this boot of the machine or in an earlier one.
 fn age_of(time: FileTime, is_same_boot: bool, clock: StoreClock) -> Option<Duration> {
     if time == FileTime::default() {
@@ -185,22 +220,25 @@ fn remove_unusable(folder: &Folder, last: u64) -> io::Result<()> {
 /// capabilities of the start.
 #[derive(Debug)]
 struct Parts {
-    parts: Option<Receiver<Vec<RestoredEntry>>>,
+    /// The receiver of the next part comes first.
+    parts: VecDeque<Receiver<Part>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Iterator for Parts {
-    type Item = Vec<RestoredEntry>;
+    type Item = Part;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.parts.as_ref()?.recv().ok()
+        let part = self.parts.front()?.recv().ok();
+        self.parts.rotate_left(1);
+        part
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        // The thread ends when it has no receiver.
-        self.parts = None;
+        // The threads end when they have no receivers.
+        self.parts.clear();
         // The panic hook has logged a panic. Its entries count as undecodable.
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -212,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_change_of_an_earlier_boot_has_no_age_if_the_clock_was_set_back() {
-        let clock = StoreClock::at(flow::Nanos(0));
+        let clock = StoreClock::at(Nanos(0));
         let at = |monotonic, wall_ms| FileTime { monotonic, wall_ms };
         let up = clock.set_up();
         assert_eq!(age_of(at(up - 5, 1), true, clock), Some(Duration::from_nanos(5)));
