@@ -26,6 +26,7 @@ pub mod index;
 pub mod lpm;
 pub mod mask;
 pub mod pages;
+pub mod parallel;
 pub mod plan;
 mod prefetch;
 pub mod recency;
@@ -35,6 +36,7 @@ pub mod tuples;
 
 pub use base::Base;
 pub use bits::BitSet;
+pub use parallel::RunInParallel;
 pub use plan::{KeyPart, KeyPlan};
 
 /// Stands for "no slot".

@@ -15,13 +15,14 @@
 //! Other rules are hashed in merged tuples ([`buckets`]). Such rules are constructed on purpose, or need more
 //! than 512 bits to be distinguished.
 
+use crate::parallel::halves;
 use crate::simd::Level;
-use crate::{BitSet, KeyPlan, NONE};
+use crate::{BitSet, KeyPlan, NONE, RunInParallel};
 use buckets::Buckets;
 use labels::Labels;
 use layout::{Group, Layout};
 use simd::{COMPARED, DENSE_MAX, Kernel, MORE_SHIFT, Nodes, Width, Work};
-use trees::{Grove, Rules};
+use trees::{Branches, Grove, Rules};
 
 mod bit_counts;
 mod buckets;
@@ -105,11 +106,11 @@ impl Mask {
     /// Compiles like [`Mask::new`], with instructions of at most `level`, which the core must support.
     #[must_use]
     pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
-        Self::again(plan, len, values, masks, level, Vain::default())
+        Self::again(plan, len, values, masks, level, Vain::default(), None)
     }
 
     /// Compiles rules that are similar to an earlier engine's rules. `vain` has that engine's failed joins,
-    /// which are not retried.
+    /// which are not retried. Compiles on two threads if `run_in_parallel` is given and there are many rules.
     #[must_use]
     pub fn again(
         plan: &KeyPlan,
@@ -118,9 +119,10 @@ impl Mask {
         masks: &[u64],
         level: Level,
         mut vain: Vain,
+        run_in_parallel: Option<RunInParallel>,
     ) -> Self {
         let all = || (0..len as u32).collect::<Vec<u32>>();
-        let (wide, left) = match Wide::new(plan.words(), len, values, masks, level, &mut vain) {
+        let (wide, left) = match Wide::new(plan.words(), values, masks, level, &mut vain, run_in_parallel) {
             Some((wide, left)) => (Some(Box::new(wide)), left),
             None => (None, all()),
         };
@@ -169,25 +171,22 @@ impl Wide {
     /// bits or too many bits distinguish the rules.
     fn new(
         words: usize,
-        len: usize,
         values: &[u64],
         masks: &[u64],
         level: Level,
         vain: &mut Vain,
+        run_in_parallel: Option<RunInParallel>,
     ) -> Option<(Self, Vec<u32>)> {
         let layout = Layout::new(words, values, masks)?;
-        let dense = layout.dense();
-        let mut rows = Vec::with_capacity(len * 2 * dense);
-        // Most rules examine the same bits as the rule before them.
-        let mut last: Option<(&[u64], layout::Dense)> = None;
-        for (value, mask) in values.chunks_exact(words).zip(masks.chunks_exact(words)) {
-            let known = last.filter(|(bits, _)| *bits == mask);
-            let (_, dense_mask) = *last.insert(known.unwrap_or_else(|| (mask, layout.mask(mask))));
-            rows.extend_from_slice(&layout.value(value, mask)[..dense]);
-            rows.extend_from_slice(&dense_mask[..dense]);
-        }
+        let (len, dense) = (values.len() / words, layout.dense());
+        let mut parts = halves(run_in_parallel, len, |part| {
+            let part = part.start * words..part.end * words;
+            layout.rows(&values[part.clone()], &masks[part])
+        });
+        let mut rows = parts.next().unwrap_or_default();
+        rows.extend(parts.flatten());
         let mut left: Vec<u32> = (0..len as u32).collect();
-        let mut grove = Grove::new(Rules { rows: &rows, dense }, len);
+        let mut grove = Grove::new(Rules { rows: &rows, dense }, len, run_in_parallel);
         let labels = loop {
             let labels = Labels::new(&left, &rows, dense, vain);
             let suits = |labels: &Labels| left.len() <= LABELED_MAX || labels.has_ends();
@@ -203,7 +202,7 @@ impl Wide {
             }
             left = rest;
         };
-        let Grove { entries, blocks, slots, trees, .. } = grove;
+        let Grove { branches: Branches { entries, blocks, slots, .. }, trees, .. } = grove;
         let nodes = Nodes::new(entries, blocks, slots)?;
         if labels.is_some() {
             left.clear();
@@ -353,7 +352,7 @@ mod tests {
     fn compiled(values: &[u64], mask: u64) -> (usize, bool, usize) {
         let masks = vec![mask; values.len()];
         let vain = &mut Vain::default();
-        let (wide, left) = Wide::new(1, values.len(), values, &masks, Level::found(), vain).unwrap();
+        let (wide, left) = Wide::new(1, values, &masks, Level::found(), vain, None).unwrap();
         (wide.trees.len(), wide.labels.is_some(), left.len())
     }
 
@@ -375,6 +374,53 @@ mod tests {
         assert_eq!(equal(4_097), (1, true, 0));
         assert_eq!(equal(4_096 + 6 * 32), (6, true, 0));
         assert_eq!(equal(4_097 + 6 * 32), (6, false, 4_097));
+    }
+
+    #[test]
+    fn two_threads_compile_an_engine_with_the_same_results() {
+        let on_two_threads: RunInParallel = |other, this| {
+            std::thread::scope(|scope| {
+                scope.spawn(other);
+                this();
+            });
+        };
+        let plan = KeyPlan::new(&[flow::Field::Metadata]).unwrap();
+        let mut rng = Rng::with_seed(2);
+        // Rules of 20 bits, of which this many are open in any rule. Many are equal, so leaves overflow. The
+        // last ones differ mostly in the upper half of their values, where the tree is therefore deeper.
+        for (len, open, different) in
+            [(10_000, 0, 1 << 20), (9_000, 2, 1 << 12), (5_000, 5, 1 << 20), (4_500, 1, 2), (5_000, 0, 0)]
+        {
+            let masks: Vec<u64> = (0..len)
+                .map(|_| (0..rng.usize(..=open)).fold((1 << 20) - 1, |mask, _| mask & !(1 << rng.u32(..20))))
+                .collect();
+            let value = |rng: &mut Rng| match different {
+                0 if rng.bool() => rng.u64(..64),
+                0 => 1 << 19 | rng.u64(..1 << 19),
+                _ => rng.u64(..different),
+            };
+            let values: Vec<u64> = masks.iter().map(|mask| value(&mut rng) & mask).collect();
+            let compile =
+                |run| Mask::again(&plan, len, &values, &masks, Level::found(), Vain::default(), run);
+            let (alone, together) = (compile(None), compile(Some(on_two_threads)));
+            let keys: Vec<u64> = (0..4_096).map(|_| value(&mut rng)).chain(values.iter().copied()).collect();
+            let trees = |mask: &Mask| mask.wide.as_ref().unwrap().trees.len();
+            assert!(trees(&together) > 0 && trees(&together) == trees(&alone), "{len} rules");
+            for deleted in [0, len / 3] {
+                let mut tombstones = BitSet::new(len);
+                (0..deleted).for_each(|_| tombstones.insert(rng.u32(..len as u32)));
+                let mut found = [vec![0; keys.len()], vec![0; keys.len()]];
+                alone.lookup(&keys, &tombstones, &mut found[0]);
+                together.lookup(&keys, &tombstones, &mut found[1]);
+                let matches = |slot: usize, key: u64| key & masks[slot] == values[slot];
+                let right = |key: &u64| {
+                    (0..len).find(|slot| matches(*slot, *key) && !tombstones.contains(*slot as u32))
+                };
+                let right: Vec<u32> =
+                    keys.iter().map(|key| right(key).map_or(NONE, |slot| slot as u32)).collect();
+                assert!(found[0] == right && found[1] == right, "{len} rules with {open} open bits");
+            }
+        }
     }
 
     #[test]

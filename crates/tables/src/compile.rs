@@ -14,6 +14,8 @@ use engines::base::{Engine, Lookup};
 use engines::exact::Exact;
 use engines::lpm::{Lpm, Piece};
 use engines::mask::{Mask, Vain};
+use engines::parallel::{PARALLEL_MIN, RunInParallel, halves};
+use engines::plan::RowEncoder;
 use engines::scan::Scan;
 use engines::simd::Level;
 use engines::{Base, BitSet, KeyPlan, NONE};
@@ -55,12 +57,6 @@ impl Row {
 /// Function that creates an engine from rows of values and masks, best first. If it returns `None`, the
 /// engine of the given choice is used.
 pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
-
-/// Runs both functions exactly once, the first one on another thread if the system allows another thread.
-pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
-
-/// Number of rules from which a second thread is worthwhile.
-pub const PARALLEL_MIN: usize = 4_096;
 
 /// Input of a compilation: the rules to be compiled.
 #[derive(Debug)]
@@ -193,19 +189,18 @@ impl Job {
         (merged, before)
     }
 
-    /// Returns the engine after this number of changes of the base, the number of rules before those that
-    /// match everything (for `exact`), and a hint for the deltas.
-    fn engine(&self, rows: &[Row], before: &[u32], changes: usize) -> (Engine, usize, FilterHint) {
+    /// Returns the values and masks of rules, given their slots in the last base. For `exact`, the masks are
+    /// those of one rule.
+    fn encoded(&self, rows: &[Row], before: &[u32]) -> (Vec<u64>, Vec<u64>) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;
         let mut values = Vec::with_capacity(words * rows.len());
         let mut masks = Vec::with_capacity(if hashed { words } else { words * rows.len() });
-        let keyed =
-            if hashed { rows.partition_point(|row| !row.entry.matching.is_any()) } else { rows.len() };
         // Rows of unchanged rules are copied from the last base.
         let known = if hashed && *self.plan == **self.base.plan() { self.base.exact() } else { None };
         let known = known.map(Exact::rows);
-        for (row, slot) in rows[..keyed].iter().zip(before) {
+        let mut encoder = RowEncoder::new(&self.plan);
+        for (row, slot) in rows.iter().zip(before) {
             let known = match &known {
                 Some(rows) if !masks.is_empty() => {
                     rows.get(*slot as usize * words..).and_then(|rows| rows.get(..words))
@@ -218,9 +213,26 @@ impl Job {
                     if hashed {
                         masks.clear();
                     }
-                    self.plan.encode(&row.entry.matching, &mut values, &mut masks);
+                    encoder.encode(&row.entry.matching, &mut values, &mut masks);
                 }
             }
+        }
+        (values, masks)
+    }
+
+    /// Returns the engine after this number of changes of the base, the number of rules before those that
+    /// match everything (for `exact`), and a hint for the deltas.
+    fn engine(&self, rows: &[Row], before: &[u32], changes: usize) -> (Engine, usize, FilterHint) {
+        let words = self.plan.words();
+        let hashed = self.choice == Choice::Exact;
+        let keyed =
+            if hashed { rows.partition_point(|row| !row.entry.matching.is_any()) } else { rows.len() };
+        let mut parts =
+            halves(self.run_in_parallel, keyed, |part| self.encoded(&rows[part.clone()], &before[part]));
+        let (mut values, mut masks) = parts.next().unwrap_or_default();
+        if let Some((other_values, other_masks)) = parts.next() {
+            values.extend(other_values);
+            masks.extend_from_slice(if hashed { &[] } else { &other_masks });
         }
         let hint = match self.choice {
             Choice::Exact => FilterHint::Mask(masks.clone()),
@@ -246,7 +258,15 @@ impl Job {
                     Engine::Mask(last) => last.vain().after(changes, rows.len()),
                     _ => Vain::default(),
                 };
-                Engine::Mask(Mask::again(&self.plan, rows.len(), &values, &masks, Level::found(), vain))
+                Engine::Mask(Mask::again(
+                    &self.plan,
+                    rows.len(),
+                    &values,
+                    &masks,
+                    Level::found(),
+                    vain,
+                    self.run_in_parallel,
+                ))
             }
         };
         (engine, keyed, hint)

@@ -24,6 +24,7 @@ pub mod shadow_view;
 pub mod shape;
 pub mod table;
 
-pub use compile::RunInParallel;
+pub use engines::RunInParallel;
+pub use engines::parallel::PARALLEL_MIN;
 pub use rule_table::RuleTable;
 pub use table::{RulePlace, Table, TableUpdate};

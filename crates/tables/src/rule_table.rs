@@ -7,12 +7,13 @@
 
 use crate::TableUpdate;
 use crate::choice::choose;
-use crate::compile::{Compiled, HEAD_MIN, Job, Maker, PARALLEL_MIN, Row, RunInParallel};
+use crate::compile::{Compiled, HEAD_MIN, Job, Maker, Row};
 use crate::id_map::IdMap;
 use crate::shadow_view::{Rule, ShadowView};
 use crate::shape::Shape;
 use engines::KeyPlan;
 use engines::index::Index;
+use engines::parallel::{PARALLEL_MIN, RunInParallel};
 use engines::plan::KeyPlanError;
 use flow::{EntryId, Field, FlowEntry};
 use std::collections::BTreeMap;

@@ -22,8 +22,7 @@ use pipeline::{Bridge, BypassLimits, Update};
 use stateless::StatelessForwarder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tables::RunInParallel;
-use tables::compile::PARALLEL_MIN;
+use tables::{PARALLEL_MIN, RunInParallel};
 
 /// Data that an operation changed and that is replaced as a whole.
 #[derive(Debug, Default)]

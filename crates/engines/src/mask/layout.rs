@@ -152,8 +152,22 @@ impl Layout {
         }
     }
 
+    /// Returns the dense rows of rules: the values of a rule, and then its masks.
+    pub fn rows(&self, values: &[u64], masks: &[u64]) -> Vec<u64> {
+        let mut rows = Vec::with_capacity(values.len() / self.words * 2 * self.dense);
+        // Most rules examine the same bits as the rule before them.
+        let mut last: Option<(&[u64], Dense)> = None;
+        for (value, mask) in values.chunks_exact(self.words).zip(masks.chunks_exact(self.words)) {
+            let known = last.filter(|(bits, _)| *bits == mask);
+            let (_, dense_mask) = *last.insert(known.unwrap_or_else(|| (mask, self.mask(mask))));
+            rows.extend_from_slice(&self.value(value, mask)[..self.dense]);
+            rows.extend_from_slice(&dense_mask[..self.dense]);
+        }
+        rows
+    }
+
     /// Returns the dense values of a rule.
-    pub fn value(&self, value: &[u64], mask: &[u64]) -> Dense {
+    fn value(&self, value: &[u64], mask: &[u64]) -> Dense {
         let mut values = [0; DENSE_MAX];
         for step in &self.steps {
             let word = usize::from(step.word);
@@ -164,7 +178,7 @@ impl Layout {
     }
 
     /// Returns the dense masks of a rule.
-    pub fn mask(&self, mask: &[u64]) -> Dense {
+    fn mask(&self, mask: &[u64]) -> Dense {
         let mut masks = [0; DENSE_MAX];
         for step in &self.steps {
             masks[usize::from(step.to)] |= extract(mask[usize::from(step.word)], step.mask) << step.shift;

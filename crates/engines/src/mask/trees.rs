@@ -6,7 +6,9 @@ use super::bit_counts::BitCounts;
 use super::layout::extract;
 use super::simd::{Block, COMPARED, Entry, LANES, MORE_SHIFT};
 use super::{PARTIAL, Piece, Tree};
-use crate::NONE;
+use crate::parallel::PARALLEL_MIN;
+use crate::{NONE, RunInParallel};
+use std::ops::Range;
 
 /// Maximum number of trees in a table.
 const TREES_MAX: usize = 6;
@@ -42,6 +44,7 @@ const GROUP_WANTED: f32 = 2.0;
 const WORTH_MIN: f32 = 50.0;
 
 /// Rules as dense rows. A row has `dense` words of values, then `dense` words of masks.
+#[derive(Clone, Copy)]
 pub(super) struct Rules<'r> {
     pub rows: &'r [u64],
     pub dense: usize,
@@ -57,18 +60,43 @@ impl Rules<'_> {
 /// Trees under construction.
 pub(super) struct Grove<'r> {
     rules: Rules<'r>,
+    pub branches: Branches,
+    pub trees: Vec<Tree>,
+    /// Number of blocks before the current tree.
+    blocks_before: usize,
+    /// Values and masks of each rule, reduced to the bits that the current tree examines.
+    projected: Vec<(u64, u64)>,
+    run_in_parallel: Option<RunInParallel>,
+}
+
+/// What nodes are built from.
+#[derive(Clone, Copy)]
+struct Source<'s> {
+    rules: Rules<'s>,
+    projected: &'s [(u64, u64)],
+    /// Is used for the children of a node with many rules.
+    run_in_parallel: Option<RunInParallel>,
+}
+
+/// Nodes and leaves under construction.
+pub(super) struct Branches {
     pub entries: Vec<Entry>,
     pub blocks: Vec<Block>,
     pub slots: Vec<[u32; LANES]>,
-    pub trees: Vec<Tree>,
     expelled: Vec<u32>,
-    /// Values and masks of each rule, reduced to the bits that the current tree examines.
-    projected: Vec<(u64, u64)>,
     depth: u32,
-    /// Number of blocks before the current tree.
-    blocks_before: usize,
     /// Number of blocks above which no rule is copied.
     blocks_max: usize,
+}
+
+/// Children of a node.
+struct Children<'n> {
+    /// Rules of all children, child by child.
+    rules: &'n [u32],
+    /// For each child, where its rules end.
+    ends: &'n [usize],
+    copies: u32,
+    depth: u32,
 }
 
 /// A rule, or one of its copies, while bits are chosen.
@@ -81,19 +109,9 @@ struct Share {
 }
 
 impl<'r> Grove<'r> {
-    pub fn new(rules: Rules<'r>, len: usize) -> Self {
-        Self {
-            rules,
-            entries: Vec::new(),
-            blocks: vec![Block::EMPTY],
-            slots: vec![[NONE; LANES]],
-            trees: Vec::new(),
-            expelled: Vec::new(),
-            projected: vec![(0, 0); len],
-            depth: 0,
-            blocks_before: 0,
-            blocks_max: 0,
-        }
+    pub fn new(rules: Rules<'r>, len: usize, run_in_parallel: Option<RunInParallel>) -> Self {
+        let (branches, projected) = (Branches::new(0), vec![(0, 0); len]);
+        Self { rules, branches, trees: Vec::new(), blocks_before: 0, projected, run_in_parallel }
     }
 
     /// Returns whether another tree may be built.
@@ -107,15 +125,17 @@ impl<'r> Grove<'r> {
         // The fewer rules are left, the more copies of each rule are allowed.
         let copies = (self.projected.len() / rules.len().max(1)) as u32;
         let pieces = self.project(rules);
-        let root = self.entries.len() as u32;
-        self.entries.push(Entry::default());
-        self.depth = 0;
-        self.blocks_before = self.blocks.len();
-        self.blocks_max = self.blocks.len() + rules.len() * BLOCKS_PART;
-        let entry = self.node(root, rules, copies.clamp(COPIES_MIN, COPIES_MAX), 0);
-        self.entries[root as usize] = entry;
-        self.trees.push(Tree { pieces, root, depth: self.depth, first });
-        let mut left = std::mem::take(&mut self.expelled);
+        let Self { rules: of, branches, projected, run_in_parallel, .. } = self;
+        let source = Source { rules: *of, projected, run_in_parallel: *run_in_parallel };
+        let root = branches.entries.len() as u32;
+        branches.entries.push(Entry::default());
+        branches.depth = 0;
+        self.blocks_before = branches.blocks.len();
+        branches.blocks_max = branches.blocks.len() + rules.len() * BLOCKS_PART;
+        let entry = branches.node(source, root, rules, copies.clamp(COPIES_MIN, COPIES_MAX), 0);
+        branches.entries[root as usize] = entry;
+        let mut left = std::mem::take(&mut branches.expelled);
+        self.trees.push(Tree { pieces, root, depth: branches.depth, first });
         left.sort_unstable();
         left.dedup();
         left
@@ -124,98 +144,10 @@ impl<'r> Grove<'r> {
     /// Removes the tree built last.
     pub fn fell(&mut self) {
         if let Some(tree) = self.trees.pop() {
-            self.entries.truncate(tree.root as usize);
-            self.blocks.truncate(self.blocks_before);
-            self.slots.truncate(self.blocks_before);
+            self.branches.entries.truncate(tree.root as usize);
+            self.branches.blocks.truncate(self.blocks_before);
+            self.branches.slots.truncate(self.blocks_before);
         }
-    }
-
-    fn node(&mut self, own: u32, rules: &[u32], copies: u32, depth: u32) -> Entry {
-        self.depth = self.depth.max(depth);
-        if rules.len() <= LEAF_WANTED || depth == DEPTH_MAX {
-            return self.leaf(own, rules);
-        }
-        let copies = if self.blocks.len() > self.blocks_max { 1 } else { copies };
-        let Some(cut) = self.choose(rules, copies) else { return self.leaf(own, rules) };
-        let children = 1usize << cut.count_ones();
-        // Child and rule of each copy, in order of precedence.
-        let mut placed: Vec<(u32, u32)> = Vec::with_capacity(rules.len());
-        let mut ends = vec![0usize; children];
-        for &rule in rules {
-            let (value, mask) = self.projected[rule as usize];
-            let open = extract(!mask, cut);
-            if 1u64 << open.count_ones() > u64::from(copies) {
-                self.expelled.push(rule);
-                continue;
-            }
-            let at = extract(value, cut);
-            let mut more = 0u64;
-            loop {
-                placed.push(((at | more) as u32, rule));
-                ends[(at | more) as usize] += 1;
-                more = (more.wrapping_sub(open)) & open;
-                if more == 0 {
-                    break;
-                }
-            }
-        }
-        let mut begin = 0;
-        for end in &mut ends {
-            // This is where the child's rules begin. The loop below moves it to where they end.
-            begin += std::mem::replace(end, begin);
-        }
-        let mut sorted = vec![0; placed.len()];
-        for (child, rule) in placed {
-            let end = &mut ends[child as usize];
-            sorted[*end] = rule;
-            *end += 1;
-        }
-        let base = self.entries.len();
-        self.entries.resize(base + children, Entry::default());
-        let mut begin = 0;
-        for (at, end) in ends.into_iter().enumerate() {
-            self.entries[base + at] = self.node((base + at) as u32, &sorted[begin..end], copies, depth + 1);
-            begin = end;
-        }
-        Entry { mask: cut, next: base as u32, leaf: 0 }
-    }
-
-    fn leaf(&mut self, own: u32, rules: &[u32]) -> Entry {
-        if rules.is_empty() {
-            return Entry { mask: 0, next: own, leaf: 0 };
-        }
-        let (rules, over) = rules.split_at(rules.len().min(LEAF_MAX));
-        self.expelled.extend_from_slice(over);
-        let first = self.blocks.len() as u32;
-        for chunk in rules.chunks(LANES) {
-            let (mut block, mut slots) = (Block::EMPTY, [NONE; LANES]);
-            for (lane, &rule) in chunk.iter().enumerate() {
-                for word in 0..COMPARED {
-                    let (value, mask) =
-                        if word < self.rules.dense { self.rules.of(rule, word) } else { (0, 0) };
-                    block.values[lane * COMPARED + word] = value;
-                    block.masks[lane * COMPARED + word] = mask;
-                }
-                let partial = (COMPARED..self.rules.dense).any(|word| self.rules.of(rule, word).1 != 0);
-                slots[lane] = if partial { rule | PARTIAL } else { rule };
-            }
-            self.blocks.push(block);
-            self.slots.push(slots);
-        }
-        let more = self.blocks.len() as u32 - first - 1;
-        Entry { mask: 0, next: own, leaf: more << MORE_SHIFT | first }
-    }
-
-    /// Returns the bits to branch on, or `None` if no bits are worth it.
-    fn choose(&self, rules: &[u32], copies: u32) -> Option<u64> {
-        let step = rules.len().div_ceil(SAMPLE);
-        let bits_max = (rules.len() / 2).ilog2().clamp(1, BITS_MAX);
-        let sample = rules.iter().step_by(step).map(|&rule| {
-            let (value, mask) = self.projected[rule as usize];
-            Share { value, mask, group: 0, weight: 1.0 }
-        });
-        let cut = choose_in(&mut sample.collect(), copies, bits_max, step as f32);
-        (cut != 0).then_some(cut)
     }
 
     /// Chooses at most 64 bits that distinguish these rules best, and reduces the rules to these bits.
@@ -263,6 +195,167 @@ impl<'r> Grove<'r> {
             }
         }
         pieces
+    }
+}
+
+impl Branches {
+    /// Creates this number of entries, and the empty block.
+    fn new(entries: usize) -> Self {
+        Self {
+            entries: vec![Entry::default(); entries],
+            blocks: vec![Block::EMPTY],
+            slots: vec![[NONE; LANES]],
+            expelled: Vec::new(),
+            depth: 0,
+            blocks_max: 0,
+        }
+    }
+
+    fn node(&mut self, source: Source<'_>, own: u32, rules: &[u32], copies: u32, depth: u32) -> Entry {
+        self.depth = self.depth.max(depth);
+        if rules.len() <= LEAF_WANTED || depth == DEPTH_MAX {
+            return self.leaf(source.rules, own, rules);
+        }
+        let copies = if self.blocks.len() > self.blocks_max { 1 } else { copies };
+        let Some(cut) = source.choose(rules, copies) else { return self.leaf(source.rules, own, rules) };
+        let children = 1usize << cut.count_ones();
+        // Child and rule of each copy, in order of precedence.
+        let mut placed: Vec<(u32, u32)> = Vec::with_capacity(rules.len());
+        let mut ends = vec![0usize; children];
+        for &rule in rules {
+            let (value, mask) = source.projected[rule as usize];
+            let open = extract(!mask, cut);
+            if 1u64 << open.count_ones() > u64::from(copies) {
+                self.expelled.push(rule);
+                continue;
+            }
+            let at = extract(value, cut);
+            let mut more = 0u64;
+            loop {
+                placed.push(((at | more) as u32, rule));
+                ends[(at | more) as usize] += 1;
+                more = (more.wrapping_sub(open)) & open;
+                if more == 0 {
+                    break;
+                }
+            }
+        }
+        let mut begin = 0;
+        for end in &mut ends {
+            // This is where the child's rules begin. The loop below moves it to where they end.
+            begin += std::mem::replace(end, begin);
+        }
+        let mut sorted = vec![0; placed.len()];
+        for (child, rule) in placed {
+            let end = &mut ends[child as usize];
+            sorted[*end] = rule;
+            *end += 1;
+        }
+        let base = self.entries.len();
+        self.entries.resize(base + children, Entry::default());
+        let children = Children { rules: &sorted, ends: &ends, copies, depth: depth + 1 };
+        match source.run_in_parallel.filter(|_| sorted.len() >= PARALLEL_MIN) {
+            Some(run_in_parallel) => self.children_in_parallel(source, base, &children, run_in_parallel),
+            None => self.children(source, base, &children, 0..ends.len()),
+        }
+        Entry { mask: cut, next: base as u32, leaf: 0 }
+    }
+
+    /// Builds the children of these numbers. Their entries begin at `base`.
+    fn children(&mut self, source: Source<'_>, base: usize, children: &Children<'_>, numbers: Range<usize>) {
+        let Children { rules, ends, copies, depth } = *children;
+        let mut begin = if numbers.start == 0 { 0 } else { ends[numbers.start - 1] };
+        for (at, end) in (base..).zip(&ends[numbers]) {
+            self.entries[at] = self.node(source, at as u32, &rules[begin..*end], copies, depth);
+            begin = *end;
+        }
+    }
+
+    /// Builds children like [`Branches::children`] on two threads, each of which gets half of the rules.
+    fn children_in_parallel(
+        &mut self,
+        source: Source<'_>,
+        base: usize,
+        children: &Children<'_>,
+        run_in_parallel: RunInParallel,
+    ) {
+        let (rules, ends) = (children.rules.len(), children.ends);
+        let middle = ends.partition_point(|end| *end <= rules / 2);
+        let rules_before = if middle == 0 { 0 } else { ends[middle - 1] };
+        let source = Source { run_in_parallel: None, ..source };
+        // Both halves may have the same number of blocks per rule.
+        let blocks = self.blocks_max.saturating_sub(self.blocks.len());
+        let blocks_of_others = blocks * (rules - rules_before) / rules.max(1);
+        let mut others = Self::new(ends.len() - middle);
+        others.blocks_max = others.blocks.len() + blocks_of_others;
+        self.blocks_max -= blocks_of_others;
+        run_in_parallel(&mut || others.children(source, 0, children, middle..ends.len()), &mut || {
+            self.children(source, base, children, 0..middle);
+        });
+        self.blocks_max += blocks_of_others;
+        self.append(others, base + middle, ends.len() - middle);
+    }
+
+    /// Appends branches that were built separately. The first `roots` of their entries replace the entries at
+    /// `place`.
+    fn append(&mut self, others: Self, place: usize, roots: usize) {
+        let (entries, blocks) = (self.entries.len(), self.blocks.len() as u32);
+        let moved = |at: u32| match at as usize {
+            root if root < roots => place + root,
+            other => entries + (other - roots),
+        };
+        // The first block is the empty one, which both have.
+        let moved = |entry: Entry| Entry {
+            next: moved(entry.next) as u32,
+            leaf: if entry.leaf == 0 { 0 } else { entry.leaf + blocks - 1 },
+            ..entry
+        };
+        let mut new = others.entries.into_iter().map(moved);
+        self.entries[place..][..roots].iter_mut().zip(&mut new).for_each(|(entry, new)| *entry = new);
+        self.entries.extend(new);
+        self.blocks.extend_from_slice(&others.blocks[1..]);
+        self.slots.extend_from_slice(&others.slots[1..]);
+        self.expelled.extend(others.expelled);
+        self.depth = self.depth.max(others.depth);
+    }
+
+    fn leaf(&mut self, of: Rules<'_>, own: u32, rules: &[u32]) -> Entry {
+        if rules.is_empty() {
+            return Entry { mask: 0, next: own, leaf: 0 };
+        }
+        let (rules, over) = rules.split_at(rules.len().min(LEAF_MAX));
+        self.expelled.extend_from_slice(over);
+        let first = self.blocks.len() as u32;
+        for chunk in rules.chunks(LANES) {
+            let (mut block, mut slots) = (Block::EMPTY, [NONE; LANES]);
+            for (lane, &rule) in chunk.iter().enumerate() {
+                for word in 0..COMPARED {
+                    let (value, mask) = if word < of.dense { of.of(rule, word) } else { (0, 0) };
+                    block.values[lane * COMPARED + word] = value;
+                    block.masks[lane * COMPARED + word] = mask;
+                }
+                let partial = (COMPARED..of.dense).any(|word| of.of(rule, word).1 != 0);
+                slots[lane] = if partial { rule | PARTIAL } else { rule };
+            }
+            self.blocks.push(block);
+            self.slots.push(slots);
+        }
+        let more = self.blocks.len() as u32 - first - 1;
+        Entry { mask: 0, next: own, leaf: more << MORE_SHIFT | first }
+    }
+}
+
+impl Source<'_> {
+    /// Returns the bits to branch on, or `None` if no bits are worth it.
+    fn choose(&self, rules: &[u32], copies: u32) -> Option<u64> {
+        let step = rules.len().div_ceil(SAMPLE);
+        let bits_max = (rules.len() / 2).ilog2().clamp(1, BITS_MAX);
+        let sample = rules.iter().step_by(step).map(|&rule| {
+            let (value, mask) = self.projected[rule as usize];
+            Share { value, mask, group: 0, weight: 1.0 }
+        });
+        let cut = choose_in(&mut sample.collect(), copies, bits_max, step as f32);
+        (cut != 0).then_some(cut)
     }
 }
 
@@ -345,13 +438,13 @@ mod tests {
     /// Builds a tree for all rules of a table of `len` rules. Also returns the rules that the tree did not
     /// take.
     fn grown(rows: &[u64], len: usize) -> (Grove<'_>, Vec<u32>) {
-        let mut grove = Grove::new(Rules { rows, dense: 1 }, len);
+        let mut grove = Grove::new(Rules { rows, dense: 1 }, len, None);
         let left = grove.grow(&(0..rows.len() as u32 / 2).collect::<Vec<_>>());
         (grove, left)
     }
 
     fn root_bits(grove: &Grove<'_>) -> u32 {
-        grove.entries[grove.trees[0].root as usize].mask.count_ones()
+        grove.branches.entries[grove.trees[0].root as usize].mask.count_ones()
     }
 
     fn shares(rules: impl IntoIterator<Item = (u64, u64)>) -> Vec<Share> {
@@ -389,9 +482,9 @@ mod tests {
             let (grove, left) = grown(&rows, len);
             assert_eq!(left, (32..32 + over).collect::<Vec<u32>>(), "{len} rules");
             // Eight blocks of four rules, after the empty block.
-            assert_eq!((grove.blocks.len(), grove.slots.len()), (9, 9));
-            assert_eq!(grove.slots[8], [28, 29, 30, 31]);
-            assert_eq!(grove.entries[0].blocks(), 1..=8);
+            assert_eq!((grove.branches.blocks.len(), grove.branches.slots.len()), (9, 9));
+            assert_eq!(grove.branches.slots[8], [28, 29, 30, 31]);
+            assert_eq!(grove.branches.entries[0].blocks(), 1..=8);
         }
     }
 
@@ -428,17 +521,23 @@ mod tests {
             let rows = rows((0..len).map(|_| (rng.u64(..), 0xffff & !open(&mut rng))));
             let (grove, left) = grown(&rows, len);
             assert!(left.len() < len, "the tree takes some rules");
-            assert!(grove.blocks.len() < len + len / 8, "{len} rules: {} blocks", grove.blocks.len());
+            assert!(
+                grove.branches.blocks.len() < len + len / 8,
+                "{len} rules: {} blocks",
+                grove.branches.blocks.len()
+            );
         }
     }
 
     #[test]
     fn up_to_six_trees_are_built_and_a_removed_tree_leaves_nothing() {
         let rows = rows((0..100).map(|value| (value, 0xff)));
-        let mut grove = Grove::new(Rules { rows: &rows, dense: 1 }, 100);
+        let mut grove = Grove::new(Rules { rows: &rows, dense: 1 }, 100, None);
         for trees in 0..6 {
             assert!(grove.has_room(), "{trees} trees");
-            let sizes = |grove: &Grove<'_>| (grove.entries.len(), grove.blocks.len(), grove.slots.len());
+            let sizes = |grove: &Grove<'_>| {
+                (grove.branches.entries.len(), grove.branches.blocks.len(), grove.branches.slots.len())
+            };
             let before = sizes(&grove);
             grove.grow(&(10..100).collect::<Vec<_>>());
             assert_eq!((grove.trees.len(), grove.trees[trees].first), (trees + 1, 10));
@@ -462,7 +561,7 @@ mod tests {
                 [first, second, u64::MAX, u64::MAX]
             })
             .collect();
-        let mut grove = Grove::new(Rules { rows: &rows, dense: 2 }, 1_000);
+        let mut grove = Grove::new(Rules { rows: &rows, dense: 2 }, 1_000, None);
         let pieces = grove.project(&(0..1_000).collect::<Vec<u32>>());
         let pieces: Vec<_> = pieces.iter().map(|piece| (piece.word, piece.shift, piece.mask)).collect();
         assert_eq!(pieces, [(0, 0, good[0]), (1, 40, good[1])]);

@@ -54,10 +54,18 @@ fn large_additions_by_several_threads_give_the_same_table() {
             this();
         });
     };
-    // Routes; exact rules; exact rules with a rule of lower priority that matches all packets.
-    for (kind, engine) in [(0, "lpm"), (1, "exact"), (2, "exact")] {
+    // Routes; exact rules; exact rules with a rule of lower priority that matches all packets; rules with
+    // masks in two fields.
+    for (kind, engine) in [(0, "lpm"), (1, "exact"), (2, "exact"), (3, "mask")] {
         let rules = |rng: &mut Rng, count: usize| match kind {
             0 => some(rng, count),
+            3 => {
+                let port = |rng: &mut Rng| FieldMatch::exact(Field::InPort, rng.u128(1..4));
+                let both =
+                    |rng: &mut Rng, route: &Match| Match::new(route.fields().chain([port(rng)])).unwrap();
+                let routes = some(rng, count).into_iter();
+                routes.map(|(p, route)| (p, if rng.bool() { both(rng, &route) } else { route })).collect()
+            }
             _ => {
                 let exact = (0..count).map(|_| (rng.u16(1..50), route(rng.u32(..), 32)));
                 exact.chain((kind == 2).then_some((0, Match::any()))).collect()
