@@ -37,11 +37,14 @@ mod tests {
             other();
             this();
         };
-        let parts = |run, len| halves(run, len, |range| range).collect::<Vec<_>>();
-        assert_eq!(parts(Some(run), PARALLEL_MIN), [0..PARALLEL_MIN / 2, PARALLEL_MIN / 2..PARALLEL_MIN]);
-        assert_eq!(parts(Some(run), 5_001), [0..2_500, 2_500..5_001]);
-        assert_eq!(parts(Some(run), PARALLEL_MIN - 1), [0..PARALLEL_MIN - 1]);
-        assert_eq!(parts(None, 5_001), [0..5_001]);
-        assert_eq!(parts(Some(run), 0), [0..0]);
+        let parts = |run, len| {
+            let parts = halves(run, len, |part| (part.start, part.end));
+            parts.collect::<Vec<_>>()
+        };
+        assert_eq!(parts(Some(run), PARALLEL_MIN), [(0, PARALLEL_MIN / 2), (PARALLEL_MIN / 2, PARALLEL_MIN)]);
+        assert_eq!(parts(Some(run), 5_001), [(0, 2_500), (2_500, 5_001)]);
+        assert_eq!(parts(Some(run), PARALLEL_MIN - 1), [(0, PARALLEL_MIN - 1)]);
+        assert_eq!(parts(None, 5_001), [(0, 5_001)]);
+        assert_eq!(parts(Some(run), 0), [(0, 0)]);
     }
 }
