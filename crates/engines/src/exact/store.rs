@@ -92,25 +92,41 @@ impl Store {
     /// Looks up keys, whose rows `columns` describes. Stores for each key the best slot of its value, or
     /// [`NONE`].
     pub fn lookup(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+        // Arrays must be cleared before use, so a single key uses small ones.
+        match slots.len() {
+            0..=1 => self.lookup_groups::<1>(columns, seed, keys, slots),
+            _ => self.lookup_groups::<GROUP>(columns, seed, keys, slots),
+        }
+    }
+
+    /// Looks up keys in groups of `G`.
+    #[inline(always)]
+    fn lookup_groups<const G: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         match self.words {
-            1 => self.lookup_short::<1>(columns, seed, keys, slots),
-            2 => self.lookup_short::<2>(columns, seed, keys, slots),
-            3 => self.lookup_short::<3>(columns, seed, keys, slots),
-            4 => self.lookup_short::<4>(columns, seed, keys, slots),
-            5 => self.lookup_short::<5>(columns, seed, keys, slots),
-            6 => self.lookup_short::<6>(columns, seed, keys, slots),
+            1 => self.lookup_short::<1, G>(columns, seed, keys, slots),
+            2 => self.lookup_short::<2, G>(columns, seed, keys, slots),
+            3 => self.lookup_short::<3, G>(columns, seed, keys, slots),
+            4 => self.lookup_short::<4, G>(columns, seed, keys, slots),
+            5 => self.lookup_short::<5, G>(columns, seed, keys, slots),
+            6 => self.lookup_short::<6, G>(columns, seed, keys, slots),
             _ => self.lookup_long(columns, seed, keys, slots),
         }
     }
 
-    /// Looks up keys whose values have `W` words. A bucket is one line.
-    fn lookup_short<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+    /// Looks up keys whose values have `W` words, in groups of `G`. A bucket is one line.
+    fn lookup_short<const W: usize, const G: usize>(
+        &self,
+        columns: &Columns,
+        seed: Seed,
+        keys: &[u64],
+        slots: &mut [u32],
+    ) {
         const { assert!(W < LINE) };
         let picks = columns.picks::<W>();
         let lines = self.buckets.lines();
         let words = columns.words().max(1);
-        for (keys, slots) in keys.chunks(GROUP * words).zip(slots.chunks_mut(GROUP)) {
-            let mut kept = [[0; W]; GROUP];
+        for (keys, slots) in keys.chunks(G * words).zip(slots.chunks_mut(G)) {
+            let mut kept = [[0; W]; G];
             let mut foreign = 0u32;
             for (((row, packed), slot), at) in
                 keys.chunks_exact(words).zip(&mut kept).zip(slots.iter_mut()).zip(0..)
