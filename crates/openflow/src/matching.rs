@@ -70,52 +70,76 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
     }
 }
 
-/// Decodes matches. It is faster than [`decode`] if most matches differ from the match before them only in
-/// values that need no check.
+/// Number of matches that a [`MatchDecoder`] remembers, because the rules of a table often alternate between
+/// a few shapes.
+const REMEMBERED: usize = 2;
+
+/// Decodes matches. It is faster than [`decode`] if most matches differ from one of the matches before them
+/// only in values that need no check.
 #[derive(Debug, Default)]
 pub(crate) struct MatchDecoder {
-    /// The last match that was decoded by [`decode`], with its padding.
+    remembered: [Remembered; REMEMBERED],
+    /// Which of them the next match replaces that is decoded by [`decode`].
+    oldest: usize,
+}
+
+/// A match that was decoded by [`decode`].
+#[derive(Debug, Default)]
+struct Remembered {
+    /// The encoded match with its padding.
     bytes: Vec<u8>,
     decoded: Match,
-    /// Where values may differ: their positions in `bytes` and in `decoded`, in ascending order of the
-    /// former.
+    /// Where values may differ: their positions in `bytes`, in ascending order, and in `decoded`.
     values: Vec<(Range<usize>, FreeValue)>,
 }
 
 impl MatchDecoder {
     /// Decodes a match like [`decode`].
     pub fn decode(&mut self, r: &mut Reader<'_>) -> Result<Match, DecodeError> {
-        if let Some(bytes) = r.peek(self.bytes.len()).filter(|bytes| self.differs_only_in_values(bytes))
-            && let Some(made) =
-                self.decoded.with_values(self.values.iter().map(|(at, to)| (to, &bytes[at.clone()])))
-        {
-            r.skip(bytes.len())?;
-            return Ok(made);
+        for remembered in &self.remembered {
+            if let Some(bytes) = r.peek(remembered.bytes.len())
+                && let Some(made) = remembered.with_values_of(bytes)
+            {
+                r.skip(bytes.len())?;
+                return Ok(made);
+            }
         }
         let whole = r.clone();
         let made = decode(r)?;
-        self.learn(whole.peek(whole.remaining() - r.remaining()).unwrap_or_default(), &made);
+        let bytes = whole.peek(whole.remaining() - r.remaining()).unwrap_or_default();
+        self.remembered[self.oldest].set(bytes, &made);
+        self.oldest = (self.oldest + 1) % REMEMBERED;
         Ok(made)
     }
+}
 
-    fn differs_only_in_values(&self, bytes: &[u8]) -> bool {
+impl Remembered {
+    /// Decodes a match of the same length. Returns `None` if it differs in more than values that need no
+    /// check.
+    fn with_values_of(&self, bytes: &[u8]) -> Option<Match> {
         let mut from = 0;
         for (value, _) in &self.values {
-            if bytes[from..value.start] != self.bytes[from..value.start] {
-                return false;
+            if bytes.get(from..value.start)? != self.bytes.get(from..value.start)? {
+                return None;
             }
             from = value.end;
         }
-        !bytes.is_empty() && bytes[from..] == self.bytes[from..]
+        if bytes.is_empty() || bytes.get(from..)? != self.bytes.get(from..)? {
+            return None;
+        }
+        self.decoded.with_values(self.values.iter().map(|(at, to)| (to, &bytes[at.clone()])))
     }
 
-    fn learn(&mut self, bytes: &[u8], made: &Match) {
+    fn set(&mut self, bytes: &[u8], decoded: &Match) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
-        self.decoded.clone_from(made);
+        self.decoded.clone_from(decoded);
         self.values.clear();
-        for (field, to) in made.free_values() {
-            if let Some(start) = oxm::exact_value(bytes, HEAD, field, to.bytes()) {
+        let Some(&[_, _, high, low]) = bytes.get(..HEAD) else { return };
+        // Padding, which may have any content, follows the fields.
+        let fields = bytes.get(..usize::from(u16::from_be_bytes([high, low]))).unwrap_or_default();
+        for (field, to) in decoded.free_values() {
+            if let Some(start) = oxm::exact_value(fields, HEAD, field, to.bytes()) {
                 self.values.push((start..start + to.bytes(), to));
             }
         }
@@ -151,4 +175,98 @@ pub(crate) fn encode(matching: &Match, out: &mut Vec<u8>) {
     }
     out.patch_length(start + 2, start);
     out.pad8(start);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// Encodes TLVs as a match with this padding.
+    fn encoded(tlvs: &[Vec<u8>], padding: &[u8]) -> Vec<u8> {
+        let fields = tlvs.concat();
+        let length = HEAD + fields.len();
+        let mut bytes = [&OXM.to_be_bytes()[..], &(length as u16).to_be_bytes()].concat();
+        bytes.extend(fields);
+        bytes.extend(&padding[..length.next_multiple_of(8) - length]);
+        bytes
+    }
+
+    fn tlv(number: u8, value: &[u8], mask: &[u8]) -> Vec<u8> {
+        let length = (value.len() + mask.len()) as u8;
+        [&[0x80, 0, number << 1 | u8::from(!mask.is_empty()), length], value, mask].concat()
+    }
+
+    fn decoded(bytes: &[u8]) -> Result<Match, DecodeError> {
+        decode(&mut reader(bytes))
+    }
+
+    fn reader(bytes: &[u8]) -> Reader<'_> {
+        Reader::new(bytes, "the test", error::BAD_LEN)
+    }
+
+    #[test]
+    fn the_padding_is_not_taken_for_a_field() {
+        // A full mask gives an exact condition, whose value is not replaced. The padding looks like its TLV.
+        let whole_mask = encoded(&[tlv(3, &[1; 6], &[0xff; 6])], &[0x80, 0, 6, 6]);
+        let code = [tlv(5, &[8, 0], &[]), tlv(10, &[1], &[]), tlv(19, &[3], &[0xff]), tlv(20, &[5], &[])];
+        let mut decoder = MatchDecoder::default();
+        for last in [7, 8, 9] {
+            for bytes in [&whole_mask, &encoded(&code, &[0x80, 0, 38, 1, last, 0])] {
+                assert_eq!(decoder.decode(&mut reader(bytes)), decoded(bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn a_decoder_gives_the_same_matches_and_errors_and_remembers_two() {
+        let mut rng = Rng::with_seed(1);
+        let mut decoder = MatchDecoder::default();
+        let (mut fast, mut refused) = (0, 0);
+        for _ in 0..20_000 {
+            let mac = |rng: &mut Rng| [2, 0, 0, 0, rng.u8(..), rng.u8(..)];
+            let mask: &[u8] = [&[][..], &[0xff; 6], &[0; 6], &[0xff, 0xff, 0xff, 0, 0, 0]][rng.usize(..4)];
+            let under = |value: [u8; 6]| {
+                std::array::from_fn::<u8, 6, _>(|at| value[at] & mask.get(at).unwrap_or(&0xff))
+            };
+            let mut tlvs = vec![
+                tlv(5, &[8, if rng.u8(..9) == 0 { 6 } else { 0 }], &[]),
+                tlv(12, &[10, 0, rng.u8(..), rng.u8(..)], &[]),
+                tlv(3, &under(mac(&mut rng)), mask),
+                tlv(4, &mac(&mut rng), &[]),
+            ];
+            tlvs.truncate(rng.usize(2..=4));
+            if rng.u8(..9) == 0 {
+                rng.shuffle(&mut tlvs);
+            }
+            if rng.u8(..50) == 0 {
+                tlvs.push(tlv(5, &[8, 0], &[]));
+            }
+            let padding: [u8; 8] = if rng.u8(..9) == 0 { rng.u64(..).to_ne_bytes() } else { [0; 8] };
+            let bytes = encoded(&tlvs, &padding);
+            // What follows the match is not read.
+            let followed = [&bytes[..], &[1, 2, 3]].concat();
+            let mut r = reader(&followed);
+            let before = decoder.oldest;
+            let ours = decoder.decode(&mut r);
+            assert_eq!(ours, decoded(&bytes), "{bytes:?}");
+            if ours.is_ok() {
+                assert_eq!(r.remaining(), 3);
+                fast += usize::from(decoder.oldest == before);
+            } else {
+                refused += 1;
+            }
+        }
+        assert!(fast > 2_000 && refused > 1_000, "{fast} fast, {refused} refused");
+        // Matches that alternate between two shapes are remembered.
+        let mut decoder = MatchDecoder::default();
+        for last in 0..10 {
+            for field in [3, 4] {
+                let bytes = encoded(&[tlv(field, &[2, 0, 0, 0, 0, last], &[])], &[0; 8]);
+                assert_eq!(decoder.decode(&mut reader(&bytes)), decoded(&bytes));
+            }
+            assert_eq!(decoder.oldest, 0, "two matches are decoded anew");
+        }
+        assert!(decoder.remembered.iter().all(|remembered| remembered.bytes[13] == 0), "the first two");
+    }
 }

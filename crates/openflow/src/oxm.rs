@@ -117,7 +117,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
 }
 
 /// Returns the position of a named field's value of `size` bytes, if `bytes` has a TLV of the field without a
-/// mask. The TLVs, which must be valid, begin at `from`.
+/// mask. `bytes` has valid TLVs from position `from` on.
 pub(crate) fn exact_value(bytes: &[u8], mut from: usize, field: Field, size: usize) -> Option<usize> {
     let wanted = field.oxm()?;
     while let Some(&[class, class_low, field_and_mask, length]) = bytes.get(from..from + HEAD) {

@@ -82,7 +82,7 @@ pub fn decode_parts<'s, 'a: 's>(
 }
 
 /// Decoded instructions by table and encoded form. Most entries have the instructions of others, which are
-/// then decoded and checked only once.
+/// then decoded and checked only once by each thread.
 #[derive(Default)]
 struct KnownInstructions<'a>(HashMap<(TableId, &'a [u8]), CheckedInstructions>);
 

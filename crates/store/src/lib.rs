@@ -125,8 +125,8 @@ pub struct LoadingStore {
 }
 
 impl LoadingStore {
-    /// Waits until everything except the flow entries is read. The thread decodes these while they are taken,
-    /// and ends when the state is dropped.
+    /// Waits until everything except the flow entries is read. Two threads decode these while they are taken,
+    /// and end when the state is dropped.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read. Damaged files are no error, but are reported.

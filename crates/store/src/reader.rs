@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread that reads a store at the start. It decodes flow entries while the model restores the entries
-//! before them.
+//! The thread that reads a store at the start. It decodes flow entries, with a second thread if there are
+//! many, while the model restores the entries before them.
 
 use crate::LoadReport;
 use crate::clock::StoreClock;
@@ -97,7 +97,7 @@ impl StoreReader {
         let [(even, even_parts), (odd, odd_parts)] = [sync_channel(PARTS_QUEUED), sync_channel(PARTS_QUEUED)];
         let thread = std::thread::Builder::new()
             .name("store-reader".into())
-            .spawn(move || self.run(&report, &[even, odd]))
+            .spawn(move || self.run(&report, [even, odd]))
             .map_err(StoreError::Thread)?;
         Ok(RunningReader {
             path,
@@ -106,7 +106,7 @@ impl StoreReader {
         })
     }
 
-    fn run(self, report: &SyncSender<io::Result<Found>>, parts: &[SyncSender<Part>; 2]) {
+    fn run(self, report: &SyncSender<io::Result<Found>>, parts: [SyncSender<Part>; 2]) {
         let clock = self.clock;
         let mut findings = Findings::default();
         let images = match load::read(&self.folder, self.datapath_id, &mut findings) {
@@ -170,19 +170,22 @@ impl StoreReader {
 fn decode_all(
     entries: &[(u64, EntryItem<'_>)],
     created: &(dyn Fn(i64) -> Nanos + Sync),
-    senders: &[SyncSender<Part>; 2],
+    [even, odd]: [SyncSender<Part>; 2],
 ) {
-    let decode_half = |half: usize| {
+    // Each thread owns its sender, so that the receiver does not wait for a thread that has panicked.
+    let decode_half = |half: usize, sender: SyncSender<Part>| {
         let parts = decode::parts(entries).skip(half).step_by(2);
-        decode::decode_parts(parts, created, |part| senders[half].send(part).is_ok());
+        decode::decode_parts(parts, created, |part| sender.send(part).is_ok());
     };
     std::thread::scope(|scope| {
         let is_worthwhile = decode::parts(entries).len() >= SHARED_PARTS_MIN;
         let thread = std::thread::Builder::new().name("store-decoder".into());
-        if is_worthwhile && thread.spawn_scoped(scope, || decode_half(1)).is_ok() {
-            return decode_half(0);
+        let of_thread = odd.clone();
+        if is_worthwhile && thread.spawn_scoped(scope, move || decode_half(1, of_thread)).is_ok() {
+            drop(odd);
+            return decode_half(0, even);
         }
-        let mut turns = senders.iter().cycle();
+        let mut turns = [even, odd].into_iter().cycle();
         let mut send = |part| turns.next().is_some_and(|sender| sender.send(part).is_ok());
         decode::decode_parts(decode::parts(entries), created, &mut send);
     });
@@ -257,5 +260,51 @@ mod tests {
         assert!(age_of(at(1, clock.wall_ms() - 5), false, clock).is_some_and(|age| age.as_millis() >= 5));
         assert_eq!(age_of(at(1, u64::MAX), false, clock), None);
         assert_eq!(age_of(FileTime::default(), true, clock), None);
+    }
+
+    /// Decodes copies of an entry with different serial numbers. Returns what the model gets. Times are
+    /// numbers of entries, and decoding the entry with number `panicking` panics.
+    fn decoded(entries: u64, panicking: Option<i64>) -> Vec<u64> {
+        let message = encoded();
+        let item = |serial: u64| EntryItem { created: serial as i64, is_learned: false, message: &message };
+        let items: Vec<(u64, EntryItem<'_>)> = (0..entries).map(|serial| (serial, item(serial))).collect();
+        let created = |at: i64| {
+            assert!(Some(at) != panicking, "planted");
+            Nanos(0)
+        };
+        let [(even, even_parts), (odd, odd_parts)] = [sync_channel(PARTS_QUEUED), sync_channel(PARTS_QUEUED)];
+        std::thread::scope(|scope| {
+            let decoder = scope.spawn(|| decode_all(&items, &created, [even, odd]));
+            let mut parts = Parts { parts: vec![even_parts, odd_parts].into(), thread: None };
+            let serials = parts.by_ref().flatten().map(|entry| entry.origin.serial).collect();
+            drop(parts);
+            assert_eq!(decoder.join().is_err(), panicking.is_some());
+            serials
+        })
+    }
+
+    fn encoded() -> Vec<u8> {
+        let flow = flow::FlowMod { table: Some(flow::TableId(3)), ..flow::FlowMod::default() };
+        let mut bytes = Vec::new();
+        let message = openflow::flow_mod::FlowModMessage { flow, buffer_id: None };
+        openflow::encode(&openflow::Message::FlowMod(message), 0, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn entries_arrive_in_order_from_one_thread_and_from_two() {
+        for entries in [0, 1, 513, 7 * 512, 8 * 512, 8 * 512 + 1, 200 * 512 - 1] {
+            assert!(decoded(entries, None).into_iter().eq(0..entries), "{entries} entries");
+        }
+    }
+
+    #[test]
+    fn entries_before_a_panic_of_any_thread_arrive() {
+        for part in [0, 1, 2, 33, 100, 101] {
+            for entries in [part * 512 + 1, 300 * 512] {
+                let arrived = decoded(entries, Some(part as i64 * 512));
+                assert!(arrived.into_iter().eq(0..part * 512), "part {part}");
+            }
+        }
     }
 }
