@@ -336,3 +336,47 @@ impl<'a> Transaction<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::{Field, FieldMatch, FlowMod, Match};
+
+    fn add(transaction: &mut Transaction<'_>, number: u32) -> EntryId {
+        let matching = Match::new([FieldMatch::exact(Field::Metadata, number.into())]).unwrap_or_default();
+        let flow = FlowMod { table: Some(TableId(0)), matching, ..FlowMod::default() };
+        let entry = Arc::new(flow.into_entry(Arc::new).unwrap_or_else(|| unreachable!()));
+        let hash = transaction.rules().store.hash(&entry);
+        let counts = Counts::Reset;
+        transaction.add_entry(NewEntry { entry, explicit: None, replaced: None, hash, counts, origin: None })
+    }
+
+    #[test]
+    fn removed_entries_use_no_memory_after_a_transaction() {
+        let (mut rules, config) = (Rules::new(4), ModelConfig::default());
+        let places = |rules: &Rules| rules.store.table(TableId(0)).places();
+        for round in 0..1_000 {
+            let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+            let id = add(&mut transaction, round);
+            drop(transaction.complete());
+            let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+            match round % 2 {
+                0 => transaction.remove_entry(id, None),
+                _ => transaction.empty_table(TableId(0), None),
+            }
+            drop(transaction.complete());
+            assert!(places(&rules) < 100, "round {round}: {}", places(&rules));
+        }
+        // The places stay while the transaction may be rolled back.
+        let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+        for number in 0..500 {
+            add(&mut transaction, number);
+        }
+        transaction.empty_table(TableId(0), None);
+        assert!(transaction.rules().store.table(TableId(0)).places() >= 500);
+        transaction.roll_back();
+        assert_eq!(rules.store.table(TableId(0)).len(), 0);
+        drop(Transaction::new(&mut rules, &config, Nanos(0)).complete());
+        assert!(places(&rules) < 100, "{}", places(&rules));
+    }
+}

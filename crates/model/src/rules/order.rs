@@ -12,6 +12,8 @@ const REMOVED_MIN: usize = 64;
 pub(crate) struct Order {
     /// Serial number and entry of each place. A removed entry is [`EntryId::NONE`].
     places: Vec<(u64, EntryId)>,
+    /// All places before this one are those of removed entries.
+    begin: usize,
     removed: usize,
 }
 
@@ -25,13 +27,15 @@ impl Order {
         if self.places.last().is_none_or(|(last, _)| *last < serial) {
             return self.places.push((serial, id));
         }
-        match self.places.binary_search_by_key(&serial, |(serial, _)| *serial) {
+        let place = self.places.binary_search_by_key(&serial, |(serial, _)| *serial);
+        match place {
             Ok(at) => {
                 self.removed -= usize::from(self.places[at].1 == EntryId::NONE);
                 self.places[at].1 = id;
             }
             Err(at) => self.places.insert(at, (serial, id)),
         }
+        self.begin = self.begin.min(place.unwrap_or_else(|at| at));
     }
 
     /// Removes the entry with this serial number.
@@ -39,19 +43,25 @@ impl Order {
         if let Ok(at) = self.places.binary_search_by_key(&serial, |(serial, _)| *serial) {
             self.removed += usize::from(self.places[at].1 != EntryId::NONE);
             self.places[at].1 = EntryId::NONE;
+            if self.begin == at {
+                let others = self.places[at..].iter();
+                self.begin += others.take_while(|(_, id)| *id == EntryId::NONE).count();
+            }
         }
     }
 
     /// Removes all entries. Returns them in order.
     pub fn remove_all(&mut self) -> Vec<EntryId> {
+        let ids = self.places[self.begin..].iter_mut().map(|(_, id)| std::mem::replace(id, EntryId::NONE));
+        let ids = ids.filter(|id| *id != EntryId::NONE).collect();
         self.removed = self.places.len();
-        let ids = self.places.iter_mut().map(|(_, id)| std::mem::replace(id, EntryId::NONE));
-        ids.filter(|id| *id != EntryId::NONE).collect()
+        self.begin = self.places.len();
+        ids
     }
 
     /// Returns the entries whose serial numbers are at least `serial`.
     pub fn range_from(&self, serial: u64) -> impl Iterator<Item = (u64, EntryId)> {
-        let from = self.places.partition_point(|(other, _)| *other < serial);
+        let from = self.places.partition_point(|(other, _)| *other < serial).max(self.begin);
         self.places[from..].iter().filter(|(_, id)| *id != EntryId::NONE).copied()
     }
 
@@ -65,11 +75,18 @@ impl Order {
         self.removed > REMOVED_MIN.max(self.places.len() / 2)
     }
 
-    /// Gives up the places of removed entries. Must not be called between a removal and its undoing.
+    /// Gives up the places of removed entries. Should not be called between a removal and its undoing, which
+    /// would then move other entries.
     pub fn tidy(&mut self) {
         self.places.retain(|(_, id)| *id != EntryId::NONE);
         self.places.shrink_to(self.places.len() * 2);
-        self.removed = 0;
+        (self.begin, self.removed) = (0, 0);
+    }
+
+    /// Returns the number of places.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.places.len()
     }
 }
 
@@ -110,11 +127,29 @@ mod tests {
                     _ => {}
                 }
                 assert_eq!(order.len(), right.len(), "case {case}");
+                assert!(order.places[..order.begin].iter().all(|(_, id)| *id == EntryId::NONE));
             }
             assert!(order.entries().eq(right.values().copied()), "case {case}");
             let from = rng.u64(..=next);
             assert!(order.range_from(from).eq(right.range(from..).map(|(serial, id)| (*serial, *id))));
         }
+    }
+
+    #[test]
+    fn removed_entries_at_the_begin_are_not_visited_again() {
+        let mut order = Order::default();
+        (0..1_000).for_each(|serial| order.insert(serial, EntryId(7)));
+        order.remove_all();
+        assert_eq!(order.begin, 1_000);
+        order.insert(1_000, EntryId(7));
+        order.insert(1_001, EntryId(7));
+        order.remove(1_000);
+        assert_eq!((order.begin, order.len()), (1_001, 1));
+        order.insert(5, EntryId(5));
+        assert_eq!((order.begin, order.len()), (5, 2));
+        assert!(order.entries().eq([EntryId(5), EntryId(7)]));
+        order.remove(5);
+        assert_eq!(order.begin, 1_001);
     }
 
     #[test]

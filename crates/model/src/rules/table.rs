@@ -115,9 +115,15 @@ impl Table {
         }
     }
 
-    /// Returns whether [`Table::tidy`] would free memory.
+    /// Returns whether [`Table::tidy`] would free enough memory to be worthwhile.
     pub fn is_untidy(&self) -> bool {
         self.order.is_untidy()
+    }
+
+    /// Returns the number of entries and of removed entries that use memory.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.order.places()
     }
 
     /// Frees memory that only an undone removal would need.
