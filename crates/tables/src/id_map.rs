@@ -58,8 +58,8 @@ mod tests {
             hashes.iter().for_each(|hash| groups[(hash % 8_192 / GROUP) as usize] += 1);
             let over: usize = groups.iter().map(|ids| ids.saturating_sub(GROUP as usize)).sum();
             let tags: BTreeSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
-            // Half of the places are used. Of eight neighbours in random places, 10 % do not fit into their
-            // group.
+            // Half of the places are used. If blocks of eight IDs are in random places, about 10 % of the IDs
+            // do not fit into their group.
             assert!(over < 4_096 / 6, "distance {distance}: {over} IDs do not fit into their group");
             assert!(tags.len() > 100, "distance {distance}: {} tags", tags.len());
         }

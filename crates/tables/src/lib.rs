@@ -19,6 +19,7 @@ pub mod choice;
 pub mod compile;
 pub mod delta;
 mod id_map;
+mod row_encoder;
 pub mod rule_table;
 pub mod shadow_view;
 pub mod shape;

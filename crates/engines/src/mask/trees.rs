@@ -271,7 +271,8 @@ impl Branches {
         }
     }
 
-    /// Builds children like [`Branches::children`] on two threads, each of which gets half of the rules.
+    /// Builds all children like [`Branches::children`] on two threads, each of which gets whole children with
+    /// about half of the rules.
     fn children_in_parallel(
         &mut self,
         source: Source<'_>,
@@ -281,11 +282,14 @@ impl Branches {
     ) {
         let (rules, ends) = (children.rules.len(), children.ends);
         let middle = ends.partition_point(|end| *end <= rules / 2);
-        let rules_before = if middle == 0 { 0 } else { ends[middle - 1] };
+        if middle == 0 || middle == ends.len() {
+            return self.children(source, base, children, 0..ends.len());
+        }
+        let rules_before = ends[middle - 1];
         let source = Source { run_in_parallel: None, ..source };
         // Both halves may have the same number of blocks per rule.
         let blocks = self.blocks_max.saturating_sub(self.blocks.len());
-        let blocks_of_others = blocks * (rules - rules_before) / rules.max(1);
+        let blocks_of_others = blocks * (rules - rules_before) / rules;
         let mut others = Self::new(ends.len() - middle);
         others.blocks_max = others.blocks.len() + blocks_of_others;
         self.blocks_max -= blocks_of_others;
