@@ -116,15 +116,39 @@ impl Folder {
         for oldest in kept.iter().take((kept.len() + 1).saturating_sub(DAMAGED_MAX)) {
             fs::remove_file(self.path.join(oldest))?;
         }
-        let time_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let mut time_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let aside = format!("{DAMAGED}{time_ms}-{name}");
-        fs::hard_link(file, self.path.join(&aside))?;
-        Ok(aside)
+        loop {
+            let aside = format!("{DAMAGED}{time_ms}-{name}");
+            match fs::hard_link(file, self.path.join(&aside)) {
+                // A file of this name was kept in the same millisecond.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => time_ms += 1,
+                result => return result.map(|()| aside),
+            }
+        }
     }
 
     /// Returns the open folder, which can be made durable like a file.
     pub fn directory(&self) -> &File {
         &self.directory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A start keeps a log aside when it finds the damage, and again when it removes the log.
+    #[test]
+    fn a_file_is_kept_aside_several_times_in_a_millisecond() {
+        let path = std::env::temp_dir().join(format!("shunt-aside-{}", std::process::id()));
+        let folder = Folder::open(&path).unwrap();
+        let log = folder.log(1);
+        fs::write(&log, "a log").unwrap();
+        let names: BTreeSet<String> = (0..DAMAGED_MAX).map(|_| folder.keep_aside(&log).unwrap()).collect();
+        assert_eq!(names.len(), DAMAGED_MAX);
+        assert!(names.iter().all(|name| fs::read(path.join(name)).unwrap() == b"a log"));
+        fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -217,6 +217,33 @@ fn without_the_page_of_numbers_only_a_new_store_has_lost_nothing() {
     assert_eq!(opened.report.lost, Some(0));
 }
 
+/// Changes after a damaged one must not be applied once the numbers between them are used again.
+#[test]
+fn logs_after_a_damaged_change_are_kept_aside() {
+    let clock = StoreClock::at(START);
+    let folder = TestFolder::new("later");
+    let config = StoreConfig { snapshot_after_bytes: u64::MAX, ..config(&folder.0, Durability::Off) };
+    let mut program = Program::new(12);
+    let recording = Recording::default();
+    for _ in 0..3 {
+        let (handle, mut model) = attached(config.clone(), clock, &recording);
+        (0..20).for_each(|_| program.step(&mut model));
+        settle(&mut model, &handle);
+    }
+    let logs: Vec<String> =
+        files(&folder.0).iter().map(|file| name(file)).filter(|name| name.starts_with("log-")).collect();
+    assert_eq!(logs.len(), 3);
+    let mut bytes = fs::read(folder.0.join(&logs[1])).unwrap();
+    bytes[64] ^= 1;
+    fs::write(folder.0.join(&logs[1]), bytes).unwrap();
+    let (model, opened) = restored(config, clock);
+    let report = opened.report;
+    assert_eq!(state(&model), Folded::after(&recording, report.last).without_lost_macs());
+    assert!(!report.problems.iter().any(|problem| problem.contains("os error")), "{report:?}");
+    let is_there = |log: &String| folder.0.join(log).exists();
+    assert!(is_there(&logs[0]) && !is_there(&logs[1]) && !is_there(&logs[2]), "{:?}", files(&folder.0));
+}
+
 fn name(file: &Path) -> String {
     file.file_name().unwrap().to_string_lossy().into_owned()
 }
