@@ -160,9 +160,11 @@ pub fn load<'a>(images: &'a Images, folder: &Folder, findings: &mut Findings) ->
             format!("it needs the changes up to {}, but the logs are whole only up to {reached}", base.end);
         findings.unusable(folder, &snapshot.path, &what);
     }
-    // Before its first snapshot, a store begins with the empty state.
+    // Before its first snapshot, a store begins with the empty state. The first change is the state with
+    // which the datapath started, so without a change nothing is known.
     let first = images.logs.first().filter(|log| log.number == 1)?;
-    Some(replay(images, &first.header, FileState::default(), FileTime::default(), folder, findings))
+    let loaded = replay(images, &first.header, FileState::default(), FileTime::default(), folder, findings);
+    (loaded.last.sequence > 0).then_some(loaded)
 }
 
 /// A snapshot.

@@ -217,6 +217,34 @@ fn without_the_page_of_numbers_only_a_new_store_has_lost_nothing() {
     assert_eq!(opened.report.lost, Some(0));
 }
 
+/// A datapath that was killed before its first change was written must load its flow file again.
+#[test]
+fn a_store_without_a_whole_change_has_no_state() {
+    let clock = StoreClock::at(START);
+    let folder = TestFolder::new("no-change");
+    let config = config(&folder.0, Durability::Off);
+    let (journal, handle) = RuleStore::open(config.clone(), clock).unwrap().store.start(|| ()).unwrap();
+    drop(journal);
+    drop(handle);
+    let log = folder.0.join(format!("log-{:020}", 1));
+    assert_eq!(fs::metadata(&log).unwrap().len(), 64, "the log is only a header");
+    let opened = RuleStore::open(config.clone(), clock).unwrap();
+    assert!(opened.state.is_none());
+    assert_eq!((opened.report.lost, opened.report.problems), (Some(0), Vec::new()));
+    drop(opened.store);
+
+    let (handle, mut model) = attached(config.clone(), clock, &Recording::default());
+    settle(&mut model, &handle);
+    drop(model);
+    drop(handle);
+    assert!(RuleStore::open(config.clone(), clock).unwrap().state.is_some());
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[64] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let opened = RuleStore::open(config, clock).unwrap();
+    assert!(opened.state.is_none() && opened.report.problems[0].contains("change 1 is damaged"));
+}
+
 /// Changes after a damaged one must not be applied once the numbers between them are used again.
 #[test]
 fn logs_after_a_damaged_change_are_kept_aside() {
