@@ -197,7 +197,7 @@ fn read_base<'a>(bytes: &'a [u8], header: &FileHeader) -> Option<Base<'a>> {
             return whole.then_some(Base { state, time: transaction.time, end: frame.sequence });
         }
         if transaction.add(&frame)? {
-            transaction.items.drain(..).try_for_each(|item| state.apply(item))?;
+            transaction.items.drain(..).for_each(|item| state.apply(item));
         }
     }
 }
@@ -285,12 +285,13 @@ fn replay_log<'a>(
             NextFrame::Frame(frame) if frame.sequence == loaded.last.sequence + 1 => {
                 match transaction.add(&frame) {
                     Some(false) => continue,
-                    Some(true) if apply_all(&mut transaction, &mut loaded.state) => {
+                    Some(true) => {
+                        transaction.items.drain(..).for_each(|item| loaded.state.apply(item));
                         let (time, boot_id) = (transaction.time, log.header.boot_id);
                         loaded.last = LastChange { sequence: frame.sequence, time, boot_id };
                         continue;
                     }
-                    _ => {}
+                    None => {}
                 }
             }
             NextFrame::Frame(_) | NextFrame::Damaged => {}
@@ -299,10 +300,4 @@ fn replay_log<'a>(
         findings.damaged(folder, &log.path, &what);
         return;
     }
-}
-
-/// Applies the items of a complete transaction. Returns `false` if an item is malformed; then the state has
-/// only some of the items.
-fn apply_all<'a>(transaction: &mut Transaction<'a>, state: &mut FileState<'a>) -> bool {
-    transaction.items.drain(..).try_for_each(|item| state.apply(item)).is_some()
 }

@@ -47,8 +47,19 @@ pub struct FileTime {
     pub wall_ms: u64,
 }
 
-/// An item of a frame.
-pub type RawItem<'a> = (ItemKind, &'a [u8]);
+/// An item of a frame, whose OpenFlow messages are not decoded yet. `None` removes a value.
+#[derive(Clone, Copy, Debug)]
+pub enum RawItem<'a> {
+    Entry(u64, Option<EntryItem<'a>>),
+    Mac((u16, [u8; 6]), Option<u32>),
+    Group(u32, Option<&'a [u8]>),
+    Meter(u32, Option<&'a [u8]>),
+    Port(u32, u8),
+    Stateless(&'a [u8]),
+    Tables(&'a [u8; 32]),
+    DropFragments(bool),
+    Standalone(bool),
+}
 
 /// Reads the time at the start of a transaction's first frame.
 pub fn time_of(fields: &mut ByteFields<'_>) -> Option<FileTime> {
@@ -61,8 +72,39 @@ pub fn next_item<'a>(fields: &mut ByteFields<'a>) -> Option<Option<RawItem<'a>>>
         return Some(None);
     }
     let head = fields.u32()?;
-    let item = ItemKind::numbered((head >> 24) as u8)?;
-    Some(Some((item, fields.bytes(head as usize & crate::format::ITEM_MAX)?)))
+    let kind = ItemKind::numbered((head >> 24) as u8)?;
+    let bytes = fields.bytes(head as usize & crate::format::ITEM_MAX)?;
+    RawItem::decode(kind, bytes).map(Some)
+}
+
+impl<'a> RawItem<'a> {
+    /// Returns the item in these bytes, or `None` if it is malformed.
+    fn decode(kind: ItemKind, bytes: &'a [u8]) -> Option<Self> {
+        let mut r = ByteFields(bytes);
+        let item = match kind {
+            ItemKind::Entry => {
+                let (serial, created, learned) = (r.u64()?, r.i64()?, r.u8()?);
+                if serial > SERIAL_MAX {
+                    return None;
+                }
+                let entry = EntryItem { created, is_learned: learned == 1, message: r.0 };
+                return Some(Self::Entry(serial, Some(entry)));
+            }
+            ItemKind::EntryGone => Self::Entry(r.u64()?, None),
+            ItemKind::Mac => Self::Mac((r.u16()?, r.array()?), Some(r.u32()?)),
+            ItemKind::MacGone => Self::Mac((r.u16()?, r.array()?), None),
+            ItemKind::Group => return Some(Self::Group(r.u32()?, Some(r.0))),
+            ItemKind::GroupGone => Self::Group(r.u32()?, None),
+            ItemKind::Meter => return Some(Self::Meter(r.u32()?, Some(r.0))),
+            ItemKind::MeterGone => Self::Meter(r.u32()?, None),
+            ItemKind::Port => Self::Port(r.u32()?, r.u8()?),
+            ItemKind::Stateless => return Some(Self::Stateless(bytes)),
+            ItemKind::Tables => return bytes.try_into().ok().map(Self::Tables),
+            ItemKind::DropFragments => Self::DropFragments(r.u8()? == 1),
+            ItemKind::Standalone => Self::Standalone(r.u8()? == 1),
+        };
+        r.end(item)
+    }
 }
 
 impl<'a> FileState<'a> {
@@ -71,58 +113,19 @@ impl<'a> FileState<'a> {
         self.entries.reserve(bytes / ENTRY_BYTES);
     }
 
-    /// Applies an item. Returns `None` if the item is malformed.
-    pub fn apply(&mut self, (item, bytes): RawItem<'a>) -> Option<()> {
-        let mut r = ByteFields(bytes);
+    /// Applies an item.
+    pub fn apply(&mut self, item: RawItem<'a>) {
         match item {
-            ItemKind::Entry => {
-                let (serial, created, learned) = (r.u64()?, r.i64()?, r.u8()?);
-                if serial > SERIAL_MAX {
-                    return None;
-                }
-                let entry = EntryItem { created, is_learned: learned == 1, message: r.0 };
-                self.entries.push((serial, Some(entry)));
-                return Some(());
-            }
-            ItemKind::EntryGone => {
-                self.entries.push((r.u64()?, None));
-            }
-            ItemKind::Mac => {
-                let key = (r.u16()?, r.array()?);
-                self.macs.insert(key, r.u32()?);
-            }
-            ItemKind::MacGone => {
-                self.macs.remove(&(r.u16()?, r.array()?));
-            }
-            ItemKind::Group => {
-                let number = r.u32()?;
-                self.groups.insert(number, r.0);
-                return Some(());
-            }
-            ItemKind::GroupGone => {
-                self.groups.remove(&r.u32()?);
-            }
-            ItemKind::Meter => {
-                let number = r.u32()?;
-                self.meters.insert(number, r.0);
-                return Some(());
-            }
-            ItemKind::MeterGone => {
-                self.meters.remove(&r.u32()?);
-            }
-            ItemKind::Port => {
-                let number = r.u32()?;
-                self.ports.insert(number, r.u8()?);
-            }
-            ItemKind::Stateless => {
-                self.stateless = Some(bytes);
-                return Some(());
-            }
-            ItemKind::Tables => self.tables = Some(r.array()?),
-            ItemKind::DropFragments => self.drop_fragments = r.u8()? == 1,
-            ItemKind::Standalone => self.standalone = r.u8()? == 1,
+            RawItem::Entry(serial, value) => self.entries.push((serial, value)),
+            RawItem::Mac(key, port) => set(&mut self.macs, key, port),
+            RawItem::Group(number, message) => set(&mut self.groups, number, message),
+            RawItem::Meter(number, message) => set(&mut self.meters, number, message),
+            RawItem::Port(number, bits) => set(&mut self.ports, number, Some(bits)),
+            RawItem::Stateless(messages) => self.stateless = Some(messages),
+            RawItem::Tables(bits) => self.tables = Some(*bits),
+            RawItem::DropFragments(drop) => self.drop_fragments = drop,
+            RawItem::Standalone(standalone) => self.standalone = standalone,
         }
-        r.end(())
     }
 
     /// Takes the flow entries by ascending serial number.
@@ -138,5 +141,13 @@ impl<'a> FileState<'a> {
             is_same
         });
         values.into_iter().filter_map(|(serial, value)| Some((serial, value?))).collect()
+    }
+}
+
+/// Sets or removes the value of a key.
+fn set<K: Ord, V>(values: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => drop(values.insert(key, value)),
+        None => drop(values.remove(&key)),
     }
 }

@@ -245,6 +245,36 @@ fn a_store_without_a_whole_change_has_no_state() {
     assert!(opened.state.is_none() && opened.report.problems[0].contains("change 1 is damaged"));
 }
 
+/// The checksum of such a change can only be right if the program that wrote it has a fault.
+#[test]
+fn no_part_of_a_malformed_change_is_applied() {
+    let clock = StoreClock::at(START);
+    let folder = TestFolder::new("malformed");
+    let config = config(&folder.0, Durability::Off);
+    let (handle, mut model) = attached(config.clone(), clock, &Recording::default());
+    settle(&mut model, &handle);
+    let (expected, last) = (state(&model), handle.status().recorded);
+    drop(model);
+    drop(handle);
+    // A transaction with two items: a MAC, and tables with too few bytes.
+    let mac = [12, 0, 0, 3, 0, 0, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0];
+    let tables = [1, 0, 0, 11, 255];
+    let payload = [&[0; 16][..], &mac, &tables].concat();
+    let log = folder.0.join(format!("log-{:020}", 1));
+    let mut bytes = fs::read(&log).unwrap();
+    bytes.extend([0; 4]);
+    bytes.extend((payload.len() as u32).to_le_bytes());
+    bytes.extend((last + 1).to_le_bytes());
+    bytes.extend([3, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend(payload);
+    seal(&mut bytes);
+    fs::write(&log, bytes).unwrap();
+    let (model, opened) = restored(config, clock);
+    assert_eq!(state(&model), expected);
+    assert_eq!(opened.report.last, last);
+    assert!(opened.report.problems[0].contains("is damaged"), "{:?}", opened.report);
+}
+
 /// Changes after a damaged one must not be applied once the numbers between them are used again.
 #[test]
 fn logs_after_a_damaged_change_are_kept_aside() {

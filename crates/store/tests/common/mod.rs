@@ -67,6 +67,20 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Corrects the checksums of a file's header and frames.
+pub fn seal(file: &mut [u8]) {
+    let seed = crc32c::crc32c(&file[..60]);
+    file[60..64].copy_from_slice(&seed.to_le_bytes());
+    let mut rest = &mut file[64..];
+    while !rest.is_empty() {
+        let length = u32::from_le_bytes(rest[4..8].try_into().unwrap()) as usize;
+        let (frame, after) = rest.split_at_mut(24 + length);
+        let crc = crc32c::crc32c_append(seed, &frame[4..]);
+        frame[..4].copy_from_slice(&crc.to_le_bytes());
+        rest = after;
+    }
+}
+
 pub fn config(path: &Path, durability: Durability) -> StoreConfig {
     StoreConfig {
         path: path.to_owned(),
