@@ -286,8 +286,13 @@ fn replay_log<'a>(
                 match transaction.add(&frame) {
                     Some(false) => continue,
                     Some(true) => {
-                        transaction.items.drain(..).for_each(|item| loaded.state.apply(item));
                         let (time, boot_id) = (transaction.time, log.header.boot_id);
+                        let LoadedFiles { state, last, .. } = &mut *loaded;
+                        if boot_id != last.boot_id {
+                            // The time between the two changes is unknown and does not count.
+                            state.shift_times(time.monotonic.saturating_sub(last.time.monotonic));
+                        }
+                        transaction.items.drain(..).for_each(|item| state.apply(item));
                         loaded.last = LastChange { sequence: frame.sequence, time, boot_id };
                         continue;
                     }
