@@ -128,8 +128,8 @@ impl<'a> FileState<'a> {
         }
     }
 
-    /// Adds a number of ns to the times of addition of all flow entries, because the next values have times of
-    /// another boot.
+    /// Adds a number of ns to the times of addition of all flow entries, because the next values have times
+    /// of another boot.
     pub fn shift_times(&mut self, by_ns: i64) {
         for entry in self.entries.iter_mut().filter_map(|(_, value)| value.as_mut()) {
             entry.created = entry.created.saturating_add(by_ns);
