@@ -16,7 +16,9 @@ mod plane;
 mod sealed;
 
 use flow::stateless::StatelessChange;
-use flow::{Action, FlowMod, Instructions, Nanos, PortNo, Settings, TableId};
+use flow::{
+    Action, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, Nanos, PortNo, Settings, TableId,
+};
 use fold::Folded;
 use libfuzzer_sys::fuzz_target;
 use model::{
@@ -25,11 +27,12 @@ use model::{
 };
 use plane::FakePlane;
 use sealed::{DATAPATH_ID, FileKind, SealedFile, sealed_files};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::{
-    Durability, OpenedStore, RuleStore, StoreClock, StoreConfig, StoreHandle, decode_handover,
-    encode_handover,
+    Durability, OpenedStore, RuleStore, SNAPSHOT_AFTER_BYTES, StoreClock, StoreConfig, StoreHandle,
+    decode_handover, encode_handover,
 };
 
 type Fake = Model<FakePlane>;
@@ -45,8 +48,9 @@ fuzz_target!(|data: &[u8]| {
     let kind = if choice & 1 == 0 { FileKind::Log } else { FileKind::Snapshot };
     let files = sealed_files(kind, first, choice >> 7 == 1, data);
     match choice & 3 {
-        0 | 1 => starts_twice(&files),
-        2 => goes_on(&files),
+        0 | 1 => starts_twice(&Folder::new(&files, SNAPSHOT_AFTER_BYTES)),
+        // With an even number, the changes lead to a snapshot. Otherwise, they stay in the log.
+        2 => goes_on(&Folder::new(&files, if first % 2 == 0 { 256 } else { SNAPSHOT_AFTER_BYTES })),
         _ => hands_over(&files[0].bytes),
     }
 });
@@ -77,8 +81,7 @@ fn hands_over(file: &[u8]) {
 }
 
 /// Starts twice with a store. What the first start changes in the folder must not change the state.
-fn starts_twice(files: &[SealedFile]) {
-    let folder = Folder::new(files);
+fn starts_twice(folder: &Folder) {
     let clock = StoreClock::at(START);
     let start = || {
         let mut opened = folder.open(clock);
@@ -90,12 +93,18 @@ fn starts_twice(files: &[SealedFile]) {
 }
 
 /// Starts with a store as the switch does, changes the rules, and starts again.
-fn goes_on(files: &[SealedFile]) {
-    let folder = Folder::new(files);
+fn goes_on(folder: &Folder) {
     let clock = StoreClock::at(START);
     let OpenedStore { store, state, report } = folder.open(clock);
     let (mut model, first) = match state {
         Some(state) => {
+            let groups: BTreeSet<GroupId> = state.groups.iter().map(|group| group.id).collect();
+            let meters: BTreeSet<MeterId> = state.meters.iter().map(|meter| meter.id).collect();
+            if (groups.len(), meters.len()) != (state.groups.len(), state.meters.len()) {
+                // Two items have the same ID, so the number of an item differs from that in its message. The
+                // files of a switch do not contain such items, and the model can remove only one of them.
+                return;
+            }
             let (model, restored) = restored(state);
             let changes = model.kept_state();
             let entries = changes.iter().filter(|change| matches!(change, KeptChange::Entry(_))).count();
@@ -127,21 +136,20 @@ fn goes_on(files: &[SealedFile]) {
     assert_eq!(state_of(&restored(state).0), expected);
 }
 
-/// Makes changes, each of which is a transaction.
+/// Makes changes, each of which is a transaction. The rules may refuse some of them.
 fn change(model: &mut Fake) {
-    for cookie in 0..3 {
-        // The rules may refuse the change.
-        let _ = model.flow_mod(
-            START,
-            FlowMod {
-                table: Some(TableId(0)),
-                priority: 0xffff,
-                cookie,
-                instructions: Instructions::apply(vec![Action::output(PortNo(1))]),
-                ..FlowMod::default()
-            },
-        );
+    let flow_mod = |command, port| FlowMod {
+        command,
+        table: Some(TableId(0)),
+        priority: 0xffff,
+        instructions: Instructions::apply(vec![Action::output(PortNo(port))]),
+        ..FlowMod::default()
+    };
+    for port in 1..=3 {
+        let _ = model.flow_mod(START, flow_mod(FlowModCommand::Add, port));
     }
+    // Changes all entries of the table, which keep their serial numbers.
+    let _ = model.flow_mod(START, flow_mod(FlowModCommand::Modify, 4));
     let drop_fragments = !model.settings().drop_fragments;
     model.set_settings(Settings { drop_fragments, ..model.settings() });
     let _ = model.change(START, Change::Stateless(StatelessChange::Off));
@@ -163,28 +171,31 @@ fn settle(model: &mut Fake, handle: &StoreHandle) {
 }
 
 /// A folder in memory, which is removed at the end.
-struct Folder(PathBuf);
+struct Folder {
+    path: PathBuf,
+    snapshot_after_bytes: u64,
+}
 
 impl Folder {
     /// Returns a folder with these files. An earlier file of the same name is replaced.
-    fn new(files: &[SealedFile]) -> Self {
+    fn new(files: &[SealedFile], snapshot_after_bytes: u64) -> Self {
         let path = Path::new("/dev/shm").join(format!("shunt-fuzz-store-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a new folder");
         for file in files {
             std::fs::write(path.join(file.name()), &file.bytes).expect("a new file");
         }
-        Self(path)
+        Self { path, snapshot_after_bytes }
     }
 
     /// Opens the folder as a store.
     fn open(&self, clock: StoreClock) -> OpenedStore {
         let config = StoreConfig {
-            path: self.0.clone(),
+            path: self.path.clone(),
             durability: Durability::Off,
             datapath_id: DATAPATH_ID,
             stateless: None,
-            snapshot_after_bytes: 256,
+            snapshot_after_bytes: self.snapshot_after_bytes,
         };
         let opened = RuleStore::open(config, clock).expect("damaged files are no error");
         let problems = &opened.report.problems;
@@ -195,7 +206,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
@@ -222,10 +233,17 @@ fn restored(state: KeptState) -> (Fake, RestoreReport) {
     (model, report)
 }
 
-/// Returns the state of a model in a form that can be compared.
+/// Returns the state of a model in a form that can be compared. Times of addition that are centuries ahead
+/// are limited, because the times in files are limited, too.
 fn state_of(model: &Fake) -> Folded {
+    let mut changes = model.kept_state();
+    for change in &mut changes {
+        if let KeptChange::Entry(kept) = change {
+            kept.created_ns = kept.created_ns.min(Nanos(1 << 62));
+        }
+    }
     let mut folded = Folded::default();
-    folded.apply(&model.kept_state());
+    folded.apply(&changes);
     folded
 }
 
@@ -259,7 +277,6 @@ fn assert_same(after: &[KeptChange], before: &[KeptChange]) {
     folded.forget_times();
     expected.forget_times();
     assert_eq!(folded, expected);
-    assert_eq!(after.len(), before.len());
     let created = |changes: &[KeptChange]| -> Vec<u64> {
         let entries = changes.iter().filter_map(|change| match change {
             KeptChange::Entry(kept) => Some(kept.created_ns.0),

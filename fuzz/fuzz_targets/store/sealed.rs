@@ -22,6 +22,8 @@ const NEW_SNAPSHOT: u8 = 16;
 const GAP: u8 = 32;
 /// Bit of a frame whose checksum is wrong.
 const DAMAGED: u8 = 64;
+/// Bit of a frame that begins a file of the machine's current boot, if it begins a file.
+const THIS_BOOT: u8 = 128;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
@@ -43,11 +45,10 @@ pub struct SealedFile {
 
 /// Returns at least one file. The data is a list of frames: the bits of the frame, the length of its payload
 /// as `u16`, and the payload. The frame after one that ends a transaction has the next number. `is_this_boot`
-/// says whether the files were written since the machine's last start.
+/// says whether the first file was written since the machine's last start.
 pub fn sealed_files(kind: FileKind, first: u64, is_this_boot: bool, data: &[u8]) -> Vec<SealedFile> {
-    let boot_id = if is_this_boot { boot_id() } else { [0; 16] };
     let mut done = Vec::new();
-    let mut file = SealedFile::new(kind, first, boot_id);
+    let mut file = SealedFile::new(kind, first, is_this_boot);
     let mut rest = data;
     while let Some((&[bits, low, high], after)) = rest.split_first_chunk::<3>() {
         let length = usize::from(u16::from_le_bytes([low, high])).min(after.len());
@@ -55,7 +56,8 @@ pub fn sealed_files(kind: FileKind, first: u64, is_this_boot: bool, data: &[u8])
             let kind = if bits & NEW_SNAPSHOT == 0 { FileKind::Log } else { FileKind::Snapshot };
             // The log after a snapshot has the number of the snapshot.
             let first = if file.kind == FileKind::Log { file.next } else { file.first };
-            done.push(std::mem::replace(&mut file, SealedFile::new(kind, first, boot_id)).ended());
+            let next = SealedFile::new(kind, first, bits & THIS_BOOT != 0);
+            done.push(std::mem::replace(&mut file, next).ended());
         }
         file.add(bits, &after[..length]);
         rest = &after[length..];
@@ -65,7 +67,7 @@ pub fn sealed_files(kind: FileKind, first: u64, is_this_boot: bool, data: &[u8])
 }
 
 impl SealedFile {
-    fn new(kind: FileKind, first: u64, boot_id: [u8; 16]) -> Self {
+    fn new(kind: FileKind, first: u64, is_this_boot: bool) -> Self {
         let mut bytes = vec![0; 60];
         bytes[..8].copy_from_slice(match kind {
             FileKind::Log => b"shuntlog",
@@ -74,7 +76,9 @@ impl SealedFile {
         bytes[8] = 1;
         bytes[16..24].copy_from_slice(&DATAPATH_ID.to_le_bytes());
         bytes[24..32].copy_from_slice(&first.to_le_bytes());
-        bytes[32..48].copy_from_slice(&boot_id);
+        if is_this_boot {
+            bytes[32..48].copy_from_slice(&boot_id());
+        }
         bytes[48..52].copy_from_slice(&base_mark().to_le_bytes());
         let seed = crc32c(&bytes);
         bytes.extend(seed.to_le_bytes());
