@@ -77,5 +77,5 @@ pub use sleep::{Alarm, PublishFence, SharedWorker, SleepFlag, Sleeper, sleep_all
 pub use stopwatch::LookupCosts;
 pub use tables::RunInParallel;
 pub use usage::UsagePlace;
-pub use wiring::{build, build_with, without_workers};
+pub use wiring::{AllocatedFrames, build, build_from, build_with, without_workers};
 pub use worker::{ShutdownLoss, Turn, Worker};

@@ -40,6 +40,17 @@ pub fn build(config: &WorkerSetConfig, ports: Vec<PortQueues>) -> (WorkerSet, Ve
     build_with(config, ports, || ())
 }
 
+/// Creates a set of workers like [`build`], with frames that were allocated before the ports were open.
+/// `frames` must come from the same `config`.
+#[must_use]
+pub fn build_from(
+    config: &WorkerSetConfig,
+    ports: Vec<PortQueues>,
+    frames: AllocatedFrames,
+) -> (WorkerSet, Vec<Worker>) {
+    connect_all(config, ports, frames, || ())
+}
+
 /// Creates a set without workers, for a model that forwards no packets.
 #[must_use]
 pub fn without_workers() -> WorkerSet {
@@ -53,8 +64,18 @@ pub fn without_workers() -> WorkerSet {
 pub fn build_with<P: Probe>(
     config: &WorkerSetConfig,
     ports: Vec<PortQueues>,
+    probe: impl FnMut() -> P,
+) -> (WorkerSet, Vec<Worker<P>>) {
+    connect_all(config, ports, AllocatedFrames::new(config), probe)
+}
+
+fn connect_all<P: Probe>(
+    config: &WorkerSetConfig,
+    ports: Vec<PortQueues>,
+    frames: AllocatedFrames,
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
+    debug_assert_eq!(frames.0.len(), config.workers, "the frames have another configuration");
     let sizes = Sizes::of(config, ports.len());
     let plan = PortPlan::of(&ports, config, sizes.in_all);
     let wiring = Wiring { config, sizes, limits: Arc::new(plan.limits()), plan };
@@ -62,12 +83,13 @@ pub fn build_with<P: Probe>(
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     let mut workers = Vec::with_capacity(config.workers);
     let (mut search, search_worker) = wiring.search();
-    for (number, (served, rings)) in served.into_iter().zip(wiring.rings()).enumerate() {
+    let parts = served.into_iter().zip(wiring.rings()).zip(frames.0);
+    for (number, ((served, rings), frames)) in parts.enumerate() {
         let (control, end) = wiring.connect(&served);
         links.push(control.link);
         reports.push(control.reports);
         costs.push(control.costs);
-        let worker = wiring.worker(number, served, rings, end, probe());
+        let worker = wiring.worker(number, served, rings, frames, end, probe());
         workers.push(Worker { search: search.next(), ..worker });
     }
     let search_worker = search_worker.map(|(link, worker)| {
@@ -81,6 +103,33 @@ pub fn build_with<P: Probe>(
     let reporter = Reporter::new(reports, port_reports, egress, config.clock);
     let links = Links::new(links, config.workers);
     (WorkerSet::new(links, reporter, compiler, wiring.plan, config, search_worker), workers)
+}
+
+/// Frames of all workers, except those for packets in port caches. Allocating them takes several ms, because
+/// the kernel clears their memory.
+#[derive(Debug)]
+pub struct AllocatedFrames(Vec<WorkerFrames>);
+
+/// Frames of a worker, and its frames for the controller.
+#[derive(Debug)]
+struct WorkerFrames {
+    pools: Pools,
+    stock: Pools,
+}
+
+impl AllocatedFrames {
+    /// Allocates the frames for a set of workers with this configuration.
+    #[must_use]
+    pub fn new(config: &WorkerSetConfig) -> Self {
+        let of_worker = |number: usize| {
+            let home = number as u16;
+            WorkerFrames {
+                pools: Pools::new(home, config.small_frames, config.large_frames),
+                stock: Pools::new(home | STOCK, config.controller_frames, Sizes::stock_large(config)),
+            }
+        };
+        Self((0..config.workers).map(of_worker).collect())
+    }
 }
 
 /// Data that is needed to construct each worker.
@@ -173,6 +222,7 @@ impl Wiring<'_> {
         number: usize,
         served: Vec<Served>,
         rings: WorkerRings,
+        WorkerFrames { pools, stock }: WorkerFrames,
         end: WorkerEnd,
         probe: P,
     ) -> Worker<P> {
@@ -194,8 +244,8 @@ impl Wiring<'_> {
             peers,
             homes,
             returned,
-            pools: Pools::new(home, config.small_frames, config.large_frames),
-            stock: Pools::new(home | STOCK, config.controller_frames, sizes.stock_large),
+            pools,
+            stock,
             aside: Pools::new(home | ASIDE, sizes.aside, sizes.aside_large),
             events,
         };
@@ -234,8 +284,6 @@ impl Wiring<'_> {
 
 /// Numbers of frames that are allocated.
 struct Sizes {
-    /// Number of a worker's large frames for the controller.
-    stock_large: usize,
     /// Number of a worker's frames for the controller, small and large.
     stock: usize,
     /// Number of a worker's small and large frames for packets in the port cache.
@@ -249,14 +297,18 @@ struct Sizes {
 }
 
 impl Sizes {
+    /// Returns the number of a worker's large frames for the controller.
+    fn stock_large(config: &WorkerSetConfig) -> usize {
+        config.controller_frames / 16
+    }
+
     fn of(config: &WorkerSetConfig, ports: usize) -> Self {
-        let stock_large = config.controller_frames / 16;
-        let stock = config.controller_frames + stock_large;
+        let stock = config.controller_frames + Self::stock_large(config);
         let waits = config.port_cache.filter(|cache| cache.waits() && config.express_records > 0);
         let aside = waits.map_or(0, |cache| ports * cache.limits.packets());
         let aside_large = aside.min(config.large_frames) / 4;
         let per_worker = config.small_frames + config.large_frames + stock + aside + aside_large;
-        Self { stock_large, stock, aside, aside_large, per_worker, in_all: config.workers * per_worker }
+        Self { stock, aside, aside_large, per_worker, in_all: config.workers * per_worker }
     }
 }
 

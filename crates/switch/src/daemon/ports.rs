@@ -55,23 +55,26 @@ impl OpenPort {
     }
 }
 
-/// Opens all ports of a configuration.
+/// Opens all ports of a configuration. Calls `meanwhile` once while the kernel sets up the network interfaces.
 ///
 /// # Errors
 ///
 /// Returns the error of the first port that cannot be opened or that another switch serves.
-pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
+pub fn open(config: &Config, meanwhile: &mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
     let handover = handover_of(config);
-    open_all(&config.datapath.ports, &|port| open_as(port, Claim::Take, handover.clone(), port::open))
+    let open = |port: &ConfiguredPort| open_as(port, Claim::Take, handover.clone(), port::open);
+    open_all(&config.datapath.ports, &open, meanwhile)
 }
 
 /// Opens ports, those on network interfaces by several threads: the kernel takes about 15 ms to set up the
-/// rings of a socket, mostly waiting. The others are opened on this thread, as DPDK requires.
+/// rings of a socket, mostly waiting. The others are opened on this thread, as DPDK requires. Then this
+/// thread calls `meanwhile`.
 fn open_all(
     ports: &[ConfiguredPort],
     open: &(dyn Fn(&ConfiguredPort) -> Result<OpenPort, DaemonError> + Sync),
+    meanwhile: &mut dyn FnMut(),
 ) -> Result<Vec<OpenPort>, DaemonError> {
     let (waiting, here): (Vec<_>, Vec<_>) =
         ports.iter().enumerate().partition(|(_, port)| port::is_of_interfaces(&port.driver));
@@ -94,11 +97,12 @@ fn open_all(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..waiting.len().min(OPENERS_MAX) {
+        for _ in 0..waiting.len().min(OPENERS_MAX) {
             // This thread opens the ports for which the system allows no thread.
             let _ = std::thread::Builder::new().name("open-port".into()).spawn_scoped(scope, open_waiting);
         }
         here.iter().for_each(|&(at, port)| open_into(at, port));
+        meanwhile();
         open_waiting();
     });
     let mut opened = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -205,7 +209,10 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_millis(u64::from(port.number.0 % 3)));
                 Ok(opened(port))
             };
-            let numbers: Vec<_> = open_all(&ports, &open).unwrap().iter().map(|port| port.number).collect();
+            let mut calls_meanwhile = 0;
+            let opened = open_all(&ports, &open, &mut || calls_meanwhile += 1).unwrap();
+            assert_eq!(calls_meanwhile, 1);
+            let numbers: Vec<_> = opened.iter().map(|port| port.number).collect();
             assert!(numbers.iter().eq(ports.iter().map(|port| &port.number)), "{numbers:?}");
             let (mut called, threads): (Vec<_>, HashSet<_>) = calls.into_inner().unwrap().into_iter().unzip();
             called.sort_unstable();
@@ -226,7 +233,7 @@ mod tests {
             let error = || DaemonError::io("open")(std::io::Error::other(port.number.to_string()));
             if broken { Err(error()) } else { Ok(opened(port)) }
         };
-        let error = open_all(&ports(100), &open).map(|_| ()).unwrap_err().to_string();
+        let error = open_all(&ports(100), &open, &mut || ()).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains('5') && !error.contains('7'), "{error}");
         assert!(calls.into_inner() < 30, "no port after the first that fails need be opened");
     }

@@ -54,8 +54,10 @@ fn patch_ports_of_all_datapaths_are_up_when_their_macs_are_restored() {
     let (stop, _tell) = Stop::by_hand().unwrap();
     let mut crew = Crew::default();
     let configs = [1, 2].map(|id| datapath(&folder, id));
-    let opened: Vec<_> =
-        configs.iter().map(|config| Daemon::open(config, || open(config), &mut crew).unwrap()).collect();
+    let opened: Vec<_> = configs
+        .iter()
+        .map(|config| Daemon::open(config, |meanwhile| open(config, meanwhile), &mut crew).unwrap())
+        .collect();
     let prepare = |(config, opened)| Daemon::set_up(config, opened, None, &stop).unwrap().unwrap();
     let mut daemons: Vec<_> = configs.iter().zip(opened).map(prepare).collect();
     for (config, daemon) in configs.iter().zip(&mut daemons) {
@@ -73,7 +75,7 @@ fn a_store_in_use_ends_the_start_before_a_device_is_opened() {
     let folder = folder("restart-lock");
     let _first = RuleStore::open(settings(&folder, 1), StoreClock::at(Nanos(0))).unwrap();
     let mut is_opened = false;
-    let open = || {
+    let open = |_: &mut dyn FnMut()| {
         is_opened = true;
         Ok(Vec::new())
     };

@@ -38,7 +38,8 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::{OpenedStore, StoreHandle};
-use worker::{BackgroundTask, Clock, PortQueues, PortsUpdate, ShutdownLoss, SleepFlag, Worker, WorkerSet};
+use worker::{AllocatedFrames, BackgroundTask, Clock, PortQueues, PortsUpdate, ShutdownLoss, SleepFlag};
+use worker::{Worker, WorkerSet, WorkerSetConfig};
 
 /// Maximum number of clients of the control socket that wait to be accepted.
 const CLIENTS_WAITING: i32 = 64;
@@ -174,9 +175,15 @@ struct Forwarding {
     device_descriptor: Option<OwnedFd>,
 }
 
+/// Returns the sizes of the set of workers.
+fn set_config(config: &Config) -> WorkerSetConfig {
+    WorkerSetConfig { workers: config.workers.len(), ..config.datapath.worker_set() }
+}
+
 fn forward_by_workers(
     config: &Config,
     ports: Vec<OpenPort>,
+    frames: Option<AllocatedFrames>,
     crew: &mut Crew,
 ) -> Result<Forwarding, DaemonError> {
     let egress = |number| {
@@ -187,13 +194,10 @@ fn forward_by_workers(
         .into_iter()
         .map(|port| PortQueues { number: port.number, egress: egress(port.number), queues: port.queues })
         .collect();
-    let sizes = worker::WorkerSetConfig {
-        workers: config.workers.len(),
-        stopwatch: Some(clock::elapsed),
-        clock: Clock::of_machine(),
-        ..config.datapath.worker_set()
-    };
-    let (mut plane, workers) = worker::build(&sizes, queues);
+    let sizes =
+        WorkerSetConfig { stopwatch: Some(clock::elapsed), clock: Clock::of_machine(), ..set_config(config) };
+    let frames = frames.unwrap_or_else(|| AllocatedFrames::new(&sizes));
+    let (mut plane, workers) = worker::build_from(&sizes, queues, frames);
     let alarms: Vec<_> = config
         .workers
         .iter()
@@ -244,19 +248,24 @@ impl OpenDevices {
 
 fn open_devices(
     config: &Config,
-    open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+    open: impl FnOnce(&mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError>,
     crew: &mut Crew,
 ) -> Result<OpenDevices, DaemonError> {
     // The calibration takes 10 ms, during which the ports are opened.
     Clock::begin_calibration();
-    let mut ports = open()?;
+    let mut frames = None;
+    let mut ports = open(&mut || {
+        if config.datapath.device.is_none() {
+            frames = Some(AllocatedFrames::new(&set_config(config)));
+        }
+    })?;
     let links = ports.iter_mut().map(|port| known_link(config, port)).collect();
     let names = ports.iter().map(|port| port.name.clone()).collect();
     let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
     let handles = ports.iter().filter_map(|port| Some((port.number, port.handle()?))).collect();
     let forwarding = match &config.datapath.device {
         Some(device) => forward_by_device(device, ports)?,
-        None => forward_by_workers(config, ports, crew)?,
+        None => forward_by_workers(config, ports, frames, crew)?,
     };
     Ok(OpenDevices { links, names, device_locks, handles, forwarding })
 }
@@ -307,7 +316,8 @@ fn known_link(config: &Config, port: &mut OpenPort) -> Known {
 }
 
 impl Daemon {
-    /// Starts forwarding over the ports that `open` returns.
+    /// Starts forwarding over the ports that `open` returns. `open` may call its argument once, while it
+    /// waits for the kernel.
     ///
     /// `open` is called only after the control socket is bound, so a second daemon with the same
     /// configuration fails before it touches the first daemon's devices. The flows of `flows` are active
@@ -319,7 +329,7 @@ impl Daemon {
     /// wrong.
     pub fn start(
         config: &Config,
-        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+        open: impl FnOnce(&mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError>,
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
@@ -336,7 +346,7 @@ impl Daemon {
     /// before the first one is prepared, because a patch port has a link only if its other end is open.
     pub(super) fn open(
         config: &Config,
-        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+        open: impl FnOnce(&mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError>,
         crew: &mut Crew,
     ) -> Result<OpenDatapath, DaemonError> {
         pipeline::set_portable(config.portable);
@@ -369,7 +379,7 @@ impl Daemon {
         };
         let channels = Channels::open(&config.datapath, Some(&mut inherited))?;
         let handed_over = Some(kept_rules::decode(config, clock, &inherited.state)?);
-        let devices = open_devices(config, || open_inherited(config, &mut inherited), crew)?;
+        let devices = open_devices(config, |_| open_inherited(config, &mut inherited), crew)?;
         Ok(OpenDatapath { clock, listener, channels, kept: None, handed_over, devices })
     }
 
@@ -678,7 +688,7 @@ mod tests {
             }
         });
         let mut crew = Crew::default();
-        let opened = Daemon::open(&config, || Ok(ports.collect()), &mut crew).unwrap();
+        let opened = Daemon::open(&config, |_| Ok(ports.collect()), &mut crew).unwrap();
         let mut daemon = Daemon::set_up(&config, opened, None, &stop).unwrap().unwrap();
         let model = daemon.model_handle.here().unwrap();
         let barrier = model.barrier();
