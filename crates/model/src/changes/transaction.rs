@@ -16,6 +16,7 @@ use flow::stateless::StatelessConfig;
 use flow::{
     BridgeConfig, EntryChange, EntryId, FlowEntry, GroupId, Instructions, MeterId, Nanos, Operation, TableId,
 };
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// An entry to add.
@@ -55,11 +56,14 @@ pub(crate) struct Transaction<'a> {
     pub config: &'a ModelConfig,
     pub now: Nanos,
     work: Completed,
+    /// By address: instructions of restored entries, and the number of these entries that the groups and
+    /// meters do not count as users yet.
+    uncounted: HashMap<usize, (Arc<Instructions>, usize)>,
 }
 
 impl<'a> Transaction<'a> {
     pub fn new(rules: &'a mut Rules, config: &'a ModelConfig, now: Nanos) -> Self {
-        Self { rules, config, now, work: Completed::default() }
+        Self { rules, config, now, work: Completed::default(), uncounted: HashMap::new() }
     }
 
     /// Returns the rules with the changes so far.
@@ -89,7 +93,14 @@ impl<'a> Transaction<'a> {
             self.remove_entry(old, None);
         }
         let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
-        note_use(groups, meters, &new.entry.instructions, Use::Begins);
+        let instructions = &new.entry.instructions;
+        if new.origin.is_some() {
+            // Most restored entries share their instructions, so they are counted together.
+            let address = Arc::as_ptr(instructions).addr();
+            self.uncounted.entry(address).or_insert_with(|| (Arc::clone(instructions), 0)).1 += 1;
+        } else {
+            note_use(groups, meters, instructions, Use::Begins(1));
+        }
         let learned = new.origin.is_some_and(|origin| origin.learned);
         let mark = Mark { explicit: new.explicit, learned };
         let created_ns = new.origin.map_or(self.now, |origin| origin.created_ns);
@@ -108,6 +119,14 @@ impl<'a> Transaction<'a> {
         id
     }
 
+    /// Counts the restored entries as users of their groups and meters.
+    fn count_users(&mut self) {
+        let Rules { groups, meters, .. } = &mut *self.rules;
+        for (_, (instructions, entries)) in self.uncounted.drain() {
+            note_use(groups, meters, &instructions, Use::Begins(entries));
+        }
+    }
+
     /// Gives an entry new instructions. `explicit` is the mark that the flow-mod gives, if any.
     pub fn modify_entry(
         &mut self,
@@ -116,6 +135,7 @@ impl<'a> Transaction<'a> {
         explicit: Option<bool>,
         counts: Counts,
     ) {
+        self.count_users();
         let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
         let Some(slot) = store.slot(id) else { return };
         let (mark, Some(before)) = (slot.mark, slot.entry.clone()) else { return };
@@ -130,7 +150,7 @@ impl<'a> Transaction<'a> {
             reset_counts: counts == Counts::Reset,
         });
         note_use(groups, meters, &before.instructions, Use::Ends);
-        note_use(groups, meters, &entry.instructions, Use::Begins);
+        note_use(groups, meters, &entry.instructions, Use::Begins(1));
         store.set_entry(id, Arc::new(entry), mark.after(explicit));
         let step = Before { id, entry: before, mark, carried: carried.get(id) };
         self.work.log.push(Step::Modified(Box::new(step)));
@@ -185,6 +205,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn log_removal(&mut self, id: EntryId, was: Life, reason: Option<RemovedReason>) {
+        self.count_users();
         let Rules { store, groups, meters, .. } = &mut *self.rules;
         let Some(entry) = store.entry(id) else { return };
         note_use(groups, meters, &entry.instructions, Use::Ends);
@@ -289,13 +310,15 @@ impl<'a> Transaction<'a> {
     }
 
     /// Ends the transaction and keeps its changes.
-    pub fn complete(self) -> Completed {
+    pub fn complete(mut self) -> Completed {
+        self.count_users();
         self.rules.store.tidy();
         self.work
     }
 
     /// Ends the transaction and restores the rules to their state before the transaction.
-    pub fn roll_back(self) {
+    pub fn roll_back(mut self) {
+        self.count_users();
         let Rules { store, carried, groups, meters, ports, stateless, pipeline_tables, .. } = self.rules;
         if let Some(before) = self.work.stateless_config {
             *stateless = before;
@@ -316,7 +339,7 @@ impl<'a> Transaction<'a> {
                 Step::Removed { id, was, .. } => {
                     store.relink(id, was);
                     if let Some(entry) = store.entry(id) {
-                        note_use(groups, meters, &entry.instructions, Use::Begins);
+                        note_use(groups, meters, &entry.instructions, Use::Begins(1));
                     }
                 }
                 Step::Group(id, before) => drop(groups.set(id, before)),
@@ -328,7 +351,7 @@ impl<'a> Transaction<'a> {
                     if let Some(now) = store.entry(id) {
                         note_use(groups, meters, &now.instructions, Use::Ends);
                     }
-                    note_use(groups, meters, &entry.instructions, Use::Begins);
+                    note_use(groups, meters, &entry.instructions, Use::Begins(1));
                     store.set_entry(id, entry, mark);
                     carried.set(id, counts);
                 }

@@ -95,26 +95,16 @@ impl Store {
         serial: Option<u64>,
     ) -> EntryId {
         let serial = serial.unwrap_or(self.next_serial);
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None => {
-                self.slots.push(Slot {
-                    entry: None,
-                    serial: 0,
-                    created_ns: Nanos(0),
-                    hash: 0,
-                    place: 0,
-                    life: Life::Free,
-                    mark: Mark::default(),
-                });
-                EntryId((self.slots.len() - 1) as u32)
-            }
-        };
+        let free = self.free.pop();
+        let id = free.unwrap_or(EntryId(self.slots.len() as u32));
         debug_assert_eq!(hash, self.hash(&entry), "the hash is that of the entry in its table");
         Arc::make_mut(&mut entry).id = id;
         let table = entry.table;
-        self.slots[id.0 as usize] =
-            Slot { entry: Some(entry), serial, created_ns, hash, place: 0, life: Life::Fresh, mark };
+        let slot = Slot { entry: Some(entry), serial, created_ns, hash, place: 0, life: Life::Fresh, mark };
+        match free {
+            Some(id) => self.slots[id.0 as usize] = slot,
+            None => self.slots.push(slot),
+        }
         self.next_serial = self.next_serial.max(serial.saturating_add(1));
         self.used += 1;
         self.live += usize::from(table != MAC_TABLE);

@@ -42,7 +42,8 @@ struct Level {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     hasher: DefaultHashBuilder,
-    index: HashTable<EntryId>,
+    /// Each entry with the hash of its priority and match, so that the index grows without the entries.
+    index: HashTable<(u32, EntryId)>,
     order: Order,
     levels: BTreeMap<u16, Level>,
     /// Total number of groups. A group holds the entries of one shape and one priority.
@@ -85,15 +86,16 @@ impl Table {
 
     /// Like [`Table::find`], with the hash of priority and match.
     pub fn find_hashed(&self, slots: &[Slot], hash: u32, priority: u16, matching: &Match) -> Option<EntryId> {
-        let same = |id: &EntryId| {
-            entry_of(slots, *id).is_some_and(|e| e.priority == priority && e.matching == *matching)
+        let same = |(other, id): &(u32, EntryId)| {
+            *other == hash
+                && entry_of(slots, *id).is_some_and(|e| e.priority == priority && e.matching == *matching)
         };
-        self.index.find(spread(hash), same).copied()
+        self.index.find(spread(hash), same).map(|(_, id)| *id)
     }
 
     pub fn insert(&mut self, slots: &mut [Slot], id: EntryId) {
         let slot = &slots[id.0 as usize];
-        self.index.insert_unique(spread(slot.hash), id, |&other| spread(slots[other.0 as usize].hash));
+        self.index.insert_unique(spread(slot.hash), (slot.hash, id), |(hash, _)| spread(*hash));
         self.order.insert(slot.serial, id);
         if let Some(entry) = &slot.entry {
             let place = self.join_group(entry, id);
@@ -103,7 +105,7 @@ impl Table {
 
     pub fn remove(&mut self, slots: &mut [Slot], id: EntryId) {
         let slot = &slots[id.0 as usize];
-        if let Ok(found) = self.index.find_entry(spread(slot.hash), |&other| other == id) {
+        if let Ok(found) = self.index.find_entry(spread(slot.hash), |(_, other)| *other == id) {
             found.remove();
         }
         self.order.remove(slot.serial);

@@ -6,10 +6,11 @@ use super::records::Records;
 use flow::meter::Meter;
 use flow::{Action, GroupId, Instructions, MeterId};
 
-/// Whether an entry is added or removed.
+/// Whether entries are added, or an entry is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    Begins,
+    /// This many entries are added.
+    Begins(usize),
     Ends,
 }
 
@@ -21,7 +22,7 @@ pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = Gro
     })
 }
 
-/// Updates the users of groups and meters when an entry with these instructions is added or removed.
+/// Updates the users of groups and meters when entries with these instructions are added, or one is removed.
 pub(crate) fn note_use(
     groups: &mut Groups,
     meters: &mut Records<MeterId, Meter>,
@@ -29,7 +30,7 @@ pub(crate) fn note_use(
     use_: Use,
 ) {
     let count = |users: &mut usize| match use_ {
-        Use::Begins => *users += 1,
+        Use::Begins(entries) => *users += entries,
         Use::Ends => *users = users.saturating_sub(1),
     };
     if let Some(record) = instructions.meter.and_then(|meter| meters.get_mut(&meter)) {
