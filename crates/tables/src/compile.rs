@@ -46,11 +46,19 @@ pub(crate) struct Row {
     /// Number of the addition in the table. Among rules of equal priority, the one with the lowest number is
     /// hit.
     pub sequence: u64,
+    /// Copies of the fields of the entry, which are read without it.
+    id: EntryId,
+    priority: u16,
 }
 
 impl Row {
+    /// Creates the row of an added entry.
+    pub fn new(entry: &Arc<FlowEntry>, sequence: u64) -> Self {
+        Self { id: entry.id, priority: entry.priority, entry: Arc::clone(entry), sequence }
+    }
+
     fn precedence(&self) -> (Reverse<u16>, u64) {
-        (Reverse(self.entry.priority), self.sequence)
+        (Reverse(self.priority), self.sequence)
     }
 }
 
@@ -110,9 +118,9 @@ impl Lists {
             slots: IdMap::with_capacity_and_hasher(rows.len(), Default::default()),
         };
         for (slot, row) in (0..).zip(rows) {
-            lists.slots.insert(row.entry.id, slot);
-            lists.ids.push(row.entry.id);
-            lists.priorities.push(row.entry.priority);
+            lists.slots.insert(row.id, slot);
+            lists.ids.push(row.id);
+            lists.priorities.push(row.priority);
         }
         lists
     }
@@ -240,7 +248,7 @@ impl Job {
                 .first()
                 .map_or(FilterHint::None, |first| FilterHint::Field(*first)),
             Choice::Scan | Choice::Mask => {
-                let priorities: Vec<u16> = rows.iter().map(|row| row.entry.priority).collect();
+                let priorities: Vec<u16> = rows.iter().map(|row| row.priority).collect();
                 FilterHint::Rules(Byte::best(words, &values, &masks), Ranks::new(&priorities))
             }
         };

@@ -220,7 +220,7 @@ impl RuleTable {
             // Workers get a longer array by a swap.
             return fits.then_some(TableUpdate::AddIndex { index, id });
         }
-        self.log.push(Some(Row { entry: Arc::clone(entry), sequence }));
+        self.log.push(Some(Row::new(entry, sequence)));
         if compile {
             self.now.pass_over();
             return None;

@@ -6,7 +6,7 @@
 //! an operation.
 
 use crate::config::WorkerSetConfig;
-use crate::entries::Entries;
+use crate::entries::{Applied, Entries};
 use crate::express_caches::ExpressCaches;
 use crate::express_planner::ExpressPlanner;
 use crate::groups::Groups;
@@ -242,18 +242,24 @@ impl OperationCompiler {
 
     fn change_entries(&mut self, changes: &[EntryChange], version: RuleVersion, parts: &mut [Vec<Update>]) {
         let mut requeues = self.requeue(changes);
-        self.mac_limits.note(changes);
         let run_in_parallel = self.run_in_parallel.filter(|_| is_large_addition(changes));
         let is_parallel = run_in_parallel.is_some();
-        let (tables, modified) = self.entries.apply(changes, version, is_parallel, &mut self.requeues);
+        let applied = self.entries.apply(changes, version, is_parallel, &mut self.requeues);
+        let Applied { tables, modified, lanes } = applied;
+        if tables.contains_key(&MAC_TABLE) {
+            self.mac_limits.note(changes);
+        }
         let mut table_parts = self.no_parts();
         let mut compile = || self.tables.change(&tables, &mut table_parts);
         let mut is_narrow = false;
         match run_in_parallel {
-            Some(run_in_parallel) => run_in_parallel(&mut compile, &mut || {
-                self.entries.prepare_all(changes);
-                is_narrow = self.express.note(changes);
-            }),
+            Some(run_in_parallel) => {
+                let mut note = || {
+                    self.entries.prepare_all(changes);
+                    is_narrow = self.express.note(changes);
+                };
+                run_in_parallel(&mut note, &mut compile);
+            }
             None => {
                 compile();
                 is_narrow = self.express.note(changes);
@@ -268,7 +274,6 @@ impl OperationCompiler {
         let with_records = &mut parts[..self.workers];
         self.records.note(changes, |table| self.express.is_reached(table), with_records);
         requeues |= self.requeue(changes);
-        let lanes = lanes_after(changes);
         for parts in parts.iter_mut() {
             parts.extend(lanes.map(|promotes| Update::Lanes { promotes, requeues }));
         }
@@ -297,16 +302,4 @@ impl OperationCompiler {
 fn is_large_addition(changes: &[EntryChange]) -> bool {
     let is_modify = |change: &EntryChange| matches!(change, EntryChange::Modify { .. });
     changes.len() >= PARALLEL_MIN && !changes.iter().any(is_modify)
-}
-
-/// Returns `Some` if these changes may move flows to another lane. The value is true if flows may also become
-/// low-latency. Changes of the MAC table do not count.
-fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
-    let promotes = changes.iter().filter_map(|change| match change {
-        EntryChange::Add(entry) => (entry.table != MAC_TABLE).then_some(entry.low_latency),
-        EntryChange::Modify { table, low_latency, .. } => (*table != MAC_TABLE).then_some(*low_latency),
-        // After the removal, packets of this entry may match another entry.
-        EntryChange::Remove { table, .. } => (*table != MAC_TABLE).then_some(true),
-    });
-    promotes.reduce(|one, other| one || other)
 }

@@ -7,6 +7,7 @@ use crate::programs::{ProgramKind, Programs};
 use crate::requeues::{Choice, Requeues};
 use actions::{Program, ProgramId};
 use dataplane::EntryCounters;
+use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, FlowEntry, RuleVersion, TableId};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry::{Occupied, Vacant};
@@ -37,6 +38,26 @@ pub(crate) struct TableChanges {
     pub marks: Vec<(EntryId, bool)>,
     /// Change of the number of low-latency entries in the table.
     pub low_latency: isize,
+}
+
+/// Effect of entry changes.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// Effect on each table that changes.
+    pub tables: BTreeMap<TableId, TableChanges>,
+    pub modified: Modified,
+    /// `Some` if flows may move to another lane: whether they may also become low-latency. Changes of the MAC
+    /// table do not count.
+    pub lanes: Option<bool>,
+}
+
+impl Applied {
+    /// Notes that flows of an entry may move to another lane.
+    fn note_lanes(&mut self, table: TableId, promotes: bool) {
+        if table != MAC_TABLE {
+            self.lanes = Some(promotes || self.lanes.unwrap_or_default());
+        }
+    }
 }
 
 /// Entries that an operation modifies.
@@ -88,8 +109,7 @@ impl Entries {
         self.programs.get(running.program)
     }
 
-    /// Applies changes that become active with `version`. Returns their effect on each table that changes,
-    /// and the modified entries.
+    /// Applies changes that become active with `version`. Returns their effect.
     ///
     /// With `defer_programs`, added entries get no program and no cell. No entry may then be modified, and
     /// the caller must call [`Entries::prepare_all`] before any other method.
@@ -99,18 +119,18 @@ impl Entries {
         version: RuleVersion,
         defer_programs: bool,
         requeues: &mut Requeues,
-    ) -> (BTreeMap<TableId, TableChanges>, Modified) {
-        let mut tables: BTreeMap<TableId, TableChanges> = BTreeMap::new();
-        let mut modified = Modified::default();
+    ) -> Applied {
+        let mut applied = Applied::default();
         for change in changes {
             match change {
                 EntryChange::Add(entry) => {
-                    self.admit(entry, requeues, &mut tables);
+                    self.admit(entry, requeues, &mut applied);
                     if !defer_programs {
                         self.prepare(entry);
                     }
                 }
                 EntryChange::Modify { id, table, instructions, low_latency, reset_counts } => {
+                    applied.note_lanes(*table, *low_latency);
                     let Some(Some(running)) = self.running.get_mut(id.0 as usize) else { continue };
                     let low_latency = *low_latency && instructions.may_be_low_latency();
                     let kind = ProgramKind { low_latency, ..running.kind };
@@ -121,15 +141,17 @@ impl Entries {
                     requeues.remove(*table, before.choice);
                     requeues.add(*table, choice);
                     if before.kind.low_latency != low_latency {
-                        let table = tables.entry(*table).or_default();
+                        let table = applied.tables.entry(*table).or_default();
                         table.low_latency += if low_latency { 1 } else { -1 };
                         table.marks.push((*id, low_latency));
                     }
-                    modified.programs.push((*id, program));
-                    modified.reset.extend(reset_counts.then_some(*id));
+                    applied.modified.programs.push((*id, program));
+                    applied.modified.reset.extend(reset_counts.then_some(*id));
                 }
                 EntryChange::Remove { id, table } => {
-                    let changed = tables.entry(*table).or_default();
+                    // After the removal, packets of this entry may match another entry.
+                    applied.note_lanes(*table, true);
+                    let changed = applied.tables.entry(*table).or_default();
                     if let Some(Some(running)) = self.running.get(id.0 as usize) {
                         requeues.remove(*table, running.choice);
                         changed.low_latency -= isize::from(running.kind.low_latency);
@@ -138,6 +160,7 @@ impl Entries {
                 }
             }
         }
+        let modified = &applied.modified;
         if modified.is_big() {
             let ids: Vec<EntryId> = modified.programs.iter().map(|(id, _)| *id).collect();
             let running = &self.running;
@@ -145,16 +168,11 @@ impl Entries {
             self.cells.replace(&ids, program, version);
         }
         self.cells.reset(&modified.reset, version);
-        (tables, modified)
+        applied
     }
 
     /// Adds an entry, without its program and its cell.
-    fn admit(
-        &mut self,
-        entry: &Arc<FlowEntry>,
-        requeues: &mut Requeues,
-        tables: &mut BTreeMap<TableId, TableChanges>,
-    ) {
+    fn admit(&mut self, entry: &Arc<FlowEntry>, requeues: &mut Requeues, applied: &mut Applied) {
         let kind = ProgramKind::of(entry);
         let at = entry.id.0 as usize;
         if self.running.len() <= at {
@@ -163,7 +181,8 @@ impl Entries {
         let choice = Choice::of(&entry.instructions);
         requeues.add(entry.table, choice);
         self.running[at] = Some(Running { program: 0, kind, choice });
-        let table = tables.entry(entry.table).or_default();
+        applied.note_lanes(entry.table, entry.low_latency);
+        let table = applied.tables.entry(entry.table).or_default();
         table.low_latency += isize::from(kind.low_latency);
         table.rules.push(RuleChange::Add(Arc::clone(entry)));
     }

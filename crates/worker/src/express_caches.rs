@@ -101,6 +101,9 @@ impl ExpressCaches {
         is_reached: impl Fn(TableId) -> bool,
         parts: &mut [Vec<Update>],
     ) {
+        if self.records == 0 {
+            return;
+        }
         let plans: Vec<&ExpressPlan> = self.plan.iter().chain(&self.previous).collect();
         let mut noted = PathChanges::new(&plans);
         for change in changes {
@@ -111,8 +114,11 @@ impl ExpressCaches {
                 EntryChange::Modify { id, .. } => noted.remove_or_modify(*id),
                 EntryChange::Remove { id, .. } => noted.remove_or_modify(*id),
             }
+            if noted.is_full() {
+                break;
+            }
         }
-        if self.records > 0 && !noted.is_empty() {
+        if !noted.is_empty() {
             let noted = Arc::new(noted);
             parts.iter_mut().for_each(|parts| parts.push(Update::PathChanges(Arc::clone(&noted))));
         }

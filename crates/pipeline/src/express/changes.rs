@@ -105,6 +105,12 @@ impl PathChanges {
         self.is_overflown || self.changes.iter().any(removes)
     }
 
+    /// Returns whether further changes would make no difference.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.is_overflown && self.adds
+    }
+
     /// Returns whether an entry was added.
     pub(crate) fn adds(&self) -> bool {
         self.adds
