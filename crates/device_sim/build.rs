@@ -74,13 +74,15 @@ mod verilator {
         wrapper.is_some_and(|path| path.file_stem().is_some_and(|name| name == "clippy-driver"))
     }
 
+    /// Translates a module to C++. The code is split into few large files, because each file includes a
+    /// header that takes a second to compile.
     fn verilate(top: &Top, folder: &Path, root: &Path, sources: &[PathBuf]) -> Result<(), Box<dyn Error>> {
         let _ = fs::remove_dir_all(folder);
         let mut command = Command::new("verilator");
         command
             .args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "unique"])
             .args(["--prefix", &format!("V{}", top.name), "--top-module", top.name])
-            .args(["--output-split", "8000", "--output-split-cfuncs", "2000"])
+            .args(["--output-split", "100000", "--output-split-cfuncs", "2000"])
             .args(["-Wno-fatal", "-Werror-USERFATAL", "-Mdir"])
             .arg(folder)
             .args(top.parameters.iter().map(|(name, value)| format!("-G{name}={value}")))
