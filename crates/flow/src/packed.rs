@@ -150,21 +150,38 @@ impl<'a> Iterator for Shape<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.0.rest;
-        let tag = *rest.first()?;
-        let (head, bytes) = match tag & !MASKED {
+        let Lengths { head, value, mask } = Lengths::of(self.0.rest)?;
+        let head = self.0.bytes(head)?;
+        self.0.bytes(value)?;
+        Some((head, self.0.bytes(mask)?))
+    }
+}
+
+/// Lengths of the parts of a packed condition in bytes.
+#[derive(Clone, Copy)]
+struct Lengths {
+    /// The first byte, with a slice's head.
+    head: usize,
+    value: usize,
+    /// 0 if the mask is full.
+    mask: usize,
+}
+
+impl Lengths {
+    /// Returns the lengths of the first of these packed conditions, or `None` if there is none.
+    #[inline]
+    fn of(packed: &[u8]) -> Option<Self> {
+        let tag = *packed.first()?;
+        let (head, value) = match tag & !MASKED {
             SLICE => {
-                let length_bits = u16::from_be_bytes([*rest.get(SLICE_HEAD - 1)?, *rest.get(SLICE_HEAD)?]);
-                (1 + SLICE_HEAD, usize::from(length_bits).div_ceil(8))
+                let length_bits = [*packed.get(SLICE_HEAD - 1)?, *packed.get(SLICE_HEAD)?];
+                (1 + SLICE_HEAD, usize::from(u16::from_be_bytes(length_bits)).div_ceil(8))
             }
             // An index of a linear table is a value of its own length.
             INDEX => (1, INDEX_BYTES),
             named => (1, NAMED.get(usize::from(named))?.bytes),
         };
-        let head = self.0.bytes(head)?;
-        self.0.bytes(bytes)?;
-        let mask = if tag & MASKED == 0 { &[] } else { self.0.bytes(bytes)? };
-        Some((head, mask))
+        Some(Self { head, value, mask: if tag & MASKED == 0 { 0 } else { value } })
     }
 }
 
@@ -182,9 +199,29 @@ pub(crate) fn exact_values(packed: &[u8]) -> impl Iterator<Item = (Field, Range<
 
 /// Returns whether two packed matches examine the same bits of the same fields. All indices of linear tables
 /// examine the same.
-pub(crate) fn have_same_shape(one: &[u8], other: &[u8]) -> bool {
-    // Conditions with the same fields and masks have the same lengths.
-    one.len() == other.len() && Shape(Fields::of(one)).eq(Shape(Fields::of(other)))
+pub(crate) fn have_same_shape(mut one: &[u8], mut other: &[u8]) -> bool {
+    // Conditions with the same fields and masks have the same lengths, so each condition of the other match
+    // begins where the one of this match does.
+    if one.len() != other.len() {
+        return false;
+    }
+    while let Some(Lengths { head, value, mask }) = Lengths::of(one) {
+        let end = head + value + mask;
+        let (Some((mine, rest)), Some((others, rest_of_other))) =
+            (one.split_at_checked(end), other.split_at_checked(end))
+        else {
+            return false;
+        };
+        // Most conditions have a head of one byte and no mask, for which no function is called.
+        if mine.first() != others.first()
+            || head > 1 && mine[..head] != others[..head]
+            || mask > 0 && mine[end - mask..] != others[end - mask..]
+        {
+            return false;
+        }
+        (one, other) = (rest, rest_of_other);
+    }
+    true
 }
 
 /// Adds the fields and masks of a packed match to a hash, without the values.
