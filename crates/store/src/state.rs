@@ -5,8 +5,8 @@ use crate::format::ByteFields;
 use crate::items::ItemKind;
 use std::collections::BTreeMap;
 
-/// Usual length of a flow entry in a file.
-const ENTRY_BYTES: usize = 128;
+/// Length of a short flow entry in a file.
+const ENTRY_BYTES: usize = 96;
 
 /// Maximum serial number of a flow entry. No switch adds that many entries.
 const SERIAL_MAX: u64 = u64::MAX / 2;
