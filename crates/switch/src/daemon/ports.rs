@@ -55,7 +55,7 @@ impl OpenPort {
     }
 }
 
-/// Opens all ports of a configuration. Calls `meanwhile` once while the kernel sets up the network interfaces.
+/// Opens all ports of a configuration. Calls `meanwhile` once while the kernel sets up the interfaces.
 ///
 /// # Errors
 ///
