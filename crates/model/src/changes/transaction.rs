@@ -8,7 +8,7 @@ use crate::config::ModelConfig;
 use crate::port::Port;
 use crate::rules::records::Record;
 use crate::rules::slot::Life;
-use crate::rules::users::{Use, note_use};
+use crate::rules::users::{Use, note_use, uses_any};
 use crate::rules::{EntryOrigin, Mark, Rules, TableSet};
 use flow::group::Group;
 use flow::meter::Meter;
@@ -56,8 +56,8 @@ pub(crate) struct Transaction<'a> {
     pub config: &'a ModelConfig,
     pub now: Nanos,
     work: Completed,
-    /// By address: instructions of restored entries, and the number of these entries that the groups and
-    /// meters do not count as users yet.
+    /// By address: instructions of restored entries that use groups or meters, and the number of these
+    /// entries that the groups and meters do not count as users yet.
     uncounted: HashMap<usize, (Arc<Instructions>, usize)>,
 }
 
@@ -66,7 +66,8 @@ impl<'a> Transaction<'a> {
         Self { rules, config, now, work: Completed::default(), uncounted: HashMap::new() }
     }
 
-    /// Returns the rules with the changes so far.
+    /// Returns the rules with the changes so far. Groups and meters may not count restored entries as users
+    /// yet.
     pub fn rules(&self) -> &Rules {
         self.rules
     }
@@ -94,12 +95,12 @@ impl<'a> Transaction<'a> {
         }
         let Rules { store, groups, meters, carried, .. } = &mut *self.rules;
         let instructions = &new.entry.instructions;
-        if new.origin.is_some() {
+        if new.origin.is_none() {
+            note_use(groups, meters, instructions, Use::Begins(1));
+        } else if uses_any(instructions) {
             // Most restored entries share their instructions, so they are counted together.
             let address = Arc::as_ptr(instructions).addr();
             self.uncounted.entry(address).or_insert_with(|| (Arc::clone(instructions), 0)).1 += 1;
-        } else {
-            note_use(groups, meters, instructions, Use::Begins(1));
         }
         let learned = new.origin.is_some_and(|origin| origin.learned);
         let mark = Mark { explicit: new.explicit, learned };
@@ -233,6 +234,7 @@ impl<'a> Transaction<'a> {
     /// Adds or replaces a group. A replaced group keeps its number of users and its time of addition. The
     /// caller must then check the group with its chains.
     pub fn set_group(&mut self, group: &Arc<Group>) {
+        self.count_users();
         let (id, groups) = (group.id, &mut self.rules.groups);
         let (since, users) = groups.get(id).map_or((self.now, 0), |old| (old.since, old.users));
         let old = groups.set(id, Some(Record { what: Arc::clone(group), since, users }));
@@ -242,12 +244,14 @@ impl<'a> Transaction<'a> {
 
     /// Removes a group to which no other group sends, and which no entry uses.
     pub fn remove_group(&mut self, id: GroupId) {
+        self.count_users();
         self.work.log.push(Step::Group(id, self.rules.groups.set(id, None)));
         self.work.others.push(Operation::RemoveGroup(id));
     }
 
     /// Adds or replaces a meter. A replaced meter keeps its number of users and its time of addition.
     pub fn set_meter(&mut self, meter: Meter) {
+        self.count_users();
         let (id, what) = (meter.id, Arc::new(meter));
         let meters = &mut self.rules.meters;
         let (since, users) = meters.get(&id).map_or((self.now, 0), |old| (old.since, old.users));
@@ -258,6 +262,7 @@ impl<'a> Transaction<'a> {
 
     /// Removes a meter that no entry uses.
     pub fn remove_meter(&mut self, id: MeterId) {
+        self.count_users();
         self.work.log.push(Step::Meter(id, self.rules.meters.remove(&id)));
         self.work.others.push(Operation::RemoveMeter(id));
     }
@@ -363,15 +368,82 @@ impl<'a> Transaction<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{Field, FieldMatch, FlowMod, Match};
+    use flow::group::GroupType;
+    use flow::{Action, Field, FieldMatch, FlowMod, Match};
 
     fn add(transaction: &mut Transaction<'_>, number: u32) -> EntryId {
+        add_with(transaction, number, Instructions::default(), None)
+    }
+
+    /// Adds an entry. With `restored`, it is one of an earlier process, and may replace another entry.
+    fn add_with(
+        transaction: &mut Transaction<'_>,
+        number: u32,
+        instructions: Instructions,
+        restored: Option<Option<EntryId>>,
+    ) -> EntryId {
         let matching = Match::new([FieldMatch::exact(Field::Metadata, number.into())]).unwrap_or_default();
-        let flow = FlowMod { table: Some(TableId(0)), matching, ..FlowMod::default() };
+        let flow = FlowMod { table: Some(TableId(0)), matching, instructions, ..FlowMod::default() };
         let entry = Arc::new(flow.into_entry(Arc::new).unwrap_or_else(|| unreachable!()));
         let hash = transaction.rules().store.hash(&entry);
-        let counts = Counts::Reset;
-        transaction.add_entry(NewEntry { entry, explicit: None, replaced: None, hash, counts, origin: None })
+        let (serial, created_ns) = (transaction.rules().store.slots().len() as u64, Nanos(0));
+        let origin = restored.map(|_| EntryOrigin { serial, created_ns, learned: false });
+        let (replaced, counts) = (restored.flatten(), Counts::Reset);
+        transaction.add_entry(NewEntry { entry, explicit: None, replaced, hash, counts, origin })
+    }
+
+    #[test]
+    fn restored_entries_are_users_of_their_groups_and_meters() {
+        const GROUP: GroupId = GroupId(1);
+        const METER: MeterId = MeterId(2);
+        let (mut rules, config) = (Rules::new(4), ModelConfig::default());
+        let uses = || Instructions {
+            meter: Some(METER),
+            ..Instructions::apply(vec![Action::Group(GROUP), Action::Group(GROUP)])
+        };
+        let meter = || Meter { id: METER, packets: false, stats: false, burst: false, bands: Vec::new() };
+        let group = Arc::new(Group { id: GROUP, kind: GroupType::Indirect, buckets: Vec::new() });
+        let users = |rules: &Rules| {
+            let of_meter = rules.meters.get(&METER).map(|record| record.users);
+            (rules.groups.get(GROUP).map(|record| record.users), of_meter)
+        };
+        let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+        transaction.set_group(&group);
+        transaction.set_meter(meter());
+        let first = add_with(&mut transaction, 0, uses(), None);
+        drop(transaction.complete());
+        assert_eq!(users(&rules), (Some(1), Some(1)));
+        let restore = |transaction: &mut Transaction<'_>, number| {
+            add_with(transaction, number, uses(), Some(None));
+        };
+        // Groups and meters that replace others have their users, also if a transaction is rolled back.
+        let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+        (1..3).for_each(|number| restore(&mut transaction, number));
+        transaction.set_group(&group);
+        transaction.set_meter(meter());
+        (3..6).for_each(|number| restore(&mut transaction, number));
+        transaction.roll_back();
+        assert_eq!(users(&rules), (Some(1), Some(1)));
+        let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+        (1..3).for_each(|number| restore(&mut transaction, number));
+        transaction.remove_group(GROUP);
+        transaction.remove_meter(METER);
+        assert_eq!(users(transaction.rules()), (None, None));
+        transaction.roll_back();
+        assert_eq!(users(&rules), (Some(1), Some(1)));
+        // A restored entry that replaces another one leaves one user.
+        let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+        let second = add_with(&mut transaction, 1, uses(), Some(None));
+        add_with(&mut transaction, 1, uses(), Some(Some(second)));
+        add_with(&mut transaction, 2, Instructions::default(), Some(None));
+        drop(transaction.complete());
+        assert_eq!(users(&rules), (Some(2), Some(2)));
+        let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
+        restore(&mut transaction, 3);
+        transaction.remove_entry(first, None);
+        assert_eq!(users(transaction.rules()), (Some(2), Some(2)));
+        drop(transaction.complete());
+        assert_eq!(users(&rules), (Some(2), Some(2)));
     }
 
     #[test]

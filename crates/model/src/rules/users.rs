@@ -22,6 +22,11 @@ pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = Gro
     })
 }
 
+/// Returns whether an entry with these instructions uses a group or a meter.
+pub(crate) fn uses_any(instructions: &Instructions) -> bool {
+    instructions.meter.is_some() || groups_of(instructions).next().is_some()
+}
+
 /// Updates the users of groups and meters when entries with these instructions are added, or one is removed.
 pub(crate) fn note_use(
     groups: &mut Groups,
