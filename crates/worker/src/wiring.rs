@@ -75,7 +75,7 @@ fn connect_all<P: Probe>(
     frames: AllocatedFrames,
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
-    debug_assert_eq!(frames.0.len(), config.workers, "the frames have another configuration");
+    debug_assert_eq!(frames.counts, frame_counts(config), "the frames have another configuration");
     let sizes = Sizes::of(config, ports.len());
     let plan = PortPlan::of(&ports, config, sizes.in_all);
     let wiring = Wiring { config, sizes, limits: Arc::new(plan.limits()), plan };
@@ -83,7 +83,7 @@ fn connect_all<P: Probe>(
     let (mut links, mut reports, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     let mut workers = Vec::with_capacity(config.workers);
     let (mut search, search_worker) = wiring.search();
-    let parts = served.into_iter().zip(wiring.rings()).zip(frames.0);
+    let parts = served.into_iter().zip(wiring.rings()).zip(frames.of_workers);
     for (number, ((served, rings), frames)) in parts.enumerate() {
         let (control, end) = wiring.connect(&served);
         links.push(control.link);
@@ -108,7 +108,16 @@ fn connect_all<P: Probe>(
 /// Frames of all workers, except those for packets in port caches. Allocating them takes several ms, because
 /// the kernel clears their memory.
 #[derive(Debug)]
-pub struct AllocatedFrames(Vec<WorkerFrames>);
+pub struct AllocatedFrames {
+    /// Result of [`frame_counts`].
+    counts: [usize; 4],
+    of_workers: Vec<WorkerFrames>,
+}
+
+/// Returns the numbers of workers and of their frames, which determine what is allocated.
+fn frame_counts(config: &WorkerSetConfig) -> [usize; 4] {
+    [config.workers, config.small_frames, config.large_frames, config.controller_frames]
+}
 
 /// Frames of a worker, and its frames for the controller.
 #[derive(Debug)]
@@ -128,7 +137,7 @@ impl AllocatedFrames {
                 stock: Pools::new(home | STOCK, config.controller_frames, Sizes::stock_large(config)),
             }
         };
-        Self((0..config.workers).map(of_worker).collect())
+        Self { counts: frame_counts(config), of_workers: (0..config.workers).map(of_worker).collect() }
     }
 }
 

@@ -9,7 +9,7 @@ use port::{DeviceLock, Handover, Link, PortError, PortHandle, Queue, Queues, Spe
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of threads that open ports at the same time.
+/// Maximum number of threads that are started to open ports.
 const OPENERS_MAX: usize = 16;
 
 /// A port whose device is open.
@@ -55,7 +55,8 @@ impl OpenPort {
     }
 }
 
-/// Opens all ports of a configuration. Calls `meanwhile` once while the kernel sets up the interfaces.
+/// Opens all ports of a configuration. Calls `meanwhile` once while the kernel sets up the interfaces, unless
+/// a port has failed already.
 ///
 /// # Errors
 ///
@@ -70,7 +71,7 @@ pub fn open(config: &Config, meanwhile: &mut dyn FnMut()) -> Result<Vec<OpenPort
 
 /// Opens ports, those on network interfaces by several threads: the kernel takes about 15 ms to set up the
 /// rings of a socket, mostly waiting. The others are opened on this thread, as DPDK requires. Then this
-/// thread calls `meanwhile`.
+/// thread calls `meanwhile`, unless a port has failed.
 fn open_all(
     ports: &[ConfiguredPort],
     open: &(dyn Fn(&ConfiguredPort) -> Result<OpenPort, DaemonError> + Sync),
@@ -102,7 +103,9 @@ fn open_all(
             let _ = std::thread::Builder::new().name("open-port".into()).spawn_scoped(scope, open_waiting);
         }
         here.iter().for_each(|&(at, port)| open_into(at, port));
-        meanwhile();
+        if first_failed.load(Ordering::Relaxed) == usize::MAX {
+            meanwhile();
+        }
         open_waiting();
     });
     let mut opened = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -209,9 +212,10 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_millis(u64::from(port.number.0 % 3)));
                 Ok(opened(port))
             };
-            let mut calls_meanwhile = 0;
-            let opened = open_all(&ports, &open, &mut || calls_meanwhile += 1).unwrap();
-            assert_eq!(calls_meanwhile, 1);
+            let mut meanwhile = Vec::new();
+            let opened = open_all(&ports, &open, &mut || meanwhile.push(std::thread::current().id()));
+            let opened = opened.unwrap();
+            assert_eq!(meanwhile, [this]);
             let numbers: Vec<_> = opened.iter().map(|port| port.number).collect();
             assert!(numbers.iter().eq(ports.iter().map(|port| &port.number)), "{numbers:?}");
             let (mut called, threads): (Vec<_>, HashSet<_>) = calls.into_inner().unwrap().into_iter().unzip();

@@ -176,7 +176,7 @@ struct Forwarding {
 }
 
 /// Returns the sizes of the set of workers.
-fn set_config(config: &Config) -> WorkerSetConfig {
+fn worker_set_config(config: &Config) -> WorkerSetConfig {
     WorkerSetConfig { workers: config.workers.len(), ..config.datapath.worker_set() }
 }
 
@@ -194,8 +194,11 @@ fn forward_by_workers(
         .into_iter()
         .map(|port| PortQueues { number: port.number, egress: egress(port.number), queues: port.queues })
         .collect();
-    let sizes =
-        WorkerSetConfig { stopwatch: Some(clock::elapsed), clock: Clock::of_machine(), ..set_config(config) };
+    let sizes = WorkerSetConfig {
+        stopwatch: Some(clock::elapsed),
+        clock: Clock::of_machine(),
+        ..worker_set_config(config)
+    };
     let frames = frames.unwrap_or_else(|| AllocatedFrames::new(&sizes));
     let (mut plane, workers) = worker::build_from(&sizes, queues, frames);
     let alarms: Vec<_> = config
@@ -256,7 +259,7 @@ fn open_devices(
     let mut frames = None;
     let mut ports = open(&mut || {
         if config.datapath.device.is_none() {
-            frames = Some(AllocatedFrames::new(&set_config(config)));
+            frames = Some(AllocatedFrames::new(&worker_set_config(config)));
         }
     })?;
     let links = ports.iter_mut().map(|port| known_link(config, port)).collect();
