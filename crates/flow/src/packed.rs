@@ -221,7 +221,7 @@ pub(crate) fn have_same_shape(mut one: &[u8], mut other: &[u8]) -> bool {
         }
         (one, other) = (rest, rest_of_other);
     }
-    true
+    one.is_empty()
 }
 
 /// Adds the fields and masks of a packed match to a hash, without the values.
@@ -294,7 +294,11 @@ mod tests {
             }
         }
         assert!(have_same_shape(&pack_index(1), &pack_index(0xff00_0000)) && !has_slice(&pack_index(1)));
-        assert!(!have_same_shape(&pack_index(1), &pack(&[FieldMatch::exact(Field::InPort, 1)])));
+        let port = pack(&[FieldMatch::exact(Field::InPort, 1)]);
+        assert!(!have_same_shape(&pack_index(1), &port));
+        // No match is packed like this.
+        let malformed = [0x7d, 0, 0, 0, 1];
+        assert!(!have_same_shape(&malformed, &port) && !have_same_shape(&port, &malformed));
         assert_ne!(hash(&pack_index(1)), hash(&[]));
     }
 

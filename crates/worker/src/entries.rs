@@ -239,3 +239,38 @@ impl Entries {
         self.cells.release(id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::FlowMod;
+
+    #[test]
+    fn any_change_outside_the_mac_table_may_move_flows_to_another_lane() {
+        let add = |table, low_latency| {
+            let flow = FlowMod { table: Some(table), ..FlowMod::default() };
+            let entry = flow.into_entry(Arc::new).unwrap();
+            EntryChange::Add(Arc::new(FlowEntry { id: EntryId(1), low_latency, ..entry }))
+        };
+        let remove = |table| EntryChange::Remove { id: EntryId(7), table };
+        // No entry has this ID.
+        let modify = |table, low_latency| {
+            let instructions = Arc::default();
+            EntryChange::Modify { id: EntryId(8), table, instructions, low_latency, reset_counts: false }
+        };
+        let cases = [
+            (vec![], None),
+            (vec![add(MAC_TABLE, true), remove(MAC_TABLE), modify(MAC_TABLE, true)], None),
+            (vec![add(TableId(0), false)], Some(false)),
+            (vec![add(TableId(0), true), add(TableId(1), false)], Some(true)),
+            (vec![remove(TableId(0)), add(TableId(0), false)], Some(true)),
+            (vec![modify(TableId(3), false)], Some(false)),
+            (vec![modify(TableId(3), false), modify(TableId(3), true), add(MAC_TABLE, false)], Some(true)),
+        ];
+        for (changes, lanes) in cases {
+            let (mut entries, mut requeues) = (Entries::new(1, 1), Requeues::new(false));
+            let applied = entries.apply(&changes, RuleVersion(1), false, &mut requeues);
+            assert_eq!(applied.lanes, lanes, "{changes:?}");
+        }
+    }
+}

@@ -266,3 +266,26 @@ fn rewritten_by<E>(context: &BurstContext<'_, E>, entry: EntryId) -> Rewritten {
         _ => Rewritten::Anything,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_list_is_full_when_it_overflows_and_has_an_addition() {
+        let flow = flow::FlowMod { table: Some(TableId(0)), ..flow::FlowMod::default() };
+        let entry = flow.into_entry(Arc::new).unwrap();
+        let mut removals = PathChanges::new(&[]);
+        (0..=CHANGES_MAX as u32).for_each(|id| removals.remove_or_modify(EntryId(id)));
+        // Packets that wait for the controller are released only if an entry was added.
+        assert!(removals.is_overflown && !removals.is_full() && !removals.adds());
+        removals.add(&entry, &[]);
+        assert!(removals.is_full() && removals.adds());
+        let mut additions = PathChanges::new(&[]);
+        (0..CHANGES_MAX).for_each(|_| additions.add(&entry, &[]));
+        assert!(additions.adds() && !additions.is_full());
+        additions.remove_or_modify(EntryId(1));
+        assert!(additions.is_full());
+    }
+}
