@@ -244,8 +244,8 @@ impl OperationCompiler {
         let mut requeues = self.requeue(changes);
         let run_in_parallel = self.run_in_parallel.filter(|_| is_large_addition(changes));
         let is_parallel = run_in_parallel.is_some();
-        let applied = self.entries.apply(changes, version, is_parallel, &mut self.requeues);
-        let Applied { tables, modified, lanes } = applied;
+        let Applied { tables, modified, lanes } =
+            self.entries.apply(changes, version, is_parallel, &mut self.requeues);
         if tables.contains_key(&MAC_TABLE) {
             self.mac_limits.note(changes);
         }
@@ -254,6 +254,8 @@ impl OperationCompiler {
         let mut is_narrow = false;
         match run_in_parallel {
             Some(run_in_parallel) => {
+                // Compiling needs the most memory, so it runs on this thread: at a start, it is the main
+                // thread, whose heap may have huge pages.
                 let mut note = || {
                     self.entries.prepare_all(changes);
                     is_narrow = self.express.note(changes);

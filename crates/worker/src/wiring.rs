@@ -40,17 +40,6 @@ pub fn build(config: &WorkerSetConfig, ports: Vec<PortQueues>) -> (WorkerSet, Ve
     build_with(config, ports, || ())
 }
 
-/// Creates a set of workers like [`build`], with frames that were allocated before the ports were open.
-/// `frames` must come from the same `config`.
-#[must_use]
-pub fn build_from(
-    config: &WorkerSetConfig,
-    ports: Vec<PortQueues>,
-    frames: AllocatedFrames,
-) -> (WorkerSet, Vec<Worker>) {
-    connect_all(config, ports, frames, || ())
-}
-
 /// Creates a set without workers, for a model that forwards no packets.
 #[must_use]
 pub fn without_workers() -> WorkerSet {
@@ -66,10 +55,13 @@ pub fn build_with<P: Probe>(
     ports: Vec<PortQueues>,
     probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
-    connect_all(config, ports, AllocatedFrames::new(config), probe)
+    build_from(config, ports, AllocatedFrames::new(config), probe)
 }
 
-fn connect_all<P: Probe>(
+/// Creates a set of workers like [`build_with`], with frames that have been allocated for the same `config`.
+/// They can be allocated before the ports are open.
+#[must_use]
+pub fn build_from<P: Probe>(
     config: &WorkerSetConfig,
     ports: Vec<PortQueues>,
     frames: AllocatedFrames,
@@ -105,7 +97,7 @@ fn connect_all<P: Probe>(
     (WorkerSet::new(links, reporter, compiler, wiring.plan, config, search_worker), workers)
 }
 
-/// Frames of all workers, except those for packets in port caches. Allocating them takes several ms, because
+/// Frames of all workers, except those for packets in port caches. Allocating them takes 10 to 25 ms, because
 /// the kernel clears their memory.
 #[derive(Debug)]
 pub struct AllocatedFrames {
@@ -127,7 +119,7 @@ struct WorkerFrames {
 }
 
 impl AllocatedFrames {
-    /// Allocates the frames for a set of workers with this configuration.
+    /// Allocates the frames of a set of workers that will have this configuration.
     #[must_use]
     pub fn new(config: &WorkerSetConfig) -> Self {
         let of_worker = |number: usize| {

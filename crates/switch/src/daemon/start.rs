@@ -175,7 +175,7 @@ struct Forwarding {
     device_descriptor: Option<OwnedFd>,
 }
 
-/// Returns the sizes of the set of workers.
+/// Returns the configuration of the set of workers, without clocks.
 fn worker_set_config(config: &Config) -> WorkerSetConfig {
     WorkerSetConfig { workers: config.workers.len(), ..config.datapath.worker_set() }
 }
@@ -200,7 +200,7 @@ fn forward_by_workers(
         ..worker_set_config(config)
     };
     let frames = frames.unwrap_or_else(|| AllocatedFrames::new(&sizes));
-    let (mut plane, workers) = worker::build_from(&sizes, queues, frames);
+    let (mut plane, workers) = worker::build_from(&sizes, queues, frames, || ());
     let alarms: Vec<_> = config
         .workers
         .iter()
@@ -319,8 +319,9 @@ fn known_link(config: &Config, port: &mut OpenPort) -> Known {
 }
 
 impl Daemon {
-    /// Starts forwarding over the ports that `open` returns. `open` may call its argument once, while it
-    /// waits for the kernel.
+    /// Starts forwarding over the ports that `open` returns. The argument of `open` allocates the workers'
+    /// frames: `open` may call it once, while it waits for the kernel. Otherwise they are allocated
+    /// afterwards.
     ///
     /// `open` is called only after the control socket is bound, so a second daemon with the same
     /// configuration fails before it touches the first daemon's devices. The flows of `flows` are active
