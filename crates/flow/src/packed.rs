@@ -200,8 +200,8 @@ pub(crate) fn exact_values(packed: &[u8]) -> impl Iterator<Item = (Field, Range<
 /// Returns whether two packed matches examine the same bits of the same fields. All indices of linear tables
 /// examine the same.
 pub(crate) fn have_same_shape(mut one: &[u8], mut other: &[u8]) -> bool {
-    // Conditions with the same fields and masks have the same lengths, so each condition of the other match
-    // begins where the one of this match does.
+    // The lengths of a condition follow from its field and mask. So if the conditions before are alike, the
+    // next condition begins at the same byte in both matches.
     if one.len() != other.len() {
         return false;
     }
@@ -212,7 +212,8 @@ pub(crate) fn have_same_shape(mut one: &[u8], mut other: &[u8]) -> bool {
         else {
             return false;
         };
-        // Most conditions have a head of one byte and no mask, for which no function is called.
+        // Most conditions have a head of one byte and no mask. Comparing one byte is faster than comparing
+        // slices, which calls `memcmp`.
         if mine.first() != others.first()
             || head > 1 && mine[..head] != others[..head]
             || mask > 0 && mine[end - mask..] != others[end - mask..]
@@ -296,7 +297,7 @@ mod tests {
         assert!(have_same_shape(&pack_index(1), &pack_index(0xff00_0000)) && !has_slice(&pack_index(1)));
         let port = pack(&[FieldMatch::exact(Field::InPort, 1)]);
         assert!(!have_same_shape(&pack_index(1), &port));
-        // No match is packed like this.
+        // No field has this number.
         let malformed = [0x7d, 0, 0, 0, 1];
         assert!(!have_same_shape(&malformed, &port) && !have_same_shape(&port, &malformed));
         assert_ne!(hash(&pack_index(1)), hash(&[]));

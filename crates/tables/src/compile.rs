@@ -46,7 +46,7 @@ pub(crate) struct Row {
     /// Number of the addition in the table. Among rules of equal priority, the one with the lowest number is
     /// hit.
     pub sequence: u64,
-    /// Copies of the fields of the entry, which are read without it.
+    /// ID and priority of the entry. Reading them here avoids a cache miss.
     id: EntryId,
     priority: u16,
 }

@@ -66,8 +66,8 @@ impl<'a> Transaction<'a> {
         Self { rules, config, now, work: Completed::default(), uncounted: HashMap::new() }
     }
 
-    /// Returns the rules with the changes so far. Groups and meters may not count restored entries as users
-    /// yet.
+    /// Returns the rules with the changes so far. The numbers of users of groups and meters may lack restored
+    /// entries, which are counted later.
     pub fn rules(&self) -> &Rules {
         self.rules
     }
@@ -120,7 +120,8 @@ impl<'a> Transaction<'a> {
         id
     }
 
-    /// Counts the restored entries as users of their groups and meters.
+    /// Counts restored entries as users of their groups and meters. Must be called before anything reads or
+    /// changes the numbers of users.
     fn count_users(&mut self) {
         let Rules { groups, meters, .. } = &mut *self.rules;
         for (_, (instructions, entries)) in self.uncounted.drain() {
@@ -375,7 +376,7 @@ mod tests {
         add_with(transaction, number, Instructions::default(), None)
     }
 
-    /// Adds an entry. With `restored`, it is one of an earlier process, and may replace another entry.
+    /// Adds an entry. `restored` makes it an entry of an earlier process, and has the entry that it replaces.
     fn add_with(
         transaction: &mut Transaction<'_>,
         number: u32,
@@ -431,7 +432,7 @@ mod tests {
         assert_eq!(users(transaction.rules()), (None, None));
         transaction.roll_back();
         assert_eq!(users(&rules), (Some(1), Some(1)));
-        // A restored entry that replaces another one leaves one user.
+        // If a restored entry replaces another one, only one of them is a user.
         let mut transaction = Transaction::new(&mut rules, &config, Nanos(0));
         let second = add_with(&mut transaction, 1, uses(), Some(None));
         add_with(&mut transaction, 1, uses(), Some(Some(second)));

@@ -42,7 +42,7 @@ struct Level {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     hasher: DefaultHashBuilder,
-    /// Each entry with the hash of its priority and match, so that the index grows without the entries.
+    /// Entries with the hashes of their priorities and matches. The index can grow without reading entries.
     index: HashTable<(u32, EntryId)>,
     order: Order,
     levels: BTreeMap<u16, Level>,

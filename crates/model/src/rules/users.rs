@@ -6,11 +6,12 @@ use super::records::Records;
 use flow::meter::Meter;
 use flow::{Action, GroupId, Instructions, MeterId};
 
-/// Whether entries are added, or an entry is removed.
+/// What happens to entries that use groups and meters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// This many entries are added.
     Begins(usize),
+    /// One entry is removed.
     Ends,
 }
 

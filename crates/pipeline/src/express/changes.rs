@@ -105,7 +105,7 @@ impl PathChanges {
         self.is_overflown || self.changes.iter().any(removes)
     }
 
-    /// Returns whether further changes would make no difference.
+    /// Returns whether the list stays the same, whatever is appended.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.is_overflown && self.adds
@@ -278,7 +278,7 @@ mod tests {
         let entry = flow.into_entry(Arc::new).unwrap();
         let mut removals = PathChanges::new(&[]);
         (0..=CHANGES_MAX as u32).for_each(|id| removals.remove_or_modify(EntryId(id)));
-        // Packets that wait for the controller are released only if an entry was added.
+        // The list must still learn of an addition, which releases packets that wait for the controller.
         assert!(removals.is_overflown && !removals.is_full() && !removals.adds());
         removals.add(&entry, &[]);
         assert!(removals.is_full() && removals.adds());

@@ -55,8 +55,8 @@ impl OpenPort {
     }
 }
 
-/// Opens all ports of a configuration. Calls `meanwhile` once while the kernel sets up the interfaces, unless
-/// a port has failed already.
+/// Opens all ports of a configuration. While the kernel sets up the interfaces, calls `meanwhile` once,
+/// unless a port has failed already.
 ///
 /// # Errors
 ///
@@ -70,8 +70,8 @@ pub fn open(config: &Config, meanwhile: &mut dyn FnMut()) -> Result<Vec<OpenPort
 }
 
 /// Opens ports, those on network interfaces by several threads: the kernel takes about 15 ms to set up the
-/// rings of a socket, mostly waiting. The others are opened on this thread, as DPDK requires. Then this
-/// thread calls `meanwhile`, unless a port has failed.
+/// rings of a socket, mostly waiting. This thread opens the others, as DPDK requires, and then calls
+/// `meanwhile`, unless a port has failed.
 fn open_all(
     ports: &[ConfiguredPort],
     open: &(dyn Fn(&ConfiguredPort) -> Result<OpenPort, DaemonError> + Sync),
