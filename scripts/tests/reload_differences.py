@@ -39,12 +39,13 @@ class Settings:
     workers: list[int] = field(default_factory=lambda: [0])
     queues: list[int] = field(default_factory=list)
     outstanding: int | None = None
+    ring: int | None = None
     before: str = ""
 
     def change(self, dice: random.Random) -> None:
         """Changes one or several settings."""
         for _ in range(dice.choice([1, 1, 2, 4])):
-            match dice.randrange(10):
+            match dice.randrange(11):
                 case 0 | 1 | 2:
                     self.has_port = not self.has_port
                 case 3:
@@ -60,6 +61,8 @@ class Settings:
                 case 8:
                     self.workers = dice.choice([[0], [1], [0, 1]])
                 case 9:
+                    self.ring = dice.choice([None, 256, 8192])
+                case 10:
                     self.before = dice.choice(
                         [
                             "",
@@ -85,6 +88,8 @@ class Settings:
         ]
         if self.outstanding is not None:
             lines.append(f"outstanding_bytes = {self.outstanding}")
+        if self.ring is not None and self.driver == "af_packet":
+            lines.append(f"receive_ring = {self.ring}")
         for queue in self.queues:
             lines += ["[[datapath.port.queue]]", f"id = {queue}", "max_rate_kbps = 100000"]
         return "\n".join(lines) + "\n"

@@ -73,6 +73,7 @@ fn open(number: u32, device: &str) -> Result<Box<dyn Queue>, Box<dyn Error>> {
         device: device.into(),
         queues: 1,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: port::Handover::Never,
     };
     port::open(&spec)?.pop().ok_or_else(|| format!("port {number} has no queue").into())

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn wrong_settings_of_a_device_are_named() {
         let veth = "[[datapath.port]]\nnumber = 1\nname = \"p1\"\ndriver = \"af_packet\"\ndevice = \"veth1\"";
-        let rows: [(&str, &str, &[&str]); 19] = [
+        let rows: [(&str, &str, &[&str]); 20] = [
             ("", "", &["datapath.device.kind", "kind = \"rtl\""]),
             ("kind = \"fpga\"", "", &["datapath.device.kind: \"fpga\" is unknown"]),
             ("kind = \"rtl\"\nentries = 16", "", &["datapath.device.entries: is for kind = \"udp\""]),
@@ -264,6 +264,11 @@ mod tests {
                 &["datapath.openflow.packet_in: a device does not limit"],
             ),
             (UDP, veth, &["datapath.port[0].driver", "the device has its own channels"]),
+            (
+                UDP,
+                "[[datapath.port]]\nnumber = 1\nname = \"p1\"\nreceive_ring = 256",
+                &["datapath.port[0].receive_ring: the device has its own channels"],
+            ),
             (UDP, "[[datapath.port]]\nnumber = 17\nname = \"p1\"", &["datapath.port[0].number", "16"]),
             (
                 "kind = \"rtl\"",

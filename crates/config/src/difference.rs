@@ -36,7 +36,8 @@ pub enum ConfigChange {
     AddPort(ConfiguredPort),
     /// A port is removed.
     RemovePort(ConfiguredPort),
-    /// A port is removed and added again under its number, because its device, driver or workers change.
+    /// A port is removed and added again under its number, because its device, driver, workers or
+    /// receive rings change.
     ReopenPort {
         /// Settings before the change.
         before: Box<ConfiguredPort>,
@@ -200,7 +201,9 @@ fn changes(before: &Datapath, after: &Datapath) -> Vec<ConfigChange> {
 
 /// Returns the changes of a port that keeps its number.
 fn port_changes(old: &ConfiguredPort, new: &ConfiguredPort) -> Vec<ConfigChange> {
-    let device = |port: &ConfiguredPort| (port.driver.clone(), port.device.clone(), port.workers.clone());
+    let device = |port: &ConfiguredPort| {
+        (port.driver.clone(), port.device.clone(), port.workers.clone(), port.receive_ring)
+    };
     if device(old) != device(new) {
         return vec![ConfigChange::ReopenPort { before: Box::new(old.clone()), after: new.clone() }];
     }

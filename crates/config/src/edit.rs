@@ -52,6 +52,8 @@ pub struct PortForm {
     pub workers: Option<Vec<u32>>,
     /// Limit on outstanding bytes.
     pub outstanding_bytes: Option<u32>,
+    /// Number of packets of the receive rings; 0 removes the setting.
+    pub receive_ring: Option<u32>,
     /// Removes all settings of VLANs. The settings below are then set.
     pub no_vlans: bool,
     /// VLAN mode.
@@ -133,7 +135,8 @@ impl PortEdit {
 impl PortForm {
     /// Writes the given settings into the section of a port.
     fn write(&self, table: &mut Table) {
-        let Self { number, name, driver, device, workers, outstanding_bytes, queues, .. } = self;
+        let Self { number, name, driver, device, workers, outstanding_bytes, receive_ring, queues, .. } =
+            self;
         set(table, "number", number.map(i64::from));
         set(table, "name", name.as_deref());
         set(table, "driver", driver.as_deref());
@@ -141,6 +144,10 @@ impl PortForm {
         let list = |all: &Vec<u32>| all.iter().copied().map(i64::from).collect::<Array>();
         set(table, "workers", workers.as_ref().map(list));
         set(table, "outstanding_bytes", outstanding_bytes.map(i64::from));
+        match receive_ring {
+            Some(0) => drop(table.remove("receive_ring")),
+            ring => set(table, "receive_ring", ring.map(i64::from)),
+        }
         let Self { no_vlans, vlan_mode, tag, trunks, .. } = self;
         for key in ["vlan_mode", "tag", "trunks"].iter().filter(|_| *no_vlans) {
             table.remove(key);

@@ -218,6 +218,7 @@ pub(crate) struct PortSection {
     pub device: Option<String>,
     pub workers: Option<Vec<i64>>,
     pub outstanding_bytes: Option<i64>,
+    pub receive_ring: Option<i64>,
     pub vlan_mode: Option<String>,
     pub tag: Option<i64>,
     pub trunks: Option<Vec<i64>>,

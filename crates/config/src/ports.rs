@@ -11,11 +11,14 @@ use crate::storm::storm;
 use crate::value::{in_range, port_name};
 use crate::vlans::vlans;
 use flow::{BridgePort, EgressQueue, Limits, PortNo, QueueId, port_no};
+use std::ops::RangeInclusive;
 
 /// Value of `driver` for a port without a device.
 const NO_DRIVER: &str = "none";
 /// Maximum of `mac_limit`: the number of addresses that a datapath can learn.
 const MAC_LIMIT_MAX: i64 = model::ModelConfig::MACS as i64;
+/// Values of `receive_ring`.
+const RECEIVE_RING: RangeInclusive<i64> = 256..=65_536;
 /// Problem of a setting for NORMAL of a device's port.
 const NO_NORMAL: &str = "a device does not forward by NORMAL; omit it";
 
@@ -99,6 +102,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
             device: String::new(),
             workers: Vec::new(),
             outstanding_bytes: usize::MAX,
+            receive_ring: None,
             queues: Vec::new(),
             bridge: BridgePort::default(),
         });
@@ -122,6 +126,8 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
         Some(_) => Some(usize::MAX),
         None => outstanding(at, p.outstanding_bytes, around.outstanding_bytes, mistakes),
     };
+    let receive_ring =
+        receive_ring(p).map_or(Some(None), |ring| mistakes.at(key("receive_ring"), ring).map(Some));
     let queues = queues(&key("queue"), &p.queue, mistakes);
     let vlans = vlans(at, p, mistakes);
     let storm = storm(&key("storm"), &p.storm, mistakes);
@@ -135,6 +141,7 @@ fn port(at: &str, p: &file::PortSection, around: &Around, mistakes: &mut Mistake
         device: device?,
         workers: workers?,
         outstanding_bytes: outstanding_bytes?,
+        receive_ring: receive_ring?,
         queues,
         bridge: BridgePort {
             vlans: vlans?,
@@ -157,6 +164,7 @@ fn refuse_without_device(at: &str, p: &file::PortSection, mistakes: &mut Mistake
         ("device", p.device.is_some()),
         ("workers", p.workers.is_some()),
         ("outstanding_bytes", p.outstanding_bytes.is_some()),
+        ("receive_ring", p.receive_ring.is_some()),
         ("queue", !p.queue.is_empty()),
         ("vlan_mode", p.vlan_mode.is_some()),
         ("tag", p.tag.is_some()),
@@ -180,6 +188,11 @@ fn refuse_of_workers(at: &str, p: &file::PortSection, device: DeviceKind, mistak
         ("device", p.device.is_some() && has_channels, "the device has its own channels; omit it"),
         ("workers", p.workers.is_some(), "a device forwards the packets, and no worker; omit it"),
         ("outstanding_bytes", p.outstanding_bytes.is_some(), "a device has no such limit; omit it"),
+        (
+            "receive_ring",
+            p.receive_ring.is_some() && has_channels,
+            "the device has its own channels; omit it",
+        ),
         ("queue", !p.queue.is_empty(), "a device has no egress queues; omit it"),
         ("vlan_mode", p.vlan_mode.is_some(), NO_NORMAL),
         ("tag", p.tag.is_some(), NO_NORMAL),
@@ -190,6 +203,17 @@ fn refuse_of_workers(at: &str, p: &file::PortSection, device: DeviceKind, mistak
     for (name, _, problem) in settings.iter().filter(|(_, is_given, _)| *is_given) {
         mistakes.wrong(format!("{at}.{name}"), *problem);
     }
+}
+
+/// Returns the checked number of packets of the receive rings, if it is given.
+fn receive_ring(p: &file::PortSection) -> Option<Result<usize, String>> {
+    let packets = p.receive_ring?;
+    Some(match p.driver.as_deref() {
+        Some(name) if name != port::af_packet::NAME && driver(name).is_ok() => {
+            Err(format!("only the driver {} has such rings; omit it", port::af_packet::NAME))
+        }
+        _ => in_range(packets, RECEIVE_RING).map(|packets| packets as usize),
+    })
 }
 
 /// Checks the workers that serve a port. The number of workers may be unknown.
@@ -325,11 +349,47 @@ mod tests {
             "device = \"veth1\"",
             "workers = [0]",
             "outstanding_bytes = 0",
+            "receive_ring = 256",
             "[[datapath.port.queue]]\nid = 1",
         ] {
             let text = problems(&file("[[worker]]", &ports(setting)));
             assert!(text.contains("driver = \"none\" carries no packets"), "{setting}: {text}");
         }
+    }
+
+    #[test]
+    fn receive_rings_have_a_size_and_need_sockets() {
+        let port = |driver: &str, setting: &str| {
+            file(
+                "[[worker]]",
+                &format!(
+                    "[[datapath.port]]\nnumber = 1\nname = \"p1\"\ndriver = \"{driver}\"\ndevice = \"null\"\n\
+                     workers = [0]\n{setting}"
+                ),
+            )
+        };
+        let ring = |setting: &str| {
+            let configs = Config::parse_all(&port("af_packet", setting)).unwrap();
+            let port = &configs[1].datapath.ports[0];
+            assert_eq!(port.receive_ring, port.spec().receive_ring);
+            port.receive_ring
+        };
+        assert_eq!(ring(""), None);
+        assert_eq!(
+            ["256", "5000", "65536"].map(|n| ring(&format!("receive_ring = {n}"))),
+            [256, 5000, 65_536].map(Some)
+        );
+        for wrong in [-1, 0, 255, 65_537] {
+            let text = problems(&port("af_packet", &format!("receive_ring = {wrong}")));
+            assert!(
+                text.contains(&format!("receive_ring: {wrong} is out of range; use 256 to 65536")),
+                "{text}"
+            );
+        }
+        let text = problems(&port("mem", "receive_ring = 256"));
+        assert!(text.contains("receive_ring: only the driver af_packet has such rings"), "{text}");
+        let text = problems(&port("af_paket", "receive_ring = 256"));
+        assert!(text.contains("there is no driver") && !text.contains("such rings"), "{text}");
     }
 
     #[test]

@@ -196,6 +196,9 @@ pub struct ConfiguredPort {
     /// Watermark in bytes. Normal frames wait while more bytes are outstanding in the device. `usize::MAX`
     /// means no limit.
     pub outstanding_bytes: usize,
+    /// Number of packets for which the receive ring of each queue has space; `None` is the driver's usual
+    /// number.
+    pub receive_ring: Option<usize>,
     /// Egress queues. Without queues, frames leave in the order of their output.
     pub queues: Vec<flow::EgressQueue>,
     /// Settings of the port for NORMAL.
@@ -213,6 +216,7 @@ impl ConfiguredPort {
             device: self.device.clone(),
             queues: self.workers.len(),
             outstanding_bytes: self.outstanding_bytes,
+            receive_ring: self.receive_ring,
             handover: port::Handover::Never,
         }
     }

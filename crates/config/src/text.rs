@@ -150,6 +150,7 @@ pub const FORWARDING: &[Key] = &[
     ("small_quantum", NUMBER, "small_quantum = 8"),
     ("large_quantum", NUMBER, "large_quantum = 32"),
     ("outstanding_bytes", NUMBER, "outstanding_bytes = 262144"),
+    ("receive_ring", NUMBER, "receive_ring = 16384"),
     ("quiet", STRING, "quiet = \"100us\""),
     ("port_cache", "a table", "[datapath.port_cache]"),
     ("mode", STRING, "mode = \"off\""),

@@ -20,11 +20,14 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 const QUIET: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_micros(500);
 const BURST: usize = 64;
+/// Packets that may wait for the receiver. The receiver must not lose packets that the switch has sent.
+const RECEIVE_RING: usize = 32_768;
 const HEADERS_BYTES: usize = 14 + 20 + 8;
 const PAYLOAD_BYTES: usize = 64;
 const UDP_PORT: u16 = 9000;
 
-fn open(device: &str) -> Result<Box<dyn Queue>, Box<dyn Error>> {
+/// Opens a device. `receive_ring` is that of [`Spec`].
+fn open(device: &str, receive_ring: Option<usize>) -> Result<Box<dyn Queue>, Box<dyn Error>> {
     let mut queues = port::open(&Spec {
         number: 1,
         name: device.into(),
@@ -32,6 +35,7 @@ fn open(device: &str) -> Result<Box<dyn Queue>, Box<dyn Error>> {
         device: device.into(),
         queues: 1,
         outstanding_bytes: usize::MAX,
+        receive_ring,
         handover: Handover::Never,
     })?;
     Ok(queues.remove(0))
@@ -64,7 +68,7 @@ fn number_of(packet: &[u8]) -> Option<u64> {
 }
 
 fn send(device: &str, to: &str, pps: u64, seconds: u64) -> Result<(), Box<dyn Error>> {
-    let mut queue = open(device)?;
+    let mut queue = open(device, None)?;
     let mut packet = template(to.parse()?);
     let (mut number, mut begun, end) = (0_u64, Instant::now(), Instant::now() + Duration::from_secs(seconds));
     let mut before = 0;
@@ -94,7 +98,7 @@ fn send(device: &str, to: &str, pps: u64, seconds: u64) -> Result<(), Box<dyn Er
 }
 
 fn receive(device: &str) -> Result<(), Box<dyn Error>> {
-    let mut queue = open(device)?;
+    let mut queue = open(device, Some(RECEIVE_RING))?;
     let mut pools = Pools::new(0, 2 * BURST, 0);
     eprintln!("listening");
     let (mut received, mut disordered, mut repeated, mut gap) = (0_u64, 0_u64, 0_u64, Duration::ZERO);

@@ -84,6 +84,7 @@ mod tests {
             device: device.into(),
             queues: 1,
             outstanding_bytes: usize::MAX,
+            receive_ring: None,
             handover: crate::Handover::Never,
         })
     }

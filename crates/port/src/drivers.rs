@@ -150,6 +150,7 @@ mod tests {
             device: device.into(),
             queues,
             outstanding_bytes: usize::MAX,
+            receive_ring: None,
             handover: crate::Handover::Never,
         }
     }

@@ -20,6 +20,9 @@ pub struct Spec {
     /// Outstanding bytes per device queue at which normal frames begin to wait in the switch; `usize::MAX`
     /// means no limit.
     pub outstanding_bytes: usize,
+    /// Number of packets for which the receive ring of each queue has space, rounded up to a power of two.
+    /// `None` is the usual number of the driver. Only the driver `af_packet` uses it.
+    pub receive_ring: Option<usize>,
     /// Whether the port takes over packets, or can hand them over.
     pub handover: Handover,
 }

@@ -282,6 +282,9 @@ pub struct PortSettings {
     /// Maximum number of bytes that wait in the device
     #[arg(long, value_name = "BYTES")]
     pub outstanding_bytes: Option<u32>,
+    /// Number of packets for which the receive ring of each queue has space; 0 removes the setting
+    #[arg(long, value_name = "PACKETS")]
+    pub receive_ring: Option<u32>,
     /// VLAN mode: access, trunk, native-tagged or native-untagged
     #[arg(long, value_name = "MODE")]
     pub vlan_mode: Option<String>,

@@ -88,6 +88,7 @@ fn form(settings: &PortSettings, number: Option<u32>) -> PortForm {
         device: device.clone(),
         workers: workers.clone(),
         outstanding_bytes: *outstanding_bytes,
+        receive_ring: settings.receive_ring,
         no_vlans: settings.no_vlans,
         vlan_mode: settings.vlan_mode.clone(),
         tag: settings.tag,

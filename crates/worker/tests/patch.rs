@@ -46,6 +46,7 @@ impl Datapath {
                 device: format!("{cable}-{number}"),
                 queues: 1,
                 outstanding_bytes: usize::MAX,
+                receive_ring: None,
                 handover: port::Handover::Never,
             };
             let queues = port::open(&spec).unwrap().into_iter().map(|queue| (0, queue)).collect();

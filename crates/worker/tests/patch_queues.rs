@@ -75,6 +75,7 @@ impl Datapath {
             device: self.cable.clone(),
             queues: self.workers.len(),
             outstanding_bytes: usize::MAX,
+            receive_ring: None,
             handover: port::Handover::Never,
         };
         let queues = port::open_held(&spec).unwrap();

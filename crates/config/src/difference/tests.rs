@@ -83,6 +83,14 @@ fn queues_and_outstanding_bytes_leave_the_device_open() {
 }
 
 #[test]
+fn another_receive_ring_opens_the_port_again() {
+    for before in ["receive_ring = 512", ""] {
+        let found = changes(&file("", before), &file("", "receive_ring = 1024"));
+        assert_eq!(found, ["port 2 (p2) is removed and added again under its number, af_packet v2"]);
+    }
+}
+
+#[test]
 fn channels_limits_and_marks_change_at_once() {
     let before = file(
         "[datapath.openflow]\ncontrollers = [\"tcp:10.0.0.1\", \"tcp:10.0.0.2\"]\nlisten = \"127.0.0.1:6654\"\n\

@@ -100,6 +100,20 @@ fn only_the_given_settings_of_a_port_change() {
 }
 
 #[test]
+fn a_receive_ring_is_set_and_removed() {
+    let to = |ring: u32| PortForm {
+        driver: Some("af_packet".into()),
+        receive_ring: Some(ring),
+        ..PortForm::default()
+    };
+    let set = PortEdit::Set { port: "up".into(), to: to(512) }.apply(TEXT, 3).unwrap();
+    assert!(set.contains("receive_ring = 512\n"), "{set}");
+    let removed = PortEdit::Set { port: "up".into(), to: to(0) }.apply(&set, 3).unwrap();
+    assert!(!removed.contains("receive_ring"), "{removed}");
+    assert_eq!(PortEdit::Set { port: "up".into(), to: to(0) }.apply(&removed, 3).unwrap(), removed);
+}
+
+#[test]
 fn queues_are_replaced_as_a_whole() {
     let queue = QueueForm { id: 5, max_rate_kbps: Some(1_000), priority: Some(2), ..QueueForm::default() };
     let queues = |queues: Vec<QueueForm>| PortForm { queues: Some(queues), ..PortForm::default() };

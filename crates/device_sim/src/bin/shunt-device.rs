@@ -67,6 +67,7 @@ fn parse_port(text: &str) -> Result<Spec, String> {
         device: device.into(),
         queues: 1,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: port::Handover::Never,
     };
     port::check(&spec).map_err(|error| error.to_string())?;

@@ -74,6 +74,7 @@ fn an_interface_that_another_switch_serves_is_refused() {
         device: "lo".into(),
         queues: 1,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: port::Handover::Never,
     };
     let claim = DeviceLock::take(&spec).unwrap();

@@ -11,10 +11,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-/// Size of a receive ring in bytes.
+/// Usual size of a receive ring in bytes.
 const RING_BYTES: usize = 8 * 1024 * 1024;
 /// Minimum and maximum size of a slot in bytes. Longer packets are fetched from the socket's queue.
 const SLOT_BYTES: [usize; 2] = [2048, 16 * 1024];
+/// Minimum number of slots of a ring.
+const SLOTS_MIN: usize = 64;
+/// Maximum size of a receive ring in bytes.
+const RING_MAX_BYTES: usize = 128 * 1024 * 1024;
 /// Bytes in a slot before the packet (kernel header, address, offload header, alignment), plus two VLAN tags;
 /// rounded up.
 const SLOT_OVERHEAD_BYTES: usize = 128;
@@ -27,6 +31,8 @@ pub(super) struct Port {
     owner: Owner,
     pub(super) fanout: Fanout,
     group: GroupUse,
+    /// [`Spec::receive_ring`].
+    receive_ring: Option<usize>,
 }
 
 /// Whether the sockets of a port are members of a fan-out group.
@@ -57,6 +63,7 @@ impl Port {
             owner: Owner::new(spec, super::NAME),
             fanout: Fanout::new(spec.queues, spec.handover.group()),
             group: GroupUse::of(spec),
+            receive_ring: spec.receive_ring,
         })
     }
 
@@ -104,7 +111,7 @@ impl Socket {
         }
         buffers(socket);
         let slot_bytes = slot_bytes(mtu);
-        let ring = Ring::new(socket, RING_BYTES / slot_bytes, slot_bytes)
+        let ring = Ring::new(socket, slots(port.receive_ring, slot_bytes), slot_bytes)
             .map_err(|e| port.error("set up the receive ring", e))?;
         let promiscuous = libc::packet_mreq {
             mr_ifindex: ifindex,
@@ -209,6 +216,14 @@ fn slot_bytes(mtu: u32) -> usize {
     (mtu as usize + SLOT_OVERHEAD_BYTES).next_power_of_two().clamp(SLOT_BYTES[0], SLOT_BYTES[1])
 }
 
+/// Returns the number of slots of a ring for this number of packets. Rings consist of whole blocks of
+/// [`Ring::new`].
+fn slots(packets: Option<usize>, slot_bytes: usize) -> usize {
+    packets.map_or(RING_BYTES / slot_bytes, |packets| {
+        packets.next_power_of_two().clamp(SLOTS_MIN, RING_MAX_BYTES / slot_bytes)
+    })
+}
+
 /// Enlarges the socket's buffers. Best effort: more than the system's limit requires CAP_NET_ADMIN.
 fn buffers(socket: BorrowedFd<'_>) {
     for (force, polite) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
@@ -229,5 +244,8 @@ mod tests {
         assert_eq!(slot_bytes(9000), 16_384);
         assert_eq!(slot_bytes(65_536), 16_384);
         assert_eq!(RING_BYTES % slot_bytes(4000), 0);
+        assert_eq!([2048, 16_384].map(|bytes| slots(None, bytes)), [4096, 512]);
+        assert_eq!([1, 256, 257, 65_536].map(|packets| slots(Some(packets), 2048)), [64, 256, 512, 65_536]);
+        assert_eq!(slots(Some(65_536), 16_384), 8_192, "a ring has at most 128 MiB");
     }
 }

@@ -60,6 +60,7 @@ fn spec(device: &str, queues: usize) -> Spec {
         device: device.into(),
         queues,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: crate::Handover::Never,
     }
 }

@@ -11,6 +11,7 @@ fn spec(number: u32, cable: &str, queues: usize) -> Spec {
         device: format!("{cable}-{}", std::process::id()),
         queues,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: crate::Handover::Never,
     }
 }

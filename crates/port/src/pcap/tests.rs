@@ -45,6 +45,7 @@ fn open_device(device: String) -> Result<Box<dyn Queue>, String> {
         device,
         queues: 1,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: crate::Handover::Never,
     };
     crate::open(&spec).map(|mut queues| queues.remove(0)).map_err(|error| error.to_string())
@@ -145,6 +146,7 @@ fn errors_name_the_file_and_the_fault() {
         device: "out=x".into(),
         queues: 2,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: crate::Handover::Never,
     };
     assert!(crate::open(&two).err().unwrap().to_string().contains("exactly 1"));

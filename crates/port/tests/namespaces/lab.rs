@@ -134,6 +134,7 @@ pub fn spec_of(driver: &str, number: u32, device: &str, queues: usize) -> Spec {
         device: device.into(),
         queues,
         outstanding_bytes: usize::MAX,
+        receive_ring: None,
         handover: port::Handover::Never,
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, drain, fill, in_lab, open_one, receive, run, send, spec, veth};
 use frame::{Frame, Gso, GsoKind, PartialChecksum, Stamp};
-use port::{Pools, PortDrop, Queue};
+use port::{Pools, PortDrop, Queue, Spec};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -300,6 +300,27 @@ fn without_buffers_packets_wait_and_ring_overflows_are_counted() {
         let received = drain(&mut *b).len() as u64;
         assert!(received >= 4000, "{received}");
         assert_eq!(received + b.statistics().drops(PortDrop::RxKernel), SENT);
+    });
+}
+
+#[test]
+fn a_receive_ring_has_space_for_its_number_of_packets() {
+    in_lab("raw::a_receive_ring_has_space_for_its_number_of_packets", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut a = open_one(1, "va");
+        let flood: Vec<_> = (0..50).map(|_| packet(&[], 60, 9)).collect();
+        for (packets, space) in [(Some(256), 256), (Some(300), 512), (None, 4096), (Some(8192), 8192)] {
+            let spec = Spec { receive_ring: packets, ..spec(2, "vb", 1) };
+            let mut b = port::open(&spec).unwrap().remove(0);
+            let sent = (space / 50 + 2) * 50;
+            for _ in 0..sent / 50 {
+                send(&mut *a, &flood);
+                pause();
+            }
+            let received = drain(&mut *b).len();
+            let lost = b.statistics().drops(PortDrop::RxKernel) as usize;
+            assert_eq!((received, lost), (space, sent - space), "{packets:?}");
+        }
     });
 }
 
