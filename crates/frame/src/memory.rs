@@ -263,7 +263,7 @@ impl Buffer {
         if cfg!(fuzzing) || count == 0 {
             return (0..count).map(|_| Self::new(memory_bytes, home)).collect();
         }
-        // With an odd number of lines, the heads are in different sets of the cache.
+        // With an odd number of lines, the heads use all sets of the cache evenly.
         let stride_bytes = (lines(memory_bytes) | 1) * LINE_BYTES;
         let slab = Arc::new(Slab::new(count, stride_bytes));
         let buffer = |at: usize| {
@@ -632,7 +632,7 @@ mod tests {
         assert_eq!((frame.bytes(), frame.capacity()), (&[5; 65][..], 65));
     }
 
-    /// The memory of a pool lasts until its last buffer is gone, whatever the order.
+    /// The memory of a pool lasts until its last buffer is dropped, in any order.
     #[cfg(not(fuzzing))]
     #[test]
     fn buffers_of_a_pool_are_separate_and_keep_their_memory() {

@@ -97,8 +97,8 @@ pub fn build_from<P: Probe>(
     (WorkerSet::new(links, reporter, compiler, wiring.plan, config, search_worker), workers)
 }
 
-/// Frames of all workers, except those for packets in port caches. Allocating them takes about 10 ms, because
-/// the kernel clears the memory of small frames.
+/// Frames of all workers, except those for packets in port caches. Allocating them takes 10 to 25 ms, because
+/// the kernel clears their memory.
 #[derive(Debug)]
 pub struct AllocatedFrames {
     /// Result of [`frame_counts`].

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory of a pool's buffers: one mapping, so that a pool is allocated by few system calls, and nothing
-//! but the heads of its buffers is written.
+//! The memory of a pool's buffers: one mapping, which takes few system calls and no copies of zeros.
 #![allow(unsafe_code)]
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -8,7 +7,7 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
-/// Size of a page in bytes.
+/// Size of a usual page in bytes.
 const PAGE_BYTES: usize = 4096;
 
 /// A mapping that is removed when it is dropped. Its bytes are 0 at first.
@@ -24,25 +23,23 @@ unsafe impl Send for Slab {}
 unsafe impl Sync for Slab {}
 
 impl Slab {
-    /// Maps memory for `count` buffers of `stride_bytes` each. Aborts the process if there are no addresses.
-    ///
-    /// Short buffers are in huge pages if the system provides them, because packets use all of them. Buffers
-    /// of several pages are not: with huge pages, writing the heads alone would make the kernel provide and
-    /// clear all of the memory. So a worker takes the page faults of a long buffer when it first uses it.
+    /// Maps memory for `count` buffers of `stride_bytes` each, in huge pages if the system provides them. The
+    /// kernel provides all pages now, so that workers cause no page faults later. Aborts the process if there
+    /// is no memory.
     pub fn new(count: usize, stride_bytes: usize) -> Self {
-        let page = Layout::new::<[u8; PAGE_BYTES]>();
-        let bytes = count.checked_mul(stride_bytes).and_then(|it| it.checked_next_multiple_of(PAGE_BYTES));
-        let Some(bytes) = bytes.filter(|bytes| *bytes > 0) else { handle_alloc_error(page) };
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: without an address, the kernel chooses unused addresses.
-        let mapped = unsafe { mmap_anonymous(null_mut(), bytes, access, flags) };
-        let Some(memory) = mapped.ok().and_then(NonNull::new) else {
-            handle_alloc_error(Layout::from_size_align(bytes, PAGE_BYTES).unwrap_or(page))
+        let layout = Layout::from_size_align(count.saturating_mul(stride_bytes), PAGE_BYTES);
+        let Ok(layout) = layout.map(|layout| layout.pad_to_align()) else {
+            handle_alloc_error(Layout::new::<[u8; PAGE_BYTES]>())
         };
-        let advice = if stride_bytes > PAGE_BYTES { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage };
-        // SAFETY: the range is the mapping, and the advice does not change its content. On failure the pages
-        // have their usual size.
-        let _ = unsafe { madvise(memory.as_ptr(), bytes, advice) };
+        let (bytes, access) = (layout.size(), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: no address is given, so the kernel chooses one that is not in use.
+        let mapped = unsafe { mmap_anonymous(null_mut(), bytes, access, MapFlags::PRIVATE) };
+        let Some(memory) = mapped.ok().and_then(NonNull::new) else { handle_alloc_error(layout) };
+        for advice in [Advice::LinuxHugepage, Advice::LinuxPopulateWrite] {
+            // SAFETY: the range is the mapping, and the advice does not change its content. On failure, for
+            // example before Linux 5.14, the kernel provides a page when it is first used.
+            let _ = unsafe { madvise(memory.as_ptr(), bytes, advice) };
+        }
         Self { memory, bytes }
     }
 
