@@ -15,7 +15,7 @@
 # time of each run (12), UPGRADE_FLOWS the number of flows (100000), UPGRADE_GROUPS the number of groups
 # (1000), UPGRADE_DRIVER the driver of both ports (af_packet), and UPGRADE_RING the number of packets of their
 # receive rings (16384; 0 is the default of the driver). The default ring of 4,096 packets is full after 20 ms at
-# this rate. The host of a virtual machine may stop a CPU for longer.
+# this rate, and the host of a virtual machine may stop a CPU for longer.
 #
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/../tests/lib.sh"

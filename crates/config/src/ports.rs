@@ -205,7 +205,7 @@ fn refuse_of_workers(at: &str, p: &file::PortSection, device: DeviceKind, mistak
     }
 }
 
-/// Returns the checked number of packets of the receive rings, if it is given.
+/// Reads `receive_ring`, the number of packets. Returns `None` if it is not given.
 fn receive_ring(p: &file::PortSection) -> Option<Result<usize, String>> {
     let packets = p.receive_ring?;
     Some(match p.driver.as_deref() {
@@ -386,6 +386,8 @@ mod tests {
                 "{text}"
             );
         }
+        let text = problems(&port("af_packet", "receive_ring = \"256\""));
+        assert!(text.contains("an integer is needed; write receive_ring = 16384"), "{text}");
         let text = problems(&port("mem", "receive_ring = 256"));
         assert!(text.contains("receive_ring: only the driver af_packet has such rings"), "{text}");
         let text = problems(&port("af_paket", "receive_ring = 256"));

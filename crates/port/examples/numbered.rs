@@ -26,7 +26,7 @@ const HEADERS_BYTES: usize = 14 + 20 + 8;
 const PAYLOAD_BYTES: usize = 64;
 const UDP_PORT: u16 = 9000;
 
-/// Opens a device. `receive_ring` is that of [`Spec`].
+/// Opens a device with one queue. `receive_ring` is [`Spec::receive_ring`].
 fn open(device: &str, receive_ring: Option<usize>) -> Result<Box<dyn Queue>, Box<dyn Error>> {
     let mut queues = port::open(&Spec {
         number: 1,
