@@ -70,12 +70,6 @@ impl Frame {
         Self(Buffer::new((HEADROOM_BYTES + capacity + TAILROOM_BYTES) as u32, home))
     }
 
-    /// Creates the `count` frames of a pool with this home number, with a capacity of `capacity` bytes each.
-    pub(crate) fn of_pool(count: usize, capacity: usize, home: u16) -> Vec<Self> {
-        let buffers = Buffer::of_pool(count, (HEADROOM_BYTES + capacity + TAILROOM_BYTES) as u32, home);
-        buffers.into_iter().map(Self).collect()
-    }
-
     /// Returns a hollow frame: a placeholder without a buffer. Allocates nothing.
     #[must_use]
     #[inline]

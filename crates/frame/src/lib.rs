@@ -4,7 +4,7 @@
 //!
 //! A frame has one owner at a time. A freed frame returns to its device or to the pool from which it was
 //! taken; the frame's home number identifies this pool. The crate does no I/O and does not interpret packets.
-//! Only `memory.rs`, `memory/slab.rs` and `prefetch.rs` contain `unsafe` code.
+//! Only `memory.rs` and `prefetch.rs` contain `unsafe` code.
 //!
 //! Begin reading with [`Frame`] in `frame.rs`, then [`Meta`] and [`Pool`].
 

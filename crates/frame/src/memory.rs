@@ -4,22 +4,17 @@
 //!
 //! ```text
 //! byte   0  first line of `rte_mbuf`: address and size of the memory, offset and length of the packet
-//! byte  64  second line of `rte_mbuf`, not accessed here, except that a pool's buffer has a reference to its
-//!          slab in the last word
+//! byte  64  second line of `rte_mbuf`, not accessed here
 //! byte 128  private area: metadata of the frame, and its owner
 //! byte 192  memory: headroom, packet, tailroom
 //! ```
 #![allow(unsafe_code)]
 
-mod slab;
-
 use crate::{Frame, FrameDescriptor, HEADROOM_BYTES, Meta, TAILROOM_BYTES};
 use arrayvec::ArrayVec;
-use slab::Slab;
 use std::ffi::c_void;
 use std::fmt;
-use std::ptr::{NonNull, null, null_mut};
-use std::sync::Arc;
+use std::ptr::{NonNull, null_mut};
 
 /// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
@@ -95,9 +90,7 @@ pub struct Head {
     _received: [u16; 6],
     _memory_bytes: u16,
     pool: *mut c_void,
-    _second_line: [u64; 7],
-    /// Reference to the slab of a pool's buffer, made by [`Arc::into_raw`]. Not accessed in other buffers.
-    slab: *const Slab,
+    _second_line: [u64; 8],
     descriptor: FrameDescriptor,
     owner: &'static Owner,
     memory_bytes: u32,
@@ -141,8 +134,7 @@ impl Head {
             _received: [0; 6],
             _memory_bytes: 0,
             pool: null_mut(),
-            _second_line: [0; 7],
-            slab: null(),
+            _second_line: [0; 8],
             descriptor: FrameDescriptor { meta: Meta::NONE },
             owner,
             memory_bytes,
@@ -201,16 +193,6 @@ unsafe fn free_own(head: NonNull<Head>) {
     }
 }
 
-/// Owner of the buffers of pools.
-// SAFETY: `release_slab` accepts the heads that `Buffer::of_pool` has made, and no others have this owner.
-static SLAB: Owner = unsafe { Owner::new(release_slab, |_| FillLevel { free: 0, total: 0 }) };
-
-unsafe fn release_slab(head: NonNull<Head>) {
-    // SAFETY: `Buffer::of_pool` has stored a reference to the slab in the head, for this buffer alone.
-    // `Buffer::drop` calls this function once, and nothing uses the buffer afterwards.
-    drop(unsafe { Arc::from_raw(head.as_ref().slab) });
-}
-
 /// The head that all hollow frames share. It is never written.
 struct Hollow(Head);
 
@@ -254,31 +236,6 @@ impl Buffer {
             head.write(Head::new(memory, memory_bytes, home, &HEAP));
         }
         Self(head)
-    }
-
-    /// Allocates the `count` buffers of a pool, with `memory_bytes` zeroed bytes each. The memory is freed
-    /// with the last buffer. Fuzz targets and `scripts/asan.sh` allocate each buffer separately, so that the
-    /// address sanitizer finds accesses beyond its end.
-    pub fn of_pool(count: usize, memory_bytes: u32, home: u16) -> Vec<Self> {
-        if cfg!(fuzzing) || count == 0 {
-            return (0..count).map(|_| Self::new(memory_bytes, home)).collect();
-        }
-        // With an odd number of lines, the heads use all sets of the cache evenly.
-        let stride_bytes = (lines(memory_bytes) | 1) * LINE_BYTES;
-        let slab = Arc::new(Slab::new(count, stride_bytes));
-        let buffer = |at: usize| {
-            // SAFETY: the slab has `count` times `stride_bytes` bytes, aligned to a page and so to a line.
-            // Each buffer uses its own `stride_bytes`, which are enough for the head and `memory_bytes`
-            // zeroed bytes, and keeps the slab by its reference.
-            unsafe {
-                let head = slab.start().add(at * stride_bytes).cast::<Head>();
-                let memory = head.cast::<u8>().add(HEAD_BYTES);
-                let slab = Arc::into_raw(Arc::clone(&slab));
-                head.write(Head { slab, ..Head::new(memory, memory_bytes, home, &SLAB) });
-                Self(head)
-            }
-        };
-        (0..count).map(buffer).collect()
     }
 
     /// Takes over a buffer.
@@ -630,45 +587,6 @@ mod tests {
         // SAFETY: the head was just given up by a frame.
         let frame = unsafe { Frame::from_device(head) };
         assert_eq!((frame.bytes(), frame.capacity()), (&[5; 65][..], 65));
-    }
-
-    /// The memory of a pool lasts until its last buffer is dropped, in any order.
-    #[cfg(not(fuzzing))]
-    #[test]
-    fn buffers_of_a_pool_are_separate_and_keep_their_memory() {
-        for (count, memory_bytes) in [(0, 256), (1, 0), (70, 256), (3, 65_728)] {
-            let mut buffers = Buffer::of_pool(count, memory_bytes, 3);
-            assert_eq!(buffers.len(), count);
-            let Some(first) = buffers.first() else { continue };
-            // SAFETY: the head has a reference to the slab, and the test takes another one.
-            let slab = unsafe {
-                Arc::increment_strong_count(first.head().slab);
-                Arc::from_raw(first.head().slab)
-            };
-            for (number, buffer) in buffers.iter_mut().enumerate() {
-                assert_eq!(
-                    (buffer.memory_bytes(), buffer.home(), buffer.len()),
-                    (memory_bytes as usize, 3, 0)
-                );
-                assert!(buffer.device_level().is_none() && buffer.head().pool().is_null());
-                if memory_bytes > 0 {
-                    let len = memory_bytes as usize - HEADROOM_BYTES - TAILROOM_BYTES;
-                    assert!(buffer.set_range(HEADROOM_BYTES, len));
-                    assert_eq!(buffer.bytes().as_ptr().addr() % LINE_BYTES, 0);
-                    assert!(buffer.window().iter().all(|byte| *byte == 0));
-                    buffer.window_mut().fill(number as u8);
-                }
-            }
-            while !buffers.is_empty() {
-                drop(buffers.swap_remove(buffers.len() / 2));
-                assert_eq!(Arc::strong_count(&slab), 1 + buffers.len());
-                let is_own = |buffer: &Buffer| {
-                    let bytes = buffer.window();
-                    bytes.first().is_none_or(|first| bytes.iter().all(|byte| byte == first))
-                };
-                assert!(buffers.iter().all(is_own));
-            }
-        }
     }
 
     #[test]

@@ -19,7 +19,8 @@ impl Pool {
     /// Creates a pool of `count` frames with a capacity of `capacity_bytes` each. `home` identifies the pool.
     #[must_use]
     pub fn new(home: u16, count: usize, capacity_bytes: usize) -> Self {
-        let free = Frame::of_pool(count, capacity_bytes, home);
+        let mut free = Vec::with_capacity(count);
+        free.resize_with(count, || Frame::with_capacity(capacity_bytes, home));
         let kind = kind(home, (HEADROOM_BYTES + capacity_bytes + TAILROOM_BYTES) as u32);
         Self { free, home, total: count, capacity_bytes, kind }
     }
