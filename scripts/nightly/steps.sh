@@ -48,8 +48,8 @@ step networks "make --no-print-directory networks"
 # The store: 10,000 damaged files, 200 kills of a process, and kills of a switch: at 200 random times, and with
 # 100,000 rules.
 step store "STORE_PROGRAMS=400 STORE_CASES=10000 STORE_KILLS=100 cargo test --release --package store"
-step restart "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
-step restart-kills "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt RESTART_KILLS=200 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
+step restart "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt RESTART_FLOWS=100000 RESTART_GROUPS=1000 RESTART_KILLS=20 RESTART_LOSS_MS=50 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
+step restart-kills "cargo build --quiet --release --package shunt && SHUNT=$PWD/target/release/shunt RESTART_KILLS=200 RESTART_LOSS_MS=50 RESTART_SEED=$NIGHTLY_SEED scripts/tests/test_restart.sh"
 
 # 1,000 reloads under traffic, and 20 upgrades at 200,000 packets/s with 100,000 rules.
 step reload "cargo build --quiet --release --package shunt && SHUNT_TEST_PROGRAM=$PWD/target/release/shunt RELOAD_SEED=$NIGHTLY_SEED scripts/tests/test_reload.sh 1000"

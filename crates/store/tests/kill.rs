@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A process that is killed at a random time: the next start finds every change whose barrier was answered,
-//! and the state after some change.
+//! A process that is killed at a random time: the next start finds every change that was reported as kept or
+//! whose barrier was answered, and the state after some change.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -17,8 +17,8 @@ const KILLS: u64 = 12;
 /// Environment variables of the child process: its folder, seed and mode.
 const CHILD: [&str; 3] = ["STORE_CHILD", "STORE_CHILD_SEED", "STORE_CHILD_BARRIER"];
 
-/// Makes changes until it is killed. Prints `changed N` after transaction N, and `kept N` once a barrier
-/// after transaction N may be answered.
+/// Makes changes until it is killed. Prints `changed N` after transaction N, and `kept N` once the store
+/// reports transaction N as kept; in the mode `barrier`, once a barrier after transaction N may be answered.
 #[test]
 fn child_process() {
     let Ok(folder) = std::env::var(CHILD[0]) else { return };
@@ -42,12 +42,14 @@ fn child_process() {
                 std::thread::yield_now();
             }
             writeln!(out, "kept {recorded}").unwrap();
+        } else {
+            writeln!(out, "kept {}", handle.status().kept).unwrap();
         }
     }
 }
 
-/// Starts the child process, kills it after this time, and returns the numbers of the last change and the
-/// last barrier. With each number of a change comes the time at which it was read.
+/// Starts the child process and kills it after this time. Returns the numbers of its changes, each with the
+/// time at which it was read, the number of the last change that was kept, and the time of the kill.
 fn killed(
     folder: &TestFolder,
     seed: u64,
@@ -94,10 +96,11 @@ fn repeated(seed: u64, last: u64) -> Recording {
 }
 
 #[test]
-fn a_killed_process_loses_no_change_whose_barrier_was_answered() {
+fn a_killed_process_loses_no_change_that_was_kept() {
     let mut random = fastrand::Rng::with_seed(11);
-    let (mut lost_most, mut changes_most) = (0, 0);
-    for kill in 0..setting("STORE_KILLS", KILLS) * 2 {
+    let (mut lost_most, mut changes_most, mut lost_older) = (0, 0, 0);
+    let kills = setting("STORE_KILLS", KILLS);
+    for kill in 0..kills * 2 {
         let barrier = kill % 2 == 0;
         let folder = TestFolder::new("killed");
         let after = Duration::from_micros(random.u64(20_000..400_000));
@@ -107,13 +110,10 @@ fn a_killed_process_loses_no_change_whose_barrier_was_answered() {
         let (model, opened) = restored(config(&folder.0, Durability::Interval), clock);
         let report = opened.report;
         assert!(report.last >= kept, "kill {kill}: {kept} changes were kept, but {report:?}");
-        // Everything that was reported 50 ms before the kill is there.
-        let certain = changes.iter().rev().find(|(then, _)| *then + Duration::from_millis(50) < at);
-        let certain = certain.map_or(0, |(_, number)| *number);
-        assert!(
-            report.last >= certain,
-            "kill {kill}: {certain} changes were made 50 ms before, but {report:?}"
-        );
+        // Without barriers, changes that were made 50 ms before the kill are there, unless the machine was
+        // too busy for the writing thread.
+        let older = changes.iter().rev().find(|(then, _)| *then + Duration::from_millis(50) < at);
+        lost_older += u64::from(!barrier && older.is_some_and(|(_, number)| report.last < *number));
         let lost = report.lost.unwrap_or(0);
         assert!(report.last == 0 || report.last + lost >= made, "kill {kill}: {made} made, but {report:?}");
         if report.last > 0 {
@@ -127,4 +127,5 @@ fn a_killed_process_loses_no_change_whose_barrier_was_answered() {
     }
     println!("at most {changes_most} changes were made before a kill, and at most {lost_most} were lost");
     assert!(changes_most > 100, "the child made at most {changes_most} changes");
+    assert!(lost_older <= kills / 2, "{lost_older} of {kills} kills lost changes older than 50 ms");
 }
