@@ -42,8 +42,8 @@ pub use changes::{Change, Changed, GroupCommand, MeterCommand, PortMod};
 pub use config::{CookieMask, Learning, ModelConfig, ModelLimits};
 pub use error::ModelError;
 pub use kept::{
-    Journal, KeptChange, KeptEntry, KeptState, RestoreReport, RestoredEntries, RestoredEntry, StatePart,
-    StateRequest,
+    Journal, KeptChange, KeptEntry, KeptState, PartlyRestored, RestoreReport, RestoredEntries, RestoredEntry,
+    StatePart, StateRequest,
 };
 pub use kept_counts::EntryRef;
 pub use macs::Mac;

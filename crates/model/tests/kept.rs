@@ -12,8 +12,8 @@ use flow::{
     Action, EntryFlags, FlowMod, GroupId, Instructions, Match, Nanos, Next, PortNo, RuleVersion, TableId,
 };
 use model::{
-    EntryOrigin, GroupCommand, Journal, KeptChange, KeptState, Learning, Model, ModelConfig, RestoredEntries,
-    RestoredEntry, StatePart, StateRequest,
+    EntryOrigin, GroupCommand, Journal, KeptChange, KeptState, Learning, Model, ModelConfig, PortConfig,
+    PortDesc, RestoredEntries, RestoredEntry, StatePart, StateRequest,
 };
 use std::sync::{Arc, Mutex};
 
@@ -291,4 +291,39 @@ fn entries_that_the_data_plane_refuses_leave_the_others_as_they_were() {
         (4, Nanos(4), None, false, false),
     ];
     assert_eq!(kept, expected);
+}
+
+#[test]
+fn rules_can_be_restored_before_the_ports_are_added() {
+    let mut model = Model::new(ModelConfig::default(), FakePlane::default(), Nanos(0));
+    let bucket = Bucket { actions: vec![Action::output(PortNo(1))], ..Bucket::default() };
+    let group = Group { id: GroupId(1), kind: GroupType::All, buckets: vec![bucket] };
+    let port_config = PortConfig { no_flood: true, ..PortConfig::default() };
+    let flow = FlowMod { idle_timeout_s: 2, ..add(1, mac(1), PortNo(2)) };
+    let state = KeptState {
+        entries: vec![vec![entry(1, Nanos(0), flow)]].into(),
+        groups: vec![group],
+        ports: vec![(PortNo(2), port_config), (PortNo(7), port_config)],
+        macs: vec![(0, [2, 0, 0, 0, 0, 1], PortNo(1)), (0, [2, 0, 0, 0, 0, 7], PortNo(7))],
+        ..KeptState::default()
+    };
+    let partly = model.restore_rules(Nanos(0), state);
+    assert!(model.ports().next().is_none() && model.macs(Nanos(0)).is_empty());
+    for number in [1, 2] {
+        let desc = PortDesc { number: PortNo(number), ..PortDesc::default() };
+        model.add_port(Nanos(0), desc, true).unwrap();
+    }
+    let added = 5 * SECOND.0;
+    let report = model.restore_ports(Nanos(added), partly);
+    assert_eq!((report.flows, report.groups, report.macs, report.refused), (1, 1, 1, 0));
+    // The store must forget a MAC that is not restored.
+    assert_eq!(report.gone, [KeptChange::MacGone { vid: 0, mac: [2, 0, 0, 0, 0, 7] }]);
+    assert_eq!(model.port(PortNo(2)).unwrap().config, port_config);
+    assert_eq!(model.port(PortNo(1)).unwrap().config, PortConfig::default());
+    // Idle timeouts begin when the ports have been added.
+    for (after_s, entries) in [(1, 1), (3, 0)] {
+        let at = Nanos(added + after_s * SECOND.0);
+        poll_all(&mut model, at);
+        assert_eq!(dump(&mut model, at).len(), entries, "{after_s} s after the ports");
+    }
 }

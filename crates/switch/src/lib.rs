@@ -22,3 +22,4 @@ mod plane;
 pub mod sandbox;
 pub mod top;
 pub mod upgrade;
+mod waiting_plane;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The data plane of a datapath: workers of this process, or a device.
+//! The data plane of a datapath: workers of this process, or a device. At the start, operations wait until
+//! the workers have been built.
 
 use config::trace::TracedPlane;
 use dataplane::{
@@ -14,6 +15,7 @@ use worker::WorkerSet;
 
 use crate::hardware::DeviceDatapath;
 use crate::upgrade::InheritedCounters;
+use crate::waiting_plane::WaitingPlane;
 
 /// The data plane of a datapath. Its counters continue those of the process before an upgrade.
 pub struct Plane {
@@ -23,6 +25,8 @@ pub struct Plane {
 
 /// What forwards the packets.
 enum Forwarder {
+    /// Operations that wait for [`Plane::start`].
+    Waiting(WaitingPlane),
     /// Workers of this process.
     Workers(Box<WorkerSet>),
     /// A device, with which the daemon exchanges datagrams.
@@ -30,6 +34,27 @@ enum Forwarder {
 }
 
 impl Plane {
+    /// Creates a data plane that keeps all operations until [`Plane::start`].
+    pub fn waiting() -> Self {
+        let forwarder = Forwarder::Waiting(WaitingPlane::default());
+        Self { forwarder, inherited: InheritedCounters::default() }
+    }
+
+    /// Replaces the waiting operations by a data plane that has executed none, and submits them to it.
+    pub fn start(&mut self, started: Self) {
+        let waiting = match std::mem::replace(&mut self.forwarder, started.forwarder) {
+            Forwarder::Waiting(waiting) => waiting.into_operations(),
+            Forwarder::Workers(_) | Forwarder::Device(_) => {
+                debug_assert!(false, "the data plane has been started before");
+                Vec::new()
+            }
+        };
+        for (operation, version) in waiting.into_iter().zip(1..) {
+            let submitted = self.submit(operation);
+            debug_assert_eq!(submitted, RuleVersion(version));
+        }
+    }
+
     /// Creates the data plane of workers.
     pub fn of_workers(workers: WorkerSet) -> Self {
         let forwarder = Forwarder::Workers(Box::new(workers));
@@ -50,7 +75,7 @@ impl Plane {
     /// Returns the device, if one forwards the packets.
     pub fn device(&mut self) -> Option<&mut DeviceDatapath> {
         match &mut self.forwarder {
-            Forwarder::Workers(_) => None,
+            Forwarder::Waiting(_) | Forwarder::Workers(_) => None,
             Forwarder::Device(device) => Some(device),
         }
     }
@@ -58,6 +83,7 @@ impl Plane {
     /// Returns the links of all ports.
     pub fn port_links(&mut self) -> BTreeMap<PortNo, Link> {
         match &mut self.forwarder {
+            Forwarder::Waiting(_) => BTreeMap::new(),
             Forwarder::Workers(workers) => workers.port_links(),
             Forwarder::Device(device) => device.links(),
         }
@@ -68,21 +94,23 @@ impl TracedPlane for Plane {
     fn workers(&mut self) -> Option<&mut WorkerSet> {
         match &mut self.forwarder {
             Forwarder::Workers(workers) => Some(workers),
-            Forwarder::Device(_) => None,
+            Forwarder::Waiting(_) | Forwarder::Device(_) => None,
         }
     }
 }
 
-/// Calls a method of the data plane that is there.
+/// Calls a method of the forwarder.
 macro_rules! either {
     ($plane:expr, $method:ident($($argument:expr),*)) => {
         match &$plane.forwarder {
+            Forwarder::Waiting(waiting) => waiting.$method($($argument),*),
             Forwarder::Workers(workers) => workers.$method($($argument),*),
             Forwarder::Device(device) => device.plane.$method($($argument),*),
         }
     };
     (mut $plane:expr, $method:ident($($argument:expr),*)) => {
         match &mut $plane.forwarder {
+            Forwarder::Waiting(waiting) => waiting.$method($($argument),*),
             Forwarder::Workers(workers) => workers.$method($($argument),*),
             Forwarder::Device(device) => device.plane.$method($($argument),*),
         }

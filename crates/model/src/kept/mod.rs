@@ -12,7 +12,7 @@
 mod report;
 mod restore;
 
-pub use restore::{KeptState, RestoreReport, RestoredEntries, RestoredEntry};
+pub use restore::{KeptState, PartlyRestored, RestoreReport, RestoredEntries, RestoredEntry};
 
 pub(crate) use report::changes_of;
 

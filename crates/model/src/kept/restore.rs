@@ -120,12 +120,29 @@ impl RestoreReport {
     }
 }
 
+/// The part of a kept state that depends on the ports, and the report about the other part.
+#[derive(Debug)]
+#[must_use]
+pub struct PartlyRestored {
+    report: RestoreReport,
+    ports: Vec<(PortNo, PortConfig)>,
+    macs: Vec<(u16, [u8; 6], PortNo)>,
+}
+
 impl<D: DataPlane> Model<D> {
     /// Replaces the entries, groups and meters of a fresh model by a kept state. Ports must have been added.
     ///
     /// An item that the model refuses, for example because its limits have changed, is left out. MACs of
     /// ports without a link, or with more MACs than their limits allow, are left out silently.
     pub fn restore(&mut self, now: Nanos, state: KeptState) -> RestoreReport {
+        let partly = self.restore_rules(now, state);
+        self.restore_ports(now, partly)
+    }
+
+    /// Restores the part of a state that does not depend on ports into a fresh model, like
+    /// [`Model::restore`]. The caller adds the ports before or after this call, and then calls
+    /// [`Model::restore_ports`] before it attaches a journal.
+    pub fn restore_rules(&mut self, now: Nanos, state: KeptState) -> PartlyRestored {
         let mut report = RestoreReport::default();
         self.config.standalone &= state.standalone;
         self.set_settings(Settings { drop_fragments: state.drop_fragments, ..self.settings() });
@@ -134,10 +151,6 @@ impl<D: DataPlane> Model<D> {
         {
             let kept = KeptChange::Stateless(self.rules.stateless.clone());
             report.refuse("stateless forwarding", &error, kept);
-        }
-        for (number, config) in state.ports {
-            // A port that is no longer configured has no configuration to restore.
-            let _ = self.set_port_config(now, number, config);
         }
         report.meters = self.restore_all(now, state.meters, &mut report, |meter| {
             let gone = KeptChange::MeterGone(meter.id);
@@ -148,7 +161,19 @@ impl<D: DataPlane> Model<D> {
             (Change::Group(GroupCommand::AddOrModify, group), "group", gone)
         });
         self.restore_entries(now, state.tables, state.entries, &mut report);
-        self.restore_macs(now, &state.macs, &mut report);
+        PartlyRestored { report, ports: state.ports, macs: state.macs }
+    }
+
+    /// Restores the configurations of the ports and the learned MACs, and lets the idle timeouts of entries
+    /// begin. Returns the report about the whole state.
+    pub fn restore_ports(&mut self, now: Nanos, partly: PartlyRestored) -> RestoreReport {
+        let PartlyRestored { mut report, ports, macs } = partly;
+        self.expiry.restart_idle(now);
+        for (number, config) in ports {
+            // A port that is no longer configured has no configuration to restore.
+            let _ = self.set_port_config(now, number, config);
+        }
+        self.restore_macs(now, &macs, &mut report);
         report
     }
 

@@ -124,7 +124,7 @@ mod tests {
                 )
             })
             .unzip();
-        let opened = Daemon::open(&config, |_| Ok(ports), crew).unwrap();
+        let opened = Daemon::open(&config, || Ok(ports), crew).unwrap();
         let daemon = Daemon::prepare(&config, opened, None, stop, crew).unwrap().unwrap();
         (daemon, handles)
     }

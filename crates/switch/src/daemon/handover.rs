@@ -170,7 +170,7 @@ pub(super) fn prepare_all(
                 let at = inherited.iter().position(|one| one.offer.datapath == config.datapath.id);
                 opened.push(match at.map(|at| inherited.remove(at)) {
                     Some(one) => Daemon::open_inherited(config, one, crew)?,
-                    None => Daemon::open(config, |meanwhile| super::open(config, meanwhile), crew)?,
+                    None => Daemon::open(config, || super::open(config), crew)?,
                 });
             }
             // Both ends of a patch cable must be open before the link of either end is read.

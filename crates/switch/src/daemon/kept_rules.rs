@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Restores the rules of an earlier process, and attaches the store to the model.
+//!
+//! Rules do not depend on ports, so [`RestoredModel::new`] can restore them while the ports are opened.
 
 use super::DaemonError;
 use super::clock::MonotonicClock;
@@ -11,8 +13,7 @@ use crate::sandbox::{self, ThreadKind};
 use crate::upgrade::SuccessorError;
 use config::trace::TracedPlane;
 use config::{Config, Durable};
-use flow::Nanos;
-use model::{KeptChange, KeptState, Model};
+use model::{KeptChange, KeptState, Model, PartlyRestored, RestoreReport};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ pub fn begin(config: &Config, clock: MonotonicClock) -> Result<Option<LoadingSto
 }
 
 /// Waits until the store of a datapath is read, and reports what it contains.
-pub fn finish(config: &Config, loading: LoadingStore) -> Result<OpenedStore, DaemonError> {
+fn finish(config: &Config, loading: LoadingStore) -> Result<OpenedStore, DaemonError> {
     let mut opened = loading.finish()?;
     if let Some(state) = &mut opened.state {
         // Without controllers in the file, no loss of a controller begins the standalone mode.
@@ -56,63 +57,142 @@ pub fn finish(config: &Config, loading: LoadingStore) -> Result<OpenedStore, Dae
     Ok(opened)
 }
 
-/// Sets up the rules of a fresh model: those of the store, else those of the flow file. Returns `None` if the
-/// daemon was stopped first.
-pub fn set_up(
-    model: &mut Model<Plane>,
-    clock: MonotonicClock,
-    opened: Option<OpenedStore>,
-    flows: Option<&Path>,
-    stop: &Stop,
-) -> Result<Option<Option<StoreHandle>>, DaemonError> {
-    let load_flows = |model: &mut Model<Plane>| match flows {
-        Some(path) => load(model, clock, path, Some(stop)).map(|loaded| loaded.is_some()),
-        None => Ok(true),
-    };
-    let Some(OpenedStore { store, state, report }) = opened else {
-        return Ok(load_flows(model)?.then_some(None));
-    };
-    let path = store.path().to_owned();
-    let first = match state {
-        Some(state) => {
-            let first = restore(model, clock.now(), &path, state, &report);
-            if let Some(flows) = flows {
-                say(&format!(
-                    "shunt: the flows of {} are not loaded, because the store {} has rules",
-                    flows.display(),
-                    path.display()
-                ));
-            }
-            first
-        }
-        None => {
-            // The flow file is loaded later, as a change that the store keeps.
-            let first = model.kept_state();
-            let (journal, handle) = store.start(begin_thread)?;
-            model.attach_journal(clock.now(), Box::new(journal), first);
-            return Ok(load_flows(model)?.then_some(Some(handle)));
-        }
-    };
-    let (journal, handle) = store.start(begin_thread)?;
-    model.attach_journal(clock.now(), Box::new(journal), first);
-    Ok(Some(Some(handle)))
+/// Where the rules of a datapath come from at the start.
+pub enum KeptSource {
+    /// A store that is being read, or `None` if the datapath has no store.
+    Store(Option<LoadingStore>),
+    /// The process that this one continues.
+    Predecessor(KeptState),
 }
 
-/// Restores a state. Returns the changes that the store must know.
-fn restore(
+/// A model at the start, whose rules are restored, and whose ports are not.
+pub struct RestoredModel {
+    pub model: Model<Plane>,
+    /// The part of the kept state that needs ports, and the time that the other part took. `None` if no rules
+    /// were kept.
+    restored: Option<(PartlyRestored, Duration)>,
+    /// The store, if the datapath has one and continues no other process.
+    opened: Option<OpenedStore>,
+}
+
+/// A model, and the handle of its store, if it has one.
+pub type ModelWithStore = (Model<Plane>, Option<StoreHandle>);
+
+impl RestoredModel {
+    /// Restores the rules that do not depend on ports into a model without ports.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn new(
+        config: &Config,
+        clock: MonotonicClock,
+        mut model: Model<Plane>,
+        source: KeptSource,
+    ) -> Result<Self, DaemonError> {
+        // Threads of the running switch must not start threads, but this is the start.
+        set_run_in_parallel(model.plane_mut(), Some(run_in_parallel));
+        let (opened, state) = match source {
+            KeptSource::Predecessor(state) => (None, Some(state)),
+            KeptSource::Store(None) => (None, None),
+            KeptSource::Store(Some(loading)) => {
+                let mut opened = finish(config, loading)?;
+                let state = opened.state.take();
+                (Some(opened), state)
+            }
+        };
+        let begun = Instant::now();
+        let restored = state.map(|state| model.restore_rules(clock.now(), state));
+        let restored = restored.map(|restored| (restored, begun.elapsed()));
+        set_run_in_parallel(model.plane_mut(), None);
+        Ok(Self { model, restored, opened })
+    }
+
+    /// Returns whether the rules come from the process that this one continues.
+    pub fn is_handed_over(&self) -> bool {
+        self.restored.is_some() && self.opened.is_none()
+    }
+
+    /// Replaces a waiting data plane by the one that forwards.
+    pub fn start_plane(&mut self, mut plane: Plane) {
+        let begun = Instant::now();
+        set_run_in_parallel(&mut plane, Some(run_in_parallel));
+        self.model.plane_mut().start(plane);
+        set_run_in_parallel(self.model.plane_mut(), None);
+        if let Some((_, elapsed)) = &mut self.restored {
+            *elapsed += begun.elapsed();
+        }
+    }
+
+    /// Restores what depends on ports, which must have been added, and attaches the store. If no rules were
+    /// kept, loads the flow file. Returns `None` if the daemon was stopped first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the flow file is wrong, or if the system refuses a thread of the store.
+    pub fn complete(
+        self,
+        clock: MonotonicClock,
+        flows: Option<&Path>,
+        stop: &Stop,
+    ) -> Result<Option<ModelWithStore>, DaemonError> {
+        let Self { mut model, restored, opened } = self;
+        let restored = restored.map(|(partly, elapsed)| {
+            let begun = Instant::now();
+            (model.restore_ports(clock.now(), partly), elapsed + begun.elapsed())
+        });
+        let mut store = None;
+        if let Some(OpenedStore { store: rule_store, report, .. }) = opened {
+            let first = match &restored {
+                Some((restored, elapsed)) => {
+                    report_restored(rule_store.path(), restored, &report, *elapsed, flows);
+                    changes_at_start(&mut model, restored, &report)
+                }
+                // A flow file is loaded later, as a change that the store keeps.
+                None => model.kept_state(),
+            };
+            let (journal, handle) = rule_store.start(begin_thread)?;
+            model.attach_journal(clock.now(), Box::new(journal), first);
+            store = Some(handle);
+        } else if let Some((restored, _)) = &restored
+            && restored.refused > 0
+        {
+            let text = restored.reasons.join("; ");
+            let refused = restored.refused;
+            say(&format!("shunt: {refused} rules of the old program are refused and lost: {text}"));
+        }
+        if let Some(path) = flows.filter(|_| restored.is_none())
+            && load(&mut model, clock, path, Some(stop))?.is_none()
+        {
+            return Ok(None);
+        }
+        Ok(Some((model, store)))
+    }
+}
+
+/// Returns the changes that the store must know after rules were restored from it.
+fn changes_at_start(
     model: &mut Model<Plane>,
-    now: Nanos,
-    path: &Path,
-    state: KeptState,
+    restored: &RestoreReport,
     report: &LoadReport,
 ) -> Vec<KeptChange> {
-    // Threads of the running switch must not start threads, but this is the start.
-    set_run_in_parallel(model, Some(run_in_parallel));
-    let begun = Instant::now();
-    let restored = model.restore(now, state);
-    let ms = begun.elapsed().as_millis();
-    set_run_in_parallel(model, None);
-    let path = path.display();
+    let mut first = restored.gone.clone();
+    if !report.is_same_base {
+        let current = model.kept_state().into_iter();
+        first.extend(current.filter(|change| matches!(change, KeptChange::Stateless(_))));
+    }
+    first
+}
+
+/// Reports which rules were restored from the store at `path`.
+fn report_restored(
+    path: &Path,
+    restored: &RestoreReport,
+    report: &LoadReport,
+    elapsed: Duration,
+    flows: Option<&Path>,
+) {
+    let (path, ms) = (path.display(), elapsed.as_millis());
     say(&format!(
         "shunt: store {path}: restored {} flows, {} groups, {} meters and {} MACs in {ms} ms",
         restored.flows, restored.groups, restored.meters, restored.macs
@@ -125,12 +205,12 @@ fn restore(
         let text = restored.reasons.join("; ");
         say(&format!("shunt: store {path}: {} rules are refused and lost: {text}", restored.refused));
     }
-    let mut first = restored.gone;
-    if !report.is_same_base {
-        let current = model.kept_state().into_iter();
-        first.extend(current.filter(|change| matches!(change, KeptChange::Stateless(_))));
+    if let Some(flows) = flows {
+        say(&format!(
+            "shunt: the flows of {} are not loaded, because the store {path} has rules",
+            flows.display()
+        ));
     }
-    first
 }
 
 /// Decodes the state of the process that this one continues.
@@ -141,17 +221,6 @@ pub fn decode(config: &Config, clock: MonotonicClock, bytes: &[u8]) -> Result<Ke
         Some((state, 0)) => Ok(state),
         Some((_, lost)) => Err(incomplete(format!("{lost} rules of datapath {id} cannot be decoded"))),
         None => Err(incomplete(format!("the state of datapath {id} is damaged"))),
-    }
-}
-
-/// Restores the state of the process that this one continues.
-pub fn restore_handed_over(model: &mut Model<Plane>, now: Nanos, state: KeptState) {
-    set_run_in_parallel(model, Some(run_in_parallel));
-    let restored = model.restore(now, state);
-    set_run_in_parallel(model, None);
-    if restored.refused > 0 {
-        let text = restored.reasons.join("; ");
-        say(&format!("shunt: {} rules of the old program are refused and lost: {text}", restored.refused));
     }
 }
 
@@ -179,8 +248,8 @@ pub fn attach(
     Ok(Some(handle))
 }
 
-fn set_run_in_parallel(model: &mut Model<Plane>, run_in_parallel: Option<RunInParallel>) {
-    if let Some(workers) = model.plane_mut().workers() {
+fn set_run_in_parallel(plane: &mut Plane, run_in_parallel: Option<RunInParallel>) {
+    if let Some(workers) = plane.workers() {
         workers.set_run_in_parallel(run_in_parallel);
     }
 }

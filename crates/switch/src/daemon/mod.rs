@@ -230,7 +230,7 @@ fn start_all(
         if stop.is_requested() {
             return Ok(None);
         }
-        opened.push(Daemon::open(config, |meanwhile| open(config, meanwhile), &mut crew)?);
+        opened.push(Daemon::open(config, || open(config), &mut crew)?);
     }
     for (config, opened) in configs.iter().zip(opened) {
         let flows = flows.or(config.datapath.flows.as_deref());

@@ -55,27 +55,25 @@ impl OpenPort {
     }
 }
 
-/// Opens all ports of a configuration. While the kernel sets up the interfaces, calls `meanwhile` once,
-/// unless a port has failed already.
+/// Opens all ports of a configuration.
 ///
 /// # Errors
 ///
 /// Returns the error of the first port that cannot be opened or that another switch serves.
-pub fn open(config: &Config, meanwhile: &mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError> {
+pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
     let handover = handover_of(config);
     let open = |port: &ConfiguredPort| open_as(port, Claim::Take, handover.clone(), port::open);
-    open_all(&config.datapath.ports, &open, meanwhile)
+    open_all(&config.datapath.ports, &open)
 }
 
 /// Opens ports, those on network interfaces by several threads: the kernel takes about 15 ms to set up the
-/// rings of a socket, mostly waiting. This thread opens the others, as DPDK requires, and then calls
-/// `meanwhile`, unless a port has failed.
+/// rings of a socket, mostly waiting. This thread opens the others, because calls of DPDK must not be made by
+/// several threads.
 fn open_all(
     ports: &[ConfiguredPort],
     open: &(dyn Fn(&ConfiguredPort) -> Result<OpenPort, DaemonError> + Sync),
-    meanwhile: &mut dyn FnMut(),
 ) -> Result<Vec<OpenPort>, DaemonError> {
     let (waiting, here): (Vec<_>, Vec<_>) =
         ports.iter().enumerate().partition(|(_, port)| port::is_of_interfaces(&port.driver));
@@ -103,9 +101,6 @@ fn open_all(
             let _ = std::thread::Builder::new().name("open-port".into()).spawn_scoped(scope, open_waiting);
         }
         here.iter().for_each(|&(at, port)| open_into(at, port));
-        if first_failed.load(Ordering::Relaxed) == usize::MAX {
-            meanwhile();
-        }
         open_waiting();
     });
     let mut opened = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -212,10 +207,7 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_millis(u64::from(port.number.0 % 3)));
                 Ok(opened(port))
             };
-            let mut meanwhile = Vec::new();
-            let opened = open_all(&ports, &open, &mut || meanwhile.push(std::thread::current().id()));
-            let opened = opened.unwrap();
-            assert_eq!(meanwhile, [this]);
+            let opened = open_all(&ports, &open).unwrap();
             let numbers: Vec<_> = opened.iter().map(|port| port.number).collect();
             assert!(numbers.iter().eq(ports.iter().map(|port| &port.number)), "{numbers:?}");
             let (mut called, threads): (Vec<_>, HashSet<_>) = calls.into_inner().unwrap().into_iter().unzip();
@@ -237,7 +229,7 @@ mod tests {
             let error = || DaemonError::io("open")(std::io::Error::other(port.number.to_string()));
             if broken { Err(error()) } else { Ok(opened(port)) }
         };
-        let error = open_all(&ports(100), &open, &mut || ()).map(|_| ()).unwrap_err().to_string();
+        let error = open_all(&ports(100), &open).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains('5') && !error.contains('7'), "{error}");
         assert!(calls.into_inner() < 30, "no port after the first that fails need be opened");
     }

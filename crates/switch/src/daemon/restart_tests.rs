@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of a start with stores: the links and the MACs of patch ports, and a store that is in use.
+//! Tests of a start with stores: the links and the MACs of patch ports, rules that reach the workers, ports
+//! that fail, and a store that is in use.
 
 use super::crew::Crew;
-use super::{Daemon, Stop, open};
+use super::{Daemon, DaemonError, Stop, open};
+use crate::waiting_plane::WaitingPlane;
 use config::Config;
-use flow::{Nanos, PortNo, RuleVersion};
-use model::{Journal, KeptChange};
+use config::trace::TracedPlane;
+use dataplane::DataPlane;
+use flow::group::{Bucket, Group, GroupType};
+use flow::{Action, FlowMod, GroupId, Instructions, Nanos, Next, PortNo, RuleVersion, TableId};
+use model::{Change, GroupCommand, Journal, KeptChange, Model, ModelConfig, PortConfig, PortDesc};
 use std::path::{Path, PathBuf};
 use store::{Durability, RuleStore, StoreClock, StoreConfig};
 
@@ -21,7 +26,8 @@ fn folder(name: &str) -> PathBuf {
 /// Returns a datapath with a store and one patch port.
 fn datapath(folder: &Path, id: u64) -> Config {
     let (socket, store) = (folder.join(format!("{id}.sock")), folder.join(format!("store-{id}")));
-    let cable = format!("restart-{}", std::process::id());
+    // Each test has its own cable.
+    let cable = folder.file_name().unwrap().to_str().unwrap();
     Config::parse(&format!(
         "control = {socket:?}\n[[worker]]\n[[datapath]]\nid = {id}\n[datapath.store]\npath = {store:?}\n\
          [[datapath.port]]\nnumber = 9\nname = \"p9\"\ndriver = \"patch\"\ndevice = \"{cable}\"\n\
@@ -54,10 +60,8 @@ fn patch_ports_of_all_datapaths_are_up_when_their_macs_are_restored() {
     let (stop, _tell) = Stop::by_hand().unwrap();
     let mut crew = Crew::default();
     let configs = [1, 2].map(|id| datapath(&folder, id));
-    let opened: Vec<_> = configs
-        .iter()
-        .map(|config| Daemon::open(config, |meanwhile| open(config, meanwhile), &mut crew).unwrap())
-        .collect();
+    let opened: Vec<_> =
+        configs.iter().map(|config| Daemon::open(config, || open(config), &mut crew).unwrap()).collect();
     let prepare = |(config, opened)| Daemon::set_up(config, opened, None, &stop).unwrap().unwrap();
     let mut daemons: Vec<_> = configs.iter().zip(opened).map(prepare).collect();
     for (config, daemon) in configs.iter().zip(&mut daemons) {
@@ -70,12 +74,72 @@ fn patch_ports_of_all_datapaths_are_up_when_their_macs_are_restored() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Fills the store of a datapath with a group, with an entry that sends to the group and to table 3, and with
+/// the configuration of port 9.
+fn fill(folder: &Path, id: u64, port_config: PortConfig) {
+    let mut model = Model::new(ModelConfig::default(), WaitingPlane::default(), Nanos(0));
+    let desc = PortDesc { number: PortNo(9), ..PortDesc::default() };
+    model.add_port(Nanos(0), desc, true).unwrap();
+    model.set_port_config(Nanos(0), PortNo(9), port_config).unwrap();
+    let bucket = Bucket { actions: vec![Action::output(PortNo(9))], ..Bucket::default() };
+    let group = Group { id: GroupId(1), kind: GroupType::Indirect, buckets: vec![bucket] };
+    model.change(Nanos(0), Change::Group(GroupCommand::AddOrModify, group)).unwrap();
+    let actions = Instructions::apply(vec![Action::Group(GroupId(1))]);
+    let instructions = Instructions { next: Some(Next::Table(TableId(3))), ..actions };
+    model.flow_mod(Nanos(0), FlowMod { instructions, ..FlowMod::default() }).unwrap();
+    let opened = RuleStore::open(settings(folder, id), StoreClock::at(Nanos(0))).unwrap();
+    let (mut journal, handle) = opened.store.start(|| ()).unwrap();
+    journal.record(Nanos(0), RuleVersion(1), model.kept_state());
+    drop((journal, handle));
+}
+
+#[test]
+fn restored_rules_reach_the_workers() {
+    let folder = folder("restart-rules");
+    let port_config = PortConfig { no_flood: true, ..PortConfig::default() };
+    fill(&folder, 1, port_config);
+    let (stop, _tell) = Stop::by_hand().unwrap();
+    let (config, mut crew) = (datapath(&folder, 1), Crew::default());
+    let opened = Daemon::open(&config, || open(&config), &mut crew).unwrap();
+    let mut daemon = Daemon::set_up(&config, opened, None, &stop).unwrap().unwrap();
+    let model = daemon.model_handle.here().unwrap();
+    let barrier = model.barrier();
+    assert!(!model.is_applied(barrier));
+    assert_eq!(model.port(PortNo(9)).unwrap().config, port_config);
+    // The workers know a group only after the operation that adds it, and only the entry leads to table 3.
+    assert!(model.plane_mut().group_counters(GroupId(1)).is_some());
+    let workers = model.plane_mut().workers().unwrap();
+    assert!(workers.express_tables().any(|table| table == TableId(3)));
+    assert!(daemon.put_into_force(&stop));
+    assert!(daemon.model_handle.here().unwrap().is_applied(barrier));
+    drop(daemon);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_port_that_fails_ends_the_start_and_leaves_the_store() {
+    let folder = folder("restart-port");
+    fill(&folder, 1, PortConfig::default());
+    let (stop, _tell) = Stop::by_hand().unwrap();
+    let config = datapath(&folder, 1);
+    let refuse = || Err(DaemonError::io("open the port")(std::io::Error::other("of the test")));
+    let refused = Daemon::open(&config, refuse, &mut Crew::default());
+    assert_eq!(refused.err().unwrap().to_string(), "cannot open the port: of the test");
+    let ended = Daemon::open(&config, || panic!("of the test"), &mut Crew::default());
+    assert!(matches!(ended.err().unwrap(), DaemonError::ControlEnded));
+    let opened = Daemon::open(&config, || open(&config), &mut Crew::default()).unwrap();
+    let mut daemon = Daemon::set_up(&config, opened, None, &stop).unwrap().unwrap();
+    assert_eq!(daemon.model_handle.here().unwrap().entries_in(TableId(0)), 1);
+    drop(daemon);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_store_in_use_ends_the_start_before_a_device_is_opened() {
     let folder = folder("restart-lock");
     let _first = RuleStore::open(settings(&folder, 1), StoreClock::at(Nanos(0))).unwrap();
     let mut is_opened = false;
-    let open = |_: &mut dyn FnMut()| {
+    let open = || {
         is_opened = true;
         Ok(Vec::new())
     };

@@ -377,7 +377,7 @@ mod tests {
              [[datapath.port]]\nnumber = 1\nname = \"p1\"\ndriver = \"none\"\n"
         );
         let config = Config::parse(&text).unwrap();
-        Daemon::start(&config, |meanwhile| open(&config, meanwhile), None, stop).unwrap().unwrap()
+        Daemon::start(&config, || open(&config), None, stop).unwrap().unwrap()
     }
 
     /// Reads one OpenFlow message.

@@ -4,7 +4,7 @@
 use super::change::reserve_ports;
 use super::clock::{self, MonotonicClock};
 use super::crew::{Crew, WorkerThreads};
-use super::kept_rules;
+use super::kept_rules::{self, KeptSource, RestoredModel};
 use super::link_watch::LinkThread;
 use super::links::{Known, describe};
 use super::model_handle::ModelHandle;
@@ -28,7 +28,7 @@ use config::trace::TracedPlane;
 use config::{Config, ConfiguredDevice, ConfiguredPort, Endpoint};
 use dataplane::DataPlane;
 use flow::{Nanos, PortNo};
-use model::{Changed, KeptState, Model};
+use model::{Changed, Model};
 use port::wait::Wake;
 use port::{DeviceLock, Link, PortHandle};
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use store::{OpenedStore, StoreHandle};
+use store::StoreHandle;
 use worker::{AllocatedFrames, BackgroundTask, Clock, PortQueues, PortsUpdate, ShutdownLoss, SleepFlag};
 use worker::{Worker, WorkerSet, WorkerSetConfig};
 
@@ -51,15 +51,12 @@ const BASES_IDLE: Duration = Duration::from_secs(5);
 /// Pause between two looks for datagrams of the device at the start.
 const DEVICE_PAUSE: Duration = Duration::from_micros(200);
 
-/// A datapath whose sockets, store and devices are open, and whose rules are not set up yet.
+/// A datapath whose sockets, store and devices are open. Its rules are restored, but the model has no ports.
 pub(super) struct OpenDatapath {
     clock: MonotonicClock,
     listener: Listener,
     channels: Channels,
-    /// The store that has been read, if the datapath has one.
-    kept: Option<OpenedStore>,
-    /// The state of the process that this one continues, if there is one.
-    handed_over: Option<KeptState>,
+    restored: RestoredModel,
     devices: OpenDevices,
 }
 
@@ -169,7 +166,6 @@ fn share(
 
 /// What forwards the packets of a datapath.
 struct Forwarding {
-    plane: Plane,
     workers: Vec<Arc<Shared>>,
     search: Option<Arc<SharedSearch>>,
     device_descriptor: Option<OwnedFd>,
@@ -185,7 +181,7 @@ fn forward_by_workers(
     ports: Vec<OpenPort>,
     frames: Option<AllocatedFrames>,
     crew: &mut Crew,
-) -> Result<Forwarding, DaemonError> {
+) -> Result<(Plane, Forwarding), DaemonError> {
     let egress = |number| {
         let port = config.datapath.ports.iter().find(|port| port.number == number);
         port.map(|port| port.queues.clone()).unwrap_or_default()
@@ -210,17 +206,20 @@ fn forward_by_workers(
     let (workers, search) = share(&mut plane, workers, alarms)?;
     let mut bases = Bases::default();
     plane.set_compiler(worker::BACKGROUND_ADDITIONS_MIN, Box::new(move |task| bases.compile(task)));
-    Ok(Forwarding { plane: Plane::of_workers(plane), workers, search, device_descriptor: None })
+    Ok((Plane::of_workers(plane), Forwarding { workers, search, device_descriptor: None }))
 }
 
-fn forward_by_device(config: &ConfiguredDevice, ports: Vec<OpenPort>) -> Result<Forwarding, DaemonError> {
+fn forward_by_device(
+    config: &ConfiguredDevice,
+    ports: Vec<OpenPort>,
+) -> Result<(Plane, Forwarding), DaemonError> {
     let queue = |port: OpenPort| (port.number, port.queues.into_iter().next().map(|(_, queue)| queue));
     let ports = ports.into_iter().map(queue).collect();
     let device = DeviceDatapath::start(config, ports).map_err(DaemonError::io("start the device"))?;
     let device_descriptor =
         device.descriptor().map_err(DaemonError::io("wait for datagrams of the device"))?;
-    let plane = Plane::of_device(device);
-    Ok(Forwarding { plane, workers: Vec::new(), search: None, device_descriptor })
+    let forwarding = Forwarding { workers: Vec::new(), search: None, device_descriptor };
+    Ok((Plane::of_device(device), forwarding))
 }
 
 /// The open devices of a datapath.
@@ -237,40 +236,68 @@ struct OpenDevices {
 
 impl OpenDevices {
     /// Polls the links of patch ports again, because the other end may have been opened later.
-    fn poll_patch_links(&mut self) {
+    fn poll_patch_links(&mut self, plane: &mut Plane) {
         if self.links.iter().all(|known| known.patch_end.is_none()) {
             return;
         }
         self.forwarding.workers.iter().for_each(|worker| worker.keep_house());
-        let links = self.forwarding.plane.port_links();
+        let links = plane.port_links();
         for known in self.links.iter_mut().filter(|known| known.patch_end.is_some()) {
             known.link = links.get(&known.port).copied().unwrap_or(known.link);
         }
     }
 }
 
-fn open_devices(
+/// Builds what forwards the packets of open ports. `frames` are those of the workers, if workers forward.
+fn take_ports(
     config: &Config,
-    open: impl FnOnce(&mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError>,
+    mut ports: Vec<OpenPort>,
+    frames: Option<AllocatedFrames>,
     crew: &mut Crew,
-) -> Result<OpenDevices, DaemonError> {
-    // The calibration takes 10 ms, during which the ports are opened.
-    Clock::begin_calibration();
-    let mut frames = None;
-    let mut ports = open(&mut || {
-        if config.datapath.device.is_none() {
-            frames = Some(AllocatedFrames::new(&worker_set_config(config)));
-        }
-    })?;
+) -> Result<(Plane, OpenDevices), DaemonError> {
     let links = ports.iter_mut().map(|port| known_link(config, port)).collect();
     let names = ports.iter().map(|port| port.name.clone()).collect();
     let device_locks = ports.iter_mut().filter_map(|port| take_lock(config, port)).collect();
     let handles = ports.iter().filter_map(|port| Some((port.number, port.handle()?))).collect();
-    let forwarding = match &config.datapath.device {
+    let (plane, forwarding) = match &config.datapath.device {
         Some(device) => forward_by_device(device, ports)?,
         None => forward_by_workers(config, ports, frames, crew)?,
     };
-    Ok(OpenDevices { links, names, device_locks, handles, forwarding })
+    Ok((plane, OpenDevices { links, names, device_locks, handles, forwarding }))
+}
+
+/// Opens the ports of a datapath and restores its rules. If workers forward, other threads open the ports and
+/// allocate frames, because they mostly wait for the kernel. A device outside this process may refuse rules,
+/// so its ports are opened first.
+fn open_and_restore(
+    config: &Config,
+    clock: MonotonicClock,
+    source: KeptSource,
+    open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError> + Send,
+    crew: &mut Crew,
+) -> Result<(OpenDevices, RestoredModel), DaemonError> {
+    // The calibration takes 10 ms, during which the ports are opened.
+    Clock::begin_calibration();
+    if config.datapath.device.is_some() {
+        let (plane, devices) = take_ports(config, open()?, None, crew)?;
+        let model = new_model(config, clock, plane)?;
+        return Ok((devices, RestoredModel::new(config, clock, model, source)?));
+    }
+    std::thread::scope(|scope| {
+        let opening = std::thread::Builder::new().name("open".into()).spawn_scoped(scope, open);
+        let opening = opening.map_err(DaemonError::io("start the thread that opens the ports"))?;
+        // Without the thread, the frames are allocated later.
+        let allocate = || AllocatedFrames::new(&worker_set_config(config));
+        let allocating = std::thread::Builder::new().name("frames".into()).spawn_scoped(scope, allocate).ok();
+        let restored = new_model(config, clock, Plane::waiting())
+            .and_then(|model| RestoredModel::new(config, clock, model, source));
+        let ports = opening.join().unwrap_or(Err(DaemonError::ControlEnded))?;
+        let frames = allocating.and_then(|thread| thread.join().ok());
+        let (plane, devices) = take_ports(config, ports, frames, crew)?;
+        let mut restored = restored?;
+        restored.start_plane(plane);
+        Ok((devices, restored))
+    })
 }
 
 /// Prepares the mirrors, and lets the workers take them with their first operations.
@@ -319,13 +346,12 @@ fn known_link(config: &Config, port: &mut OpenPort) -> Known {
 }
 
 impl Daemon {
-    /// Starts forwarding over the ports that `open` returns. The argument of `open` allocates the workers'
-    /// frames: `open` may call it once, while it waits for the kernel. Otherwise they are allocated
-    /// afterwards.
+    /// Starts forwarding over the ports that `open` returns.
     ///
-    /// `open` is called only after the control socket is bound, so a second daemon with the same
-    /// configuration fails before it touches the first daemon's devices. The flows of `flows` are active
-    /// before the first packet. Returns `None` if the daemon was stopped before it forwarded packets.
+    /// `open` is called by another thread, and only after the control socket is bound, so a second daemon
+    /// with the same configuration fails before it touches the first daemon's devices. The flows of `flows`
+    /// are active before the first packet. Returns `None` if the daemon was stopped before it forwarded
+    /// packets.
     ///
     /// # Errors
     ///
@@ -333,7 +359,7 @@ impl Daemon {
     /// wrong.
     pub fn start(
         config: &Config,
-        open: impl FnOnce(&mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError>,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError> + Send,
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
@@ -350,7 +376,7 @@ impl Daemon {
     /// before the first one is prepared, because a patch port has a link only if its other end is open.
     pub(super) fn open(
         config: &Config,
-        open: impl FnOnce(&mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError>,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError> + Send,
         crew: &mut Crew,
     ) -> Result<OpenDatapath, DaemonError> {
         pipeline::set_portable(config.portable);
@@ -358,12 +384,11 @@ impl Daemon {
         let access = &config.process.control;
         let listener = Listener::bind(&config.control, SocketPurpose::Control, access, CLIENTS_WAITING)?;
         let channels = Channels::open(&config.datapath, None)?;
-        // If another datapath or process uses the store, no device is touched. A thread reads the store while
+        // If another datapath or process uses the store, no device is touched. Threads read the store while
         // the devices are opened.
-        let loading = kept_rules::begin(config, clock)?;
-        let devices = open_devices(config, open, crew)?;
-        let kept = loading.map(|loading| kept_rules::finish(config, loading)).transpose()?;
-        Ok(OpenDatapath { clock, listener, channels, kept, handed_over: None, devices })
+        let source = KeptSource::Store(kept_rules::begin(config, clock)?);
+        let (devices, restored) = open_and_restore(config, clock, source, open, crew)?;
+        Ok(OpenDatapath { clock, listener, channels, restored, devices })
     }
 
     /// Opens a datapath like [`Daemon::open`] with the sockets and the state of an earlier process. Its store
@@ -382,9 +407,10 @@ impl Daemon {
             None => Listener::bind(&config.control, purpose, &config.process.control, CLIENTS_WAITING)?,
         };
         let channels = Channels::open(&config.datapath, Some(&mut inherited))?;
-        let handed_over = Some(kept_rules::decode(config, clock, &inherited.state)?);
-        let devices = open_devices(config, |_| open_inherited(config, &mut inherited), crew)?;
-        Ok(OpenDatapath { clock, listener, channels, kept: None, handed_over, devices })
+        let source = KeptSource::Predecessor(kept_rules::decode(config, clock, &inherited.state)?);
+        let open = || open_inherited(config, &mut inherited);
+        let (devices, restored) = open_and_restore(config, clock, source, open, crew)?;
+        Ok(OpenDatapath { clock, listener, channels, restored, devices })
     }
 
     /// Like [`Daemon::start`], but does not start the threads of workers. Adds the workers to `crew` instead.
@@ -432,28 +458,18 @@ impl Daemon {
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
-        let OpenDatapath { clock, listener, channels, kept, handed_over, mut devices } = opened;
-        devices.poll_patch_links();
+        let OpenDatapath { clock, listener, channels, mut restored, mut devices } = opened;
+        let model = &mut restored.model;
+        devices.poll_patch_links(model.plane_mut());
         let OpenDevices { links, names, device_locks, handles, forwarding } = devices;
-        let Forwarding { plane, workers, search, device_descriptor } = forwarding;
-        let mut model = Model::new(model_config(config), plane, clock.now());
-        model.set_bridge(clock.now(), config.datapath.bridge());
         for (Known { port, link, .. }, name) in links.iter().zip(names) {
             model.add_port(clock.now(), describe(*port, name, link), link.up)?;
         }
-        model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
-        reserve_ports(&mut model, clock.now(), &config.datapath);
-        let mirrors = start_mirrors(config, &mut model, clock, handed_over.is_some());
-        let store = match handed_over {
-            Some(state) => {
-                kept_rules::restore_handed_over(&mut model, clock.now(), state);
-                None
-            }
-            None => match kept_rules::set_up(&mut model, clock, kept, flows, stop)? {
-                Some(store) => store,
-                None => return Ok(None),
-            },
-        };
+        reserve_ports(model, clock.now(), &config.datapath);
+        let is_handed_over = restored.is_handed_over();
+        let mirrors = start_mirrors(config, &mut restored.model, clock, is_handed_over);
+        let Some((model, store)) = restored.complete(clock, flows, stop)? else { return Ok(None) };
+        let Forwarding { workers, search, device_descriptor } = forwarding;
         let wake =
             Wake::new().map_err(DaemonError::io("create the wake-up descriptor of the control thread"))?;
         let control = Arc::new(ControlWake { wake, asleep: SleepFlag::default() });
@@ -496,7 +512,7 @@ impl Daemon {
     ///
     /// A running worker applies only a few operations per turn, so its first packets would be looked up in
     /// incomplete tables. Also publishes the links. Returns `false` if the daemon was stopped.
-    fn put_into_force(&mut self, stop: &Stop) -> bool {
+    pub(super) fn put_into_force(&mut self, stop: &Stop) -> bool {
         let Some(model) = self.model_handle.here() else { return false };
         if let Some(device) = model.plane_mut().device() {
             device.plane.release_link();
@@ -621,12 +637,10 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
         Some(device) => Plane::of_device(DeviceDatapath::without_device(device)),
         None => Plane::of_workers(worker::without_workers()),
     };
-    let mut model = Model::new(model_config(config), plane, clock.now());
-    model.set_bridge(clock.now(), config.datapath.bridge());
+    let mut model = new_model(config, clock, plane)?;
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }
-    model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
     let flows = flows.or(config.datapath.flows.as_deref());
     flows.map(|flows| super::load::check(&mut model, clock, flows)).transpose()
 }
@@ -651,6 +665,14 @@ pub fn check_access(config: &Config) -> Result<(), DaemonError> {
         sandbox::find_user(name)?;
     }
     Ok(())
+}
+
+/// Creates the model of a datapath, without ports and rules.
+fn new_model(config: &Config, clock: MonotonicClock, plane: Plane) -> Result<Model<Plane>, DaemonError> {
+    let mut model = Model::new(model_config(config), plane, clock.now());
+    model.set_bridge(clock.now(), config.datapath.bridge());
+    model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
+    Ok(model)
 }
 
 fn model_config(config: &Config) -> model::ModelConfig {
@@ -692,7 +714,7 @@ mod tests {
             }
         });
         let mut crew = Crew::default();
-        let opened = Daemon::open(&config, |_| Ok(ports.collect()), &mut crew).unwrap();
+        let opened = Daemon::open(&config, || Ok(ports.collect()), &mut crew).unwrap();
         let mut daemon = Daemon::set_up(&config, opened, None, &stop).unwrap().unwrap();
         let model = daemon.model_handle.here().unwrap();
         let barrier = model.barrier();

@@ -52,7 +52,7 @@ pub fn config(socket: &Path, workers: usize, ports: usize) -> Config {
 /// Starts a daemon without ports. The start cannot be stopped.
 pub fn start_bare(config: &Config, flows: Option<&Path>) -> Result<Daemon, DaemonError> {
     let (stop, _tell) = Stop::by_hand().unwrap();
-    Daemon::start(config, |_| Ok(Vec::new()), flows, &stop).map(Option::unwrap)
+    Daemon::start(config, || Ok(Vec::new()), flows, &stop).map(Option::unwrap)
 }
 
 impl Lab {
@@ -94,8 +94,7 @@ impl Lab {
             OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None }
         });
         let (stop, tell) = Stop::by_hand().unwrap();
-        let daemon =
-            Daemon::start(&config, |_| Ok(open.collect()), flows.as_deref(), &stop).unwrap().unwrap();
+        let daemon = Daemon::start(&config, || Ok(open.collect()), flows.as_deref(), &stop).unwrap().unwrap();
         let metrics = Some(daemon.metrics_source());
         let thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
         Self { ports: handles, socket, metrics, folder, stop: Some(tell), thread }

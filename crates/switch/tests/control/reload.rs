@@ -125,7 +125,7 @@ impl Lab {
             ports.push(OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None });
         }
         let (stop, tell) = Stop::by_hand().unwrap();
-        let mut daemon = Daemon::start(&config, |_| Ok(ports), None, &stop).unwrap().unwrap();
+        let mut daemon = Daemon::start(&config, || Ok(ports), None, &stop).unwrap().unwrap();
         daemon.reload_from(ConfigSource { path: lab.path(), text, control: None }, config).unwrap();
         lab.stop = Some(tell);
         lab.thread = Some(std::thread::spawn(move || daemon.serve(&stop)));

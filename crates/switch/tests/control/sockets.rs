@@ -15,7 +15,7 @@ fn only_the_owner_may_open_the_socket_and_no_other_switch_replaces_it() {
     let mode = std::fs::metadata(&lab.socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut opened = false;
-    let open = |_: &mut dyn FnMut()| {
+    let open = || {
         opened = true;
         Ok(Vec::new())
     };
@@ -110,7 +110,7 @@ fn the_daemon_can_be_stopped_while_it_starts() {
             drop(tell);
         });
         let start = Instant::now();
-        let daemon = Daemon::start(&config(&socket, 1, 0), |_| Ok(Vec::new()), Some(flows), &stop).unwrap();
+        let daemon = Daemon::start(&config(&socket, 1, 0), || Ok(Vec::new()), Some(flows), &stop).unwrap();
         assert!(daemon.is_none() && start.elapsed() < LONG);
         assert!(!socket.exists());
         reported.join().unwrap();

@@ -37,7 +37,7 @@ fn all_control_connections_work_over_ipv6() {
     );
     let config = Config::parse(&text).unwrap();
     let (stop, tell) = Stop::by_hand().unwrap();
-    let daemon = Daemon::start(&config, |_| Ok(Vec::new()), None, &stop).unwrap().unwrap();
+    let daemon = Daemon::start(&config, || Ok(Vec::new()), None, &stop).unwrap().unwrap();
     let (listens, listens_pof) = (address(&daemon.openflow_addresses()), address(&daemon.pof_addresses()));
     let source = daemon.metrics_source();
     let server = switch::metrics::start(config.process.metrics.unwrap(), vec![source]).unwrap();

@@ -102,7 +102,7 @@ impl Lab {
             OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None }
         });
         let (stop, tell) = Stop::by_hand().unwrap();
-        let daemon = Daemon::start(&config, |_| Ok(open.collect()), file.as_deref(), &stop).unwrap().unwrap();
+        let daemon = Daemon::start(&config, || Ok(open.collect()), file.as_deref(), &stop).unwrap().unwrap();
         let endpoints = daemon.openflow_addresses();
         let address = endpoints.iter().find_map(Endpoint::address).unwrap();
         let log = Log::default();

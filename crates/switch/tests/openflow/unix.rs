@@ -38,7 +38,7 @@ impl Place {
             self.endpoint()
         );
         let (stop, _tell) = Stop::by_hand().unwrap();
-        let start = Daemon::start(&Config::parse(&text).unwrap(), |_| Ok(Vec::new()), None, &stop);
+        let start = Daemon::start(&Config::parse(&text).unwrap(), || Ok(Vec::new()), None, &stop);
         start.err().unwrap().to_string()
     }
 }

@@ -70,7 +70,7 @@ impl Lab {
             OpenPort { number: port.number, name: port.name.clone(), queues, device_lock: None }
         });
         let (stop, tell) = Stop::by_hand().unwrap();
-        let daemon = Daemon::start(&config, |_| Ok(open.collect()), None, &stop).unwrap().unwrap();
+        let daemon = Daemon::start(&config, || Ok(open.collect()), None, &stop).unwrap().unwrap();
         let (pof, openflow) = (first(&daemon.pof_addresses()), first(&daemon.openflow_addresses()));
         let log = Log::default();
         let subscriber = log.subscriber();

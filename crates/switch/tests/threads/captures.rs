@@ -73,7 +73,7 @@ pub fn play(run: Run) {
     let folder = folder();
     let packets = (run.time.as_millis() as u32).max(1) * PACKETS_PER_MS;
     let config = config(&run, packets, &folder);
-    let mut stage = Stage::start(folder, &config, |meanwhile| switch::daemon::open(&config, meanwhile));
+    let mut stage = Stage::start(folder, &config, || switch::daemon::open(&config));
     let shared = Shared::new();
     let controller = Controller::start(stage.peer.take().unwrap(), &shared.book, run.seed, run.load);
     let mut client = stage.client();

@@ -63,7 +63,7 @@ impl Stage {
     pub fn start(
         folder: PathBuf,
         config: &Config,
-        open: impl FnOnce(&mut dyn FnMut()) -> Result<Vec<OpenPort>, DaemonError>,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError> + Send,
     ) -> Self {
         let (stop, tell) = Stop::by_hand().unwrap();
         let flows = config.datapath.flows.clone();
@@ -229,7 +229,7 @@ pub fn play(run: Run) {
     let served = served(&run, &mut random);
     let config = config(&run, &folder, &served, &mut random);
     let (open, handles, ingresses) = ports(&run, &served);
-    let mut stage = Stage::start(folder, &config, |_| Ok(open));
+    let mut stage = Stage::start(folder, &config, || Ok(open));
     let shared = Shared::new();
     let controller = Controller::start(stage.peer.take().unwrap(), &shared.book, run.seed, run.load);
     let judge = Judge::new(&shared.book, run.load == Load::Storm);
