@@ -42,7 +42,7 @@ pub use hops::{
 };
 pub use key::{ExpressKey, KeyReader, ROOM_WORDS};
 pub use layout::{KeyFit, LONG_WORDS, ONE_LINE_BYTES, SHORT_WORDS, TWO_LINES_BYTES, VECTOR_WORDS};
-pub use plan::{ExpressPlan, Permitted, PlanVersion};
+pub use plan::{ExpressPlan, Permitted, PlanVersion, port_bytes};
 pub use row::{Rewritten, RuleRow};
 pub use shuffle::Shuffle;
 pub use simd::{Vbmi, VbmiCode};

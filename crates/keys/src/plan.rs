@@ -52,6 +52,13 @@ pub struct ExpressPlan {
     rows: Option<RowLayout>,
 }
 
+/// Returns the number of bytes in which keys hold the number of the ingress port. `highest` is the highest
+/// port number.
+#[must_use]
+pub fn port_bytes(highest: PortNo) -> usize {
+    if highest.0 <= u32::from(u16::MAX) { 2 } else { 4 }
+}
+
 impl ExpressPlan {
     /// Makes a plan for tables that examine these bits of each field. `highest_port` is the highest port
     /// number.
@@ -75,7 +82,7 @@ impl ExpressPlan {
         };
         let runs = layout::runs_of(&conditions, headers, fact_of);
         let presence = presence_facts(headers, slices.len());
-        let port_bytes = if highest_port.0 <= u32::from(u16::MAX) { 2 } else { 4 };
+        let port_bytes = port_bytes(highest_port);
         let layout = Layout::new(runs, port_bytes, presence.len().div_ceil(8));
         let length_bytes = layout.length_bytes;
         let is_short = KeyFit::of_length(length_bytes) != KeyFit::TooLong && slices.len() <= SLICES_MAX;

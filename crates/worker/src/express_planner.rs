@@ -15,7 +15,7 @@ use flow::operation::MAC_TABLE;
 use flow::{
     Action, EntryChange, EntryId, Field, FlowEntry, GroupId, Instructions, Nanos, PortNo, TableId, port_no,
 };
-use keys::{ExpressPlan, KeyFit, PlanVersion, View};
+use keys::{ExpressPlan, KeyFit, PlanVersion, View, port_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Time without changes after which a plan is made narrower, in nanoseconds.
@@ -117,7 +117,8 @@ pub(crate) struct ExpressPlanner {
     normal_groups: BTreeSet<GroupId>,
     /// Whether ports have settings for NORMAL.
     has_bridge: bool,
-    highest_port: PortNo,
+    /// The highest port number, or `None` before the first port.
+    highest_port: Option<PortNo>,
     plan: ExpressPlan,
     /// Whether packets can reach each table, according to the plan.
     reached: Vec<bool>,
@@ -152,7 +153,7 @@ impl ExpressPlanner {
             views,
             normal_groups: BTreeSet::new(),
             has_bridge: false,
-            highest_port: PortNo(0),
+            highest_port: None,
             plan: ExpressPlan::new(PlanVersion(0), Vec::new(), PortNo(0)),
             reached,
             is_wide: false,
@@ -258,9 +259,11 @@ impl ExpressPlanner {
         }
     }
 
-    /// Sets the highest port number.
+    /// Sets the highest port number. The plan depends only on the length of port numbers, so that many ports
+    /// can be added without a new plan for each.
     pub fn set_highest_port(&mut self, highest: PortNo, tables: &TableCompiler) {
-        if std::mem::replace(&mut self.highest_port, highest) != highest {
+        let before = self.highest_port.replace(highest);
+        if before.map(port_bytes) != Some(port_bytes(highest)) {
             self.widen(tables);
         }
     }
@@ -337,7 +340,8 @@ impl ExpressPlanner {
 
     fn plan_of(&self, bits: Bits, shift: Shift) -> ExpressPlan {
         let version = PlanVersion(self.plan.version().0 + 1);
-        ExpressPlan::new(version, bits.into_iter().collect(), self.highest_port).permitting(shift)
+        ExpressPlan::new(version, bits.into_iter().collect(), self.highest_port.unwrap_or(PortNo(0)))
+            .permitting(shift)
     }
 
     /// Returns the bits of arriving packets that the rules examine, and the greatest shift for which they
