@@ -176,7 +176,7 @@ ok "in these starts, decoding and installing the rules took $(printf '%s\n' "${r
 # Under a controller: flows are deleted by their cookies, as after flow-restore-wait.
 ofctl add-flow "tcp:$openflow_listen" 'cookie=0xdeadbee1,priority=5,in_port=1,dl_vlan=1,actions=drop'
 ofctl del-flows "tcp:$openflow_listen" 'cookie=0xdeadbee0/0xfffffff0'
-sleep "$(printf '0.%03d' $((RESTART_LOSS_MS + 10)))"
+sleep "$(printf '%d.%03d' $(((RESTART_LOSS_MS + 10) / 1000)) $(((RESTART_LOSS_MS + 10) % 1000)))"
 end KILL
 start
 if flows | grep 0xdeadbee; then fail 'deleted flows have returned'; fi

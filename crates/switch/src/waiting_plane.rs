@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations that are submitted before there is a data plane.
+//! A queue of operations, for a model that is set up before its data plane exists.
 
 use dataplane::{
     DataPlane, EntryCounters, Event, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,

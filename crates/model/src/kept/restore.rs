@@ -164,8 +164,8 @@ impl<D: DataPlane> Model<D> {
         PartlyRestored { report, ports: state.ports, macs: state.macs }
     }
 
-    /// Restores the configurations of the ports and the learned MACs, and lets the idle timeouts of entries
-    /// begin. Returns the report about the whole state.
+    /// Restores the configurations of the ports and the learned MACs. The idle timeouts of all entries begin
+    /// anew, because no packet could use an entry before. Returns the report about the whole state.
     pub fn restore_ports(&mut self, now: Nanos, partly: PartlyRestored) -> RestoreReport {
         let PartlyRestored { mut report, ports, macs } = partly;
         self.expiry.restart_idle(now);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Restores the rules of an earlier process, and attaches the store to the model.
 //!
-//! Rules do not depend on ports, so [`RestoredModel::new`] can restore them while the ports are opened.
+//! Rules can be restored while the ports are opened, by [`RestoredModel::new`]. The configurations of ports
+//! and the learned MACs follow in [`RestoredModel::complete`], when the model has its ports.
 
 use super::DaemonError;
 use super::clock::MonotonicClock;
@@ -65,7 +66,7 @@ pub enum KeptSource {
     Predecessor(KeptState),
 }
 
-/// A model at the start, whose rules are restored, and whose ports are not.
+/// A model at the start: its rules are restored, but the configurations of its ports and its MACs are not.
 pub struct RestoredModel {
     pub model: Model<Plane>,
     /// The part of the kept state that needs ports, and the time that the other part took. `None` if no rules
@@ -79,7 +80,7 @@ pub struct RestoredModel {
 pub type ModelWithStore = (Model<Plane>, Option<StoreHandle>);
 
 impl RestoredModel {
-    /// Restores the rules that do not depend on ports into a model without ports.
+    /// Restores flow entries, groups and meters in a fresh model. It needs no ports.
     ///
     /// # Errors
     ///
@@ -124,8 +125,8 @@ impl RestoredModel {
         }
     }
 
-    /// Restores what depends on ports, which must have been added, and attaches the store. If no rules were
-    /// kept, loads the flow file. Returns `None` if the daemon was stopped first.
+    /// Restores the rest of the kept state, and attaches the store. The model must have its ports. If no
+    /// rules were kept, loads the flow file. Returns `None` if the daemon was stopped first.
     ///
     /// # Errors
     ///

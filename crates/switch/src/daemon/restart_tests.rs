@@ -106,7 +106,8 @@ fn restored_rules_reach_the_workers() {
     let barrier = model.barrier();
     assert!(!model.is_applied(barrier));
     assert_eq!(model.port(PortNo(9)).unwrap().config, port_config);
-    // The workers know a group only after the operation that adds it, and only the entry leads to table 3.
+    // The data plane has counters of a group only after the operation that adds the group. Packets can reach
+    // table 3 only through the entry.
     assert!(model.plane_mut().group_counters(GroupId(1)).is_some());
     let workers = model.plane_mut().workers().unwrap();
     assert!(workers.express_tables().any(|table| table == TableId(3)));
