@@ -75,10 +75,25 @@ class Hosts:
         return int(re.search("([0-9]+) received", output).group(1))
 
 
-def sent(port):
-    """Returns the number of packets that the switch has sent to a port."""
+def reported_sent(port):
+    """Returns the port counter of sent packets, which may be 100 ms old."""
     (statistics,) = ask("GET", "/ports/%d/statistics" % port)
     return statistics["tx_packets"]
+
+
+def sent(port, at_least=0):
+    """Returns the number of packets that the switch has sent to a port. Waits until at least this number is
+    reported, and until the number no longer changes."""
+    until("%d packets are sent to port %d" % (at_least, port), lambda: reported_sent(port) >= at_least)
+    numbers = [reported_sent(port)]
+
+    def is_constant():
+        time.sleep(0.2)
+        numbers.append(reported_sent(port))
+        return numbers[-1] == numbers[-2]
+
+    until("the counter of port %d no longer changes" % port, is_constant)
+    return numbers[-1]
 
 
 def last_event():
@@ -158,8 +173,11 @@ def check_flows(hosts):
     assert total["flow_count"] == 2 and total["packet_count"] >= 6, total
     (table,) = [t for t in ask("GET", "/tables") if t["table_id"] == 0]
     assert table["active_count"] == 2 and table["matched_count"] >= 6, table
-    received = {p["port_no"]: p["rx_packets"] for p in ask("GET", "/ports/statistics")}
-    assert received[1] >= 3 and received[2] >= 3, received
+    def have_received():
+        received = {p["port_no"]: p["rx_packets"] for p in ask("GET", "/ports/statistics")}
+        return received[1] >= 3 and received[2] >= 3
+
+    until("the port counters include the packets", have_received)
 
     ask("PUT", "/flows", {"match": {"in_port": 1}, "apply": []})
     equal(hosts.ping(1, 2), 0)
@@ -201,7 +219,7 @@ def check_groups(hosts):
     ask("POST", "/flows", wire(2, 1))
     before = sent(3)
     equal(hosts.ping(1, 2), 3)
-    assert sent(3) >= before + 3, "group 1 does not send to port 3"
+    sent(3, at_least=before + 3)
     (statistics,) = ask("GET", "/groups/statistics")
     assert statistics["packet_count"] >= 3 and statistics["ref_count"] == 1, statistics
 
@@ -254,7 +272,7 @@ def check_packets(hosts):
     frame = "ffffffffffff" + "020000000009" + "88b4" + "00" * 46
     before = sent(3)
     ask("POST", "/packets", {"data": frame, "actions": [{"output": 3}]})
-    equal(sent(3), before + 1)
+    equal(sent(3, at_least=before + 1), before + 1)
 
     # A packet-out through the tables reaches the controller in full length.
     number = last_event()
@@ -275,7 +293,7 @@ def check_packets(hosts):
     before = sent(3)
     held = {"buffer": event["buffer"], "in_port": 1, "actions": [{"output": 3}]}
     ask("POST", "/packets", held)
-    equal(sent(3), before + 1)
+    equal(sent(3, at_least=before + 1), before + 1)
     refused("POST", "/packets", held, 1, 8)
 
 
