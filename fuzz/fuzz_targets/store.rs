@@ -17,17 +17,18 @@ mod sealed;
 
 use flow::stateless::StatelessChange;
 use flow::{
-    Action, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, Nanos, PortNo, Settings, TableId,
+    Action, EntryId, FlowEntry, FlowMod, FlowModCommand, GroupId, Instructions, MeterId, Nanos, PortNo,
+    Settings, TableId,
 };
 use fold::Folded;
 use libfuzzer_sys::fuzz_target;
 use model::{
-    Change, CookieMask, KeptChange, KeptEntry, KeptState, Learning, Mark, Model, ModelConfig, PortDesc,
-    RestoreReport,
+    Change, CookieMask, EntryOrigin, KeptChange, KeptEntry, KeptState, Learning, Mark, Model, ModelConfig,
+    PortDesc, RestoreReport, RestoredInstructions, RestoredPart,
 };
 use plane::FakePlane;
 use sealed::{DATAPATH_ID, FileKind, SealedFile, sealed_files};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::{
@@ -257,14 +258,29 @@ fn changes_of(state: KeptState) -> Vec<KeptChange> {
     changes.extend(state.meters.into_iter().map(|meter| KeptChange::Meter(meter.into())));
     changes.extend(state.groups.into_iter().map(|group| KeptChange::Group(group.into())));
     changes.extend(state.macs.into_iter().map(|(vid, mac, port)| KeptChange::Mac { vid, mac, port }));
-    changes.extend(state.entries.parts.flatten().map(|restored| {
-        KeptChange::Entry(KeptEntry {
-            entry: restored.entry.into(),
-            serial: restored.origin.serial,
-            created_ns: restored.origin.created_ns,
-            mark: Mark { explicit: restored.explicit, learned: restored.origin.learned },
-        })
-    }));
+    let mut lists: BTreeMap<usize, Vec<RestoredInstructions>> = BTreeMap::new();
+    for RestoredPart { list, instructions, entries } in state.entries.parts {
+        let list = lists.entry(list).or_default();
+        list.extend(instructions);
+        changes.extend(entries.into_iter().map(|entry| {
+            let RestoredInstructions { table, instructions, explicit, .. } = list[entry.instructions].clone();
+            let EntryOrigin { serial, created_ns, learned } = entry.origin;
+            let entry = FlowEntry {
+                id: EntryId::default(),
+                table,
+                priority: entry.priority,
+                matching: entry.matching,
+                instructions,
+                idle_timeout_s: entry.idle_timeout_s,
+                hard_timeout_s: entry.hard_timeout_s,
+                cookie: entry.cookie,
+                flags: entry.flags,
+                low_latency: false,
+            };
+            let (entry, mark) = (entry.into(), Mark { explicit, learned });
+            KeptChange::Entry(KeptEntry { entry, serial, created_ns, mark })
+        }));
+    }
     changes
 }
 

@@ -43,7 +43,7 @@ pub use config::{CookieMask, Learning, ModelConfig, ModelLimits};
 pub use error::ModelError;
 pub use kept::{
     Journal, KeptChange, KeptEntry, KeptState, PartlyRestored, RestoreReport, RestoredEntries, RestoredEntry,
-    StatePart, StateRequest,
+    RestoredInstructions, RestoredPart, StatePart, StateRequest,
 };
 pub use kept_counts::EntryRef;
 pub use macs::Mac;

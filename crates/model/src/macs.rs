@@ -136,7 +136,7 @@ impl Macs {
         let replaced = known.map(|p| p.id);
         let hash = transaction.rules().store.hash(&entry);
         let id = transaction.add_entry(NewEntry {
-            entry: Arc::new(entry),
+            entry,
             explicit: None,
             replaced,
             hash,

@@ -13,7 +13,7 @@ use flow::{
 };
 use model::{
     EntryOrigin, GroupCommand, Journal, KeptChange, KeptState, Learning, Model, ModelConfig, PortConfig,
-    PortDesc, RestoredEntries, RestoredEntry, StatePart, StateRequest,
+    PortDesc, RestoredEntries, RestoredEntry, RestoredInstructions, RestoredPart, StatePart, StateRequest,
 };
 use std::sync::{Arc, Mutex};
 
@@ -146,11 +146,43 @@ fn the_state_is_reported_in_parts_while_it_changes() {
     assert_eq!(entries.into_iter().collect::<Vec<_>>(), expected);
 }
 
-fn entry(serial: u64, created_ns: Nanos, flow: FlowMod) -> RestoredEntry {
-    let origin = EntryOrigin { serial, created_ns, learned: false };
-    let invalid = validate(&flow).err().map(Box::new);
-    let (explicit, entry) = (flow.low_latency, Arc::new(flow.into_entry(Arc::new).unwrap()));
-    RestoredEntry { entry, explicit, origin, invalid }
+/// An entry to restore, and its instructions.
+type Decoded = (RestoredEntry, RestoredInstructions);
+
+fn entry(serial: u64, created_ns: Nanos, flow: FlowMod) -> Decoded {
+    let invalid = validate(&flow).err();
+    let entry = RestoredEntry {
+        priority: flow.priority,
+        matching: flow.matching,
+        instructions: 0,
+        idle_timeout_s: flow.idle_timeout_s,
+        hard_timeout_s: flow.hard_timeout_s,
+        cookie: flow.cookie,
+        flags: flow.flags,
+        origin: EntryOrigin { serial, created_ns, learned: false },
+    };
+    let (table, instructions) = (flow.table.unwrap(), Arc::new(flow.instructions));
+    (entry, RestoredInstructions { table, instructions, explicit: flow.low_latency, invalid })
+}
+
+/// Returns entries in parts, as one thread decodes them: a part has only the instructions that no part before
+/// it has.
+fn entries(parts: Vec<Vec<Decoded>>) -> RestoredEntries {
+    let mut known: Vec<RestoredInstructions> = Vec::new();
+    let mut restored = Vec::new();
+    for decoded in parts {
+        let mut part = RestoredPart { list: 7, ..RestoredPart::default() };
+        for (mut entry, instructions) in decoded {
+            entry.instructions = known.iter().position(|other| *other == instructions).unwrap_or_else(|| {
+                part.instructions.push(instructions.clone());
+                known.push(instructions);
+                known.len() - 1
+            });
+            part.entries.push(entry);
+        }
+        restored.push(part);
+    }
+    restored.into()
 }
 
 #[test]
@@ -159,10 +191,10 @@ fn restored_entries_keep_their_hard_timeouts_and_restart_their_idle_timeouts() {
     let mut model = Model::new(ModelConfig::default(), FakePlane::default(), Nanos(now));
     let hard = FlowMod { hard_timeout_s: 60, ..add(1, mac(1), PortNo(1)) };
     let idle = FlowMod { idle_timeout_s: 20, ..add(1, mac(2), PortNo(1)) };
-    let entries =
+    let decoded =
         vec![entry(4, Nanos(now - 50 * SECOND.0), hard), entry(9, Nanos(now - 500 * SECOND.0), idle)];
-    let report =
-        model.restore(Nanos(now), KeptState { entries: vec![entries].into(), ..KeptState::default() });
+    let state = KeptState { entries: entries(vec![decoded]), ..KeptState::default() };
+    let report = model.restore(Nanos(now), state);
     assert_eq!((report.flows, report.refused), (2, 0));
     let left = |model: &mut Fake, after: u64| {
         let at = Nanos(now + after * SECOND.0);
@@ -195,13 +227,13 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
     let backwards = Instructions { next: Some(Next::Table(TableId(0))), ..Instructions::default() };
     let invalid = FlowMod { instructions: backwards, ..add(1, mac(6), PortNo(1)) };
     // One of six entries cannot be decoded.
-    let entries = vec![
+    let decoded = vec![
         vec![entry(1, Nanos(0), overlapping), entry(2, Nanos(0), add(1, mac(1), PortNo(1)))],
         Vec::new(),
         vec![entry(3, Nanos(0), missing), entry(4, Nanos(0), sends), entry(5, Nanos(0), invalid)],
     ];
     let state = KeptState {
-        entries: RestoredEntries { count: 6, ..RestoredEntries::from(entries) },
+        entries: RestoredEntries { count: 6, ..entries(decoded) },
         // Group 1 sends to group 2.
         groups: vec![
             group(1, vec![Action::Group(GroupId(2))]),
@@ -221,26 +253,18 @@ fn a_restored_state_replaces_the_default_entry_and_skips_what_is_refused() {
     assert_eq!(dump(&mut model, Nanos(0)).iter().filter(|flow| flow.entry.table == TableId(0)).count(), 2);
 }
 
-/// Entries with shared instructions, as the store returns them. The model checks shared instructions once.
+/// Several entries refer to the same instructions, which the model checks once.
 #[test]
 fn entries_with_shared_instructions_are_counted_and_refused_one_by_one() {
     let mut model = Model::new(ModelConfig::default(), FakePlane::default(), Nanos(0));
     let bucket = Bucket { actions: vec![Action::output(PortNo(1))], ..Bucket::default() };
     let group = |id| Group { id: GroupId(id), kind: GroupType::All, buckets: vec![bucket.clone()] };
-    let (known, missing) = (Arc::new(group_output(1)), Arc::new(group_output(9)));
-    let with = |serial, number, instructions: &Arc<Instructions>| {
-        let mut restored = entry(serial, Nanos(0), add(1, mac(number), PortNo(1)));
-        Arc::make_mut(&mut restored.entry).instructions = Arc::clone(instructions);
-        restored
+    let with = |serial, number, group| {
+        let instructions = group_output(group);
+        entry(serial, Nanos(0), FlowMod { instructions, ..add(1, mac(number), PortNo(1)) })
     };
-    let entries = vec![vec![
-        with(1, 1, &known),
-        with(2, 2, &missing),
-        with(3, 3, &known),
-        with(4, 4, &missing),
-        with(5, 5, &known),
-    ]];
-    let state = KeptState { entries: entries.into(), groups: vec![group(1)], ..KeptState::default() };
+    let parts = vec![vec![with(1, 1, 1), with(2, 2, 9), with(3, 3, 1)], vec![with(4, 4, 9), with(5, 5, 1)]];
+    let state = KeptState { entries: entries(parts), groups: vec![group(1)], ..KeptState::default() };
     let report = model.restore(Nanos(0), state);
     assert_eq!((report.flows, report.refused), (3, 2));
     assert_eq!(report.gone, [KeptChange::EntryGone(2), KeptChange::EntryGone(4)]);
@@ -254,22 +278,26 @@ fn entries_that_the_data_plane_refuses_leave_the_others_as_they_were() {
     plane.refused_priority = Some((7, refusal));
     let learning = Some(Learning { min_pps: 1, window: SECOND, min_timeout: Nanos(0) });
     let mut model = Model::new(ModelConfig { learning, ..ModelConfig::default() }, plane, Nanos(0));
-    let shared = Arc::new(output(PortNo(1)));
     let with = |serial, flow: FlowMod, learned| {
         let mut restored = entry(serial, Nanos(serial), flow);
-        Arc::make_mut(&mut restored.entry).instructions = Arc::clone(&shared);
-        restored.origin.learned = learned;
+        restored.0.origin.learned = learned;
         restored
     };
     let explicit = FlowMod { low_latency: Some(true), ..add(1, mac(3), PortNo(1)) };
-    let entries = vec![vec![
+    let bucket = Bucket { actions: vec![Action::output(PortNo(1))], ..Bucket::default() };
+    let group = Group { id: GroupId(1), kind: GroupType::All, buckets: vec![bucket] };
+    let sends = |number| FlowMod { instructions: group_output(1), ..add(1, mac(number), PortNo(1)) };
+    let parts = vec![vec![
         with(1, add(1, mac(1), PortNo(1)), true),
         with(2, add(7, mac(2), PortNo(1)), false),
         with(3, explicit, false),
-        with(4, add(1, mac(4), PortNo(1)), false),
+        with(4, sends(4), false),
+        with(5, sends(5), false),
     ]];
-    let report = model.restore(Nanos(9), KeptState { entries: entries.into(), ..KeptState::default() });
-    assert_eq!((report.flows, report.refused), (3, 1));
+    let state = KeptState { entries: entries(parts), groups: vec![group], ..KeptState::default() };
+    let report = model.restore(Nanos(9), state);
+    assert_eq!((report.flows, report.refused), (4, 1));
+    assert_eq!(model.group(Nanos(9), GroupId(1)).map(|stats| stats.references), Some(2));
     assert_eq!(report.gone, [KeptChange::EntryGone(2)]);
     let kept: Vec<_> = model
         .kept_state()
@@ -289,6 +317,7 @@ fn entries_that_the_data_plane_refuses_leave_the_others_as_they_were() {
         (1, Nanos(1), None, true, true),
         (3, Nanos(3), Some(true), false, true),
         (4, Nanos(4), None, false, false),
+        (5, Nanos(5), None, false, false),
     ];
     assert_eq!(kept, expected);
 }
@@ -301,7 +330,7 @@ fn rules_can_be_restored_before_the_ports_are_added() {
     let port_config = PortConfig { no_flood: true, ..PortConfig::default() };
     let flow = FlowMod { idle_timeout_s: 2, ..add(1, mac(1), PortNo(2)) };
     let state = KeptState {
-        entries: vec![vec![entry(1, Nanos(0), flow)]].into(),
+        entries: entries(vec![vec![entry(1, Nanos(0), flow)]]),
         groups: vec![group],
         ports: vec![(PortNo(2), port_config), (PortNo(7), port_config)],
         macs: vec![(0, [2, 0, 0, 0, 0, 1], PortNo(1)), (0, [2, 0, 0, 0, 0, 7], PortNo(7))],
@@ -326,4 +355,35 @@ fn rules_can_be_restored_before_the_ports_are_added() {
         poll_all(&mut model, at);
         assert_eq!(dump(&mut model, at).len(), entries, "{after_s} s after the ports");
     }
+}
+
+/// Two threads decode entries, and each has a list of instructions of its own.
+#[test]
+fn entries_refer_to_the_list_of_their_part() {
+    let mut model = Model::new(ModelConfig::default(), FakePlane::default(), Nanos(0));
+    let part = |list, serials: &[(u64, usize)], ports: &[u32]| {
+        let of = |serial: u64| entry(serial, Nanos(0), add(1, mac(u128::from(serial)), PortNo(1))).0;
+        let with = |&(serial, instructions)| RestoredEntry { instructions, ..of(serial) };
+        let send = |&port: &u32| entry(0, Nanos(0), add(1, Match::any(), PortNo(port))).1;
+        RestoredPart {
+            list,
+            instructions: ports.iter().map(send).collect(),
+            entries: serials.iter().map(with).collect(),
+        }
+    };
+    let parts = vec![
+        part(0, &[(1, 0), (2, 1)], &[10, 11]),
+        part(1, &[(3, 1), (4, 0)], &[11, 20]),
+        part(0, &[(5, 0), (6, 2)], &[12]),
+        // The second index is wrong, so this entry is lost.
+        part(1, &[(7, 1), (8, 2)], &[]),
+    ];
+    let report = model.restore(Nanos(0), KeptState { entries: parts.into(), ..KeptState::default() });
+    assert_eq!((report.flows, report.refused, report.undecodable), (7, 0, 1));
+    let sent: Vec<_> =
+        dump(&mut model, Nanos(0)).iter().map(|flow| flow.entry.instructions.clone()).collect();
+    let expected = [10, 11, 20, 11, 10, 12, 20].map(|port| Arc::new(output(PortNo(port))));
+    assert_eq!(sent, expected);
+    // Entries of both lists share equal instructions.
+    assert!(Arc::ptr_eq(&sent[1], &sent[3]));
 }

@@ -5,10 +5,12 @@ use crate::format::ByteFields;
 use crate::items::port_config;
 use crate::state::{EntryItem, FileState};
 use flow::stateless::{Bank, StatelessConfig, StatelessSection};
-use flow::validate::{ValidateError, validate_instructions};
-use flow::{Instructions, Nanos, PortNo, TableId};
+use flow::validate::validate_instructions;
+use flow::{Nanos, PortNo, TableId};
 use hashbrown::HashMap;
-use model::{EntryOrigin, KeptState, RestoredEntries, RestoredEntry, TableSet};
+use model::{
+    EntryOrigin, KeptState, RestoredEntries, RestoredEntry, RestoredInstructions, RestoredPart, TableSet,
+};
 use openflow::flow_mod::{FlowModDecoder, FlowModParts, decode_instructions};
 use openflow::{HEADER_BYTES, Message};
 use std::slice::Chunks;
@@ -60,51 +62,51 @@ pub fn decode(state: &FileState<'_>) -> (KeptState, usize) {
     (kept, lost)
 }
 
-/// Decodes parts of flow entries. `created` converts a time of the files into one of the datapath. Ends early
-/// if `take` returns `false`.
+/// Decodes parts of flow entries. `list` is the number of the list of instructions of these parts. `created`
+/// converts a time of the files into one of the datapath. Ends early if `take` returns `false`.
 pub fn decode_parts<'s, 'a: 's>(
+    list: usize,
     parts: impl IntoIterator<Item = &'s [(u64, EntryItem<'a>)]>,
     created: impl Fn(i64) -> Nanos,
-    mut take: impl FnMut(Vec<RestoredEntry>) -> bool,
+    mut take: impl FnMut(RestoredPart) -> bool,
 ) {
     let (mut decoder, mut known) = (FlowModDecoder::default(), KnownInstructions::default());
     for items in parts {
-        let mut part = Vec::with_capacity(items.len());
-        part.extend(items.iter().filter_map(|(serial, item)| {
+        let mut entries = Vec::with_capacity(items.len());
+        entries.extend(items.iter().filter_map(|(serial, item)| {
             let origin =
                 EntryOrigin { serial: *serial, created_ns: created(item.created), learned: item.is_learned };
             entry(item.message, origin, &mut decoder, &mut known)
         }));
-        if !take(part) {
+        if !take(RestoredPart { list, instructions: std::mem::take(&mut known.new), entries }) {
             return;
         }
     }
 }
 
-/// Decoded instructions by table and encoded form. Most entries have the instructions of others, which are
-/// then decoded and checked only once by each thread.
+/// Decoded instructions. Many entries have equal instructions, which each thread decodes and checks only
+/// once.
 #[derive(Default)]
-struct KnownInstructions<'a>(HashMap<(TableId, &'a [u8]), CheckedInstructions>);
-
-#[derive(Clone)]
-struct CheckedInstructions {
-    instructions: Arc<Instructions>,
-    /// Low-latency mark among the instructions.
-    explicit: Option<bool>,
-    invalid: Option<Box<ValidateError>>,
+struct KnownInstructions<'a> {
+    /// Index in the list by table and encoded form.
+    known: HashMap<(TableId, &'a [u8]), usize>,
+    /// Instructions that no part has yet. They are the last ones of the list.
+    new: Vec<RestoredInstructions>,
 }
 
 impl<'a> KnownInstructions<'a> {
-    /// Returns the instructions of an entry of this table, or `None` if they cannot be decoded.
-    fn get(&mut self, table: TableId, bytes: &'a [u8]) -> Option<CheckedInstructions> {
-        if let Some(known) = self.0.get(&(table, bytes)) {
-            return Some(known.clone());
+    /// Returns the index of the instructions of an entry of this table, or `None` if they cannot be decoded.
+    fn get(&mut self, table: TableId, bytes: &'a [u8]) -> Option<usize> {
+        if let Some(index) = self.known.get(&(table, bytes)) {
+            return Some(*index);
         }
         let (instructions, explicit) = decode_instructions(bytes).ok()?;
-        let invalid = validate_instructions(table, &instructions).err().map(Box::new);
-        let new = CheckedInstructions { instructions: Arc::new(instructions), explicit, invalid };
-        self.0.insert((table, bytes), new.clone());
-        Some(new)
+        let invalid = validate_instructions(table, &instructions).err();
+        let instructions = Arc::new(instructions);
+        self.new.push(RestoredInstructions { table, instructions, explicit, invalid });
+        let index = self.known.len();
+        self.known.insert((table, bytes), index);
+        Some(index)
     }
 }
 
@@ -116,9 +118,16 @@ fn entry<'a>(
     known: &mut KnownInstructions<'a>,
 ) -> Option<RestoredEntry> {
     let FlowModParts { flow, instructions } = decoder.decode(message).ok()?;
-    let CheckedInstructions { instructions, explicit, invalid } = known.get(flow.table?, instructions)?;
-    let entry = Arc::new(flow.into_entry(|_| instructions)?);
-    Some(RestoredEntry { entry, explicit, origin, invalid })
+    Some(RestoredEntry {
+        priority: flow.priority,
+        matching: flow.matching,
+        instructions: known.get(flow.table?, instructions)?,
+        idle_timeout_s: flow.idle_timeout_s,
+        hard_timeout_s: flow.hard_timeout_s,
+        cookie: flow.cookie,
+        flags: flow.flags,
+        origin,
+    })
 }
 
 fn tables(bits: [u8; 32]) -> TableSet {
@@ -174,37 +183,52 @@ fn continued(before: StatelessSection, part: StatelessSection) -> StatelessSecti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{FlowMod, Next};
+    use flow::{FlowMod, Instructions, Next};
     use openflow::flow_mod::FlowModMessage;
 
     #[test]
     fn entries_are_decoded_in_parts_without_those_that_are_malformed() {
-        let mut message = Vec::new();
-        let flow = FlowMod { table: Some(TableId(0)), cookie: 7, ..FlowMod::default() };
-        openflow::encode(&Message::FlowMod(FlowModMessage { flow, buffer_id: None }), 0, &mut message)
-            .unwrap();
+        let encoded = |next| {
+            let instructions =
+                Instructions { next: Some(Next::Table(TableId(next))), ..Instructions::default() };
+            let flow = FlowMod { table: Some(TableId(0)), cookie: 7, instructions, ..FlowMod::default() };
+            let mut message = Vec::new();
+            openflow::encode(&Message::FlowMod(FlowModMessage { flow, buffer_id: None }), 0, &mut message)
+                .unwrap();
+            message
+        };
+        let (message, later) = (encoded(1), encoded(2));
         let malformed = &message[..message.len() - 1];
         let items: Vec<_> = (0..1_100)
             .map(|serial| {
-                let message = if serial == 600 { malformed } else { &message };
+                let message = match serial {
+                    600 => malformed,
+                    700.. => &later,
+                    _ => &message,
+                };
                 (serial, EntryItem { created: 5, is_learned: serial == 3, message })
             })
             .collect();
         let mut taken_parts = Vec::new();
-        let mut take = |part| {
+        let mut take = |part: RestoredPart| {
             taken_parts.push(part);
             true
         };
-        decode_parts(parts(&items), |created| Nanos(created as u64 + 1), &mut take);
-        assert_eq!(taken_parts.iter().map(Vec::len).collect::<Vec<_>>(), [512, 511, 76]);
-        let decoded: Vec<&RestoredEntry> = taken_parts.iter().flatten().collect();
-        assert!(decoded.iter().all(|entry| entry.entry.cookie == 7));
+        decode_parts(3, parts(&items), |created| Nanos(created as u64 + 1), &mut take);
+        assert_eq!(taken_parts.iter().map(|part| part.entries.len()).collect::<Vec<_>>(), [512, 511, 76]);
+        assert_eq!(taken_parts.iter().map(|part| part.instructions.len()).collect::<Vec<_>>(), [1, 1, 0]);
+        assert!(taken_parts.iter().all(|part| part.list == 3));
+        let decoded: Vec<&RestoredEntry> = taken_parts.iter().flat_map(|part| &part.entries).collect();
+        assert!(decoded.iter().all(|entry| entry.cookie == 7));
+        let is_later = |entry: &RestoredEntry| entry.origin.serial >= 700;
+        assert!(decoded.iter().all(|entry| entry.instructions == usize::from(is_later(entry))));
         let origins = decoded.iter().map(|entry| entry.origin);
         assert!(origins.clone().map(|origin| origin.serial).eq((0..1_100).filter(|serial| *serial != 600)));
         let is_right = |origin: EntryOrigin| origin.learned == (origin.serial == 3);
         assert!(origins.clone().all(|origin| origin.created_ns == Nanos(6) && is_right(origin)));
         let mut taken = 0;
         decode_parts(
+            0,
             parts(&items),
             |_| Nanos(0),
             |_| {
@@ -238,22 +262,25 @@ mod tests {
                 .collect();
         let item = |message| EntryItem { created: 0, is_learned: false, message };
         let items: Vec<_> = (0..).zip(messages.iter().map(|message| item(&message[..]))).collect();
-        let mut decoded = Vec::new();
+        let (mut list, mut entries) = (Vec::new(), Vec::new());
         decode_parts(
+            0,
             parts(&items),
             |_| Nanos(0),
             |part| {
-                decoded.extend(part);
+                list.extend(part.instructions);
+                entries.extend(part.entries);
                 true
             },
         );
-        assert!(decoded.iter().all(|entry| *entry.entry.instructions == instructions));
-        let invalid: Vec<bool> = decoded.iter().map(|entry| entry.invalid.is_some()).collect();
-        assert_eq!(invalid, [false, true, false, false, true]);
-        let explicit: Vec<_> = decoded.iter().map(|entry| entry.explicit).collect();
-        assert_eq!(explicit, [Some(true), Some(true), Some(true), None, Some(true)]);
-        let is_shared =
-            |a: usize, b: usize| Arc::ptr_eq(&decoded[a].entry.instructions, &decoded[b].entry.instructions);
-        assert!(is_shared(0, 2) && is_shared(1, 4) && !is_shared(0, 1));
+        assert_eq!(entries.iter().map(|entry| entry.instructions).collect::<Vec<_>>(), [0, 1, 0, 2, 1]);
+        assert_eq!(list.iter().map(|known| known.table.0).collect::<Vec<_>>(), [1, 5, 1]);
+        assert!(list.iter().all(|known| *known.instructions == instructions));
+        let invalid: Vec<bool> = list.iter().map(|known| known.invalid.is_some()).collect();
+        assert_eq!(invalid, [false, true, false]);
+        assert_eq!(
+            list.iter().map(|known| known.explicit).collect::<Vec<_>>(),
+            [Some(true), Some(true), None]
+        );
     }
 }

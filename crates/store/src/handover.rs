@@ -8,7 +8,7 @@ use crate::encode::FrameEncoder;
 use crate::format::{FileHeader, FileKind};
 use crate::load::read_state;
 use flow::Nanos;
-use model::{KeptChange, KeptState};
+use model::{KeptChange, KeptState, RestoredPart};
 
 /// Number of the only transaction.
 const SEQUENCE: u64 = 1;
@@ -42,12 +42,12 @@ pub fn decode_handover(bytes: &[u8], datapath_id: u64, now: Nanos) -> Option<(Ke
     let (mut kept, mut lost) = decode::decode(&state);
     let clock = StoreClock::at(now);
     let created = |at: i64| clock.before(clock.set_up().saturating_sub(at));
-    let mut parts = Vec::new();
-    decode::decode_parts(decode::parts(&entries), created, |part| {
+    let mut parts: Vec<RestoredPart> = Vec::new();
+    decode::decode_parts(0, decode::parts(&entries), created, |part| {
         parts.push(part);
         true
     });
-    lost += entries.len() - parts.iter().map(Vec::len).sum::<usize>();
+    lost += entries.len() - parts.iter().map(|part| part.entries.len()).sum::<usize>();
     kept.entries = parts.into();
     Some((kept, lost))
 }

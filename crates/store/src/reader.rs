@@ -12,7 +12,7 @@ use crate::load::{self, Findings, Images, LastChange};
 use crate::pages::SequencePage;
 use crate::state::{EntryItem, FileTime};
 use flow::Nanos;
-use model::{KeptState, RestoredEntries, RestoredEntry};
+use model::{KeptState, RestoredEntries, RestoredPart};
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -25,9 +25,6 @@ const PARTS_QUEUED: usize = 32;
 
 /// Minimum number of parts for which a second thread is worthwhile.
 const SHARED_PARTS_MIN: usize = 8;
-
-/// Decoded flow entries, by ascending serial number.
-type Part = Vec<RestoredEntry>;
 
 /// A store to read.
 #[derive(Debug)]
@@ -106,7 +103,7 @@ impl StoreReader {
         })
     }
 
-    fn run(self, report: &SyncSender<io::Result<Found>>, parts: [SyncSender<Part>; 2]) {
+    fn run(self, report: &SyncSender<io::Result<Found>>, parts: [SyncSender<RestoredPart>; 2]) {
         let clock = self.clock;
         let mut findings = Findings::default();
         let images = match load::read(&self.folder, self.datapath_id, &mut findings) {
@@ -170,12 +167,12 @@ impl StoreReader {
 fn decode_all(
     entries: &[(u64, EntryItem<'_>)],
     created: &(dyn Fn(i64) -> Nanos + Sync),
-    [even, odd]: [SyncSender<Part>; 2],
+    [even, odd]: [SyncSender<RestoredPart>; 2],
 ) {
     // Each thread owns its sender, so that the receiver does not wait for a thread that has panicked.
-    let decode_half = |half: usize, sender: SyncSender<Part>| {
+    let decode_half = |half: usize, sender: SyncSender<RestoredPart>| {
         let parts = decode::parts(entries).skip(half).step_by(2);
-        decode::decode_parts(parts, created, |part| sender.send(part).is_ok());
+        decode::decode_parts(half, parts, created, |part| sender.send(part).is_ok());
     };
     std::thread::scope(|scope| {
         let is_worthwhile = decode::parts(entries).len() >= SHARED_PARTS_MIN;
@@ -187,7 +184,7 @@ fn decode_all(
         }
         let mut turns = [even, odd].into_iter().cycle();
         let mut send = |part| turns.next().is_some_and(|sender| sender.send(part).is_ok());
-        decode::decode_parts(decode::parts(entries), created, &mut send);
+        decode::decode_parts(0, decode::parts(entries), created, &mut send);
     });
 }
 
@@ -224,12 +221,12 @@ fn remove_unusable(folder: &Folder, last: u64) -> io::Result<()> {
 #[derive(Debug)]
 struct Parts {
     /// The receiver of the next part comes first.
-    parts: VecDeque<Receiver<Part>>,
+    parts: VecDeque<Receiver<RestoredPart>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Iterator for Parts {
-    type Item = Part;
+    type Item = RestoredPart;
 
     fn next(&mut self) -> Option<Self::Item> {
         let part = self.parts.front()?.recv().ok();
@@ -276,7 +273,8 @@ mod tests {
         std::thread::scope(|scope| {
             let decoder = scope.spawn(|| decode_all(&items, &created, [even, odd]));
             let mut parts = Parts { parts: vec![even_parts, odd_parts].into(), thread: None };
-            let serials = parts.by_ref().flatten().map(|entry| entry.origin.serial).collect();
+            let serials =
+                parts.by_ref().flat_map(|part| part.entries).map(|entry| entry.origin.serial).collect();
             drop(parts);
             assert_eq!(decoder.join().is_err(), panicking.is_some());
             serials

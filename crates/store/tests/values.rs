@@ -51,7 +51,8 @@ fn a_transaction_of_many_frames_survives() {
     let clock = StoreClock::at(START);
     let folder = TestFolder::new("many");
     survives(&config(&folder.0, Durability::Interval), clock, |model| {
-        model.bundle(START, (0..30_000).map(|mac| to(mac, 1))).unwrap();
+        // Later parts have other instructions.
+        model.bundle(START, (0..30_000).map(|mac| to(mac, 1 + mac as usize / 1_000))).unwrap();
     });
     // The snapshot that follows has many parts.
     let files = files(&folder.0);

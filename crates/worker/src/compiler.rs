@@ -254,8 +254,6 @@ impl OperationCompiler {
         let mut is_narrow = false;
         match run_in_parallel {
             Some(run_in_parallel) => {
-                // Compiling needs the most memory, so it runs on this thread: at a start, it is the main
-                // thread, whose heap may have huge pages.
                 let mut note = || {
                     self.entries.prepare_all(changes);
                     is_narrow = self.express.note(changes);

@@ -23,7 +23,7 @@ pub(super) fn apply(transaction: &mut Transaction<'_>, m: FlowMod) -> Result<(),
         FlowModCommand::Add => {
             let explicit = m.low_latency;
             let entry = m.into_entry(Arc::new).ok_or(ValidateError::Table)?;
-            add(transaction, Arc::new(entry), explicit, None)
+            add(transaction, entry, explicit, None)
         }
         FlowModCommand::Modify | FlowModCommand::ModifyStrict => modify(transaction, m),
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
@@ -47,7 +47,7 @@ pub(crate) fn check_restored(
 /// instructions must come from [`check_restored`].
 pub(crate) fn restore(
     transaction: &mut Transaction<'_>,
-    entry: Arc<FlowEntry>,
+    entry: FlowEntry,
     explicit: Option<bool>,
     origin: EntryOrigin,
 ) -> Result<(), ModelError> {
@@ -81,7 +81,7 @@ fn tables_of(table: Option<TableId>) -> impl Iterator<Item = TableId> {
 /// Adds an entry. Its ID and whether it is low-latency are set here. `explicit` is the mark of the flow-mod.
 fn add(
     transaction: &mut Transaction<'_>,
-    mut entry: Arc<FlowEntry>,
+    mut entry: FlowEntry,
     explicit: Option<bool>,
     origin: Option<EntryOrigin>,
 ) -> Result<(), ModelError> {
@@ -107,11 +107,10 @@ fn add(
     let may_learn = transaction.config.learning.is_some() && explicit.is_none() && !by_cookie;
     let origin = origin.map(|origin| EntryOrigin { learned: origin.learned && may_learn, ..origin });
     let learned = origin.is_some_and(|origin| origin.learned);
-    let new = Arc::make_mut(&mut entry);
-    new.low_latency = explicit.unwrap_or(by_cookie || learned);
+    entry.low_latency = explicit.unwrap_or(by_cookie || learned);
     if origin.is_none() {
         // Instructions of a refused entry are not kept. Those of a restored entry are shared already.
-        new.instructions = transaction.adopt(&new.instructions);
+        entry.instructions = transaction.adopt(&entry.instructions);
     }
     let counts = Counts::by_flag(entry.flags.reset_counts);
     transaction.add_entry(NewEntry { entry, explicit, replaced, hash, counts, origin });

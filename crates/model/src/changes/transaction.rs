@@ -22,7 +22,8 @@ use std::sync::Arc;
 /// An entry to add.
 #[derive(Debug)]
 pub(crate) struct NewEntry {
-    pub entry: Arc<FlowEntry>,
+    /// The entry, whose ID is not set yet.
+    pub entry: FlowEntry,
     /// Explicit low-latency mark of the flow-mod.
     pub explicit: Option<bool>,
     /// The identical entry that this one replaces.
@@ -385,7 +386,7 @@ mod tests {
     ) -> EntryId {
         let matching = Match::new([FieldMatch::exact(Field::Metadata, number.into())]).unwrap_or_default();
         let flow = FlowMod { table: Some(TableId(0)), matching, instructions, ..FlowMod::default() };
-        let entry = Arc::new(flow.into_entry(Arc::new).unwrap_or_else(|| unreachable!()));
+        let entry = flow.into_entry(Arc::new).unwrap_or_else(|| unreachable!());
         let hash = transaction.rules().store.hash(&entry);
         let (serial, created_ns) = (transaction.rules().store.slots().len() as u64, Nanos(0));
         let origin = restored.map(|_| EntryOrigin { serial, created_ns, learned: false });

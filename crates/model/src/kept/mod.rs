@@ -12,7 +12,10 @@
 mod report;
 mod restore;
 
-pub use restore::{KeptState, PartlyRestored, RestoreReport, RestoredEntries, RestoredEntry};
+pub use restore::{
+    KeptState, PartlyRestored, RestoreReport, RestoredEntries, RestoredEntry, RestoredInstructions,
+    RestoredPart,
+};
 
 pub(crate) use report::changes_of;
 

@@ -15,8 +15,7 @@ use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
 use flow::stateless::StatelessConfig;
 use flow::validate::{ValidateError, validate_instructions};
-use flow::{FlowEntry, GroupId, Instructions, Nanos, PortNo, Settings, TableId};
-use hashbrown::HashMap;
+use flow::{EntryFlags, EntryId, FlowEntry, GroupId, Instructions, Match, Nanos, PortNo, Settings, TableId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -24,19 +23,55 @@ use std::sync::Arc;
 /// Maximum number of refusals whose reasons are reported.
 const REASONS_MAX: usize = 10;
 
-/// A flow entry to restore.
+/// A flow entry to restore. The model sets its ID and whether it is low-latency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredEntry {
-    /// The entry. The model sets its ID and whether it is low-latency. It is restored faster if entries with
-    /// equal instructions share them, and if nothing else has a reference to it.
-    pub entry: Arc<FlowEntry>,
-    /// Low-latency mark of the flow-mod that added the entry.
-    pub explicit: Option<bool>,
+    /// Priority.
+    pub priority: u16,
+    /// Match.
+    pub matching: Match,
+    /// Index of its table and instructions in the list [`RestoredPart::list`].
+    pub instructions: usize,
+    /// Idle timeout in seconds, or 0 for none.
+    pub idle_timeout_s: u16,
+    /// Hard timeout in seconds after `origin.created_ns`, or 0 for none.
+    pub hard_timeout_s: u16,
+    /// Cookie.
+    pub cookie: u64,
+    /// Flags of the flow-mod that added the entry.
+    pub flags: EntryFlags,
     /// What the earlier process recorded.
     pub origin: EntryOrigin,
-    /// Why the entry is invalid by the rules of [`flow::validate`], or `None` if it is valid. The thread that
-    /// decodes entries must check them, because the model does not.
-    pub invalid: Option<Box<ValidateError>>,
+}
+
+/// Instructions of entries to restore, and the table of these entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoredInstructions {
+    /// Table.
+    pub table: TableId,
+    /// The instructions.
+    pub instructions: Arc<Instructions>,
+    /// Low-latency mark of the flow-mods that added the entries.
+    pub explicit: Option<bool>,
+    /// Why the instructions are invalid by the rules of [`flow::validate`], or `None` if they are valid. The
+    /// thread that decodes them must check them, because the model does not.
+    pub invalid: Option<ValidateError>,
+}
+
+/// Some of the flow entries to restore.
+///
+/// Many entries have equal instructions. Each thread that decodes entries makes a list of distinct
+/// instructions, and entries have an index into it. Reference counts would be slower, because two threads
+/// would change them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoredPart {
+    /// Number of the list to which this part adds instructions, and to which its entries refer. Parts of one
+    /// list must come in the order in which they were decoded.
+    pub list: usize,
+    /// Instructions that are added to the list.
+    pub instructions: Vec<RestoredInstructions>,
+    /// Entries by ascending serial number.
+    pub entries: Vec<RestoredEntry>,
 }
 
 /// Flow entries to restore.
@@ -45,7 +80,7 @@ pub struct RestoredEntries {
     pub count: usize,
     /// Entries by ascending serial number, in parts of any size. They may be decoded while the model restores
     /// those before them.
-    pub parts: Box<dyn Iterator<Item = Vec<RestoredEntry>> + Send>,
+    pub parts: Box<dyn Iterator<Item = RestoredPart> + Send>,
 }
 
 impl Default for RestoredEntries {
@@ -60,9 +95,9 @@ impl fmt::Debug for RestoredEntries {
     }
 }
 
-impl From<Vec<Vec<RestoredEntry>>> for RestoredEntries {
-    fn from(parts: Vec<Vec<RestoredEntry>>) -> Self {
-        Self { count: parts.iter().map(Vec::len).sum(), parts: Box::new(parts.into_iter()) }
+impl From<Vec<RestoredPart>> for RestoredEntries {
+    fn from(parts: Vec<RestoredPart>) -> Self {
+        Self { count: parts.iter().map(|part| part.entries.len()).sum(), parts: Box::new(parts.into_iter()) }
     }
 }
 
@@ -215,13 +250,18 @@ impl<D: DataPlane> Model<D> {
         transaction.reserve(count);
         clear(&mut transaction, tables);
         let (mut decoded, mut added) = (0, 0);
-        let mut instructions = CheckedInstructions::default();
-        for entry in parts.flatten() {
-            decoded += 1;
-            let serial = entry.origin.serial;
-            match instructions.restore(&mut transaction, entry) {
-                Ok(()) => added += 1,
-                Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(serial)),
+        let mut lists: BTreeMap<usize, Vec<ListedInstructions>> = BTreeMap::new();
+        for RestoredPart { list, instructions, entries } in parts {
+            let list = lists.entry(list).or_default();
+            list.extend(instructions.into_iter().map(ListedInstructions::from));
+            for entry in entries {
+                let Some(instructions) = list.get_mut(entry.instructions) else { continue };
+                decoded += 1;
+                let serial = entry.origin.serial;
+                match instructions.restore(&mut transaction, entry) {
+                    Ok(()) => added += 1,
+                    Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(serial)),
+                }
             }
         }
         report.undecodable = count.saturating_sub(decoded);
@@ -241,9 +281,14 @@ impl<D: DataPlane> Model<D> {
         });
         // A data plane accepts removals.
         debug_assert!(cleared.is_ok());
-        for entry in entries {
-            let serial = entry.origin.serial;
-            match self.transact(now, |transaction| instructions.restore(transaction, entry)) {
+        // Their instructions have passed the checks, and no group, meter or set of tables has changed since.
+        for KeptEntry { entry, serial, created_ns, mark } in entries {
+            let origin = EntryOrigin { serial, created_ns, learned: mark.learned };
+            let entry = FlowEntry::clone(&entry);
+            let restore = |transaction: &mut Transaction<'_>| {
+                changes::restore(transaction, entry, mark.explicit, origin)
+            };
+            match self.transact(now, restore) {
                 Ok(_) => report.flows += 1,
                 Err(error) => report.refuse("flow", &error, KeptChange::EntryGone(serial)),
             }
@@ -290,55 +335,59 @@ fn clear(transaction: &mut Transaction<'_>, tables: Option<TableSet>) {
     }
 }
 
-/// Instructions of restored entries that have passed the checks. Most entries share them, so each allocation
-/// is checked only once.
-#[derive(Default)]
-struct CheckedInstructions {
-    /// By address: the instructions of restored entries, and the model's shared copy of them.
-    known: HashMap<usize, (Arc<Instructions>, Arc<Instructions>)>,
+/// Instructions of a list. They are checked for each entry until they pass.
+struct ListedInstructions {
+    restored: RestoredInstructions,
+    /// The model's shared copy, if the instructions have passed the checks.
+    shared: Option<Arc<Instructions>>,
 }
 
-impl CheckedInstructions {
-    /// Restores an entry. A refused entry leaves no trace in the transaction.
+impl From<RestoredInstructions> for ListedInstructions {
+    fn from(restored: RestoredInstructions) -> Self {
+        Self { restored, shared: None }
+    }
+}
+
+impl ListedInstructions {
+    /// Restores an entry with these instructions. A refused entry leaves no trace in the transaction.
     fn restore(
         &mut self,
         transaction: &mut Transaction<'_>,
         restored: RestoredEntry,
     ) -> Result<(), ModelError> {
-        let RestoredEntry { mut entry, explicit, origin, invalid } = restored;
+        let RestoredInstructions { table, instructions, explicit, invalid } = &self.restored;
         if let Some(error) = invalid {
-            return Err((*error).into());
+            return Err(error.clone().into());
         }
-        let address = Arc::as_ptr(&entry.instructions).addr();
-        let shared = match self.known.get(&address) {
-            Some((_, shared)) => Arc::clone(shared),
+        let shared = match &self.shared {
+            Some(shared) => shared,
             None => {
-                debug_assert!(validate_instructions(entry.table, &entry.instructions).is_ok());
-                let shared = changes::check_restored(transaction, &entry.instructions)?;
-                // Keeping the given instructions ensures that no others get their address.
-                self.known.insert(address, (Arc::clone(&entry.instructions), Arc::clone(&shared)));
-                shared
+                debug_assert!(validate_instructions(*table, instructions).is_ok());
+                self.shared.insert(changes::check_restored(transaction, instructions)?)
             }
         };
-        Arc::make_mut(&mut entry).instructions = shared;
-        changes::restore(transaction, entry, explicit, origin)
+        let entry = FlowEntry {
+            id: EntryId::default(),
+            table: *table,
+            priority: restored.priority,
+            matching: restored.matching,
+            instructions: Arc::clone(shared),
+            idle_timeout_s: restored.idle_timeout_s,
+            hard_timeout_s: restored.hard_timeout_s,
+            cookie: restored.cookie,
+            flags: restored.flags,
+            low_latency: false,
+        };
+        changes::restore(transaction, entry, *explicit, restored.origin)
     }
 }
 
-/// Returns the entries that a transaction has added.
-fn added_entries(transaction: &Transaction<'_>) -> Vec<RestoredEntry> {
+/// Returns the entries that a transaction has added, by ascending serial number.
+fn added_entries(transaction: &Transaction<'_>) -> Vec<KeptEntry> {
     let slots = transaction.rules().store.slots().iter();
-    let added = slots.filter(|slot| slot.life == Life::Fresh).filter_map(KeptEntry::of);
-    let mut added: Vec<_> = added.map(RestoredEntry::from).collect();
-    added.sort_by_key(|entry| entry.origin.serial);
+    let mut added: Vec<_> = slots.filter(|slot| slot.life == Life::Fresh).filter_map(KeptEntry::of).collect();
+    added.sort_by_key(|entry| entry.serial);
     added
-}
-
-impl From<KeptEntry> for RestoredEntry {
-    fn from(KeptEntry { entry, serial, created_ns, mark }: KeptEntry) -> Self {
-        let origin = EntryOrigin { serial, created_ns, learned: mark.learned };
-        Self { entry, explicit: mark.explicit, origin, invalid: None }
-    }
 }
 
 /// Sorts groups so that each comes after the groups that it refers to. Groups of a loop come last.

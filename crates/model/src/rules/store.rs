@@ -88,7 +88,7 @@ impl Store {
     /// number; it must be higher than those of all entries that are in tables.
     pub fn insert(
         &mut self,
-        mut entry: Arc<FlowEntry>,
+        mut entry: FlowEntry,
         hash: u32,
         mark: Mark,
         created_ns: Nanos,
@@ -98,9 +98,17 @@ impl Store {
         let free = self.free.pop();
         let id = free.unwrap_or(EntryId(self.slots.len() as u32));
         debug_assert_eq!(hash, self.hash(&entry), "the hash is that of the entry in its table");
-        Arc::make_mut(&mut entry).id = id;
+        entry.id = id;
         let table = entry.table;
-        let slot = Slot { entry: Some(entry), serial, created_ns, hash, place: 0, life: Life::Fresh, mark };
+        let slot = Slot {
+            entry: Some(Arc::new(entry)),
+            serial,
+            created_ns,
+            hash,
+            place: 0,
+            life: Life::Fresh,
+            mark,
+        };
         match free {
             Some(id) => self.slots[id.0 as usize] = slot,
             None => self.slots.push(slot),
