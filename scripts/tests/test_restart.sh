@@ -18,9 +18,6 @@ source "$(dirname "$0")/lib.sh"
 
 make_hosts 2
 shunt=${SHUNT:-$(test_build)}
-# The switch runs with the environment of the service.
-environment=$(sed -n 's/^Environment=//p' packaging/shunt.service)
-[ -n "$environment" ] || fail 'the service has no environment'
 store=$folder/disk/store
 mkdir "$folder/disk"
 
@@ -52,7 +49,7 @@ EXEC
 # start: starts the switch in the mount namespace of `keeper`, and waits until it is ready.
 start() {
     : >"$folder/switch.log"
-    background switch sw nsenter --mount="/proc/$keeper/ns/mnt" env "$environment" python3 "$folder/exec.py" \
+    background switch sw nsenter --mount="/proc/$keeper/ns/mnt" python3 "$folder/exec.py" \
         "$folder/exec_ns" "$shunt" run -c "$folder/switch.toml"
     switch=$started
     wait_until 'the switch is ready' logged switch 'shunt: ready'
