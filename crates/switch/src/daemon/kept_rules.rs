@@ -66,6 +66,34 @@ pub enum KeptSource {
     Predecessor(KeptState),
 }
 
+impl KeptSource {
+    /// Waits until the store is read, and reports what it contains. Its entries may not be decoded yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn read(self, config: &Config) -> Result<ReadRules, DaemonError> {
+        let (opened, state) = match self {
+            Self::Predecessor(state) => (None, Some(state)),
+            Self::Store(None) => (None, None),
+            Self::Store(Some(loading)) => {
+                let mut opened = finish(config, loading)?;
+                let state = opened.state.take();
+                (Some(opened), state)
+            }
+        };
+        Ok(ReadRules { opened, state })
+    }
+}
+
+/// What a [`KeptSource`] contained.
+pub struct ReadRules {
+    /// The store, if the datapath has one and continues no other process.
+    opened: Option<OpenedStore>,
+    /// The kept state, or `None` if no rules were kept.
+    state: Option<KeptState>,
+}
+
 /// A model at the start: its rules are restored, but the configurations of its ports and its MACs are not.
 pub struct RestoredModel {
     pub model: Model<Plane>,
@@ -81,32 +109,15 @@ pub type ModelWithStore = (Model<Plane>, Option<StoreHandle>);
 
 impl RestoredModel {
     /// Restores flow entries, groups and meters in a fresh model. It needs no ports.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the store cannot be read.
-    pub fn new(
-        config: &Config,
-        clock: MonotonicClock,
-        mut model: Model<Plane>,
-        source: KeptSource,
-    ) -> Result<Self, DaemonError> {
+    pub fn new(clock: MonotonicClock, mut model: Model<Plane>, read: ReadRules) -> Self {
+        let ReadRules { opened, state } = read;
         // Threads of the running switch must not start threads, but this is the start.
         set_run_in_parallel(model.plane_mut(), Some(run_in_parallel));
-        let (opened, state) = match source {
-            KeptSource::Predecessor(state) => (None, Some(state)),
-            KeptSource::Store(None) => (None, None),
-            KeptSource::Store(Some(loading)) => {
-                let mut opened = finish(config, loading)?;
-                let state = opened.state.take();
-                (Some(opened), state)
-            }
-        };
         let begun = Instant::now();
         let restored = state.map(|state| model.restore_rules(clock.now(), state));
         let restored = restored.map(|restored| (restored, begun.elapsed()));
         set_run_in_parallel(model.plane_mut(), None);
-        Ok(Self { model, restored, opened })
+        Self { model, restored, opened }
     }
 
     /// Returns whether the rules come from the process that this one continues.

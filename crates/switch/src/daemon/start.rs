@@ -281,16 +281,18 @@ fn open_and_restore(
     if config.datapath.device.is_some() {
         let (plane, devices) = take_ports(config, open()?, None, crew)?;
         let model = new_model(config, clock, plane)?;
-        return Ok((devices, RestoredModel::new(config, clock, model, source)?));
+        return Ok((devices, RestoredModel::new(clock, model, source.read(config)?)));
     }
     std::thread::scope(|scope| {
         let opening = std::thread::Builder::new().name("open".into()).spawn_scoped(scope, open);
         let opening = opening.map_err(DaemonError::io("start the thread that opens the ports"))?;
+        // Two threads that take memory slow each other down, so the frames are allocated after this.
+        let read = source.read(config);
         // Without the thread, the frames are allocated later.
         let allocate = || AllocatedFrames::new(&worker_set_config(config));
         let allocating = std::thread::Builder::new().name("frames".into()).spawn_scoped(scope, allocate).ok();
         let restored = new_model(config, clock, Plane::waiting())
-            .and_then(|model| RestoredModel::new(config, clock, model, source));
+            .and_then(|model| Ok(RestoredModel::new(clock, model, read?)));
         let ports = opening.join().unwrap_or(Err(DaemonError::ControlEnded))?;
         let frames = allocating.and_then(|thread| thread.join().ok());
         let (plane, devices) = take_ports(config, ports, frames, crew)?;
