@@ -259,8 +259,8 @@ impl ExpressPlanner {
         }
     }
 
-    /// Sets the highest port number. The plan depends only on the length of port numbers, so that many ports
-    /// can be added without a new plan for each.
+    /// Sets the highest port number. Keys have ports in 2 or 4 bytes, and a new plan is made only if this
+    /// length changes.
     pub fn set_highest_port(&mut self, highest: PortNo, tables: &TableCompiler) {
         let before = self.highest_port.replace(highest);
         if before.map(port_bytes) != Some(port_bytes(highest)) {

@@ -30,7 +30,7 @@ pub struct RestoredEntry {
     pub priority: u16,
     /// Match.
     pub matching: Match,
-    /// Index of its table and instructions in the list [`RestoredPart::list`].
+    /// Index of the entry's table and instructions in the list with the number [`RestoredPart::list`].
     pub instructions: usize,
     /// Idle timeout in seconds, or 0 for none.
     pub idle_timeout_s: u16,
@@ -174,9 +174,9 @@ impl<D: DataPlane> Model<D> {
         self.restore_ports(now, partly)
     }
 
-    /// Restores the part of a state that does not depend on ports into a fresh model, like
-    /// [`Model::restore`]. The caller adds the ports before or after this call, and then calls
-    /// [`Model::restore_ports`] before it attaches a journal.
+    /// Restores a kept state in a fresh model, except the configurations of ports and the learned MACs. The
+    /// caller adds the ports before or after this call. Then it calls [`Model::restore_ports`], and only then
+    /// attaches a journal.
     pub fn restore_rules(&mut self, now: Nanos, state: KeptState) -> PartlyRestored {
         let mut report = RestoreReport::default();
         self.config.standalone &= state.standalone;
@@ -199,8 +199,8 @@ impl<D: DataPlane> Model<D> {
         PartlyRestored { report, ports: state.ports, macs: state.macs }
     }
 
-    /// Restores the configurations of the ports and the learned MACs. The idle timeouts of all entries begin
-    /// anew, because no packet could use an entry before. Returns the report about the whole state.
+    /// Restores the configurations of the ports and the learned MACs. Restarts the idle timeouts of all
+    /// entries, because no packet could hit an entry before. Returns the report about the whole state.
     pub fn restore_ports(&mut self, now: Nanos, partly: PartlyRestored) -> RestoreReport {
         let PartlyRestored { mut report, ports, macs } = partly;
         self.expiry.restart_idle(now);

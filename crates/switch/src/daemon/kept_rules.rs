@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Restores the rules of an earlier process, and attaches the store to the model.
 //!
-//! Rules can be restored while the ports are opened, by [`RestoredModel::new`]. The configurations of ports
-//! and the learned MACs follow in [`RestoredModel::complete`], when the model has its ports.
+//! [`RestoredModel::new`] restores rules while the ports are opened. [`RestoredModel::complete`] restores the
+//! configurations of ports and the learned MACs when the model has its ports.
 
 use super::DaemonError;
 use super::clock::MonotonicClock;
@@ -111,12 +111,9 @@ impl RestoredModel {
     /// Restores flow entries, groups and meters in a fresh model. It needs no ports.
     pub fn new(clock: MonotonicClock, mut model: Model<Plane>, read: ReadRules) -> Self {
         let ReadRules { opened, state } = read;
-        // Threads of the running switch must not start threads, but this is the start.
-        set_run_in_parallel(model.plane_mut(), Some(run_in_parallel));
         let begun = Instant::now();
         let restored = state.map(|state| model.restore_rules(clock.now(), state));
         let restored = restored.map(|restored| (restored, begun.elapsed()));
-        set_run_in_parallel(model.plane_mut(), None);
         Self { model, restored, opened }
     }
 
@@ -128,6 +125,7 @@ impl RestoredModel {
     /// Replaces a waiting data plane by the one that forwards.
     pub fn start_plane(&mut self, mut plane: Plane) {
         let begun = Instant::now();
+        // Threads of the running switch must not start threads, but this is the start.
         set_run_in_parallel(&mut plane, Some(run_in_parallel));
         self.model.plane_mut().start(plane);
         set_run_in_parallel(self.model.plane_mut(), None);

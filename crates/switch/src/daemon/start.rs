@@ -266,9 +266,9 @@ fn take_ports(
     Ok((plane, OpenDevices { links, names, device_locks, handles, forwarding }))
 }
 
-/// Opens the ports of a datapath and restores its rules. If workers forward, other threads open the ports and
-/// allocate frames, because they mostly wait for the kernel. A device outside this process may refuse rules,
-/// so its ports are opened first.
+/// Opens the ports of a datapath and restores its rules. If workers forward, a second thread opens the ports,
+/// and a third one allocates frames, while this thread restores the rules. A device outside this process may
+/// refuse rules, so its ports are opened first.
 fn open_and_restore(
     config: &Config,
     clock: MonotonicClock,
@@ -350,10 +350,9 @@ fn known_link(config: &Config, port: &mut OpenPort) -> Known {
 impl Daemon {
     /// Starts forwarding over the ports that `open` returns.
     ///
-    /// `open` is called by another thread, and only after the control socket is bound, so a second daemon
-    /// with the same configuration fails before it touches the first daemon's devices. The flows of `flows`
-    /// are active before the first packet. Returns `None` if the daemon was stopped before it forwarded
-    /// packets.
+    /// Another thread calls `open`, after the control socket is bound. So a second daemon with the same
+    /// configuration fails before it touches the first daemon's devices. The flows of `flows` are active
+    /// before the first packet. Returns `None` if the daemon was stopped before it forwarded packets.
     ///
     /// # Errors
     ///
